@@ -1,0 +1,49 @@
+# Flags for all our code. Contraction is off everywhere: a fused a*b+c that was not asked for changes promised bits.
+add_library(omniconv_flags INTERFACE)
+target_compile_options(omniconv_flags INTERFACE -Wall -Wextra -Wpedantic -Wshadow -Wnon-virtual-dtor -Werror
+                                                -ffp-contract=off)
+if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
+  # GCC 12 and 13 warn falsely inside inlined standard containers and vector intrinsics.
+  target_compile_options(omniconv_flags INTERFACE -Wno-maybe-uninitialized -Wno-array-bounds -Wno-stringop-overflow
+                                                  -Wno-restrict -Wno-dangling-reference)
+endif()
+if(OMNICONV_SANITIZE)
+  target_compile_options(omniconv_flags INTERFACE -fsanitize=${OMNICONV_SANITIZE} -fno-omit-frame-pointer
+                                                  -fno-sanitize-recover=all)
+  target_link_options(omniconv_flags INTERFACE -fsanitize=${OMNICONV_SANITIZE})
+endif()
+
+# omniconv_folder(NAME [SOURCES file...] [USES folder...] [LINKS target...])
+#
+# One folder of src/ as a target that exposes only its own headers: "NAME/x.h" is found through a link in the build
+# tree, by those alone that name the folder in USES.
+function(omniconv_folder name)
+  cmake_parse_arguments(PARSE_ARGV 1 folder "" "" "SOURCES;USES;LINKS")
+  set(view ${CMAKE_BINARY_DIR}/folders/${name})
+  file(MAKE_DIRECTORY ${view})
+  file(CREATE_LINK ${PROJECT_SOURCE_DIR}/src/${name} ${view}/${name} SYMBOLIC)
+  add_library(omniconv_${name} OBJECT ${folder_SOURCES})
+  set_property(TARGET omniconv_${name} PROPERTY LINKER_LANGUAGE CXX)
+  target_include_directories(omniconv_${name} PUBLIC ${view} PUBLIC ${PROJECT_SOURCE_DIR}/include)
+  list(TRANSFORM folder_USES PREPEND omniconv_)
+  target_link_libraries(omniconv_${name} PUBLIC ${folder_USES} PRIVATE omniconv_flags ${folder_LINKS})
+  set_property(GLOBAL APPEND PROPERTY OMNICONV_FOLDERS omniconv_${name})
+endfunction()
+
+# omniconv_embed(TARGET file...): each file becomes a std::string_view named after it (a-b.kernel: a_b_kernel), declared
+# in NAMESPACE::, in a generated header "embedded/FILE.h".
+function(omniconv_embed target namespace)
+  foreach(file IN LISTS ARGN)
+    cmake_path(GET file FILENAME filename)
+    string(MAKE_C_IDENTIFIER ${filename} symbol)
+    set(header ${CMAKE_CURRENT_BINARY_DIR}/generated/embedded/${filename}.h)
+    add_custom_command(
+      OUTPUT ${header}
+      COMMAND ${CMAKE_COMMAND} -DINPUT=${CMAKE_CURRENT_SOURCE_DIR}/${file} -DOUTPUT=${header} -DSYMBOL=${symbol}
+              -DNAMESPACE=${namespace} -P ${PROJECT_SOURCE_DIR}/cmake/embed.cmake
+      DEPENDS ${file} ${PROJECT_SOURCE_DIR}/cmake/embed.cmake
+      COMMENT "Embedding ${file}")
+    target_sources(${target} PRIVATE ${header})
+  endforeach()
+  target_include_directories(${target} PRIVATE ${CMAKE_CURRENT_BINARY_DIR}/generated)
+endfunction()

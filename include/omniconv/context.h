@@ -1,0 +1,109 @@
+// Devices, memory and queues, as the caller sees them.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+namespace omniconv {
+
+namespace devices {
+class Buffer;
+class Device;
+class Queue;
+}  // namespace devices
+
+struct DeviceInfo {
+  std::string id;    // cpu, cuda:0, opencl:0.0
+  std::string name;  // as its vendor calls it
+  std::string driver;
+  int compute_units = 0;
+  std::int64_t memory_bytes = 0;
+  std::int64_t local_memory_bytes = 0;
+  std::int64_t max_buffer_bytes = 0;
+  bool is_gpu = false;
+};
+
+// What was found, and what was looked for and not found, with the reason.
+struct DeviceListing {
+  std::vector<DeviceInfo> found;
+  struct Missing {
+    std::string id, reason;
+  };
+  std::vector<Missing> missing;
+};
+DeviceListing list_devices();
+
+// Memory that a device can use. A handle: copies share it. Work that was submitted keeps it alive.
+class Buffer {
+ public:
+  Buffer() = default;
+  explicit Buffer(std::shared_ptr<devices::Buffer> impl) : impl_(std::move(impl)) {}
+  explicit operator bool() const { return impl_ != nullptr; }
+  std::int64_t bytes() const;
+  const std::shared_ptr<devices::Buffer>& impl() const { return impl_; }
+
+ private:
+  std::shared_ptr<devices::Buffer> impl_;
+};
+
+// A moment in a queue. wait() returns when all work up to it is done, and throws the first error of that work.
+class Event {
+ public:
+  Event() = default;
+  Event(std::shared_ptr<devices::Queue> queue, std::uint64_t token);
+  Event(Event&& other) noexcept;
+  Event& operator=(Event&& other) noexcept;
+  ~Event();
+  void wait();
+  // Seconds that the device spent on the submission that returned this event; call after wait().
+  double seconds() const;
+  const std::shared_ptr<devices::Queue>& queue() const { return queue_; }
+  std::uint64_t token() const { return token_; }
+
+ private:
+  std::shared_ptr<devices::Queue> queue_;
+  std::uint64_t token_ = 0;
+};
+
+// Runs what is submitted to it in order, asynchronously.
+class Queue {
+ public:
+  Queue() = default;
+  explicit Queue(std::shared_ptr<devices::Queue> impl) : impl_(std::move(impl)) {}
+  // Host memory to buffer, and back. The host memory must stay valid until the event.
+  Event upload(const Buffer& to, std::int64_t offset_bytes, const void* from, std::int64_t bytes);
+  Event download(void* to, const Buffer& from, std::int64_t offset_bytes, std::int64_t bytes);
+  // Waits for everything submitted; throws the first error.
+  void finish();
+  const std::shared_ptr<devices::Queue>& impl() const { return impl_; }
+
+ private:
+  std::shared_ptr<devices::Queue> impl_;
+};
+
+struct ContextOptions {
+  std::string device = "auto";  // auto, cpu, cuda[:I], opencl[:PLATFORM.DEVICE]
+  int threads = 0;              // of the CPU device; 0 means one per core
+};
+
+// Owns a device. Passed explicitly; there is no global state.
+class Context {
+ public:
+  using Options = ContextOptions;
+  explicit Context(const Options& options = {});
+
+  const DeviceInfo& device() const;
+  Queue make_queue() const;
+  Buffer allocate(std::int64_t bytes) const;
+  // The caller's own host memory, used in place by the CPU, and through the driver by OpenCL. It must outlive the buffer.
+  Buffer borrow(void* memory, std::int64_t bytes) const;
+  const std::shared_ptr<devices::Device>& impl() const { return device_; }
+
+ private:
+  std::shared_ptr<devices::Device> device_;
+};
+
+}  // namespace omniconv

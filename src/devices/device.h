@@ -1,0 +1,96 @@
+// What every kind of device offers: memory, queues, programs. Knows no operation.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+#include <variant>
+#include <vector>
+
+#include "omniconv/context.h"
+
+namespace omniconv::devices {
+
+enum class DeviceKind : std::uint8_t { cpu, cuda, opencl };
+
+class Buffer {
+ public:
+  virtual ~Buffer() = default;
+  virtual std::int64_t bytes() const = 0;
+  // The memory itself where the host can touch it (CPU device); null elsewhere.
+  virtual std::byte* host() const { return nullptr; }
+};
+
+// Device text compiled for one device. Kernels are found by name.
+class Program {
+ public:
+  virtual ~Program() = default;
+  virtual double compile_seconds() const = 0;
+};
+
+// Arguments are sent as they are: Buffer as a pointer, the rest by value.
+using KernelArgument = std::variant<const Buffer*, std::int32_t, std::int64_t, float>;
+
+// Work items in all and per group; global is a multiple of local.
+struct Grid {
+  std::array<std::int64_t, 2> global{1, 1};
+  std::array<std::int64_t, 2> local{1, 1};
+};
+
+// In order. Methods may be called from any thread. After an error everything later is skipped and every wait throws it.
+class Queue : public std::enable_shared_from_this<Queue> {
+ public:
+  virtual ~Queue() = default;
+  virtual Event upload(std::shared_ptr<Buffer> to, std::int64_t offset_bytes, const void* from, std::int64_t bytes) = 0;
+  virtual Event download(void* to, std::shared_ptr<Buffer> from, std::int64_t offset_bytes, std::int64_t bytes) = 0;
+  // GPU kinds only: the CPU's queue takes host functions instead (devices/cpu/cpu_device.h).
+  virtual Event launch(const std::shared_ptr<Program>& program, const char* kernel, const Grid& grid,
+                       std::span<const KernelArgument> arguments) = 0;
+  virtual void finish() = 0;
+
+  // What an Event asks of its queue.
+  virtual void wait(std::uint64_t token) = 0;
+  virtual double seconds(std::uint64_t token) = 0;
+  virtual void release(std::uint64_t token) noexcept = 0;
+};
+
+// A text constant of a program: -DNAME=VALUE.
+struct Definition {
+  std::string name, value;
+};
+
+class Device : public std::enable_shared_from_this<Device> {
+ public:
+  virtual ~Device() = default;
+  virtual DeviceKind kind() const = 0;
+  virtual const DeviceInfo& info() const = 0;
+  virtual std::shared_ptr<Buffer> allocate(std::int64_t bytes) = 0;
+  virtual std::shared_ptr<Buffer> borrow(void* memory, std::int64_t bytes) = 0;
+  virtual std::shared_ptr<Queue> make_queue() = 0;
+  // `text` is kernel text without the prelude of its language, which the device puts before it.
+  virtual std::shared_ptr<Program> build(std::string_view text, std::span<const Definition> definitions) = 0;
+  // Measured fp32 multiply-add rate (TFLOP/s, two operations each) and copy bandwidth (GB/s, read + write), within
+  // `seconds` in all.
+  struct Peaks {
+    double tflops = 0, gbps = 0;
+  };
+  virtual Peaks measure_peaks(double seconds) = 0;
+};
+
+// One kind of device: what is there, and why the rest is not. A kind that was not built is a stub of these functions.
+struct Backend {
+  DeviceKind kind;
+  std::string_view prefix;  // of its ids
+  void (*list)(DeviceListing& listing);
+  // `rest` is what follows "prefix:" in an id, empty for the first device. Throws, listing those that exist.
+  std::shared_ptr<Device> (*open)(std::string_view rest, const ContextOptions& options);
+};
+const Backend& cpu_backend();
+const Backend& cuda_backend();
+const Backend& opencl_backend();
+
+}  // namespace omniconv::devices

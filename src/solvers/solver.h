@@ -1,0 +1,52 @@
+// The promise of a solver: applicable means that the result is right, within the stated bound, for every such task.
+#pragma once
+
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+
+#include "core/weights.h"
+#include "devices/device.h"
+#include "omniconv/filter2d.h"
+
+namespace omniconv::solvers {
+
+// |error| <= amplification * (chain / 2 + constant) * epsilon * (|scale| * sum |x * w| + |bias|), per output element,
+// before the conversion to the output type. A bit-exact solver states it all the same, for floating images.
+struct ErrorBound {
+  double amplification = 1;
+  double chain = 0;     // L, dependent additions
+  double constant = 2;  // the last fused multiply-add, and the rounding of s32 pixels to fp32
+};
+
+class Filter2dPlanBody {
+ public:
+  virtual ~Filter2dPlanBody() = default;
+  virtual std::int64_t workspace_bytes() const = 0;
+  // `run` has been validated: buffers present and large enough, strides and row ranges filled in.
+  virtual Event run(devices::Queue& queue, const Filter2dRun& run) const = 0;
+
+  Filter2dTask task;
+  std::string solver_id;
+  std::shared_ptr<devices::Device> device;
+};
+
+class Filter2dSolver {
+ public:
+  virtual ~Filter2dSolver() = default;
+  // With a version, never a class name: "filter2d/direct/cpu.1".
+  virtual std::string_view id() const = 0;
+  // Empty when applicable, else one sentence that says why not.
+  virtual std::string refusal(const Filter2dTask& task, const devices::Device& device) const = 0;
+  virtual ErrorBound bound(const Filter2dTask& task) const = 0;
+  // Multiply-adds per output element as the device carries them out: the choice takes the smallest.
+  virtual double operations(const Filter2dTask& task) const = 0;
+  virtual std::unique_ptr<Filter2dPlanBody> plan(const Filter2dTask& task,
+                                                 const std::shared_ptr<devices::Device>& device) const = 0;
+};
+
+// The candidates, in order; the references close the list (registry.cpp).
+std::span<const Filter2dSolver* const> filter2d_solvers();
+
+}  // namespace omniconv::solvers
