@@ -1,0 +1,58 @@
+// Images as files, read and written in strips of rows.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <string>
+
+#include "omniconv/types.h"
+
+namespace omniconv::image {
+
+// What a format keeps beside pixels (ICC profile, Exif, resolution); made by one module and understood by it alone.
+class Metadata {
+ public:
+  virtual ~Metadata() = default;
+};
+
+struct ImageInfo {
+  std::int64_t h = 0, w = 0, c = 1;  // stored extents, before any orientation
+  DataType type = DataType::u8;
+  std::string format;       // pnm, pam, npy, png, jpeg, tiff, ...
+  int alpha_channel = -1;   // or the channel that holds opacity
+  double max_value = 0;     // white of an integer image where it is not the type's highest value (PNM, PAM); else 0
+  int orientation = 1;      // Exif: 1 upright .. 8
+  std::int64_t resident_bytes = 0;  // what reading (or writing) holds beside the caller's rows, whole-image decoders included
+  std::shared_ptr<const Metadata> metadata;
+};
+
+// Reads rows of one image. Not thread-safe.
+class ImageReader {
+ public:
+  virtual ~ImageReader() = default;
+  virtual const ImageInfo& info() const = 0;
+  // Rows [first, first + count), packed c-interleaved elements of info().type in native byte order, `stride_bytes`
+  // apart. Ascending calls stream; a call that goes back starts the file again. Throws when a row is damaged or missing.
+  virtual void read_rows(std::int64_t first, std::int64_t count, std::byte* to, std::int64_t stride_bytes) = 0;
+};
+
+// Writes each row once, ascending. The file appears, whole, at finish(); without finish() nothing appears.
+class ImageWriter {
+ public:
+  virtual ~ImageWriter() = default;
+  // What writing holds beside the caller's rows.
+  virtual std::int64_t resident_bytes() const = 0;
+  virtual void write_rows(std::int64_t first, std::int64_t count, const std::byte* from, std::int64_t stride_bytes) = 0;
+  virtual void finish() = 0;
+};
+
+// Decides by content, not by name. `page` counts from 1; 0 asks for the only page and refuses files with several.
+std::unique_ptr<ImageReader> open_image(const std::string& path, int page = 0);
+
+// The format is decided by the extension of `path`. `like` gives extents, type and what to keep; nothing is written to
+// `path` itself before finish(). Throws when the format cannot hold it, naming the depths (or channels) it can hold.
+// Where the format cannot store like.orientation, the writer rotates the pixels (and holds the image whole to do so).
+std::unique_ptr<ImageWriter> create_image(const std::string& path, const ImageInfo& like);
+
+}  // namespace omniconv::image
