@@ -1,0 +1,29 @@
+// The two references of filter2d: scalar loops that read like the formula and are never optimised.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "core/weights.h"
+
+namespace omniconv::reference {
+
+// A whole image in host memory.
+struct ConstImage {
+  const std::byte* data;
+  std::int64_t stride_bytes;
+};
+
+// `definition`: the rule of docs/arithmetic.md, literally, with scalar fused multiply-adds in the accumulating type.
+// Writes one stored output element y[p, q, ch].
+void definition_element(const Filter2dTask& task, ConstImage x, std::int64_t p, std::int64_t q, std::int64_t ch,
+                        std::byte* y);
+
+// `double`: the sum in double precision before any conversion, and |scale| * sum |x * w| + |bias|, in which error
+// bounds are stated.
+struct DoubleResult {
+  double value = 0, magnitude = 0;
+};
+DoubleResult double_element(const Filter2dTask& task, ConstImage x, std::int64_t p, std::int64_t q, std::int64_t ch);
+
+}  // namespace omniconv::reference

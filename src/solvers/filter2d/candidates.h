@@ -1,0 +1,15 @@
+// The filter2d solvers, one object each, for registry.cpp alone.
+#pragma once
+
+#include "solvers/solver.h"
+
+namespace omniconv::solvers {
+
+const Filter2dSolver& separable_cpu();
+const Filter2dSolver& separable_gpu();
+const Filter2dSolver& direct_cpu();
+const Filter2dSolver& direct_gpu();
+const Filter2dSolver& definition();
+const Filter2dSolver& double_precision();
+
+}  // namespace omniconv::solvers
