@@ -8,10 +8,11 @@
 
 namespace omniconv::reference {
 
-// A whole image in host memory.
+// Rows [first, first + rows) of an image in host memory; a row inside is read as it is, one outside where the border says.
 struct ConstImage {
-  const std::byte* data;
+  const std::byte* data;  // of row `first`
   std::int64_t stride_bytes;
+  std::int64_t first, rows;
 };
 
 // `definition`: the rule of docs/arithmetic.md, literally, with scalar fused multiply-adds in the accumulating type.

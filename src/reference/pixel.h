@@ -9,10 +9,11 @@ namespace omniconv::reference {
 
 inline double pixel(const Filter2dTask& task, ConstImage x, std::int64_t row, std::int64_t column, std::int64_t ch) {
   const Filter2dProblem& problem = task.problem;
-  const std::int64_t h = border_index(problem.border.mode, row, problem.h);
+  const bool given = row >= x.first && row < x.first + x.rows;
+  const std::int64_t h = given ? row : border_index(problem.border.mode, row, problem.h);
   const std::int64_t w = border_index(problem.border.mode, column, problem.w);
-  if (h < 0 || w < 0) return task.weights.border_value;
-  return load_element(problem.input, x.data + h * x.stride_bytes + (w * problem.c + ch) * size_of(problem.input));
+  if ((!given && h < 0) || w < 0) return task.weights.border_value;
+  return load_element(problem.input, x.data + (h - x.first) * x.stride_bytes + (w * problem.c + ch) * size_of(problem.input));
 }
 
 }  // namespace omniconv::reference

@@ -20,7 +20,7 @@ struct ErrorBound {
   double constant = 2;  // the last fused multiply-add, and the rounding of s32 pixels to fp32
 };
 
-class Filter2dPlanBody {
+class Filter2dPlanBody : public std::enable_shared_from_this<Filter2dPlanBody> {
  public:
   virtual ~Filter2dPlanBody() = default;
   virtual std::int64_t workspace_bytes() const = 0;

@@ -1,0 +1,125 @@
+#include "devices/cpu/cpu_device.h"
+
+#include <fmt/format.h>
+#include <oneapi/tbb/info.h>
+#include <oneapi/tbb/parallel_for.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <cstdlib>
+#include <fstream>
+
+#include "devices/cpu/cpu_queue.h"
+#include "omniconv/error.h"
+
+namespace omniconv::devices {
+namespace {
+
+constexpr std::size_t alignment = 4096;
+
+class OwnedBuffer final : public Buffer {
+ public:
+  explicit OwnedBuffer(std::int64_t bytes) : bytes_(bytes) {
+    const auto size = (static_cast<std::size_t>(bytes) + alignment) / alignment * alignment;
+    memory_ = static_cast<std::byte*>(std::aligned_alloc(alignment, size));
+    if (memory_ == nullptr) throw environment_error(fmt::format("the CPU has no {} bytes of memory left for a buffer", bytes));
+  }
+  OwnedBuffer(const OwnedBuffer&) = delete;
+  OwnedBuffer& operator=(const OwnedBuffer&) = delete;
+  ~OwnedBuffer() override { std::free(memory_); }
+  std::int64_t bytes() const override { return bytes_; }
+  std::byte* host() const override { return memory_; }
+
+ private:
+  std::byte* memory_ = nullptr;
+  std::int64_t bytes_;
+};
+
+class BorrowedBuffer final : public Buffer {
+ public:
+  BorrowedBuffer(void* memory, std::int64_t bytes) : memory_(static_cast<std::byte*>(memory)), bytes_(bytes) {}
+  std::int64_t bytes() const override { return bytes_; }
+  std::byte* host() const override { return memory_; }
+
+ private:
+  std::byte* memory_;
+  std::int64_t bytes_;
+};
+
+std::string processor_name() {
+  std::ifstream file("/proc/cpuinfo");
+  for (std::string line; std::getline(file, line);)
+    if (line.starts_with("model name")) {
+      const auto colon = line.find(':');
+      if (colon != std::string::npos && colon + 2 <= line.size()) return line.substr(colon + 2);
+    }
+  return "CPU";
+}
+
+DeviceInfo describe(int threads) {
+  DeviceInfo info;
+  info.id = "cpu";
+  info.name = processor_name();
+  info.driver = "oneTBB " + std::to_string(TBB_runtime_interface_version());
+  info.compute_units = threads;
+  info.memory_bytes = static_cast<std::int64_t>(sysconf(_SC_PHYS_PAGES)) * sysconf(_SC_PAGE_SIZE);
+  info.max_buffer_bytes = info.memory_bytes;
+  return info;
+}
+
+void list(DeviceListing& listing) { listing.found.push_back(describe(tbb::info::default_concurrency())); }
+
+std::shared_ptr<Device> open(std::string_view rest, const ContextOptions& options) {
+  if (!rest.empty()) throw bad_input(fmt::format("unknown device cpu:{}: there is one CPU device, cpu", rest));
+  if (options.threads < 0 || options.threads > 4096)
+    throw bad_input(fmt::format("threads={} is out of range: it must be from 1 to 4096, or 0 for one per core", options.threads));
+  return std::make_shared<CpuDevice>(options.threads > 0 ? options.threads : tbb::info::default_concurrency());
+}
+
+}  // namespace
+
+CpuDevice::CpuDevice(int threads) : info_(describe(threads)), arena_(threads, 1) {}
+
+std::shared_ptr<Buffer> CpuDevice::allocate(std::int64_t bytes) {
+  if (bytes < 0 || bytes > info_.memory_bytes)
+    throw environment_error(fmt::format("a buffer of {} bytes passes the machine's memory of {} bytes", bytes, info_.memory_bytes));
+  return std::make_shared<OwnedBuffer>(bytes);
+}
+
+std::shared_ptr<Buffer> CpuDevice::borrow(void* memory, std::int64_t bytes) {
+  if (memory == nullptr && bytes > 0) throw bad_input(fmt::format("borrowed memory of {} bytes is a null pointer", bytes));
+  return std::make_shared<BorrowedBuffer>(memory, bytes);
+}
+
+std::shared_ptr<Queue> CpuDevice::make_queue() {
+  return std::make_shared<CpuQueue>(std::static_pointer_cast<CpuDevice>(shared_from_this()));
+}
+
+std::shared_ptr<Program> CpuDevice::build(std::string_view, std::span<const Definition>) {
+  throw environment_error("the CPU device runs host functions and compiles no device text");
+}
+
+void CpuDevice::parallel_for(std::int64_t count, void (*body)(const void*, std::int64_t, int), const void* context) {
+  // oneTBB orders its own memory, out of sight of a thread sanitizer that did not instrument it: these two counters say
+  // the same again, at two atomic operations an item.
+  std::atomic<std::int64_t> started{0}, done{0};
+  started.store(1, std::memory_order_release);
+  arena_.execute([&] {
+    tbb::parallel_for(
+        std::int64_t{0}, count,
+        [&](std::int64_t i) {
+          static_cast<void>(started.load(std::memory_order_acquire));
+          body(context, i, tbb::this_task_arena::current_thread_index());
+          done.fetch_add(1, std::memory_order_acq_rel);
+        },
+        tbb::simple_partitioner());
+  });
+  while (done.load(std::memory_order_acquire) < count) {}
+}
+
+const Backend& cpu_backend() {
+  static constexpr Backend backend{DeviceKind::cpu, "cpu", list, open};
+  return backend;
+}
+
+}  // namespace omniconv::devices

@@ -1,0 +1,91 @@
+// The CPU as a device: a oneTBB arena for work, and queues that take host functions.
+#pragma once
+
+#include <oneapi/tbb/task_arena.h>
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <new>
+#include <type_traits>
+
+#include "devices/device.h"
+
+namespace omniconv::devices {
+
+class CpuDevice final : public Device {
+ public:
+  explicit CpuDevice(int threads);
+
+  DeviceKind kind() const override { return DeviceKind::cpu; }
+  const DeviceInfo& info() const override { return info_; }
+  std::shared_ptr<Buffer> allocate(std::int64_t bytes) override;
+  std::shared_ptr<Buffer> borrow(void* memory, std::int64_t bytes) override;
+  std::shared_ptr<Queue> make_queue() override;
+  std::shared_ptr<Program> build(std::string_view text, std::span<const Definition> definitions) override;
+  Peaks measure_peaks(double seconds) override;
+
+  int threads() const { return info_.compute_units; }
+
+  // Calls body(i, slot) for every i in [0, count) on the arena's threads, at most threads() at once; calls that run at
+  // the same time have different slots in [0, threads()). Returns when all are done; the first exception is rethrown.
+  template <typename Body>
+  void parallel_for(std::int64_t count, const Body& body) {
+    parallel_for(
+        count, [](const void* context, std::int64_t i, int slot) { (*static_cast<const Body*>(context))(i, slot); }, &body);
+  }
+
+ private:
+  void parallel_for(std::int64_t count, void (*body)(const void*, std::int64_t, int), const void* context);
+
+  DeviceInfo info_;
+  tbb::task_arena arena_;
+};
+
+// A host function with its state, kept in place so that submitting allocates nothing.
+class HostTask {
+ public:
+  static constexpr std::size_t capacity = 320;
+
+  HostTask() = default;
+  template <typename Function>
+  explicit HostTask(Function function) {
+    static_assert(sizeof(Function) <= capacity && std::is_nothrow_move_constructible_v<Function>);
+    new (storage_) Function(std::move(function));
+    call_ = [](void* self) { (*static_cast<Function*>(self))(); };
+    move_ = [](void* from, void* to) {
+      if (to != nullptr) new (to) Function(std::move(*static_cast<Function*>(from)));
+      static_cast<Function*>(from)->~Function();
+    };
+  }
+  HostTask(HostTask&& other) noexcept { take(other); }
+  HostTask& operator=(HostTask&& other) noexcept {
+    clear();
+    take(other);
+    return *this;
+  }
+  ~HostTask() { clear(); }
+  void operator()() { call_(storage_); }
+
+ private:
+  void take(HostTask& other) noexcept {
+    call_ = other.call_;
+    move_ = other.move_;
+    if (move_ != nullptr) move_(other.storage_, storage_);
+    other.call_ = nullptr;
+    other.move_ = nullptr;
+  }
+  void clear() noexcept {
+    if (move_ != nullptr) move_(storage_, nullptr);
+    move_ = nullptr;
+  }
+
+  alignas(std::max_align_t) std::byte storage_[capacity];
+  void (*call_)(void*) = nullptr;
+  void (*move_)(void* from, void* to) = nullptr;  // to null: destroy
+};
+
+// Submits a host function to a queue of a CPU device.
+Event submit(Queue& queue, HostTask task);
+
+}  // namespace omniconv::devices

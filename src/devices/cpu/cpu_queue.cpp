@@ -1,0 +1,125 @@
+#include "devices/cpu/cpu_queue.h"
+
+#include <fmt/format.h>
+
+#include <chrono>
+#include <cstring>
+
+#include "omniconv/error.h"
+
+namespace omniconv::devices {
+namespace {
+
+// Copies in pieces, so that the arena's threads share the memory's bandwidth.
+void copy(CpuDevice& device, std::byte* to, const std::byte* from, std::int64_t bytes) {
+  constexpr std::int64_t piece = std::int64_t{1} << 20;
+  device.parallel_for((bytes + piece - 1) / piece, [=](std::int64_t i, int) {
+    const std::int64_t first = i * piece;
+    std::memcpy(to + first, from + first, static_cast<std::size_t>(std::min(piece, bytes - first)));
+  });
+}
+
+std::byte* checked_range(const Buffer& buffer, std::int64_t offset, std::int64_t bytes) {
+  if (offset < 0 || bytes < 0 || offset > buffer.bytes() - bytes)
+    throw bad_input(fmt::format("copy of {} bytes at offset {} does not fit a buffer of {} bytes", bytes, offset, buffer.bytes()));
+  return buffer.host() + offset;
+}
+
+}  // namespace
+
+CpuQueue::CpuQueue(std::shared_ptr<CpuDevice> device) : device_(std::move(device)), thread_([this] { work(); }) {}
+
+CpuQueue::~CpuQueue() {
+  {
+    const std::lock_guard lock(mutex_);
+    stopping_ = true;
+  }
+  changed_.notify_all();
+  thread_.join();
+}
+
+Event CpuQueue::submit(HostTask task) {
+  std::unique_lock lock(mutex_);
+  changed_.wait(lock, [this] { return submitted_ - completed_ < capacity; });
+  ring_[submitted_ % capacity] = std::move(task);
+  const std::uint64_t token = ++submitted_;
+  lock.unlock();
+  changed_.notify_all();
+  return Event(shared_from_this(), token);
+}
+
+void CpuQueue::work() {
+  std::unique_lock lock(mutex_);
+  for (;;) {
+    changed_.wait(lock, [this] { return stopping_ || completed_ < submitted_; });
+    if (completed_ == submitted_) return;  // stopping, and nothing left
+    HostTask task = std::move(ring_[completed_ % capacity]);
+    const bool skip = error_ != nullptr;
+    lock.unlock();
+    std::exception_ptr error;
+    const auto start = std::chrono::steady_clock::now();
+    if (!skip) {
+      try {
+        task();
+      } catch (...) {
+        error = std::current_exception();
+      }
+    }
+    const std::chrono::duration<double> elapsed = std::chrono::steady_clock::now() - start;
+    task = HostTask();  // lets go of buffers before anyone is told
+    lock.lock();
+    seconds_[completed_ % capacity] = elapsed.count();
+    ++completed_;
+    if (error != nullptr) {
+      error_ = error;
+      error_token_ = completed_;
+    }
+    changed_.notify_all();
+  }
+}
+
+void CpuQueue::rethrow_up_to(std::uint64_t token) const {
+  if (error_ != nullptr && token >= error_token_) std::rethrow_exception(error_);
+}
+
+void CpuQueue::wait(std::uint64_t token) {
+  std::unique_lock lock(mutex_);
+  changed_.wait(lock, [&] { return completed_ >= token; });
+  rethrow_up_to(token);
+}
+
+void CpuQueue::finish() {
+  std::unique_lock lock(mutex_);
+  const std::uint64_t token = submitted_;
+  changed_.wait(lock, [&] { return completed_ >= token; });
+  rethrow_up_to(token);
+}
+
+double CpuQueue::seconds(std::uint64_t token) {
+  const std::lock_guard lock(mutex_);
+  if (token > completed_ || token + capacity <= submitted_)
+    throw bad_input("the time of a queue's event is known from its completion until 64 later submissions");
+  return seconds_[(token - 1) % capacity];
+}
+
+Event CpuQueue::upload(std::shared_ptr<Buffer> to, std::int64_t offset_bytes, const void* from, std::int64_t bytes) {
+  std::byte* const target = checked_range(*to, offset_bytes, bytes);
+  return submit(HostTask([device = device_.get(), keep = std::move(to), target, from, bytes] {
+    copy(*device, target, static_cast<const std::byte*>(from), bytes);
+  }));
+}
+
+Event CpuQueue::download(void* to, std::shared_ptr<Buffer> from, std::int64_t offset_bytes, std::int64_t bytes) {
+  const std::byte* const source = checked_range(*from, offset_bytes, bytes);
+  return submit(HostTask([device = device_.get(), keep = std::move(from), to, source, bytes] {
+    copy(*device, static_cast<std::byte*>(to), source, bytes);
+  }));
+}
+
+Event CpuQueue::launch(const std::shared_ptr<Program>&, const char* kernel, const Grid&, std::span<const KernelArgument>) {
+  throw environment_error(fmt::format("the CPU device runs host functions, not the device kernel {}", kernel));
+}
+
+Event submit(Queue& queue, HostTask task) { return dynamic_cast<CpuQueue&>(queue).submit(std::move(task)); }
+
+}  // namespace omniconv::devices

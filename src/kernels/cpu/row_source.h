@@ -1,0 +1,28 @@
+// Input rows as chains need them: widened, and continued outside the image by the border.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "core/weights.h"
+
+namespace omniconv::kernels {
+
+// Rows [first, first + rows) of an image in host memory; a row inside is read as it is, one outside where the border
+// says, and must be there.
+struct RowWindow {
+  const std::byte* data;  // of row `first`
+  std::int64_t stride_bytes;
+  std::int64_t first, rows;
+};
+
+// Writes to[0, count): the padded elements [first, first + count) of row `row` (which may lie outside the image). Padded
+// element j is image element j - anchor_x * c, so that output element e reads padded elements e + s * c.
+template <typename Real>
+void load_row(const Filter2dTask& task, const RowWindow& window, std::int64_t row, std::int64_t first, std::int64_t count,
+              Real* to);
+
+extern template void load_row(const Filter2dTask&, const RowWindow&, std::int64_t, std::int64_t, std::int64_t, float*);
+extern template void load_row(const Filter2dTask&, const RowWindow&, std::int64_t, std::int64_t, std::int64_t, double*);
+
+}  // namespace omniconv::kernels

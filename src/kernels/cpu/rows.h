@@ -1,0 +1,47 @@
+// The CPU's snippets for work on rows: widen stored pixels, chain taps over several output rows, convert and store.
+// Chosen at run time for the processor's instruction set; the bits are the same on all (docs/arithmetic.md).
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "omniconv/types.h"
+
+namespace omniconv::kernels {
+
+// Output rows that one chain call serves at most: an input row that is in registers serves as many.
+inline constexpr int chain_rows = 4;
+// Elements that a chain may read and write past the end of its rows; buffers must have them.
+inline constexpr std::int64_t chain_slack = 16;
+
+// Stored elements [0, n) as fp32 (s32 rounded to nearest even) or fp64.
+void widen(DataType type, const std::byte* from, std::int64_t n, float* to);
+void widen(DataType type, const std::byte* from, std::int64_t n, double* to);
+
+// sums[j][e] = the chain s <- fma(w, x, s) over taps in row-major order, x = inputs[j + i][e + k * step], w = weights[i * s
+// + k], for j in [0, count), e in [0, n).
+template <typename Real>
+struct Chain {
+  const Real* const* inputs;  // count + r - 1 rows of n + (s - 1) * step + chain_slack elements
+  const Real* weights;        // r x s
+  std::int64_t r = 0, s = 0, step = 0;
+  std::int64_t n = 0;
+  int count = 0;        // 1 .. chain_rows
+  Real* const* sums;    // count rows of n + chain_slack elements
+  bool exact = false;   // no product or sum needs rounding, so that an unfused multiply-add serves too
+};
+void chain(const Chain<float>& arguments);
+void chain(const Chain<double>& arguments);
+
+// Steps 2 (equal weights) and 6: to[e] = convert(fma(scale, sums[e] * weight, bias)), carried out in fp32 or fp64.
+struct Finish {
+  DataType type;
+  double scale = 1, bias = 0;
+  bool times_weight = false;  // sums are of pixels alone
+  double weight = 1;
+  bool f32 = true;  // arithmetic in fp32, even where the sums are fp64 (exact integers)
+};
+void finish(const Finish& arguments, const float* sums, std::int64_t n, std::byte* to);
+void finish(const Finish& arguments, const double* sums, std::int64_t n, std::byte* to);
+
+}  // namespace omniconv::kernels

@@ -1,0 +1,45 @@
+// One tile of a filtered image on one CPU thread: rows are widened once into a ring of buffers that stays in the cache,
+// and every pass chains the taps for several output rows at a time. `rows_first` filters each row as it enters the ring
+// and chains down the column alone.
+#pragma once
+
+#include <vector>
+
+#include "core/weights.h"
+#include "kernels/cpu/row_source.h"
+#include "kernels/cpu/rows.h"
+#include "kernels/cpu/tiles.h"
+
+namespace omniconv::kernels {
+
+template <typename Real>
+class TileFilter {
+ public:
+  // rows_first: the weights have rank one.
+  TileFilter(const Filter2dTask& task, bool rows_first);
+
+  // Bytes of workspace of one tile at a time, a multiple of 64.
+  std::int64_t workspace_bytes() const { return workspace_bytes_; }
+  std::int64_t block_elements() const { return block_elements_; }
+
+  // `output_first` is the output row of the tile's row 0 in the whole image; `output` is the tile's first element.
+  void run(const RowWindow& input, std::int64_t output_first, const Tile& tile, std::byte* output,
+           std::int64_t output_stride_bytes, std::byte* workspace) const;
+
+ private:
+  struct Buffers;
+  void fill_ring(const RowWindow& input, std::int64_t row, std::int64_t first, std::int64_t count, const Tile& tile,
+                 const Buffers& buffers) const;
+
+  Filter2dTask task_;
+  bool rows_first_;
+  std::vector<Real> row_weights_, weights_;  // of the row pass, and of the chains over the ring
+  std::int64_t ring_rows_, block_elements_, widened_pitch_, ring_pitch_, sum_pitch_;
+  std::int64_t pointers_bytes_, workspace_bytes_;
+  Finish finish_;
+};
+
+extern template class TileFilter<float>;
+extern template class TileFilter<double>;
+
+}  // namespace omniconv::kernels

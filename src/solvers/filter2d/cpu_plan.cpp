@@ -1,0 +1,56 @@
+#include "solvers/filter2d/cpu_plan.h"
+
+#include "core/checked.h"
+#include "devices/cpu/cpu_device.h"
+#include "kernels/cpu/tile_filter.h"
+
+namespace omniconv::solvers {
+namespace {
+
+using devices::CpuDevice;
+
+template <typename Real>
+class Plan final : public Filter2dPlanBody {
+ public:
+  Plan(const Filter2dTask& the_task, CpuDevice& cpu, bool rows_first) : cpu_(cpu), filter_(the_task, rows_first) {}
+
+  std::int64_t workspace_bytes() const override {
+    return checked_multiply(filter_.workspace_bytes(), cpu_.threads(), "the workspace of all threads");
+  }
+
+  Event run(devices::Queue& queue, const Filter2dRun& run) const override {
+    return submit(queue, devices::HostTask([self = shared_from_this(), this, run] { execute(run); }));
+  }
+
+ private:
+  void execute(const Filter2dRun& run) const {
+    const kernels::Tiling tiling{run.output_rows, Q(task.problem) * task.problem.c,
+                                 kernels::band_rows_for(run.output_rows, task.problem.r, cpu_.threads()),
+                                 filter_.block_elements()};
+    const kernels::RowWindow input{run.input.impl()->host() + run.input_offset_bytes, run.input_stride_bytes,
+                                   run.input_first, run.input_rows};
+    std::byte* const output = run.output.impl()->host() + run.output_offset_bytes;
+    std::byte* const workspace = run.workspace.impl()->host();
+    cpu_.parallel_for(tiling.count(), [&](std::int64_t i, int slot) {
+      const kernels::Tile tile = tiling[i];
+      filter_.run(input, run.output_first, tile,
+                  output + tile.row * run.output_stride_bytes + tile.element * size_of(task.problem.output),
+                  run.output_stride_bytes, workspace + slot * filter_.workspace_bytes());
+    });
+  }
+
+  CpuDevice& cpu_;
+  kernels::TileFilter<Real> filter_;
+};
+
+}  // namespace
+
+std::unique_ptr<Filter2dPlanBody> make_cpu_plan(const Filter2dTask& task, const std::shared_ptr<devices::Device>& device,
+                                                bool rows_first) {
+  auto& cpu = dynamic_cast<CpuDevice&>(*device);
+  const bool wide_sums = task.weights.form == WeightForm::equal && !pixel_sums_fit_f32(task);
+  if (wide_sums || task.weights.accumulate == DataType::f64) return std::make_unique<Plan<double>>(task, cpu, rows_first);
+  return std::make_unique<Plan<float>>(task, cpu, rows_first);
+}
+
+}  // namespace omniconv::solvers

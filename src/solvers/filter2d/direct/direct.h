@@ -1,0 +1,22 @@
+// What the direct solvers of all devices have in common: whom they serve, how exactly, at what cost (README.md).
+#pragma once
+
+#include "solvers/solver.h"
+
+namespace omniconv::solvers {
+
+inline std::string direct_refusal(const Filter2dTask& task) {
+  if (is_bit_exact(task.problem) && task.weights.form == WeightForm::rank_one && !task.weights.exact)
+    return "the weights have rank one, so that the promised bits are those of rows first, then columns";
+  return {};
+}
+
+inline ErrorBound direct_bound(const Filter2dTask& task) {
+  return {.chain = static_cast<double>(task.weights.r) * static_cast<double>(task.weights.s)};
+}
+
+inline double direct_operations(const Filter2dTask& task) {
+  return static_cast<double>(task.weights.r) * static_cast<double>(task.weights.s);
+}
+
+}  // namespace omniconv::solvers

@@ -1,0 +1,91 @@
+// The references as solvers: they close the list, so that every task has a candidate on the CPU.
+#include "core/convert.h"
+#include "devices/cpu/cpu_device.h"
+#include "reference/filter2d.h"
+#include "solvers/filter2d/candidates.h"
+#include "solvers/filter2d/direct/direct.h"
+
+namespace omniconv::solvers {
+namespace {
+
+using Element = void (*)(const Filter2dTask& task, reference::ConstImage x, std::int64_t p, std::int64_t q, std::int64_t ch,
+                         std::byte* y);
+
+void double_and_store(const Filter2dTask& task, reference::ConstImage x, std::int64_t p, std::int64_t q, std::int64_t ch,
+                      std::byte* y) {
+  store_element(task.problem.output, reference::double_element(task, x, p, q, ch).value, y);
+}
+
+class Plan final : public Filter2dPlanBody {
+ public:
+  Plan(devices::CpuDevice& cpu, Element element) : cpu_(cpu), element_(element) {}
+
+  std::int64_t workspace_bytes() const override { return 0; }
+
+  Event run(devices::Queue& queue, const Filter2dRun& run) const override {
+    return submit(queue, devices::HostTask([self = shared_from_this(), this, run] { execute(run); }));
+  }
+
+ private:
+  void execute(const Filter2dRun& run) const {
+    const reference::ConstImage x{run.input.impl()->host() + run.input_offset_bytes, run.input_stride_bytes, run.input_first,
+                                  run.input_rows};
+    std::byte* const y = run.output.impl()->host() + run.output_offset_bytes;
+    const std::int64_t c = task.problem.c, size = size_of(task.problem.output);
+    cpu_.parallel_for(run.output_rows, [&](std::int64_t row, int) {
+      for (std::int64_t q = 0; q < Q(task.problem); ++q)
+        for (std::int64_t ch = 0; ch < c; ++ch)
+          element_(task, x, run.output_first + row, q, ch, y + row * run.output_stride_bytes + (q * c + ch) * size);
+    });
+  }
+
+  devices::CpuDevice& cpu_;
+  Element element_;
+};
+
+class Reference : public Filter2dSolver {
+ public:
+  Reference(std::string_view id, Element element, bool serves_integers)
+      : id_(id), element_(element), serves_integers_(serves_integers) {}
+
+  std::string_view id() const override { return id_; }
+
+  std::string refusal(const Filter2dTask& task, const devices::Device& device) const override {
+    if (device.kind() != devices::DeviceKind::cpu) return "runs on the CPU alone";
+    if (!serves_integers_ && is_bit_exact(task.problem)) return "its bits differ from those promised for integer images";
+    return {};
+  }
+
+  // Of the definition: rank one adds the error of the factors, as in separable. The double reference is far within.
+  ErrorBound bound(const Filter2dTask& task) const override {
+    ErrorBound bound = direct_bound(task);
+    if (task.weights.form == WeightForm::rank_one) bound.constant = 4;
+    return bound;
+  }
+
+  // Scalar, with an index computation for every tap.
+  double operations(const Filter2dTask& task) const override { return 100 * direct_operations(task); }
+
+  std::unique_ptr<Filter2dPlanBody> plan(const Filter2dTask&, const std::shared_ptr<devices::Device>& device) const override {
+    return std::make_unique<Plan>(dynamic_cast<devices::CpuDevice&>(*device), element_);
+  }
+
+ private:
+  std::string_view id_;
+  Element element_;
+  bool serves_integers_;
+};
+
+}  // namespace
+
+const Filter2dSolver& definition() {
+  static const Reference solver("filter2d/definition/cpu.1", reference::definition_element, true);
+  return solver;
+}
+
+const Filter2dSolver& double_precision() {
+  static const Reference solver("filter2d/double/cpu.1", double_and_store, false);
+  return solver;
+}
+
+}  // namespace omniconv::solvers

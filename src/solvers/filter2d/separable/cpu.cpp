@@ -1,0 +1,33 @@
+#include "solvers/filter2d/candidates.h"
+#include "solvers/filter2d/cpu_plan.h"
+#include "solvers/filter2d/separable/separable.h"
+
+namespace omniconv::solvers {
+namespace {
+
+class SeparableCpu final : public Filter2dSolver {
+ public:
+  std::string_view id() const override { return "filter2d/separable/cpu.1"; }
+
+  std::string refusal(const Filter2dTask& task, const devices::Device& device) const override {
+    if (device.kind() != devices::DeviceKind::cpu) return "runs on the CPU alone";
+    return separable_refusal(task);
+  }
+
+  ErrorBound bound(const Filter2dTask& task) const override { return separable_bound(task); }
+  double operations(const Filter2dTask& task) const override { return separable_operations(task); }
+
+  std::unique_ptr<Filter2dPlanBody> plan(const Filter2dTask& task,
+                                         const std::shared_ptr<devices::Device>& device) const override {
+    return make_cpu_plan(task, device, true);
+  }
+};
+
+}  // namespace
+
+const Filter2dSolver& separable_cpu() {
+  static const SeparableCpu solver;
+  return solver;
+}
+
+}  // namespace omniconv::solvers
