@@ -1,0 +1,91 @@
+// What this CPU reaches: independent fp32 multiply-adds in registers, and a copy far larger than its caches.
+#include <algorithm>
+#include <chrono>
+#include <cstring>
+#include <vector>
+
+#include "devices/cpu/cpu_device.h"
+
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "devices/cpu/cpu_peaks.cpp"
+#define HWY_DISABLED_TARGETS HWY_SSSE3
+#include <hwy/foreach_target.h>
+#include <hwy/highway.h>
+
+HWY_BEFORE_NAMESPACE();
+namespace omniconv::devices::HWY_NAMESPACE {
+namespace hn = hwy::HWY_NAMESPACE;
+
+// Multiply-adds on 12 independent vectors, enough to cover the latency of two units; returns how many were done.
+double multiply_adds(std::int64_t rounds, float* sink) {
+  const hn::ScalableTag<float> d;
+  constexpr int chains = 12;
+  hn::Vec<decltype(d)> sums[chains];
+  for (int i = 0; i < chains; ++i) sums[i] = hn::Set(d, static_cast<float>(i));
+  const auto factor = hn::Set(d, 0.999f), term = hn::Set(d, 0.001f);
+  for (std::int64_t round = 0; round < rounds; ++round)
+    for (int i = 0; i < chains; ++i) sums[i] = hn::MulAdd(sums[i], factor, term);
+  auto total = sums[0];
+  for (int i = 1; i < chains; ++i) total = hn::Add(total, sums[i]);
+  hn::StoreU(total, d, sink);
+  return static_cast<double>(rounds) * chains * static_cast<double>(hn::Lanes(d));
+}
+
+}  // namespace omniconv::devices::HWY_NAMESPACE
+HWY_AFTER_NAMESPACE();
+
+#if HWY_ONCE
+namespace omniconv::devices {
+
+HWY_EXPORT(multiply_adds);
+
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+double seconds_since(Clock::time_point start) { return std::chrono::duration<double>(Clock::now() - start).count(); }
+
+// The best rate of `work` (units done per call) repeated for `seconds`.
+template <typename Work>
+double best_rate(double seconds, const Work& work) {
+  double best = 0;
+  const auto begin = Clock::now();
+  do {
+    const auto start = Clock::now();
+    const double units = work();
+    best = std::max(best, units / seconds_since(start));
+  } while (seconds_since(begin) < seconds);
+  return best;
+}
+
+}  // namespace
+
+Device::Peaks CpuDevice::measure_peaks(double seconds) {
+  constexpr std::int64_t rounds = 1 << 20;
+  const double rate = best_rate(0.3 * seconds, [&] {
+    std::vector<double> done(static_cast<std::size_t>(threads()), 0);
+    parallel_for(threads(), [&](std::int64_t i, int) {
+      alignas(64) float sink[64];
+      done[static_cast<std::size_t>(i)] = HWY_DYNAMIC_DISPATCH(multiply_adds)(rounds, sink);
+    });
+    double total = 0;
+    for (const double d : done) total += d;
+    return total;
+  });
+
+  constexpr std::int64_t bytes = std::int64_t{128} << 20, piece = std::int64_t{1} << 20;
+  const auto from = allocate(bytes), to = allocate(bytes);
+  const auto for_pieces = [&](const auto& body) { parallel_for(bytes / piece, [&](std::int64_t i, int) { body(i * piece); }); };
+  for_pieces([&](std::int64_t at) {
+    std::memset(from->host() + at, 1, piece);
+    std::memset(to->host() + at, 2, piece);
+  });
+  const double bandwidth = best_rate(0.3 * seconds, [&] {
+    for_pieces([&](std::int64_t at) { std::memcpy(to->host() + at, from->host() + at, piece); });
+    return 2.0 * static_cast<double>(bytes);
+  });
+  return {2 * rate / 1e12, bandwidth / 1e9};
+}
+
+}  // namespace omniconv::devices
+#endif

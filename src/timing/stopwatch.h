@@ -1,0 +1,29 @@
+// The one stopwatch: device time by events, repeated until it is steady, with an interval.
+#pragma once
+
+#include <functional>
+#include <vector>
+
+#include "omniconv/context.h"
+
+namespace omniconv::timing {
+
+struct Summary {
+  double median = 0, minimum = 0;  // seconds
+  double low = 0, high = 0;        // the median's 95 % interval, from order statistics (binomial)
+  int samples = 0;
+};
+// Throws for no samples.
+Summary summarize(std::vector<double> seconds);
+
+struct SamplingOptions {
+  double budget_seconds = 1;  // samples are taken until it is spent
+  int least_samples = 5, most_samples = 1000;
+  double steady = 0.01;  // or until the interval is within this share of the median
+  int warm_up = 1;
+};
+// `submit(i)` submits the i-th repetition (warm-ups included) and returns its event; rotating among buffers by i keeps
+// caches cold. The sample is the device's own time of that submission.
+Summary sample(const std::function<Event(int)>& submit, const SamplingOptions& options = {});
+
+}  // namespace omniconv::timing
