@@ -98,7 +98,8 @@ class Context {
   const DeviceInfo& device() const;
   Queue make_queue() const;
   Buffer allocate(std::int64_t bytes) const;
-  // The caller's own host memory, used in place by the CPU, and through the driver by OpenCL. It must outlive the buffer.
+  // The caller's own host memory, used in place by the CPU, and through the driver by OpenCL. It must outlive the
+  // buffer.
   Buffer borrow(void* memory, std::int64_t bytes) const;
   const std::shared_ptr<devices::Device>& impl() const { return device_; }
 

@@ -19,7 +19,11 @@ class Error : public std::runtime_error {
   ErrorKind kind_;
 };
 
-inline Error bad_input(const std::string& message) { return Error(ErrorKind::bad_input, message); }
-inline Error environment_error(const std::string& message) { return Error(ErrorKind::environment, message); }
+inline Error bad_input(const std::string& message) {
+  return Error(ErrorKind::bad_input, message);
+}
+inline Error environment_error(const std::string& message) {
+  return Error(ErrorKind::environment, message);
+}
 
 }  // namespace omniconv

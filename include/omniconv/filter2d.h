@@ -25,8 +25,8 @@ struct Filter {
 };
 
 struct Filter2dOptions {
-  std::string solver = "auto";             // or a solver's id
-  std::int64_t max_workspace_bytes = -1;   // a hard limit; negative: none
+  std::string solver = "auto";            // or a solver's id
+  std::int64_t max_workspace_bytes = -1;  // a hard limit; negative: none
 };
 
 // Where one run reads and writes. Rows are of the whole image; a run may serve a part of it (a strip). Input rows are
@@ -49,7 +49,8 @@ class Filter2dPlanBody;
 class Filter2dPlan {
  public:
   using Options = Filter2dOptions;
-  Filter2dPlan(const Context& context, const Filter2dProblem& problem, const Filter& filter, const Options& options = {});
+  Filter2dPlan(const Context& context, const Filter2dProblem& problem, const Filter& filter,
+               const Options& options = {});
 
   const Filter2dProblem& problem() const;
   const std::string& solver() const;
@@ -65,7 +66,7 @@ class Filter2dPlan {
 struct Filter2dCandidate {
   std::string solver;
   bool applicable = false;
-  std::string reason;               // of a refusal
+  std::string reason;                // of a refusal
   std::int64_t workspace_bytes = 0;  // the rest of an applicable one
   double operations = 0;             // multiply-adds per output element, as the choice counts them
   std::string bound;                 // in words: "bit-exact", or the formula of its error bound

@@ -25,7 +25,11 @@ inline std::int64_t checked_add(std::int64_t a, std::int64_t b, std::string_view
   return result;
 }
 
-inline std::int64_t divide_up(std::int64_t a, std::int64_t b) { return (a + b - 1) / b; }
-inline std::int64_t round_up(std::int64_t a, std::int64_t multiple) { return divide_up(a, multiple) * multiple; }
+inline std::int64_t divide_up(std::int64_t a, std::int64_t b) {
+  return (a + b - 1) / b;
+}
+inline std::int64_t round_up(std::int64_t a, std::int64_t multiple) {
+  return divide_up(a, multiple) * multiple;
+}
 
 }  // namespace omniconv

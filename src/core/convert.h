@@ -20,7 +20,8 @@ Integer saturate(Real value) {
   // 2^31 - 1 is no fp32 value: compare with the first value above the range instead.
   constexpr Real above = static_cast<Real>(std::numeric_limits<Integer>::max() / 2 + 1) * 2;
   if (rounded >= above) return std::numeric_limits<Integer>::max();
-  if (rounded <= static_cast<Real>(std::numeric_limits<Integer>::lowest())) return std::numeric_limits<Integer>::lowest();
+  if (rounded <= static_cast<Real>(std::numeric_limits<Integer>::lowest()))
+    return std::numeric_limits<Integer>::lowest();
   return static_cast<Integer>(rounded);
 }
 

@@ -44,7 +44,11 @@ inline std::uint16_t double_to_half(double value) {
   return float_to_half(nearest);
 }
 
-inline std::uint16_t to_half(float value) { return float_to_half(value); }
-inline std::uint16_t to_half(double value) { return double_to_half(value); }
+inline std::uint16_t to_half(float value) {
+  return float_to_half(value);
+}
+inline std::uint16_t to_half(double value) {
+  return double_to_half(value);
+}
 
 }  // namespace omniconv

@@ -7,6 +7,7 @@
 #include <limits>
 #include <numeric>
 
+#include "core/border_map.h"
 #include "core/checked.h"
 #include "core/convert.h"
 #include "omniconv/error.h"
@@ -44,7 +45,9 @@ double sum_of_magnitudes(const std::vector<double>& values) {
   return std::accumulate(values.begin(), values.end(), 0.0, [](double sum, double w) { return sum + std::fabs(w); });
 }
 
-double largest_pixel(DataType type) { return std::max(-lowest_value(type), highest_value(type)); }
+double largest_pixel(DataType type) {
+  return std::max(-lowest_value(type), highest_value(type));
+}
 
 bool all_equal(const std::vector<double>& values) {
   return std::all_of(values.begin(), values.end(), [&](double w) { return w == values.front(); });
@@ -56,7 +59,9 @@ bool factor(Weights& weights) {
   const auto larger = [](double a, double b) { return std::fabs(a) < std::fabs(b); };
   const auto pivot = std::max_element(weights.values.begin(), weights.values.end(), larger) - weights.values.begin();
   const std::int64_t pivot_row = pivot / weights.s, pivot_column = pivot % weights.s;
-  const auto at = [&](std::int64_t i, std::int64_t j) { return weights.values[static_cast<std::size_t>(i * weights.s + j)]; };
+  const auto at = [&](std::int64_t i, std::int64_t j) {
+    return weights.values[static_cast<std::size_t>(i * weights.s + j)];
+  };
   weights.row.clear();
   weights.column.clear();
   for (std::int64_t j = 0; j < weights.s; ++j) weights.row.push_back(at(pivot_row, j));
@@ -65,7 +70,8 @@ bool factor(Weights& weights) {
   for (std::int64_t i = 0; i < weights.r; ++i)
     for (std::int64_t j = 0; j < weights.s; ++j) {
       const double w = at(i, j);
-      const double error = std::fma(weights.column[static_cast<std::size_t>(i)], weights.row[static_cast<std::size_t>(j)], -w);
+      const double error =
+          std::fma(weights.column[static_cast<std::size_t>(i)], weights.row[static_cast<std::size_t>(j)], -w);
       if (std::fabs(error) > 2 * unit_in_last_place(weights.accumulate, w)) return false;
     }
   return true;
@@ -96,7 +102,8 @@ void check_finite(double value, std::string_view what) {
 std::int64_t anchor_or_middle(std::optional<std::int64_t> anchor, std::int64_t size, std::string_view axis) {
   const std::int64_t value = anchor.value_or(size / 2);
   if (value < 0 || value >= size)
-    throw bad_input(fmt::format("anchor {}={} lies outside the kernel: it must be from 0 to {}", axis, value, size - 1));
+    throw bad_input(
+        fmt::format("anchor {}={} lies outside the kernel: it must be from 0 to {}", axis, value, size - 1));
   return value;
 }
 
@@ -117,11 +124,29 @@ std::string_view name(WeightForm form) {
   return "?";
 }
 
-bool is_bit_exact(const Filter2dProblem& problem) { return is_integer(problem.input); }
+bool is_bit_exact(const Filter2dProblem& problem) {
+  return is_integer(problem.input);
+}
 
 bool pixel_sums_fit_f32(const Filter2dTask& task) {
   const double taps = static_cast<double>(task.weights.r) * static_cast<double>(task.weights.s);
   return taps * largest_pixel(task.problem.input) <= exact_f32_integers;
+}
+
+RowSpan input_rows_for(const Filter2dTask& task, std::int64_t output_first, std::int64_t output_rows) {
+  const Filter2dProblem& problem = task.problem;
+  const std::int64_t first = output_first - task.weights.anchor_y, last = first + output_rows + problem.r - 1;
+  if (problem.border.mode == BorderMode::wrap) return {first, last};
+  RowSpan span{std::clamp<std::int64_t>(first, 0, problem.h - 1), std::clamp<std::int64_t>(last, 1, problem.h)};
+  const auto include = [&](std::int64_t row) {
+    const std::int64_t mapped = border_index(problem.border.mode, row, problem.h);
+    if (mapped < 0) return;
+    span.first = std::min(span.first, mapped);
+    span.last = std::max(span.last, mapped + 1);
+  };
+  for (std::int64_t row = first; row < std::min<std::int64_t>(last, 0); ++row) include(row);
+  for (std::int64_t row = std::max(first, problem.h); row < last; ++row) include(row);
+  return span;
 }
 
 Weights analyse(const Filter2dProblem& problem, const Filter& filter) {
@@ -130,16 +155,19 @@ Weights analyse(const Filter2dProblem& problem, const Filter& filter) {
   weights.r = problem.r;
   weights.s = problem.s;
   const bool floating = !is_integer(problem.input);
-  if (floating && (problem.input == DataType::f64 || problem.output == DataType::f64)) weights.accumulate = DataType::f64;
+  if (floating && (problem.input == DataType::f64 || problem.output == DataType::f64))
+    weights.accumulate = DataType::f64;
 
   const std::int64_t taps = checked_multiply(problem.r, problem.s, "the number of weights");
   if (static_cast<std::int64_t>(filter.weights.size()) != taps)
-    throw bad_input(fmt::format("the filter has {} weights: r{}s{} needs {}", filter.weights.size(), problem.r, problem.s, taps));
+    throw bad_input(
+        fmt::format("the filter has {} weights: r{}s{} needs {}", filter.weights.size(), problem.r, problem.s, taps));
   for (std::size_t i = 0; i < filter.weights.size(); ++i) {
     const double rounded = round_to(weights.accumulate, filter.weights[i]);
     if (!std::isfinite(rounded))
-      check_finite(rounded, fmt::format("the weight in row {}, column {} ({})", static_cast<std::int64_t>(i) / problem.s + 1,
-                                        static_cast<std::int64_t>(i) % problem.s + 1, filter.weights[i]));
+      check_finite(rounded,
+                   fmt::format("the weight in row {}, column {} ({})", static_cast<std::int64_t>(i) / problem.s + 1,
+                               static_cast<std::int64_t>(i) % problem.s + 1, filter.weights[i]));
     weights.values.push_back(rounded);
   }
   if (sum_of_magnitudes(weights.values) == 0)
@@ -162,8 +190,10 @@ Weights analyse(const Filter2dProblem& problem, const Filter& filter) {
   check_finite(weights.border_value, "the border's constant, in the image's type,");
 
   // Where only a bound is promised, equal weights are best served as rank one.
-  if (!floating && all_equal(weights.values)) weights.form = WeightForm::equal;
-  else if (factor(weights)) weights.form = WeightForm::rank_one;
+  if (!floating && all_equal(weights.values))
+    weights.form = WeightForm::equal;
+  else if (factor(weights))
+    weights.form = WeightForm::rank_one;
   if (weights.form != WeightForm::rank_one) weights.row.clear(), weights.column.clear();
   weights.exact = always_exact(weights, problem.input);
   return weights;

@@ -15,8 +15,8 @@ namespace {
 
 // The fastest kind first, as `auto` chooses among GPUs.
 const std::array<std::reference_wrapper<const devices::Backend>, 3>& backends() {
-  static const std::array<std::reference_wrapper<const devices::Backend>, 3> all = {devices::cuda_backend(), devices::opencl_backend(),
-                                                                                    devices::cpu_backend()};
+  static const std::array<std::reference_wrapper<const devices::Backend>, 3> all = {
+      devices::cuda_backend(), devices::opencl_backend(), devices::cpu_backend()};
   return all;
 }
 
@@ -37,7 +37,8 @@ std::shared_ptr<devices::Device> open_device(const ContextOptions& options) {
   const std::string_view prefix = std::string_view(id).substr(0, colon);
   for (const devices::Backend& backend : backends())
     if (prefix == backend.prefix)
-      return backend.open(colon == std::string::npos ? std::string_view() : std::string_view(id).substr(colon + 1), options);
+      return backend.open(colon == std::string::npos ? std::string_view() : std::string_view(id).substr(colon + 1),
+                          options);
   static constexpr std::array<std::string_view, 4> known = {"auto", "cpu", "cuda", "opencl"};
   throw bad_input(fmt::format("unknown device '{}': {}", id, suggest(prefix, known)));
 }
@@ -54,9 +55,17 @@ DeviceListing list_devices() {
 
 Context::Context(const Options& options) : device_(open_device(options)) {}
 
-const DeviceInfo& Context::device() const { return device_->info(); }
-Queue Context::make_queue() const { return Queue(device_->make_queue()); }
-Buffer Context::allocate(std::int64_t bytes) const { return Buffer(device_->allocate(bytes)); }
-Buffer Context::borrow(void* memory, std::int64_t bytes) const { return Buffer(device_->borrow(memory, bytes)); }
+const DeviceInfo& Context::device() const {
+  return device_->info();
+}
+Queue Context::make_queue() const {
+  return Queue(device_->make_queue());
+}
+Buffer Context::allocate(std::int64_t bytes) const {
+  return Buffer(device_->allocate(bytes));
+}
+Buffer Context::borrow(void* memory, std::int64_t bytes) const {
+  return Buffer(device_->borrow(memory, bytes));
+}
 
 }  // namespace omniconv

@@ -38,7 +38,8 @@ const Filter2dSolver& named_solver(const std::string& id, const Filter2dTask& ta
   for (const Filter2dSolver* solver : solvers::filter2d_solvers()) {
     if (solver->id() == id) {
       const std::string reason = solver->refusal(task, device);
-      if (!reason.empty()) throw bad_input(fmt::format("solver {} cannot serve {}: {}", id, to_text(task.problem), reason));
+      if (!reason.empty())
+        throw bad_input(fmt::format("solver {} cannot serve {}: {}", id, to_text(task.problem), reason));
       return *solver;
     }
     ids.push_back(solver->id());
@@ -55,7 +56,8 @@ std::unique_ptr<solvers::Filter2dPlanBody> make_body(const Filter2dSolver& solve
   return body;
 }
 
-std::unique_ptr<solvers::Filter2dPlanBody> choose(const Filter2dTask& task, const std::shared_ptr<devices::Device>& device,
+std::unique_ptr<solvers::Filter2dPlanBody> choose(const Filter2dTask& task,
+                                                  const std::shared_ptr<devices::Device>& device,
                                                   const Filter2dOptions& options) {
   const auto fits = [&](const solvers::Filter2dPlanBody& body) {
     return options.max_workspace_bytes < 0 || body.workspace_bytes() <= options.max_workspace_bytes;
@@ -105,12 +107,15 @@ void check_side(const Side& side, std::int64_t all_rows, std::int64_t row_elemen
     throw bad_input(fmt::format("the {} stride of {} bytes must be a multiple of {} and at least {}", side.name,
                                 side.stride_bytes, size, row_bytes));
   if (side.offset_bytes < 0 || side.offset_bytes % size != 0)
-    throw bad_input(fmt::format("the {} offset of {} bytes must be a positive multiple of {}", side.name, side.offset_bytes, size));
-  const std::int64_t last_row = checked_multiply(std::max<std::int64_t>(side.rows - 1, 0), side.stride_bytes, "the image");
-  const std::int64_t end = checked_add(checked_add(side.offset_bytes, last_row, "the image"), side.rows > 0 ? row_bytes : 0, "the image");
+    throw bad_input(
+        fmt::format("the {} offset of {} bytes must be a positive multiple of {}", side.name, side.offset_bytes, size));
+  const std::int64_t last_row =
+      checked_multiply(std::max<std::int64_t>(side.rows - 1, 0), side.stride_bytes, "the image");
+  const std::int64_t end =
+      checked_add(checked_add(side.offset_bytes, last_row, "the image"), side.rows > 0 ? row_bytes : 0, "the image");
   if (end > side.buffer.bytes())
-    throw bad_input(fmt::format("the {} buffer has {} bytes: {} rows at a stride of {} from offset {} need {}", side.name,
-                                side.buffer.bytes(), side.rows, side.stride_bytes, side.offset_bytes, end));
+    throw bad_input(fmt::format("the {} buffer has {} bytes: {} rows at a stride of {} from offset {} need {}",
+                                side.name, side.buffer.bytes(), side.rows, side.stride_bytes, side.offset_bytes, end));
 }
 
 // The real or virtual rows that output rows [p0, p1) read, given rows that may be read as they are.
@@ -123,9 +128,10 @@ void check_rows_present(const Filter2dTask& task, const Filter2dRun& run) {
     if (given(row)) return;
     const std::int64_t mapped = border_index(problem.border.mode, row, problem.h);
     if (mapped >= 0 && !given(mapped))
-      throw bad_input(fmt::format("the run reads input row {} and was given rows {} to {}: output rows {} to {} need it", mapped,
-                                  run.input_first, run.input_first + run.input_rows - 1, run.output_first,
-                                  run.output_first + run.output_rows - 1));
+      throw bad_input(
+          fmt::format("the run reads input row {} and was given rows {} to {}: output rows {} to {} need it", mapped,
+                      run.input_first, run.input_first + run.input_rows - 1, run.output_first,
+                      run.output_first + run.output_rows - 1));
   };
   // Inside the image and inside the window, rows need no look: only what lies before or behind the window does.
   for (std::int64_t row = first; row < std::min(last, run.input_first); ++row) check(row);
@@ -134,19 +140,28 @@ void check_rows_present(const Filter2dTask& task, const Filter2dRun& run) {
 
 }  // namespace
 
-Filter2dPlan::Filter2dPlan(const Context& context, const Filter2dProblem& problem, const Filter& filter, const Options& options)
+Filter2dPlan::Filter2dPlan(const Context& context, const Filter2dProblem& problem, const Filter& filter,
+                           const Options& options)
     : body_(choose({problem, analyse(problem, filter)}, context.impl(), options)) {}
 
-const Filter2dProblem& Filter2dPlan::problem() const { return body_->task.problem; }
-const std::string& Filter2dPlan::solver() const { return body_->solver_id; }
-std::int64_t Filter2dPlan::workspace_bytes() const { return body_->workspace_bytes(); }
+const Filter2dProblem& Filter2dPlan::problem() const {
+  return body_->task.problem;
+}
+const std::string& Filter2dPlan::solver() const {
+  return body_->solver_id;
+}
+std::int64_t Filter2dPlan::workspace_bytes() const {
+  return body_->workspace_bytes();
+}
 
 Event Filter2dPlan::run(Queue& queue, const Filter2dRun& run) const {
   const Filter2dProblem& problem = body_->task.problem;
   Filter2dRun complete = run;
-  check_side({"input", run.input, run.input_offset_bytes, complete.input_stride_bytes, run.input_first, complete.input_rows},
-             problem.h, problem.w * problem.c, problem.input);
-  check_side({"output", run.output, run.output_offset_bytes, complete.output_stride_bytes, run.output_first, complete.output_rows},
+  check_side(
+      {"input", run.input, run.input_offset_bytes, complete.input_stride_bytes, run.input_first, complete.input_rows},
+      problem.h, problem.w * problem.c, problem.input);
+  check_side({"output", run.output, run.output_offset_bytes, complete.output_stride_bytes, run.output_first,
+              complete.output_rows},
              P(problem), Q(problem) * problem.c, problem.output);
   if (run.output_first < 0 || complete.output_rows > P(problem) - run.output_first)
     throw bad_input(fmt::format("output rows {} to {} lie outside the output's {} rows", run.output_first,
@@ -179,20 +194,9 @@ std::vector<Filter2dCandidate> explain(const Context& context, const Filter2dPro
   return candidates;
 }
 
-RowSpan input_rows_for(const Filter2dProblem& problem, const Filter& filter, std::int64_t output_first, std::int64_t output_rows) {
-  const Weights weights = analyse(problem, filter);
-  const std::int64_t first = output_first - weights.anchor_y, last = first + output_rows + problem.r - 1;
-  if (problem.border.mode == BorderMode::wrap) return {first, last};
-  RowSpan span{std::clamp<std::int64_t>(first, 0, problem.h - 1), std::clamp<std::int64_t>(last, 1, problem.h)};
-  const auto include = [&](std::int64_t row) {
-    const std::int64_t mapped = border_index(problem.border.mode, row, problem.h);
-    if (mapped < 0) return;
-    span.first = std::min(span.first, mapped);
-    span.last = std::max(span.last, mapped + 1);
-  };
-  for (std::int64_t row = first; row < std::min<std::int64_t>(last, 0); ++row) include(row);
-  for (std::int64_t row = std::max(first, problem.h); row < last; ++row) include(row);
-  return span;
+RowSpan input_rows_for(const Filter2dProblem& problem, const Filter& filter, std::int64_t output_first,
+                       std::int64_t output_rows) {
+  return input_rows_for({problem, analyse(problem, filter)}, output_first, output_rows);
 }
 
 }  // namespace omniconv

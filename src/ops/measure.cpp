@@ -23,12 +23,13 @@ struct Images {
 Images make_images(const Context& context, Queue& queue, const Filter2dTask& task, std::uint64_t seed) {
   const Filter2dProblem& problem = task.problem;
   const auto bytes_of = [&](std::int64_t rows, std::int64_t columns, DataType type) {
-    return checked_multiply(checked_multiply(checked_multiply(rows, columns, "the image"), problem.c, "the image"), size_of(type),
-                            "the image");
+    return checked_multiply(checked_multiply(checked_multiply(rows, columns, "the image"), problem.c, "the image"),
+                            size_of(type), "the image");
   };
   const std::int64_t input_bytes = bytes_of(problem.h, problem.w, problem.input);
   const std::int64_t output_bytes = bytes_of(P(problem), Q(problem), problem.output);
-  const std::int64_t count = std::clamp(rotation_bytes / (input_bytes + output_bytes) + 1, std::int64_t{1}, most_images);
+  const std::int64_t count =
+      std::clamp(rotation_bytes / (input_bytes + output_bytes) + 1, std::int64_t{1}, most_images);
   std::vector<std::byte> image(static_cast<std::size_t>(input_bytes));
   const std::vector<std::byte> poison(static_cast<std::size_t>(output_bytes), std::byte{0xA5});
   Images images;
@@ -49,12 +50,15 @@ Images make_images(const Context& context, Queue& queue, const Filter2dTask& tas
 std::vector<MeasureResult> measure(const Context& context, const Filter2dProblem& problem, const Filter& filter,
                                    const devices::Device::Peaks& peaks, const MeasureOptions& options) {
   const Filter2dTask task{problem, analyse(problem, filter)};
-  const double outputs = static_cast<double>(P(problem)) * static_cast<double>(Q(problem)) * static_cast<double>(problem.c);
-  const double inputs = static_cast<double>(problem.h) * static_cast<double>(problem.w) * static_cast<double>(problem.c);
+  const double outputs =
+      static_cast<double>(P(problem)) * static_cast<double>(Q(problem)) * static_cast<double>(problem.c);
+  const double inputs =
+      static_cast<double>(problem.h) * static_cast<double>(problem.w) * static_cast<double>(problem.c);
   Queue queue = context.make_queue();
   Images images;
   std::vector<MeasureResult> results;
-  for (const VerifyResult& checked : verify(context, problem, filter, {.solver = options.solver, .sampled = true, .seed = options.seed})) {
+  for (const VerifyResult& checked :
+       verify(context, problem, filter, {.solver = options.solver, .sampled = true, .seed = options.seed})) {
     MeasureResult result;
     result.solver = checked.solver;
     result.status = checked.status;
@@ -72,12 +76,14 @@ std::vector<MeasureResult> measure(const Context& context, const Filter2dProblem
     r.workspace_bytes = plan.workspace_bytes();
     r.transfer_seconds = images.upload_seconds;
     r.operations = 2 * outputs * static_cast<double>(problem.r) * static_cast<double>(problem.s);
-    r.bytes = inputs * static_cast<double>(size_of(problem.input)) + outputs * static_cast<double>(size_of(problem.output));
+    r.bytes =
+        inputs * static_cast<double>(size_of(problem.input)) + outputs * static_cast<double>(size_of(problem.output));
     const Buffer workspace = context.allocate(std::max<std::int64_t>(plan.workspace_bytes(), 1));
     r.seconds = timing::sample(
         [&](int i) {
           const std::size_t image = static_cast<std::size_t>(i) % images.inputs.size();
-          return plan.run(queue, {.input = images.inputs[image], .output = images.outputs[image], .workspace = workspace});
+          return plan.run(queue,
+                          {.input = images.inputs[image], .output = images.outputs[image], .workspace = workspace});
         },
         {.budget_seconds = options.budget_seconds});
     if (peaks.tflops <= 0 || peaks.gbps <= 0) continue;

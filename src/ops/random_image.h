@@ -13,8 +13,8 @@ namespace omniconv {
 // stays where every sum is below 2^24, the range in which bits are promised. Floats are uniform in [-1, 1).
 void fill_random(const Filter2dTask& task, std::uint64_t seed, std::span<std::byte> image);
 
-// The filter with a bias that centres the results of such an image in the range of an integer output, so that a check is
-// not of saturated values alone.
+// The filter with a bias that centres the results of such an image in the range of an integer output, so that a check
+// is not of saturated values alone.
 Filter centred(const Filter2dProblem& problem, Filter filter);
 
 }  // namespace omniconv

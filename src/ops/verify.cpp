@@ -27,7 +27,9 @@ struct Point {
 std::vector<Point> sample_points(const Filter2dProblem& problem, std::int64_t samples, std::uint64_t seed) {
   const std::int64_t rows = P(problem), columns = Q(problem);
   std::mt19937_64 random(seed);
-  const auto below = [&](std::int64_t n) { return static_cast<std::int64_t>(random() % static_cast<std::uint64_t>(n)); };
+  const auto below = [&](std::int64_t n) {
+    return static_cast<std::int64_t>(random() % static_cast<std::uint64_t>(n));
+  };
   std::vector<Point> points;
   for (const std::int64_t p : {std::int64_t{0}, rows - 1})
     for (const std::int64_t q : {std::int64_t{0}, columns - 1}) points.push_back({p, q, below(problem.c)});
@@ -66,8 +68,10 @@ class Judge {
     const std::int64_t size = size_of(problem.output);
     const std::byte* const stored = y_ + ((point.p * Q(problem) + point.q) * problem.c + point.ch) * size;
     ++result.checked;
-    if (exact_) check_bits(point, stored, size, result);
-    else check_bound(point, stored, result);
+    if (exact_)
+      check_bits(point, stored, size, result);
+    else
+      check_bound(point, stored, result);
   }
 
   double bound() const { return bound_; }
@@ -77,7 +81,8 @@ class Judge {
     std::byte expected[8];
     reference::definition_element(task_, x_, point.p, point.q, point.ch, expected);
     if (std::memcmp(expected, stored, static_cast<std::size_t>(size)) == 0) return;
-    const double wanted = load_element(task_.problem.output, expected), found = load_element(task_.problem.output, stored);
+    const double wanted = load_element(task_.problem.output, expected),
+                 found = load_element(task_.problem.output, stored);
     result.error = std::max(result.error, std::fabs(found - wanted));
     fail(point, fmt::format("is {} and must be {} to the bit", found, wanted), result);
   }
@@ -93,11 +98,14 @@ class Judge {
       store_element(type, v, bytes);
       return load_element(type, bytes);
     };
-    const double found = load_element(type, stored), low = converted(value - allowed), high = converted(value + allowed);
+    const double found = load_element(type, stored), low = converted(value - allowed),
+                 high = converted(value + allowed);
     // What rounding to the stored type alone accounts for is no error of the solver's.
     const double excess = std::max(0.0, std::fabs(found - value) - std::fabs(converted(value) - value));
-    if (unit > 0 && (type == DataType::f32 || type == DataType::f64)) result.error = std::max(result.error, excess / unit);
-    if (!(found >= low && found <= high)) fail(point, fmt::format("is {} and must lie in [{}, {}]", found, low, high), result);
+    if (unit > 0 && (type == DataType::f32 || type == DataType::f64))
+      result.error = std::max(result.error, excess / unit);
+    if (!(found >= low && found <= high))
+      fail(point, fmt::format("is {} and must lie in [{}, {}]", found, low, high), result);
   }
 
   static void fail(const Point& point, const std::string& what, VerifyResult& result) {
@@ -114,8 +122,9 @@ class Judge {
 };
 
 // Runs one solver over the whole image, in strips if asked, between guards, over poisoned memory.
-std::vector<std::byte> run_guarded(const Context& context, const Filter2dPlan& plan, const std::vector<std::byte>& image,
-                                   const Filter& filter, const VerifyOptions& options, VerifyResult& result) {
+std::vector<std::byte> run_guarded(const Context& context, const Filter2dPlan& plan,
+                                   const std::vector<std::byte>& image, const Filter& filter,
+                                   const VerifyOptions& options, VerifyResult& result) {
   const Filter2dProblem& problem = plan.problem();
   const std::int64_t row_in = problem.w * problem.c * size_of(problem.input);
   const std::int64_t row_out = Q(problem) * problem.c * size_of(problem.output);
@@ -132,31 +141,38 @@ std::vector<std::byte> run_guarded(const Context& context, const Filter2dPlan& p
     std::vector<std::byte> given(static_cast<std::size_t>((span.last - span.first) * row_in));
     for (std::int64_t row = span.first; row < span.last; ++row)
       std::memcpy(given.data() + (row - span.first) * row_in,
-                  image.data() + ((row % problem.h) + problem.h) % problem.h * row_in, static_cast<std::size_t>(row_in));
+                  image.data() + ((row % problem.h) + problem.h) % problem.h * row_in,
+                  static_cast<std::size_t>(row_in));
     std::vector<std::byte> guarded(static_cast<std::size_t>(rows * row_out + 2 * guard_bytes), poison);
     const Buffer input = context.allocate(static_cast<std::int64_t>(given.size()));
     const Buffer result_buffer = context.allocate(static_cast<std::int64_t>(guarded.size()));
     queue.upload(input, 0, given.data(), input.bytes());
     queue.upload(result_buffer, 0, guarded.data(), result_buffer.bytes());
-    Filter2dRun run{.input = input, .output = result_buffer, .workspace = workspace, .output_offset_bytes = guard_bytes};
+    Filter2dRun run{
+        .input = input, .output = result_buffer, .workspace = workspace, .output_offset_bytes = guard_bytes};
     run.input_first = span.first;
     run.input_rows = span.last - span.first;
     run.output_first = first;
     run.output_rows = rows;
     plan.run(queue, run).wait();
     queue.download(guarded.data(), result_buffer, 0, result_buffer.bytes()).wait();
-    const auto intact = [](auto begin, auto end) { return std::all_of(begin, end, [](std::byte b) { return b == poison; }); };
-    if (!intact(guarded.begin(), guarded.begin() + guard_bytes) || !intact(guarded.end() - guard_bytes, guarded.end())) {
+    const auto intact = [](auto begin, auto end) {
+      return std::all_of(begin, end, [](std::byte b) { return b == poison; });
+    };
+    if (!intact(guarded.begin(), guarded.begin() + guard_bytes) ||
+        !intact(guarded.end() - guard_bytes, guarded.end())) {
       result.status = Status::failed;
       result.reason = fmt::format("wrote outside its output rows {} to {}", first, first + rows - 1);
     }
-    std::memcpy(output.data() + first * row_out, guarded.data() + guard_bytes, static_cast<std::size_t>(rows * row_out));
+    std::memcpy(output.data() + first * row_out, guarded.data() + guard_bytes,
+                static_cast<std::size_t>(rows * row_out));
   }
   return output;
 }
 
 VerifyResult verify_one(const Context& context, const Filter2dTask& task, const Filter& filter,
-                        const solvers::Filter2dSolver& solver, const std::vector<std::byte>& image, const VerifyOptions& options) {
+                        const solvers::Filter2dSolver& solver, const std::vector<std::byte>& image,
+                        const VerifyOptions& options) {
   const Filter2dProblem& problem = task.problem;
   VerifyResult result;
   result.solver = solver.id();
@@ -189,8 +205,10 @@ std::string_view name(Status status) {
 std::vector<VerifyResult> verify(const Context& context, const Filter2dProblem& problem, const Filter& filter,
                                  const VerifyOptions& options) {
   const Filter2dTask task{problem, analyse(problem, filter)};
-  const std::int64_t elements = checked_multiply(checked_multiply(problem.h, problem.w, "the image"), problem.c, "the image");
-  std::vector<std::byte> image(static_cast<std::size_t>(checked_multiply(elements, size_of(problem.input), "the image")));
+  const std::int64_t elements =
+      checked_multiply(checked_multiply(problem.h, problem.w, "the image"), problem.c, "the image");
+  std::vector<std::byte> image(
+      static_cast<std::size_t>(checked_multiply(elements, size_of(problem.input), "the image")));
   fill_random(task, options.seed, image);
 
   const std::string wanted =
@@ -199,8 +217,10 @@ std::vector<VerifyResult> verify(const Context& context, const Filter2dProblem& 
   for (const solvers::Filter2dSolver* solver : solvers::filter2d_solvers()) {
     if (wanted != "all" && wanted != solver->id()) continue;
     const std::string reason = solver->refusal(task, *context.impl());
-    if (reason.empty()) results.push_back(verify_one(context, task, filter, *solver, image, options));
-    else results.push_back({.solver = std::string(solver->id()), .status = Status::refused, .reason = reason});
+    if (reason.empty())
+      results.push_back(verify_one(context, task, filter, *solver, image, options));
+    else
+      results.push_back({.solver = std::string(solver->id()), .status = Status::refused, .reason = reason});
   }
   if (results.empty()) Filter2dPlan(context, problem, filter, {.solver = wanted});  // throws: unknown, with the nearest
   return results;

@@ -24,8 +24,8 @@ std::string_view name(Status status);
 struct VerifyResult {
   std::string solver;
   Status status = Status::ok;
-  std::string reason;        // of a refusal or a failure
-  std::int64_t checked = 0;  // elements
+  std::string reason;           // of a refusal or a failure
+  std::int64_t checked = 0;     // elements
   double error = 0, bound = 0;  // the largest, in the units of the bound: stored values where bits are promised (bound
                                 // 0), else epsilon * (|scale| * sum |x * w| + |bias|)
 };

@@ -8,7 +8,8 @@
 
 namespace omniconv::reference {
 
-// Rows [first, first + rows) of an image in host memory; a row inside is read as it is, one outside where the border says.
+// Rows [first, first + rows) of an image in host memory; a row inside is read as it is, one outside where the border
+// says.
 struct ConstImage {
   const std::byte* data;  // of row `first`
   std::int64_t stride_bytes;

@@ -24,7 +24,8 @@ Real sum_of_taps(const Filter2dTask& task, ConstImage x, std::int64_t p, std::in
     for (std::int64_t r = 0; r < weights.r; ++r) {
       Real along = 0;
       for (std::int64_t s = 0; s < weights.s; ++s)
-        along = std::fma(static_cast<Real>(weights.row[static_cast<std::size_t>(s)]), static_cast<Real>(tap(r, s)), along);
+        along =
+            std::fma(static_cast<Real>(weights.row[static_cast<std::size_t>(s)]), static_cast<Real>(tap(r, s)), along);
       down = std::fma(static_cast<Real>(weights.column[static_cast<std::size_t>(r)]), along, down);
     }
     return down;
@@ -32,7 +33,8 @@ Real sum_of_taps(const Filter2dTask& task, ConstImage x, std::int64_t p, std::in
   Real sum = 0;
   for (std::int64_t r = 0; r < weights.r; ++r)
     for (std::int64_t s = 0; s < weights.s; ++s)
-      sum = std::fma(static_cast<Real>(weights.values[static_cast<std::size_t>(r * weights.s + s)]), static_cast<Real>(tap(r, s)), sum);
+      sum = std::fma(static_cast<Real>(weights.values[static_cast<std::size_t>(r * weights.s + s)]),
+                     static_cast<Real>(tap(r, s)), sum);
   return sum;
 }
 
@@ -47,8 +49,10 @@ void element(const Filter2dTask& task, ConstImage x, std::int64_t p, std::int64_
 
 void definition_element(const Filter2dTask& task, ConstImage x, std::int64_t p, std::int64_t q, std::int64_t ch,
                         std::byte* y) {
-  if (task.weights.accumulate == DataType::f64) element<double>(task, x, p, q, ch, y);
-  else element<float>(task, x, p, q, ch, y);
+  if (task.weights.accumulate == DataType::f64)
+    element<double>(task, x, p, q, ch, y);
+  else
+    element<float>(task, x, p, q, ch, y);
 }
 
 }  // namespace omniconv::reference

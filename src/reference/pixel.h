@@ -13,7 +13,8 @@ inline double pixel(const Filter2dTask& task, ConstImage x, std::int64_t row, st
   const std::int64_t h = given ? row : border_index(problem.border.mode, row, problem.h);
   const std::int64_t w = border_index(problem.border.mode, column, problem.w);
   if ((!given && h < 0) || w < 0) return task.weights.border_value;
-  return load_element(problem.input, x.data + (h - x.first) * x.stride_bytes + (w * problem.c + ch) * size_of(problem.input));
+  return load_element(problem.input,
+                      x.data + (h - x.first) * x.stride_bytes + (w * problem.c + ch) * size_of(problem.input));
 }
 
 }  // namespace omniconv::reference

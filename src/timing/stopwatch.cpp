@@ -12,7 +12,9 @@ Summary summarize(std::vector<double> seconds) {
   if (seconds.empty()) throw bad_input("no samples to summarize: at least one is needed");
   std::sort(seconds.begin(), seconds.end());
   const auto n = static_cast<std::int64_t>(seconds.size());
-  const auto at = [&](std::int64_t i) { return seconds[static_cast<std::size_t>(std::clamp<std::int64_t>(i, 0, n - 1))]; };
+  const auto at = [&](std::int64_t i) {
+    return seconds[static_cast<std::size_t>(std::clamp<std::int64_t>(i, 0, n - 1))];
+  };
   Summary summary;
   summary.samples = static_cast<int>(n);
   summary.minimum = seconds.front();
@@ -38,7 +40,9 @@ Summary sample(const std::function<Event(int)>& submit, const SamplingOptions& o
     event.wait();
     seconds.push_back(event.seconds());
     const auto taken = static_cast<int>(seconds.size());
-    if (taken >= options.least_samples && (spent() >= options.budget_seconds || (taken % 5 == 0 && taken >= 20 && steady()))) break;
+    if (taken >= options.least_samples &&
+        (spent() >= options.budget_seconds || (taken % 5 == 0 && taken >= 20 && steady())))
+      break;
   }
   return summarize(std::move(seconds));
 }

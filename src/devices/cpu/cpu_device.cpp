@@ -22,7 +22,8 @@ class OwnedBuffer final : public Buffer {
   explicit OwnedBuffer(std::int64_t bytes) : bytes_(bytes) {
     const auto size = (static_cast<std::size_t>(bytes) + alignment) / alignment * alignment;
     memory_ = static_cast<std::byte*>(std::aligned_alloc(alignment, size));
-    if (memory_ == nullptr) throw environment_error(fmt::format("the CPU has no {} bytes of memory left for a buffer", bytes));
+    if (memory_ == nullptr)
+      throw environment_error(fmt::format("the CPU has no {} bytes of memory left for a buffer", bytes));
   }
   OwnedBuffer(const OwnedBuffer&) = delete;
   OwnedBuffer& operator=(const OwnedBuffer&) = delete;
@@ -67,12 +68,15 @@ DeviceInfo describe(int threads) {
   return info;
 }
 
-void list(DeviceListing& listing) { listing.found.push_back(describe(tbb::info::default_concurrency())); }
+void list(DeviceListing& listing) {
+  listing.found.push_back(describe(tbb::info::default_concurrency()));
+}
 
 std::shared_ptr<Device> open(std::string_view rest, const ContextOptions& options) {
   if (!rest.empty()) throw bad_input(fmt::format("unknown device cpu:{}: there is one CPU device, cpu", rest));
   if (options.threads < 0 || options.threads > 4096)
-    throw bad_input(fmt::format("threads={} is out of range: it must be from 1 to 4096, or 0 for one per core", options.threads));
+    throw bad_input(
+        fmt::format("threads={} is out of range: it must be from 1 to 4096, or 0 for one per core", options.threads));
   return std::make_shared<CpuDevice>(options.threads > 0 ? options.threads : tbb::info::default_concurrency());
 }
 
@@ -82,12 +86,14 @@ CpuDevice::CpuDevice(int threads) : info_(describe(threads)), arena_(threads, 1)
 
 std::shared_ptr<Buffer> CpuDevice::allocate(std::int64_t bytes) {
   if (bytes < 0 || bytes > info_.memory_bytes)
-    throw environment_error(fmt::format("a buffer of {} bytes passes the machine's memory of {} bytes", bytes, info_.memory_bytes));
+    throw environment_error(
+        fmt::format("a buffer of {} bytes passes the machine's memory of {} bytes", bytes, info_.memory_bytes));
   return std::make_shared<OwnedBuffer>(bytes);
 }
 
 std::shared_ptr<Buffer> CpuDevice::borrow(void* memory, std::int64_t bytes) {
-  if (memory == nullptr && bytes > 0) throw bad_input(fmt::format("borrowed memory of {} bytes is a null pointer", bytes));
+  if (memory == nullptr && bytes > 0)
+    throw bad_input(fmt::format("borrowed memory of {} bytes is a null pointer", bytes));
   return std::make_shared<BorrowedBuffer>(memory, bytes);
 }
 
@@ -114,7 +120,8 @@ void CpuDevice::parallel_for(std::int64_t count, void (*body)(const void*, std::
         },
         tbb::simple_partitioner());
   });
-  while (done.load(std::memory_order_acquire) < count) {}
+  while (done.load(std::memory_order_acquire) < count) {
+  }
 }
 
 const Backend& cpu_backend() {

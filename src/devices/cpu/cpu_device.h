@@ -32,7 +32,8 @@ class CpuDevice final : public Device {
   template <typename Body>
   void parallel_for(std::int64_t count, const Body& body) {
     parallel_for(
-        count, [](const void* context, std::int64_t i, int slot) { (*static_cast<const Body*>(context))(i, slot); }, &body);
+        count, [](const void* context, std::int64_t i, int slot) { (*static_cast<const Body*>(context))(i, slot); },
+        &body);
   }
 
  private:

@@ -43,7 +43,9 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-double seconds_since(Clock::time_point start) { return std::chrono::duration<double>(Clock::now() - start).count(); }
+double seconds_since(Clock::time_point start) {
+  return std::chrono::duration<double>(Clock::now() - start).count();
+}
 
 // The best rate of `work` (units done per call) repeated for `seconds`.
 template <typename Work>
@@ -75,7 +77,9 @@ Device::Peaks CpuDevice::measure_peaks(double seconds) {
 
   constexpr std::int64_t bytes = std::int64_t{128} << 20, piece = std::int64_t{1} << 20;
   const auto from = allocate(bytes), to = allocate(bytes);
-  const auto for_pieces = [&](const auto& body) { parallel_for(bytes / piece, [&](std::int64_t i, int) { body(i * piece); }); };
+  const auto for_pieces = [&](const auto& body) {
+    parallel_for(bytes / piece, [&](std::int64_t i, int) { body(i * piece); });
+  };
   for_pieces([&](std::int64_t at) {
     std::memset(from->host() + at, 1, piece);
     std::memset(to->host() + at, 2, piece);

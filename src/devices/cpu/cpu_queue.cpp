@@ -21,7 +21,8 @@ void copy(CpuDevice& device, std::byte* to, const std::byte* from, std::int64_t 
 
 std::byte* checked_range(const Buffer& buffer, std::int64_t offset, std::int64_t bytes) {
   if (offset < 0 || bytes < 0 || offset > buffer.bytes() - bytes)
-    throw bad_input(fmt::format("copy of {} bytes at offset {} does not fit a buffer of {} bytes", bytes, offset, buffer.bytes()));
+    throw bad_input(
+        fmt::format("copy of {} bytes at offset {} does not fit a buffer of {} bytes", bytes, offset, buffer.bytes()));
   return buffer.host() + offset;
 }
 
@@ -116,10 +117,13 @@ Event CpuQueue::download(void* to, std::shared_ptr<Buffer> from, std::int64_t of
   }));
 }
 
-Event CpuQueue::launch(const std::shared_ptr<Program>&, const char* kernel, const Grid&, std::span<const KernelArgument>) {
+Event CpuQueue::launch(const std::shared_ptr<Program>&, const char* kernel, const Grid&,
+                       std::span<const KernelArgument>) {
   throw environment_error(fmt::format("the CPU device runs host functions, not the device kernel {}", kernel));
 }
 
-Event submit(Queue& queue, HostTask task) { return dynamic_cast<CpuQueue&>(queue).submit(std::move(task)); }
+Event submit(Queue& queue, HostTask task) {
+  return dynamic_cast<CpuQueue&>(queue).submit(std::move(task));
+}
 
 }  // namespace omniconv::devices

@@ -27,8 +27,8 @@ Real* load_outside(const Filter2dTask& task, const std::byte* data, std::int64_t
 }  // namespace
 
 template <typename Real>
-void load_row(const Filter2dTask& task, const RowWindow& window, std::int64_t row, std::int64_t first, std::int64_t count,
-              Real* to) {
+void load_row(const Filter2dTask& task, const RowWindow& window, std::int64_t row, std::int64_t first,
+              std::int64_t count, Real* to) {
   const Filter2dProblem& problem = task.problem;
   if (row < window.first || row >= window.first + window.rows) {
     row = border_index(problem.border.mode, row, problem.h);
@@ -40,7 +40,8 @@ void load_row(const Filter2dTask& task, const RowWindow& window, std::int64_t ro
   const std::byte* const data = window.data + (row - window.first) * window.stride_bytes;
   const std::int64_t begin = first - task.weights.anchor_x * problem.c, end = begin + count;
   const std::int64_t width = problem.w * problem.c;
-  const std::int64_t inside_begin = std::clamp(begin, std::int64_t{0}, width), inside_end = std::clamp(end, std::int64_t{0}, width);
+  const std::int64_t inside_begin = std::clamp(begin, std::int64_t{0}, width),
+                     inside_end = std::clamp(end, std::int64_t{0}, width);
   to = load_outside(task, data, begin, std::min(end, std::int64_t{0}), to);
   widen(problem.input, data + inside_begin * size_of(problem.input), inside_end - inside_begin, to);
   load_outside(task, data, std::max(begin, width), end, to + (inside_end - inside_begin));

@@ -21,11 +21,14 @@ constexpr int vectors = HWY_TARGET <= HWY_AVX3 ? 4 : 2;
 // A vector multiply-add that is the fused one, or that cannot be told from it.
 template <bool fused, class V>
 HWY_INLINE V multiply_add(V w, V x, V sum) {
-  if constexpr (fused) return hn::MulAdd(w, x, sum);
-  else return hn::Add(hn::Mul(w, x), sum);
+  if constexpr (fused)
+    return hn::MulAdd(w, x, sum);
+  else
+    return hn::Add(hn::Mul(w, x), sum);
 }
 
-// One input row into the sums of output rows first .. last: for tap column k, weights stand `back` apart per output row.
+// One input row into the sums of output rows first .. last: for tap column k, weights stand `back` apart per output
+// row.
 template <int first, int last, bool fused, int V, class D, class Sums, typename Real = hn::TFromD<D>>
 HWY_INLINE void add_row(D d, const Real* HWY_RESTRICT input, const Real* HWY_RESTRICT weights, std::int64_t s,
                         std::int64_t step, Sums& sums) {
@@ -55,7 +58,7 @@ HWY_INLINE void chain_block(D d, const Chain<Real>& a, std::int64_t e) {
     const std::int64_t last = i < a.count ? i : a.count - 1;
     switch (first * chain_rows + last) {
 #define OMNICONV_ROWS(FIRST, LAST) \
-  case FIRST * chain_rows + LAST: add_row<FIRST, LAST, fused, V>(d, input, weights, a.s, a.step, sums); break
+  case FIRST* chain_rows + LAST: add_row<FIRST, LAST, fused, V>(d, input, weights, a.s, a.step, sums); break
       OMNICONV_ROWS(0, 0);
       OMNICONV_ROWS(0, 1);
       OMNICONV_ROWS(0, 2);
@@ -89,7 +92,8 @@ void chain_scalar(const Chain<Real>& a) {
     for (std::int64_t e = 0; e < a.n; ++e) {
       Real sum = 0;
       for (std::int64_t i = 0; i < a.r; ++i)
-        for (std::int64_t k = 0; k < a.s; ++k) sum = std::fma(a.weights[i * a.s + k], a.inputs[i + j][e + k * a.step], sum);
+        for (std::int64_t k = 0; k < a.s; ++k)
+          sum = std::fma(a.weights[i * a.s + k], a.inputs[i + j][e + k * a.step], sum);
       a.sums[j][e] = sum;
     }
 }
@@ -99,13 +103,19 @@ void chain_of(const Chain<Real>& a) {
 #if HWY_NATIVE_FMA
   chain_vectors<true>(a);
 #else
-  if (a.exact) chain_vectors<false>(a);
-  else chain_scalar(a);
+  if (a.exact)
+    chain_vectors<false>(a);
+  else
+    chain_scalar(a);
 #endif
 }
 
-void ChainF32(const Chain<float>& a) { chain_of(a); }
-void ChainF64(const Chain<double>& a) { chain_of(a); }
+void ChainF32(const Chain<float>& a) {
+  chain_of(a);
+}
+void ChainF64(const Chain<double>& a) {
+  chain_of(a);
+}
 
 template <typename Stored, class Load>
 HWY_INLINE void widen_vectors(const std::byte* from, std::int64_t n, float* to, const Load& load) {
@@ -117,8 +127,10 @@ HWY_INLINE void widen_vectors(const std::byte* from, std::int64_t n, float* to, 
   for (; e < n; ++e) {
     Stored value;
     std::memcpy(&value, stored + e, sizeof value);
-    if constexpr (std::is_same_v<Stored, hwy::float16_t>) to[e] = half_to_float(value.bits);
-    else to[e] = static_cast<float>(value);
+    if constexpr (std::is_same_v<Stored, hwy::float16_t>)
+      to[e] = half_to_float(value.bits);
+    else
+      to[e] = static_cast<float>(value);
   }
 }
 
@@ -128,8 +140,10 @@ HWY_INLINE void widen_integers(const std::byte* from, std::int64_t n, float* to)
   widen_vectors<Stored>(from, n, to, [](auto d, const Stored* at) HWY_ATTR {
     const hn::RebindToSigned<decltype(d)> d32;
     const hn::Rebind<Stored, decltype(d)> stored;
-    if constexpr (sizeof(Stored) == 4) return hn::ConvertTo(d, hn::LoadU(d32, at));
-    else return hn::ConvertTo(d, hn::PromoteTo(d32, hn::LoadU(stored, at)));
+    if constexpr (sizeof(Stored) == 4)
+      return hn::ConvertTo(d, hn::LoadU(d32, at));
+    else
+      return hn::ConvertTo(d, hn::PromoteTo(d32, hn::LoadU(stored, at)));
   });
 }
 
@@ -155,7 +169,8 @@ void WidenF32(DataType type, const std::byte* from, std::int64_t n, float* to) {
 }
 
 void finish_scalar(const Finish& a, const float* sums, std::int64_t n, std::byte* to) {
-  const auto scale = static_cast<float>(a.scale), bias = static_cast<float>(a.bias), weight = static_cast<float>(a.weight);
+  const auto scale = static_cast<float>(a.scale), bias = static_cast<float>(a.bias),
+             weight = static_cast<float>(a.weight);
   const std::int64_t size = size_of(a.type);
   for (std::int64_t e = 0; e < n; ++e)
     store_element(a.type, std::fma(scale, a.times_weight ? sums[e] * weight : sums[e], bias), to + e * size);
@@ -202,7 +217,8 @@ void FinishF32(const Finish& a, const float* sums, std::int64_t n, std::byte* to
         hn::StoreU(hn::DemoteTo(stored, value), stored, at);
       });
     case DataType::f32:
-      return finish_vectors<float>(a, sums, n, to, [](auto d, auto value, float* at) HWY_ATTR { hn::StoreU(value, d, at); });
+      return finish_vectors<float>(a, sums, n, to,
+                                   [](auto d, auto value, float* at) HWY_ATTR { hn::StoreU(value, d, at); });
     default: break;
   }
 #endif
@@ -220,8 +236,12 @@ HWY_EXPORT(ChainF64);
 HWY_EXPORT(WidenF32);
 HWY_EXPORT(FinishF32);
 
-void chain(const Chain<float>& arguments) { HWY_DYNAMIC_DISPATCH(ChainF32)(arguments); }
-void chain(const Chain<double>& arguments) { HWY_DYNAMIC_DISPATCH(ChainF64)(arguments); }
+void chain(const Chain<float>& arguments) {
+  HWY_DYNAMIC_DISPATCH(ChainF32)(arguments);
+}
+void chain(const Chain<double>& arguments) {
+  HWY_DYNAMIC_DISPATCH(ChainF64)(arguments);
+}
 void widen(DataType type, const std::byte* from, std::int64_t n, float* to) {
   HWY_DYNAMIC_DISPATCH(WidenF32)(type, from, n, to);
 }

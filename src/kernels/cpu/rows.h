@@ -18,7 +18,8 @@ inline constexpr std::int64_t chain_slack = 16;
 void widen(DataType type, const std::byte* from, std::int64_t n, float* to);
 void widen(DataType type, const std::byte* from, std::int64_t n, double* to);
 
-// sums[j][e] = the chain s <- fma(w, x, s) over taps in row-major order, x = inputs[j + i][e + k * step], w = weights[i * s
+// sums[j][e] = the chain s <- fma(w, x, s) over taps in row-major order, x = inputs[j + i][e + k * step], w = weights[i
+// * s
 // + k], for j in [0, count), e in [0, n).
 template <typename Real>
 struct Chain {
@@ -26,9 +27,9 @@ struct Chain {
   const Real* weights;        // r x s
   std::int64_t r = 0, s = 0, step = 0;
   std::int64_t n = 0;
-  int count = 0;        // 1 .. chain_rows
-  Real* const* sums;    // count rows of n + chain_slack elements
-  bool exact = false;   // no product or sum needs rounding, so that an unfused multiply-add serves too
+  int count = 0;       // 1 .. chain_rows
+  Real* const* sums;   // count rows of n + chain_slack elements
+  bool exact = false;  // no product or sum needs rounding, so that an unfused multiply-add serves too
 };
 void chain(const Chain<float>& arguments);
 void chain(const Chain<double>& arguments);

@@ -11,8 +11,8 @@ struct Tile {
 };
 
 struct Tiling {
-  std::int64_t rows, elements;              // of the output in all
-  std::int64_t band_rows, block_elements;   // of one tile
+  std::int64_t rows, elements;             // of the output in all
+  std::int64_t band_rows, block_elements;  // of one tile
 
   std::int64_t blocks() const { return (elements + block_elements - 1) / block_elements; }
   std::int64_t count() const { return (rows + band_rows - 1) / band_rows * blocks(); }

@@ -45,11 +45,12 @@ class Plan final : public Filter2dPlanBody {
 
 }  // namespace
 
-std::unique_ptr<Filter2dPlanBody> make_cpu_plan(const Filter2dTask& task, const std::shared_ptr<devices::Device>& device,
-                                                bool rows_first) {
+std::unique_ptr<Filter2dPlanBody> make_cpu_plan(const Filter2dTask& task,
+                                                const std::shared_ptr<devices::Device>& device, bool rows_first) {
   auto& cpu = dynamic_cast<CpuDevice&>(*device);
   const bool wide_sums = task.weights.form == WeightForm::equal && !pixel_sums_fit_f32(task);
-  if (wide_sums || task.weights.accumulate == DataType::f64) return std::make_unique<Plan<double>>(task, cpu, rows_first);
+  if (wide_sums || task.weights.accumulate == DataType::f64)
+    return std::make_unique<Plan<double>>(task, cpu, rows_first);
   return std::make_unique<Plan<float>>(task, cpu, rows_first);
 }
 

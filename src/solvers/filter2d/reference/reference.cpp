@@ -8,11 +8,11 @@
 namespace omniconv::solvers {
 namespace {
 
-using Element = void (*)(const Filter2dTask& task, reference::ConstImage x, std::int64_t p, std::int64_t q, std::int64_t ch,
-                         std::byte* y);
+using Element = void (*)(const Filter2dTask& task, reference::ConstImage x, std::int64_t p, std::int64_t q,
+                         std::int64_t ch, std::byte* y);
 
-void double_and_store(const Filter2dTask& task, reference::ConstImage x, std::int64_t p, std::int64_t q, std::int64_t ch,
-                      std::byte* y) {
+void double_and_store(const Filter2dTask& task, reference::ConstImage x, std::int64_t p, std::int64_t q,
+                      std::int64_t ch, std::byte* y) {
   store_element(task.problem.output, reference::double_element(task, x, p, q, ch).value, y);
 }
 
@@ -28,8 +28,8 @@ class Plan final : public Filter2dPlanBody {
 
  private:
   void execute(const Filter2dRun& run) const {
-    const reference::ConstImage x{run.input.impl()->host() + run.input_offset_bytes, run.input_stride_bytes, run.input_first,
-                                  run.input_rows};
+    const reference::ConstImage x{run.input.impl()->host() + run.input_offset_bytes, run.input_stride_bytes,
+                                  run.input_first, run.input_rows};
     std::byte* const y = run.output.impl()->host() + run.output_offset_bytes;
     const std::int64_t c = task.problem.c, size = size_of(task.problem.output);
     cpu_.parallel_for(run.output_rows, [&](std::int64_t row, int) {
@@ -52,7 +52,8 @@ class Reference : public Filter2dSolver {
 
   std::string refusal(const Filter2dTask& task, const devices::Device& device) const override {
     if (device.kind() != devices::DeviceKind::cpu) return "runs on the CPU alone";
-    if (!serves_integers_ && is_bit_exact(task.problem)) return "its bits differ from those promised for integer images";
+    if (!serves_integers_ && is_bit_exact(task.problem))
+      return "its bits differ from those promised for integer images";
     return {};
   }
 
@@ -66,7 +67,8 @@ class Reference : public Filter2dSolver {
   // Scalar, with an index computation for every tap.
   double operations(const Filter2dTask& task) const override { return 100 * direct_operations(task); }
 
-  std::unique_ptr<Filter2dPlanBody> plan(const Filter2dTask&, const std::shared_ptr<devices::Device>& device) const override {
+  std::unique_ptr<Filter2dPlanBody> plan(const Filter2dTask&,
+                                         const std::shared_ptr<devices::Device>& device) const override {
     return std::make_unique<Plan>(dynamic_cast<devices::CpuDevice&>(*device), element_);
   }
 

@@ -1,0 +1,215 @@
+// verify, bench, explain: what the solvers do with problems.
+#include <fmt/format.h>
+
+#include <memory>
+
+#include "common.h"
+#include "core/weights.h"
+#include "omniconv/error.h"
+#include "ops/measure.h"
+#include "ops/verify.h"
+#include "report.h"
+
+namespace omniconv::cli {
+namespace {
+
+struct Checks {
+  Common common;
+  ProblemInput input;
+  bool sampled = false;
+  std::int64_t samples = 4096, strip_rows = 0;
+  double budget = 1;
+};
+
+void stop_if_interrupted() {
+  if (interrupted()) throw Error(ErrorKind::interrupted, "interrupted");
+}
+
+std::string title(const Filter2dProblem& problem) {
+  return to_text(problem);
+}
+
+int run_verify(const Checks& checks) {
+  const Context context({.device = checks.common.device, .threads = checks.common.threads});
+  Json json = report_head("omniconv-verify/1", context.device(), nullptr);
+  json["results"] = Json::array();
+  const bool print = !checks.common.quiet && checks.common.json != "-";
+  int passed = 0, failed = 0, refused = 0;
+  for (const Filter2dProblem& problem : read_problems(checks.input)) {
+    stop_if_interrupted();
+    const Filter filter = filter_for(problem, checks.input.seed);
+    const VerifyOptions options{.solver = checks.input.solver,
+                                .sampled = checks.sampled,
+                                .samples = checks.samples,
+                                .strip_rows = checks.strip_rows,
+                                .seed = checks.input.seed};
+    if (print) fmt::print("{}\n", title(problem));
+    for (const VerifyResult& result : verify(context, problem, filter, options)) {
+      json["results"].push_back({{"problem", to_text(problem)},
+                                 {"name", problem.name},
+                                 {"solver", result.solver},
+                                 {"status", name(result.status)},
+                                 {"reason", result.reason},
+                                 {"checked", result.checked},
+                                 {"error", result.error},
+                                 {"bound", result.bound}});
+      passed += result.status == Status::ok;
+      failed += result.status == Status::failed;
+      refused += result.status == Status::refused;
+      if (!print) continue;
+      const std::string figures =
+          result.bound == 0 ? "bit-equal" : fmt::format("error {:.3g} of bound {:.3g}", result.error, result.bound);
+      if (result.status == Status::ok)
+        fmt::print("  ok      {:<30} {} over {} elements\n", result.solver, figures, result.checked);
+      else
+        fmt::print("  {:<7} {:<30} {}\n", name(result.status), result.solver, result.reason);
+    }
+  }
+  if (print) fmt::print("{} passed, {} failed, {} refused\n", passed, failed, refused);
+  if (!checks.common.json.empty()) write_json(json, checks.common.json);
+  return failed > 0 ? 1 : 0;
+}
+
+Json to_json(const Filter2dProblem& problem, const MeasureResult& r) {
+  const auto per_second = [&](double amount) { return r.seconds.median > 0 ? amount / r.seconds.median : 0; };
+  return {{"problem", to_text(problem)},
+          {"name", problem.name},
+          {"solver", r.solver},
+          {"vendor", false},
+          {"status", name(r.status)},
+          {"reason", r.reason},
+          {"median_ms", r.seconds.median * 1e3},
+          {"min_ms", r.seconds.minimum * 1e3},
+          {"ci95_ms", {r.seconds.low * 1e3, r.seconds.high * 1e3}},
+          {"samples", r.seconds.samples},
+          {"tflops", per_second(r.operations) / 1e12},
+          {"gbps", per_second(r.bytes) / 1e9},
+          {"roofline", per_second(r.floor_seconds)},
+          {"compile_ms", r.plan_seconds * 1e3},
+          {"plan_ms", r.plan_seconds * 1e3},
+          {"transfer_ms", r.transfer_seconds * 1e3},
+          {"workspace_bytes", r.workspace_bytes},
+          {"error", r.error},
+          {"bound", r.bound},
+          {"config", Json::object()}};
+}
+
+int run_bench(const Checks& checks) {
+  const std::vector<Filter2dProblem> problems = read_problems(checks.input);
+  const Context context({.device = checks.common.device, .threads = checks.common.threads});
+  const auto peaks = context.impl()->measure_peaks(1.0);
+  Json json = report_head("omniconv-bench/1", context.device(), &peaks);
+  json["results"] = Json::array();
+  const bool print = !checks.common.quiet && checks.common.json != "-";
+  std::vector<std::vector<std::string>> table = {
+      {"problem", "solver", "median ms", "95 % interval", "Mpixel/s", "TFLOP/s", "GB/s", "roofline"}};
+  int failed = 0;
+  for (const Filter2dProblem& problem : problems) {
+    stop_if_interrupted();
+    const double pixels = static_cast<double>(P(problem)) * static_cast<double>(Q(problem));
+    for (const MeasureResult& r :
+         measure(context, problem, filter_for(problem, checks.input.seed), peaks,
+                 {.solver = checks.input.solver, .budget_seconds = checks.budget, .seed = checks.input.seed})) {
+      json["results"].push_back(to_json(problem, r));
+      failed += r.status == Status::failed;
+      if (r.status != Status::ok) {
+        table.push_back({title(problem), r.solver, std::string(name(r.status)) + ": " + r.reason});
+        continue;
+      }
+      table.push_back({title(problem), r.solver, fmt::format("{:.3f}", r.seconds.median * 1e3),
+                       fmt::format("{:.3f}..{:.3f}", r.seconds.low * 1e3, r.seconds.high * 1e3),
+                       fmt::format("{:.0f}", pixels / r.seconds.median / 1e6),
+                       fmt::format("{:.3f}", r.operations / r.seconds.median / 1e12),
+                       fmt::format("{:.1f}", r.bytes / r.seconds.median / 1e9),
+                       fmt::format("{:.0f} %", 100 * r.floor_seconds / r.seconds.median)});
+    }
+  }
+  if (print) {
+    fmt::print("{} ({}): {:.3f} TFLOP/s of fp32 multiply-adds and {:.1f} GB/s of copying, measured\n",
+               context.device().id, context.device().name, peaks.tflops, peaks.gbps);
+    print_table(table);
+  }
+  if (!checks.common.json.empty()) write_json(json, checks.common.json);
+  return failed > 0 ? 1 : 0;
+}
+
+int run_explain(const Checks& checks) {
+  const Context context({.device = checks.common.device, .threads = checks.common.threads});
+  Json json = report_head("omniconv-explain/1", context.device(), nullptr);
+  json["results"] = Json::array();
+  const bool print = !checks.common.quiet && checks.common.json != "-";
+  for (const Filter2dProblem& problem : read_problems(checks.input)) {
+    const Filter filter = filter_for(problem, checks.input.seed);
+    const Weights weights = analyse(problem, filter);
+    Json entry = {{"problem", to_text(problem)},
+                  {"weights", name(weights.form)},
+                  {"exact", weights.exact},
+                  {"candidates", Json::array()}};
+    if (print) {
+      fmt::print("{}\n  on {} ({})\n  weights: {}{}\n", title(problem), context.device().id, context.device().name,
+                 name(weights.form), weights.exact ? "; every sum is exact in fp32, whatever its order" : "");
+      fmt::print("  cheapest first; the first yes is what auto runs\n");
+    }
+    std::vector<std::vector<std::string>> table;
+    for (const Filter2dCandidate& c : explain(context, problem, filter)) {
+      entry["candidates"].push_back({{"solver", c.solver},
+                                     {"applicable", c.applicable},
+                                     {"reason", c.reason},
+                                     {"workspace_bytes", c.workspace_bytes},
+                                     {"operations", c.operations},
+                                     {"bound", c.bound}});
+      if (c.applicable)
+        table.push_back({"  yes", c.solver, fmt::format("{:g} operations an element", c.operations),
+                         "workspace " + print_bytes(c.workspace_bytes), c.bound});
+      else
+        table.push_back({"  no", c.solver, c.reason});
+    }
+    if (print) print_table(table);
+    json["results"].push_back(entry);
+  }
+  if (!checks.common.json.empty()) write_json(json, checks.common.json);
+  return 0;
+}
+
+CLI::App* add(CLI::App& app, const char* name, const char* meaning, const char* example,
+              const std::shared_ptr<Checks>& checks) {
+  CLI::App* const command = app.add_subcommand(name, meaning);
+  command->footer(std::string("Example: ") + example);
+  add_common(*command, checks->common);
+  add_problems(*command, checks->input);
+  return command;
+}
+
+}  // namespace
+
+void add_verify(CLI::App& app, Body& body) {
+  const auto checks = std::make_shared<Checks>();
+  CLI::App* const command =
+      add(app, "verify", "run solvers on random data and check every result against the references",
+          "omniconv verify \"filter2d u8 h480w640c3r5s5 reflect101\" --solver all", checks);
+  command->add_flag("--sampled", checks->sampled, "check a random sample of the outputs, edges among them");
+  command->add_option("--samples", checks->samples, "how many")->capture_default_str()->check(CLI::PositiveNumber);
+  command->add_option("--strip-rows", checks->strip_rows, "run in strips of so many output rows; 0: at once")
+      ->check(CLI::NonNegativeNumber);
+  command->callback([checks, &body] { body = [checks] { return run_verify(*checks); }; });
+}
+
+void add_bench(CLI::App& app, Body& body) {
+  const auto checks = std::make_shared<Checks>();
+  CLI::App* const command = add(app, "bench", "time solvers on fresh random data with cold caches",
+                                "omniconv bench \"filter2d u8 h4000w6000c3r7s7\" --solver all", checks);
+  command->add_option("--budget", checks->budget, "seconds for each solver and problem")
+      ->capture_default_str()
+      ->check(CLI::PositiveNumber);
+  command->callback([checks, &body] { body = [checks] { return run_bench(*checks); }; });
+}
+
+void add_explain(CLI::App& app, Body& body) {
+  const auto checks = std::make_shared<Checks>();
+  CLI::App* const command =
+      add(app, "explain", "show which solvers can serve a problem, in the order of choice, and why not",
+          "omniconv explain \"filter2d u8 h480w640c3r9s9 kernel:gaussian:9\"", checks);
+  command->callback([checks, &body] { body = [checks] { return run_explain(*checks); }; });
+}
+
+}  // namespace omniconv::cli

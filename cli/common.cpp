@@ -1,0 +1,134 @@
+#include "common.h"
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <cmath>
+#include <csignal>
+#include <cstdlib>
+#include <fstream>
+#include <iterator>
+
+#include "omniconv/error.h"
+#include "omniconv/problem.h"
+#include "ops/random_image.h"
+
+namespace omniconv::cli {
+namespace {
+
+volatile std::sig_atomic_t interrupt_seen = 0;
+
+constexpr std::size_t largest_problem_file = std::size_t{16} << 20;
+
+std::string read_text(const std::string& path) {
+  std::ifstream file(path, std::ios::binary);
+  std::string text;
+  char block[65536];
+  while (file && text.size() <= largest_problem_file) {
+    file.read(block, sizeof block);
+    text.append(block, static_cast<std::size_t>(file.gcount()));
+  }
+  if (!file.eof() && text.size() <= largest_problem_file)
+    throw bad_input(fmt::format("{}: the problem list cannot be read: name a readable text file", path));
+  if (text.size() > largest_problem_file)
+    throw bad_input(fmt::format("{}: a problem list has at most {} bytes", path, largest_problem_file));
+  return text;
+}
+
+}  // namespace
+
+Terminal read_environment() {
+  const char* const no_color = std::getenv("NO_COLOR");
+  return {isatty(STDOUT_FILENO) == 1 && (no_color == nullptr || *no_color == '\0'), isatty(STDERR_FILENO) == 1};
+}
+
+void add_common(CLI::App& app, Common& common) {
+  app.add_option("--device", common.device, "auto, cpu, cuda[:I] or opencl[:PLATFORM.DEVICE]")->capture_default_str();
+  app.add_option("--threads", common.threads, "threads of the CPU device; 0: one per core")->capture_default_str();
+  app.add_option("--json", common.json, "write the result as JSON to FILE (- for stdout)")->type_name("FILE");
+  app.add_flag("--quiet,-q", common.quiet, "print nothing but errors");
+}
+
+void add_problems(CLI::App& app, ProblemInput& input) {
+  app.add_option("PROBLEM", input.texts, "problems in the notation of docs/notation.md, each quoted as one word");
+  app.add_option("--problems", input.files, "a file of problems, one a line")->type_name("FILE");
+  app.add_option("--solver", input.solver, "auto, all, or a solver's id")->capture_default_str();
+  app.add_option("--seed", input.seed, "of the random data")->capture_default_str();
+}
+
+std::vector<Filter2dProblem> read_problems(const ProblemInput& input) {
+  std::vector<Problem> problems;
+  for (const std::string& text : input.texts) problems.push_back(parse_problem(text));
+  for (const std::string& path : input.files) {
+    const std::vector<Problem> more = parse_problem_list(read_text(path), path);
+    problems.insert(problems.end(), more.begin(), more.end());
+  }
+  if (problems.empty()) throw bad_input("no problem given: name one in quotes, or a list with --problems FILE");
+  std::vector<Filter2dProblem> filters;
+  for (const Problem& problem : problems) {
+    const auto* const filter = std::get_if<Filter2dProblem>(&problem);
+    if (filter == nullptr)
+      throw bad_input(
+          fmt::format("{}: this version runs filter2d problems; convolutions and matrix products come with a later one",
+                      to_text(problem)));
+    filters.push_back(*filter);
+  }
+  return filters;
+}
+
+Filter filter_for(const Filter2dProblem& problem, std::uint64_t seed) {
+  image::Kernel kernel = image::kernel_for(problem, seed);
+  return centred(problem,
+                 {.weights = std::move(kernel.weights), .anchor_y = kernel.anchor_y, .anchor_x = kernel.anchor_x});
+}
+
+std::int64_t parse_bytes(std::string_view text) {
+  const std::string copy(text);
+  char* end = nullptr;
+  const double number = std::strtod(copy.c_str(), &end);
+  std::string_view unit = std::string_view(copy).substr(static_cast<std::size_t>(end - copy.c_str()));
+  if (unit.ends_with("iB"))
+    unit.remove_suffix(2);
+  else if (unit.ends_with("B"))
+    unit.remove_suffix(1);
+  static constexpr std::string_view units = "KMGT";
+  double factor = 1;
+  bool known = unit.empty();
+  if (unit.size() == 1) {
+    const auto upper = static_cast<char>(std::toupper(static_cast<unsigned char>(unit[0])));
+    if (const auto at = units.find(upper); at != std::string_view::npos) {
+      known = true;
+      factor = std::ldexp(1.0, 10 * (static_cast<int>(at) + 1));
+    }
+  }
+  if (end == copy.c_str() || !known || !(number >= 1) || number * factor > 0x1p62)
+    throw bad_input(
+        fmt::format("'{}' is no size in bytes: write a number from 1 with K, M, G or T behind it, as in 512M", text));
+  return static_cast<std::int64_t>(number * factor);
+}
+
+std::string print_bytes(std::int64_t bytes) {
+  double value = static_cast<double>(bytes);
+  const char* unit = "B";
+  for (const char* next : {"KiB", "MiB", "GiB", "TiB"}) {
+    if (value < 1024) break;
+    value /= 1024;
+    unit = next;
+  }
+  return *unit == 'B' ? fmt::format("{} B", bytes) : fmt::format("{:.1f} {}", value, unit);
+}
+
+bool interrupted() {
+  return interrupt_seen != 0;
+}
+
+void watch_interrupts() {
+  struct sigaction action {};
+  action.sa_handler = [](int) { interrupt_seen = 1; };
+  sigemptyset(&action.sa_mask);
+  action.sa_flags = SA_RESETHAND;  // the second one ends the program at once
+  sigaction(SIGINT, &action, nullptr);
+  sigaction(SIGTERM, &action, nullptr);
+}
+
+}  // namespace omniconv::cli

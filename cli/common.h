@@ -1,0 +1,62 @@
+// What the subcommands share.
+#pragma once
+
+#include <CLI/CLI.hpp>
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "image/kernels.h"
+#include "omniconv/filter2d.h"
+
+namespace omniconv::cli {
+
+// The environment, read once, in one function.
+struct Terminal {
+  bool colour = false;    // stdout is a terminal and NO_COLOR is not set
+  bool progress = false;  // stderr is a terminal
+};
+Terminal read_environment();
+
+// Options that every subcommand takes.
+struct Common {
+  std::string device = "auto";
+  int threads = 0;
+  std::string json;
+  bool quiet = false;
+};
+void add_common(CLI::App& app, Common& common);
+
+// Problems named on the command line or in a file.
+struct ProblemInput {
+  std::vector<std::string> texts;
+  std::vector<std::string> files;
+  std::string solver = "auto";
+  std::uint64_t seed = 1;
+};
+void add_problems(CLI::App& app, ProblemInput& input);
+// The filtering problems among them; throws when there are none, names those that this version only parses.
+std::vector<Filter2dProblem> read_problems(const ProblemInput& input);
+
+// The weights that a problem's text names.
+Filter filter_for(const Filter2dProblem& problem, std::uint64_t seed);
+
+// "512M", "2G", "1.5GiB", plain bytes. Powers of 1024.
+std::int64_t parse_bytes(std::string_view text);
+std::string print_bytes(std::int64_t bytes);
+
+// Set by SIGINT and SIGTERM.
+bool interrupted();
+void watch_interrupts();
+
+// Subcommands add themselves; the chosen one's body returns the exit status.
+using Body = std::function<int()>;
+void add_devices(CLI::App& app, Body& body);
+void add_filter(CLI::App& app, Body& body);
+void add_verify(CLI::App& app, Body& body);
+void add_bench(CLI::App& app, Body& body);
+void add_explain(CLI::App& app, Body& body);
+
+}  // namespace omniconv::cli

@@ -1,0 +1,51 @@
+#include <fmt/format.h>
+
+#include <memory>
+
+#include "common.h"
+#include "devices/device.h"
+#include "omniconv/error.h"
+#include "report.h"
+
+namespace omniconv::cli {
+namespace {
+
+constexpr double seconds_in_all = 2;
+
+int run(const Common& common) {
+  const DeviceListing listing = list_devices();
+  std::vector<std::vector<std::string>> table = {{"device", "name", "units", "memory", "TFLOP/s", "GB/s"}};
+  Json json = {{"schema", "omniconv-devices/1"}, {"devices", Json::array()}, {"missing", Json::array()}};
+  for (const DeviceInfo& info : listing.found) {
+    if (common.device != "auto" && common.device != info.id) continue;
+    const Context context({.device = info.id, .threads = common.threads});
+    const auto peaks = context.impl()->measure_peaks(seconds_in_all / static_cast<double>(listing.found.size()));
+    Json entry = describe(context.device());
+    entry["peak_tflops"] = peaks.tflops;
+    entry["peak_gbps"] = peaks.gbps;
+    json["devices"].push_back(entry);
+    table.push_back({info.id, info.name, std::to_string(context.device().compute_units), print_bytes(info.memory_bytes),
+                     fmt::format("{:.3f}", peaks.tflops), fmt::format("{:.1f}", peaks.gbps)});
+  }
+  if (table.size() == 1) Context({.device = common.device});  // throws, listing what there is
+  for (const auto& [id, reason] : listing.missing) json["missing"].push_back({{"id", id}, {"reason", reason}});
+  if (!common.json.empty()) write_json(json, common.json);
+  if (common.quiet || common.json == "-") return 0;
+  print_table(table);
+  fmt::print("Measured: fp32 multiply-adds (two operations each), and a copy (bytes read + written).\n");
+  for (const auto& [id, reason] : listing.missing) fmt::print("not found: {}: {}\n", id, reason);
+  return 0;
+}
+
+}  // namespace
+
+void add_devices(CLI::App& app, Body& body) {
+  CLI::App* const command =
+      app.add_subcommand("devices", "list what can be used, how fast it is, and what was not found");
+  command->footer("Example: omniconv devices");
+  const auto common = std::make_shared<Common>();
+  add_common(*command, *common);
+  command->callback([common, &body] { body = [common] { return run(*common); }; });
+}
+
+}  // namespace omniconv::cli

@@ -1,0 +1,220 @@
+#include <fmt/format.h>
+
+#include <array>
+#include <charconv>
+#include <chrono>
+#include <cstdio>
+#include <memory>
+
+#include "common.h"
+#include "core/suggest.h"
+#include "core/weights.h"
+#include "image/kernels.h"
+#include "image/pipeline.h"
+#include "omniconv/error.h"
+#include "report.h"
+
+namespace omniconv::cli {
+namespace {
+
+struct FilterOptions {
+  Common common;
+  image::FilterJob job;
+  std::string kernel, border = "replicate", anchor, depth, alpha, memory = "1G";
+  bool correlate = false, convolve = false, normalize = false;
+  bool list_kernels = false, print_kernel = false, explain = false, dry_run = false;
+};
+
+// One line on a terminal, drawn again at most ten times a second, and only for work of more than a second.
+class ProgressBar {
+ public:
+  explicit ProgressBar(bool enabled) : enabled_(enabled) {}
+  ~ProgressBar() {
+    if (drawn_) fmt::print(stderr, "\r\x1b[K");
+  }
+
+  void update(std::int64_t rows, std::int64_t all_rows, std::int64_t columns) {
+    if (!enabled_) return;
+    const double elapsed = seconds(start_);
+    if (elapsed < 1 || (drawn_ && seconds(last_) < 0.1)) return;
+    const double share = static_cast<double>(rows) / static_cast<double>(all_rows);
+    constexpr int width = 30;
+    const int full = static_cast<int>(share * width);
+    fmt::print(stderr, "\r\x1b[K[{:=<{}}{:<{}}] {:3.0f} %  {:.0f} Mpixel/s  {:.0f} s left", "", full, "", width - full,
+               100 * share, static_cast<double>(rows) * static_cast<double>(columns) / elapsed / 1e6,
+               elapsed * (1 - share) / share);
+    std::fflush(stderr);
+    drawn_ = true;
+    last_ = Clock::now();
+  }
+
+ private:
+  using Clock = std::chrono::steady_clock;
+  static double seconds(Clock::time_point since) { return std::chrono::duration<double>(Clock::now() - since).count(); }
+
+  bool enabled_, drawn_ = false;
+  Clock::time_point start_ = Clock::now(), last_ = start_;
+};
+
+void parse_anchor(const std::string& text, image::Kernel& kernel) {
+  std::int64_t x = 0, y = 0;
+  const char* const end = text.data() + text.size();
+  const auto first = std::from_chars(text.data(), end, x);
+  const bool comma = first.ec == std::errc() && first.ptr != end && *first.ptr == ',';
+  const auto second = comma ? std::from_chars(first.ptr + 1, end, y) : first;
+  if (!comma || second.ec != std::errc() || second.ptr != end)
+    throw bad_input(fmt::format(
+        "--anchor '{}' is no pair of integers: write X,Y, counted from the kernel's top left, as in 1,1", text));
+  if (x < 0 || x >= kernel.s || y < 0 || y >= kernel.r)
+    throw bad_input(fmt::format("--anchor {},{} lies outside the {}x{} kernel: X is from 0 to {}, Y from 0 to {}", x, y,
+                                kernel.s, kernel.r, kernel.s - 1, kernel.r - 1));
+  kernel.anchor_x = x;
+  kernel.anchor_y = y;
+}
+
+image::Alpha parse_alpha(const std::string& text) {
+  if (text.empty()) return image::Alpha::unspecified;
+  if (text == "ignore") return image::Alpha::ignore;
+  if (text == "filter") return image::Alpha::filter;
+  if (text == "premultiply") throw bad_input("--alpha premultiply is not in this version: choose filter or ignore");
+  static constexpr std::array<std::string_view, 2> known = {"ignore", "filter"};
+  throw bad_input(fmt::format("unknown --alpha '{}': {}", text, suggest(text, known)));
+}
+
+DataType parse_depth(const std::string& text) {
+  const auto type = parse_data_type(text);
+  if (!type || *type == DataType::bf16 || *type == DataType::tf32)
+    throw bad_input(fmt::format("unknown --depth '{}': it is one of u8, u16, s16, s32, f16, f32, f64", text));
+  return *type;
+}
+
+void complete(FilterOptions& options) {
+  image::FilterJob& job = options.job;
+  if (options.kernel.empty())
+    throw bad_input("no kernel given: name one with --kernel (--list-kernels shows them), as in --kernel gaussian:9");
+  job.kernel = image::parse_kernel(options.kernel);
+  if (options.normalize) image::normalize(job.kernel);
+  if (!options.anchor.empty()) parse_anchor(options.anchor, job.kernel);
+  if (options.correlate && options.convolve) throw bad_input("--correlate and --convolve exclude each other: give one");
+  job.convolve = options.convolve;
+  job.border = parse_border(options.border);
+  if (!options.depth.empty()) job.depth = parse_depth(options.depth);
+  job.alpha = parse_alpha(options.alpha);
+  job.max_memory_bytes = parse_bytes(options.memory);
+  if (job.strip_rows < 0)
+    throw bad_input(fmt::format("--strip-rows {} must be at least 1, or 0 to choose", job.strip_rows));
+  if (job.page < 0) throw bad_input(fmt::format("--page {} must be at least 1, or 0 for the only one", job.page));
+}
+
+int print_kernel_list() {
+  std::vector<std::vector<std::string>> table;
+  for (const auto& [usage, meaning] : image::named_kernels())
+    table.push_back({std::string(usage), std::string(meaning)});
+  print_table(table);
+  return 0;
+}
+
+int print_weights(const image::Kernel& kernel) {
+  for (std::int64_t r = 0; r < kernel.r; ++r) {
+    std::string line;
+    for (std::int64_t s = 0; s < kernel.s; ++s)
+      line += fmt::format("{}{}", s > 0 ? " " : "", kernel.weights[static_cast<std::size_t>(r * kernel.s + s)]);
+    fmt::print("{}\n", line);
+  }
+  return 0;
+}
+
+Json to_json(const image::FilterReport& report, const DeviceInfo& device) {
+  Json json = report_head("omniconv-filter/1", device, nullptr);
+  json["problem"] = to_text(report.problem);
+  json["solver"] = report.solver;
+  json["strip_rows"] = report.strip_rows;
+  json["strips"] = report.strips;
+  json["planned_bytes"] = report.planned_bytes;
+  json["read_ms"] = report.read_seconds * 1e3;
+  json["compute_ms"] = report.compute_seconds * 1e3;
+  json["write_ms"] = report.write_seconds * 1e3;
+  json["total_ms"] = report.total_seconds * 1e3;
+  return json;
+}
+
+void print_plan(const image::FilterReport& report, const Context& context) {
+  fmt::print("{}\n", to_text(report.problem));
+  fmt::print("  on {} ({}), solver {}\n", context.device().id, context.device().name, report.solver);
+  fmt::print("  {} strips of {} rows, at most {} of memory for strips, codecs and workspace\n", report.strips,
+             report.strip_rows, print_bytes(report.planned_bytes));
+}
+
+int run(FilterOptions& options) {
+  if (options.list_kernels) return print_kernel_list();
+  if (options.print_kernel && options.job.input.empty()) {
+    if (options.kernel.empty()) throw bad_input("no kernel given: name one with --kernel, as in --kernel gaussian:9");
+    return print_weights(image::parse_kernel(options.kernel));
+  }
+  if (options.job.input.empty() || options.job.output.empty())
+    throw bad_input("filter needs an input and an output file: omniconv filter IN OUT --kernel K");
+  complete(options);
+  if (options.print_kernel) print_weights(options.job.kernel);
+  const Context context({.device = options.common.device, .threads = options.common.threads});
+  image::FilterReport report;
+  if (options.dry_run || options.explain) {
+    report = image::plan_filter(context, options.job);
+    if (!options.common.quiet) print_plan(report, context);
+    if (options.explain && !options.common.quiet)
+      for (const Filter2dCandidate& c : explain(context, report.problem, report.filter))
+        fmt::print("  {:<3} {:<28} {}\n", c.applicable ? "yes" : "no", c.solver, c.applicable ? c.bound : c.reason);
+  }
+  if (!options.dry_run) {
+    ProgressBar bar(read_environment().progress && !options.common.quiet);
+    report = image::filter_file(context, options.job, [&](std::int64_t rows, std::int64_t all, std::int64_t columns) {
+      bar.update(rows, all, columns);
+      return !interrupted();
+    });
+  }
+  if (!options.common.json.empty()) write_json(to_json(report, context.device()), options.common.json);
+  return 0;
+}
+
+}  // namespace
+
+void add_filter(CLI::App& app, Body& body) {
+  const auto options = std::make_shared<FilterOptions>();
+  CLI::App* const command = app.add_subcommand("filter", "filter an image file");
+  command->footer(
+      "Examples:\n"
+      "  omniconv filter in.jpg out.png --kernel gaussian:9,1.5\n"
+      "  omniconv filter scan.tif edges.tif --kernel sobel-x --depth f32\n"
+      "  omniconv filter in.png out.png --kernel @mask.txt --border reflect101 --bias 0.5 --scale 0.25\n"
+      "  omniconv filter in.png out.png --kernel \"3x3: 0,-1,0, -1,5,-1, 0,-1,0\"");
+  command->add_option("IN", options->job.input, "the image to read");
+  command->add_option("OUT", options->job.output,
+                      "the image to write; its extension chooses the format; may be IN itself");
+  command->add_option("--kernel,-k", options->kernel, "a name with arguments, @file, or a literal matrix")
+      ->type_name("KERNEL");
+  command->add_flag("--list-kernels", options->list_kernels, "show the named kernels");
+  command->add_flag("--print-kernel", options->print_kernel, "show the weights");
+  command->add_option("--border", options->border, "constant:V, replicate, reflect, reflect101, wrap or valid")
+      ->capture_default_str();
+  command->add_flag("--correlate", options->correlate, "the kernel as written (the default)");
+  command->add_flag("--convolve", options->convolve, "true convolution: the kernel turned by 180 degrees");
+  command->add_option("--anchor", options->anchor, "the kernel's tap that meets the pixel; the middle by default")
+      ->type_name("X,Y");
+  command->add_option("--scale", options->job.scale, "the sum is multiplied by it")->capture_default_str();
+  command->add_option("--bias", options->job.bias, "and this is added, in stored pixel values")->capture_default_str();
+  command->add_flag("--normalize", options->normalize, "divide the weights by their sum");
+  command->add_option("--depth", options->depth,
+                      "of the output: u8, u16, s16, s32, f16, f32, f64; the input's by default");
+  command->add_flag("--rescale", options->job.rescale, "map white to white when the depth changes");
+  command->add_option("--alpha", options->alpha, "an opacity channel: filter it too, or ignore (copy) it");
+  command->add_option("--page", options->job.page, "of a file with several, counted from 1");
+  command->add_option("--max-memory", options->memory, "for strips, codecs and workspace")->capture_default_str();
+  command->add_option("--strip-rows", options->job.strip_rows,
+                      "output rows worked on at a time; 0: chosen from the memory");
+  command->add_option("--solver", options->job.solver, "auto, or a solver's id")->capture_default_str();
+  command->add_flag("--explain", options->explain, "show the plan and the candidates");
+  command->add_flag("--dry-run", options->dry_run, "plan and check, write nothing");
+  add_common(*command, options->common);
+  command->callback([options, &body] { body = [options] { return run(*options); }; });
+}
+
+}  // namespace omniconv::cli

@@ -1,0 +1,61 @@
+// The command: one program, one subcommand a use. Exit status: 0 done, 1 a check failed, 2 usage or bad input, 3 the
+// device or the environment failed, 130 interrupted.
+#include <fmt/format.h>
+
+#include <cstdio>
+#include <exception>
+#include <new>
+
+#include "common.h"
+#include "core/build_info.h"
+#include "omniconv/error.h"
+
+namespace {
+
+constexpr int usage_status = 2, environment_status = 3, interrupted_status = 130;
+
+int complain(std::string message, int status) {
+  // One line, whatever a library put into it.
+  for (char& c : message)
+    if (c == '\n' || c == '\r') c = ' ';
+  while (!message.empty() && message.back() == ' ') message.pop_back();
+  fmt::print(stderr, "omniconv: error: {}\n", message);
+  return status;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  using omniconv::ErrorKind;
+  CLI::App app("omniconv: convolution on any processor, with its exactness stated");
+  app.set_version_flag("--version",
+                       fmt::format("omniconv {} ({})", omniconv::build_version(), omniconv::build_commit()));
+  app.require_subcommand(1);
+  app.get_formatter()->column_width(34);
+  omniconv::cli::Body body;
+  try {
+    omniconv::cli::add_devices(app, body);
+    omniconv::cli::add_filter(app, body);
+    omniconv::cli::add_verify(app, body);
+    omniconv::cli::add_bench(app, body);
+    omniconv::cli::add_explain(app, body);
+    app.parse(argc, argv);
+    omniconv::cli::watch_interrupts();
+    return body();
+  } catch (const CLI::Success& success) {
+    return app.exit(success);  // --help, --version
+  } catch (const CLI::ParseError& error) {
+    return complain(fmt::format("{}; omniconv --help shows what there is", error.what()), usage_status);
+  } catch (const omniconv::Error& error) {
+    switch (error.kind()) {
+      case ErrorKind::bad_input: return complain(error.what(), usage_status);
+      case ErrorKind::environment: return complain(error.what(), environment_status);
+      case ErrorKind::interrupted: return complain(error.what(), interrupted_status);
+    }
+    return environment_status;
+  } catch (const std::bad_alloc&) {
+    return complain("the machine's memory is exhausted: use a smaller problem, or --max-memory", environment_status);
+  } catch (const std::exception& error) {
+    return complain(error.what(), environment_status);
+  }
+}

@@ -1,0 +1,76 @@
+#include "report.h"
+
+#include <fmt/chrono.h>
+#include <fmt/format.h>
+
+#include <cctype>
+#include <chrono>
+#include <cstdio>
+#include <ctime>
+
+#include "core/build_info.h"
+#include "image/atomic_file.h"
+#include "omniconv/error.h"
+
+namespace omniconv::cli {
+
+Json describe(const DeviceInfo& device) {
+  return {{"id", device.id},
+          {"name", device.name},
+          {"driver", device.driver},
+          {"compute_units", device.compute_units},
+          {"memory_bytes", device.memory_bytes}};
+}
+
+Json report_head(std::string_view schema, const DeviceInfo& device, const devices::Device::Peaks* peaks) {
+  DeviceInfo host;
+  for (const DeviceInfo& info : list_devices().found)
+    if (info.id == "cpu") host = info;
+  Json json;
+  json["schema"] = schema;
+  json["version"] = build_version();
+  json["commit"] = build_commit();
+  json["date"] = fmt::format("{:%Y-%m-%dT%H:%M:%SZ}", fmt::gmtime(std::time(nullptr)));
+  json["host"] = {{"cpu", host.name}, {"threads", host.compute_units}};
+  json["device"] = describe(device);
+  if (device.id == "cpu") json["host"]["threads"] = device.compute_units;
+  if (peaks != nullptr) {
+    json["device"]["peak_tflops"] = peaks->tflops;
+    json["device"]["peak_gbps"] = peaks->gbps;
+  }
+  return json;
+}
+
+void write_json(const Json& json, const std::string& path) {
+  const std::string text = json.dump(2) + "\n";
+  if (path == "-") {
+    if (std::fwrite(text.data(), 1, text.size(), stdout) != text.size() || std::fflush(stdout) != 0)
+      throw environment_error("stdout takes no more output");
+    return;
+  }
+  image::AtomicFile file(path);
+  file.write_at(0, text.data(), static_cast<std::int64_t>(text.size()));
+  file.commit();
+}
+
+void print_table(const std::vector<std::vector<std::string>>& rows) {
+  std::vector<std::size_t> widths;
+  for (const auto& row : rows)
+    for (std::size_t i = 0; i < row.size(); ++i) {
+      if (i == widths.size()) widths.push_back(0);
+      widths[i] = std::max(widths[i], row[i].size());
+    }
+  for (const auto& row : rows) {
+    std::string line;
+    for (std::size_t i = 0; i < row.size(); ++i) {
+      const std::string& cell = row[i];
+      const bool number = !cell.empty() && (std::isdigit(static_cast<unsigned char>(cell[0])) != 0 || cell[0] == '-');
+      line += number ? fmt::format("{:>{}}", cell, widths[i]) : fmt::format("{:<{}}", cell, widths[i]);
+      line += "  ";
+    }
+    line.erase(line.find_last_not_of(' ') + 1);
+    fmt::print("{}\n", line);
+  }
+}
+
+}  // namespace omniconv::cli

@@ -1,0 +1,390 @@
+#include "image/pipeline.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <atomic>
+#include <chrono>
+#include <cmath>
+#include <cstring>
+#include <exception>
+#include <memory>
+#include <thread>
+#include <vector>
+
+#include "core/checked.h"
+#include "core/convert.h"
+#include "core/weights.h"
+#include "image/channel.h"
+#include "image/image.h"
+
+namespace omniconv::image {
+namespace {
+
+constexpr int in_flight = 3;  // strips on each side: one being read (written), one in work, one on its way
+constexpr std::int64_t strip_bytes_wanted = std::int64_t{8} << 20;  // input and output; more gains nothing
+
+class Seconds {
+ public:
+  double get() const { return std::chrono::duration<double>(Clock::now() - start_).count(); }
+
+ private:
+  using Clock = std::chrono::steady_clock;
+  Clock::time_point start_ = Clock::now();
+};
+
+struct Strip {
+  std::int64_t output_first = 0, output_rows = 0;
+  RowSpan input;
+};
+
+// Everything that is known before the first row is read.
+struct Job {
+  FilterReport report;
+  Filter2dTask task;
+  std::unique_ptr<ImageReader> reader;
+  ImageInfo output;
+  std::vector<Strip> strips;
+  std::int64_t input_row_bytes = 0, output_row_bytes = 0, input_rows = 0;  // rows: of the largest strip
+  bool copy_alpha = false;
+};
+
+// A strip's row span may not begin before its predecessor's, so that rows only ever stream in.
+std::vector<Strip> cut(const Filter2dTask& task, std::int64_t strip_rows) {
+  std::vector<Strip> strips;
+  for (std::int64_t first = 0; first < P(task.problem); first += strip_rows) {
+    const std::int64_t rows = std::min(strip_rows, P(task.problem) - first);
+    strips.push_back({first, rows, input_rows_for(task, first, rows)});
+  }
+  for (std::size_t i = strips.size(); i-- > 1;)
+    strips[i - 1].input.first = std::min(strips[i - 1].input.first, strips[i].input.first);
+  for (std::size_t i = 1; i < strips.size(); ++i)
+    strips[i].input.last = std::max(strips[i].input.last, strips[i - 1].input.last);
+  return strips;
+}
+
+std::int64_t most_input_rows(const std::vector<Strip>& strips) {
+  std::int64_t rows = 0;
+  for (const Strip& strip : strips) rows = std::max(rows, strip.input.last - strip.input.first);
+  return rows;
+}
+
+Filter2dProblem problem_of(const FilterJob& job, const ImageInfo& input) {
+  Filter2dProblem problem;
+  problem.input = input.type;
+  problem.output = job.depth.value_or(input.type);
+  problem.h = input.h;
+  problem.w = input.w;
+  problem.c = input.c;
+  problem.r = job.kernel.r;
+  problem.s = job.kernel.s;
+  problem.border = job.border;
+  problem.flip = job.convolve;
+  if (job.border.mode == BorderMode::valid && (problem.h < problem.r || problem.w < problem.s))
+    throw bad_input(
+        fmt::format("{}: {}x{} pixels hold no whole {}x{} window (width x height): choose another border than valid",
+                    job.input, problem.w, problem.h, problem.s, problem.r));
+  validate(problem);
+  return problem;
+}
+
+double white(const ImageInfo& info, DataType type) {
+  if (!is_integer(type)) return 1;
+  return info.max_value > 0 && type == info.type ? info.max_value : highest_value(type);
+}
+
+Filter filter_of(const FilterJob& job, const ImageInfo& input, const Filter2dProblem& problem) {
+  Filter filter{job.kernel.weights, job.kernel.anchor_y, job.kernel.anchor_x, job.scale, job.bias};
+  if (job.rescale) {
+    const double ratio = white(input, problem.output) / white(input, problem.input);
+    filter.scale *= ratio;
+    filter.bias *= ratio;
+  }
+  return filter;
+}
+
+void check_alpha(const FilterJob& job, const ImageInfo& input) {
+  if (input.alpha_channel >= 0 && job.alpha == Alpha::unspecified)
+    throw bad_input(
+        fmt::format("{}: has an alpha channel, and filtering with premultiplied alpha is not in this version: choose "
+                    "--alpha filter (opacity is filtered too) or --alpha ignore (opacity is copied)",
+                    job.input));
+}
+
+// Bytes of strips, codecs and workspace for strips of so many rows.
+std::int64_t planned_bytes(const Job& job, const Filter2dPlan& plan, bool host_device, std::int64_t writer_bytes,
+                           std::int64_t strip_rows, std::int64_t input_rows) {
+  const std::int64_t input = checked_multiply(input_rows, job.input_row_bytes, "a strip");
+  const std::int64_t output = checked_multiply(strip_rows, job.output_row_bytes, "a strip");
+  const std::int64_t strips =
+      checked_multiply(checked_add(input, output, "a strip"), in_flight + (host_device ? 0 : 1), "the strips");
+  const bool wraps = job.task.problem.border.mode == BorderMode::wrap;
+  const std::int64_t readers =
+      checked_multiply(job.reader->info().resident_bytes, wraps ? 2 : 1, "the decoders' memory");
+  return checked_add(checked_add(strips, readers, "memory"),
+                     checked_add(writer_bytes, plan.workspace_bytes(), "memory"), "memory");
+}
+
+// The tallest strips that the limit allows, up to a size beyond which nothing is gained.
+void choose_strips(const FilterJob& wanted, const Filter2dPlan& plan, bool host_device, std::int64_t writer_bytes,
+                   Job& job) {
+  const std::int64_t rows = P(job.task.problem);
+  const std::int64_t wanted_rows = strip_bytes_wanted / (job.input_row_bytes + job.output_row_bytes);
+  std::int64_t strip_rows = wanted.strip_rows > 0 ? wanted.strip_rows : std::max<std::int64_t>(wanted_rows, 8);
+  strip_rows = std::min(strip_rows, rows);
+  for (;; strip_rows = std::max<std::int64_t>(strip_rows / 2, 1)) {
+    job.strips = cut(job.task, strip_rows);
+    job.input_rows = most_input_rows(job.strips);
+    job.report.planned_bytes = planned_bytes(job, plan, host_device, writer_bytes, strip_rows, job.input_rows);
+    if (job.report.planned_bytes <= wanted.max_memory_bytes) break;
+    if (strip_rows == 1 || wanted.strip_rows > 0)
+      throw bad_input(fmt::format("--max-memory of {} bytes is too small for {}: the least that works is {} bytes",
+                                  wanted.max_memory_bytes, wanted.input, job.report.planned_bytes));
+  }
+  job.report.strip_rows = strip_rows;
+  job.report.strips = static_cast<std::int64_t>(job.strips.size());
+}
+
+Job prepare(const FilterJob& wanted) {
+  Job job;
+  job.reader = open_image(wanted.input, wanted.page);
+  const ImageInfo& input = job.reader->info();
+  check_alpha(wanted, input);
+  job.report.problem = problem_of(wanted, input);
+  job.report.filter = filter_of(wanted, input, job.report.problem);
+  job.task = {job.report.problem, analyse(job.report.problem, job.report.filter)};
+  job.copy_alpha = input.alpha_channel >= 0 && wanted.alpha == Alpha::ignore;
+  job.output = input;
+  job.output.type = job.report.problem.output;
+  job.output.h = P(job.report.problem);
+  job.output.w = Q(job.report.problem);
+  if (job.output.type != input.type) job.output.max_value = 0;
+  job.input_row_bytes = checked_multiply(checked_multiply(input.w, input.c, "a row"), size_of(input.type), "a row");
+  job.output_row_bytes =
+      checked_multiply(checked_multiply(job.output.w, input.c, "a row"), size_of(job.output.type), "a row");
+  return job;
+}
+
+// Reads strips in order: rows shared with the strip before are copied from its buffer, the others come from the file.
+class StripReader {
+ public:
+  StripReader(const FilterJob& wanted, Job& job) : wanted_(wanted), job_(job) {}
+
+  // Fills `to` with the strip's rows; `from` is the buffer of the strip before (possibly the same), null for the first.
+  void fill(const Strip& strip, std::byte* to, const std::byte* from, RowSpan before) {
+    std::int64_t row = strip.input.first;
+    if (from != nullptr && before.last > row) {
+      const std::int64_t shared = std::min(before.last, strip.input.last) - row;
+      std::memmove(to, from + (row - before.first) * job_.input_row_bytes,
+                   static_cast<std::size_t>(shared * job_.input_row_bytes));
+      row += shared;
+    }
+    const std::int64_t h = job_.task.problem.h;
+    while (row < strip.input.last) {
+      const bool inside = row >= 0 && row < h;
+      const std::int64_t real = ((row % h) + h) % h;
+      const std::int64_t count = std::min(strip.input.last - row, h - real);
+      reader(inside).read_rows(real, count, to + (row - strip.input.first) * job_.input_row_bytes,
+                               job_.input_row_bytes);
+      row += count;
+    }
+  }
+
+ private:
+  // Rows that wrap around come from a second reader, so that the first only streams.
+  ImageReader& reader(bool inside) {
+    if (inside) return *job_.reader;
+    if (wrapping_ == nullptr) wrapping_ = open_image(wanted_.input, wanted_.page);
+    return *wrapping_;
+  }
+
+  const FilterJob& wanted_;
+  Job& job_;
+  std::unique_ptr<ImageReader> wrapping_;
+};
+
+// Runs one strip after the other: in place on the CPU, through buffers of its own elsewhere.
+class StripRunner {
+ public:
+  StripRunner(const Context& context, const Filter2dPlan& plan, const Job& job)
+      : context_(context),
+        plan_(plan),
+        job_(job),
+        queue_(context.make_queue()),
+        workspace_(context.allocate(std::max<std::int64_t>(plan.workspace_bytes(), 1))) {
+    if (workspace_.impl()->host() != nullptr) return;
+    input_ = context.allocate(job.input_rows * job.input_row_bytes);
+    output_ = context.allocate(job.report.strip_rows * job.output_row_bytes);
+  }
+
+  void run(const Strip& strip, std::byte* input, std::byte* output) {
+    const std::int64_t input_bytes = (strip.input.last - strip.input.first) * job_.input_row_bytes;
+    const std::int64_t output_bytes = strip.output_rows * job_.output_row_bytes;
+    const bool in_place = !input_;
+    Filter2dRun run{.input = in_place ? context_.borrow(input, input_bytes) : input_,
+                    .output = in_place ? context_.borrow(output, output_bytes) : output_,
+                    .workspace = workspace_};
+    run.input_first = strip.input.first;
+    run.input_rows = strip.input.last - strip.input.first;
+    run.output_first = strip.output_first;
+    run.output_rows = strip.output_rows;
+    if (!in_place) queue_.upload(input_, 0, input, input_bytes);
+    Event event = plan_.run(queue_, run);
+    if (!in_place) event = queue_.download(output, output_, 0, output_bytes);
+    event.wait();
+    if (job_.copy_alpha) copy_alpha(strip, input, output);
+  }
+
+ private:
+  // Opacity of the pixel on which the window was centred, in the output's depth.
+  void copy_alpha(const Strip& strip, const std::byte* input, std::byte* output) const {
+    const Filter2dProblem& problem = job_.task.problem;
+    const bool valid = problem.border.mode == BorderMode::valid;
+    const std::int64_t down = valid ? problem.r / 2 : 0, right = valid ? problem.s / 2 : 0;
+    const std::int64_t channel = job_.output.alpha_channel;
+    const double ratio = white(job_.output, problem.output) / white(job_.reader->info(), problem.input);
+    for (std::int64_t p = 0; p < strip.output_rows; ++p)
+      for (std::int64_t q = 0; q < Q(problem); ++q) {
+        const std::int64_t row = strip.output_first + p + down - strip.input.first;
+        const double value =
+            load_element(problem.input, input + row * job_.input_row_bytes +
+                                            ((q + right) * problem.c + channel) * size_of(problem.input));
+        store_element(problem.output, value * ratio,
+                      output + p * job_.output_row_bytes + (q * problem.c + channel) * size_of(problem.output));
+      }
+  }
+
+  const Context& context_;
+  const Filter2dPlan& plan_;
+  const Job& job_;
+  Queue queue_;
+  Buffer workspace_, input_, output_;
+};
+
+struct Filled {
+  std::size_t strip;
+  std::byte* memory;
+};
+
+// The three stages; buffers go round between neighbours, so that memory is bounded.
+class Pipeline {
+ public:
+  Pipeline(const FilterJob& wanted, Job& job, StripRunner& runner, ImageWriter& writer, const Progress& progress)
+      : wanted_(wanted), job_(job), runner_(runner), writer_(writer), progress_(progress) {
+    for (int i = 0; i < in_flight; ++i) {
+      input_memory_[static_cast<std::size_t>(i)].resize(static_cast<std::size_t>(job.input_rows * job.input_row_bytes));
+      output_memory_[static_cast<std::size_t>(i)].resize(
+          static_cast<std::size_t>(job.report.strip_rows * job.output_row_bytes));
+      free_inputs_.put(input_memory_[static_cast<std::size_t>(i)].data());
+      free_outputs_.put(output_memory_[static_cast<std::size_t>(i)].data());
+    }
+  }
+
+  void run() {
+    {
+      const std::jthread reading([this] { guard([this] { read(); }); });
+      const std::jthread writing([this] { guard([this] { write(); }); });
+      guard([this] { compute(); });
+    }
+    if (error_) std::rethrow_exception(error_);
+  }
+
+ private:
+  // The first error of any stage stops all; closing the channels wakes whoever waits.
+  template <typename Stage>
+  void guard(const Stage& stage) {
+    try {
+      stage();
+    } catch (...) {
+      if (!stopping_.exchange(true)) error_ = std::current_exception();
+      free_inputs_.close();
+      free_outputs_.close();
+    }
+    if (stopping_) inputs_.close(), outputs_.close();
+  }
+
+  void read() {
+    StripReader reader(wanted_, job_);
+    const std::byte* before = nullptr;
+    RowSpan before_rows;
+    for (std::size_t i = 0; i < job_.strips.size() && !stopping_; ++i) {
+      const auto memory = free_inputs_.take();
+      if (!memory) return;
+      const Seconds seconds;
+      reader.fill(job_.strips[i], *memory, before, before_rows);
+      job_.report.read_seconds += seconds.get();
+      before = *memory;
+      before_rows = job_.strips[i].input;
+      inputs_.put({i, *memory});
+    }
+    inputs_.close();
+  }
+
+  void compute() {
+    while (const auto filled = inputs_.take()) {
+      const auto memory = free_outputs_.take();
+      if (!memory || stopping_) return;
+      const Seconds seconds;
+      runner_.run(job_.strips[filled->strip], filled->memory, *memory);
+      job_.report.compute_seconds += seconds.get();
+      free_inputs_.put(filled->memory);
+      outputs_.put({filled->strip, *memory});
+    }
+    outputs_.close();
+  }
+
+  void write() {
+    while (const auto filled = outputs_.take()) {
+      if (stopping_) return;
+      const Strip& strip = job_.strips[filled->strip];
+      const Seconds seconds;
+      writer_.write_rows(strip.output_first, strip.output_rows, filled->memory, job_.output_row_bytes);
+      job_.report.write_seconds += seconds.get();
+      free_outputs_.put(filled->memory);
+      if (progress_ && !progress_(strip.output_first + strip.output_rows, P(job_.task.problem), Q(job_.task.problem)))
+        throw Error(ErrorKind::interrupted, fmt::format("interrupted; {} was not written", wanted_.output));
+    }
+  }
+
+  const FilterJob& wanted_;
+  Job& job_;
+  StripRunner& runner_;
+  ImageWriter& writer_;
+  const Progress& progress_;
+  std::array<std::vector<std::byte>, in_flight> input_memory_, output_memory_;
+  Channel<std::byte*> free_inputs_, free_outputs_;
+  Channel<Filled> inputs_, outputs_;
+  std::atomic<bool> stopping_ = false;
+  std::exception_ptr error_;
+};
+
+FilterReport process(const Context& context, const FilterJob& wanted, const Progress& progress, bool write) {
+  const Seconds total;
+  Job job = prepare(wanted);
+  const std::unique_ptr<ImageWriter> writer = create_image(wanted.output, job.output);
+  const Filter2dPlan plan(context, job.report.problem, job.report.filter, {.solver = wanted.solver});
+  job.report.solver = plan.solver();
+  choose_strips(wanted, plan, context.device().id == "cpu", writer->resident_bytes(), job);
+  if (write) {
+    StripRunner runner(context, plan, job);
+    Pipeline(wanted, job, runner, *writer, progress).run();
+    const Seconds closing;
+    writer->finish();
+    job.report.write_seconds += closing.get();
+  }
+  job.report.total_seconds = total.get();
+  return job.report;
+}
+
+}  // namespace
+
+FilterReport plan_filter(const Context& context, const FilterJob& job) {
+  return process(context, job, {}, false);
+}
+
+FilterReport filter_file(const Context& context, const FilterJob& job, const Progress& progress) {
+  return process(context, job, progress, true);
+}
+
+}  // namespace omniconv::image

@@ -1,0 +1,51 @@
+// Filters an image file of any size: strips with halos, reading, computing and writing at the same time.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <string>
+
+#include "image/kernels.h"
+#include "omniconv/filter2d.h"
+
+namespace omniconv::image {
+
+// What becomes of an opacity channel: filtered like any other, or copied while the colours are filtered.
+enum class Alpha : std::uint8_t { unspecified, ignore, filter };
+
+struct FilterJob {
+  std::string input, output;
+  Kernel kernel;
+  Border border;
+  bool convolve = false;
+  double scale = 1, bias = 0;     // in stored pixel values
+  std::optional<DataType> depth;  // of the output; the input's by default
+  bool rescale = false;           // map white to white when the depth changes
+  Alpha alpha = Alpha::unspecified;
+  std::int64_t max_memory_bytes = std::int64_t{1} << 30;  // of strips, codecs and workspace; not the program itself
+  std::int64_t strip_rows = 0;                            // of the output; 0: chosen
+  int page = 0;                                           // 0: the only one
+  std::string solver = "auto";
+};
+
+struct FilterReport {
+  Filter2dProblem problem;
+  Filter filter;  // as it ran, --rescale included
+  std::string solver;
+  std::int64_t strip_rows = 0, strips = 0;
+  std::int64_t planned_bytes = 0;  // what strips, codecs and workspace take at most
+  double read_seconds = 0, compute_seconds = 0, write_seconds = 0, total_seconds = 0;  // the first three overlap
+};
+
+// Opens the input, plans, and checks that the output can be written, without writing anything.
+FilterReport plan_filter(const Context& context, const FilterJob& job);
+
+// Called between strips with the output rows that are written, all rows, and the columns; returns false to stop
+// (ErrorKind::interrupted).
+using Progress = std::function<bool(std::int64_t rows_done, std::int64_t rows, std::int64_t columns)>;
+
+// The output file appears whole or not at all; it may be the input itself.
+FilterReport filter_file(const Context& context, const FilterJob& job, const Progress& progress);
+
+}  // namespace omniconv::image
