@@ -1,0 +1,155 @@
+#include "image/atomic_file.h"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <filesystem>
+#include <random>
+
+#include "omniconv/error.h"
+
+namespace omniconv::image {
+namespace {
+
+Error cannot_write(const std::string& path, int error) {
+  const char* mend = error == ENOSPC || error == EDQUOT ? "; free some space or write elsewhere" : "";
+  return bad_input(fmt::format("cannot write {}: {}{}", path, std::strerror(error), mend));
+}
+
+// The file that a write to `path` would reach: the end of its chain of links, which need not exist.
+std::filesystem::path resolve_links(const std::string& path) {
+  std::filesystem::path current = path;
+  for (int links = 0; links < 40; ++links) {
+    std::error_code error;
+    const std::filesystem::path next = std::filesystem::read_symlink(current, error);
+    if (error) return current;
+    current = next.is_absolute() ? next : current.parent_path() / next;
+  }
+  throw bad_input(fmt::format("cannot write {}: {}", path, std::strerror(ELOOP)));
+}
+
+std::string random_suffix() {
+  std::random_device device;
+  return fmt::format("{:08x}{:08x}", device(), device());
+}
+
+}  // namespace
+
+AtomicFile::AtomicFile(const std::string& path) : path_(path) {
+  if (path.empty()) throw bad_input("the name of the output file is empty");
+  const std::filesystem::path target = resolve_links(path);
+  target_ = target.string();
+  const std::filesystem::path folder = target.has_parent_path() ? target.parent_path() : std::filesystem::path(".");
+
+  struct stat status {};
+  if (::stat(folder.c_str(), &status) != 0) {
+    if (errno == ENOENT)
+      throw bad_input(fmt::format("cannot write {}: there is no folder {}; make it first", path, folder.string()));
+    throw cannot_write(path, errno);
+  }
+  if (!S_ISDIR(status.st_mode))
+    throw bad_input(fmt::format("cannot write {}: {} is not a folder", path, folder.string()));
+
+  bool keep_mode = false;
+  if (target.has_filename() && ::stat(target_.c_str(), &status) == 0) {
+    if (S_ISDIR(status.st_mode)) throw bad_input(fmt::format("cannot write {}: it is a folder; name a file in it", path));
+    if (!S_ISREG(status.st_mode))
+      throw bad_input(fmt::format("cannot write {}: it is a device or a pipe; images are written to regular files", path));
+    // A rename would replace a file that its owner protected.
+    if (::access(target_.c_str(), W_OK) != 0) throw cannot_write(path, errno);
+    keep_mode = true;
+  } else if (!target.has_filename()) {
+    throw bad_input(fmt::format("cannot write {}: it is a folder; name a file in it", path));
+  } else if (errno != ENOENT) {
+    throw cannot_write(path, errno);
+  }
+
+  // Room for the suffix within the 255 bytes of a file name.
+  const std::string stem = target.filename().string().substr(0, 200);
+  for (int attempt = 0; descriptor_ < 0; ++attempt) {
+    temporary_ = (folder / fmt::format(".{}.{}.tmp", stem, random_suffix())).string();
+    descriptor_ = ::open(temporary_.c_str(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+    if (descriptor_ < 0 && (errno != EEXIST || attempt == 100)) {
+      const int error = errno;
+      temporary_.clear();
+      throw cannot_write(path, error);
+    }
+  }
+  if (keep_mode && ::fchmod(descriptor_, status.st_mode & 07777) != 0) {
+    const int error = errno;
+    close_and_remove();
+    throw cannot_write(path, error);
+  }
+}
+
+AtomicFile::~AtomicFile() { close_and_remove(); }
+
+void AtomicFile::close_and_remove() noexcept {
+  if (descriptor_ >= 0) ::close(descriptor_);
+  if (!temporary_.empty()) ::unlink(temporary_.c_str());
+  descriptor_ = -1;
+  temporary_.clear();
+}
+
+void AtomicFile::reserve(std::int64_t bytes) {
+  while (::fallocate(descriptor_, FALLOC_FL_KEEP_SIZE, 0, bytes) != 0) {
+    if (errno == EINTR) continue;
+    if (errno == ENOSPC || errno == EDQUOT || errno == EFBIG) throw cannot_write(path_, errno);
+    return;  // a file system that cannot: a full disk is then found by the write
+  }
+}
+
+void AtomicFile::write_at(std::int64_t offset, const void* from, std::int64_t bytes) {
+  const auto* in = static_cast<const std::byte*>(from);
+  while (bytes > 0) {
+    const ssize_t put = ::pwrite(descriptor_, in, static_cast<std::size_t>(bytes), offset);
+    if (put < 0 && errno == EINTR) continue;
+    if (put <= 0) throw cannot_write(path_, put < 0 ? errno : ENOSPC);
+    in += put;
+    offset += put;
+    bytes -= put;
+    size_ = std::max(size_, offset);
+  }
+}
+
+void AtomicFile::read_at(std::int64_t offset, void* to, std::int64_t bytes) const {
+  auto* out = static_cast<std::byte*>(to);
+  while (bytes > 0) {
+    const ssize_t got = ::pread(descriptor_, out, static_cast<std::size_t>(bytes), offset);
+    if (got < 0 && errno == EINTR) continue;
+    if (got <= 0) throw cannot_write(path_, got < 0 ? errno : EIO);
+    out += got;
+    offset += got;
+    bytes -= got;
+  }
+}
+
+void AtomicFile::commit() {
+  // A disk may report only here that it kept nothing: at fsync, or (over a network) at close.
+  int error = 0;
+  struct stat status {};
+  if (::fsync(descriptor_) != 0 || ::fstat(descriptor_, &status) != 0) error = errno;
+  if (error == 0 && status.st_size != size_) error = EIO;
+  if (::close(descriptor_) != 0 && error == 0) error = errno;
+  descriptor_ = -1;
+  if (error == 0 && ::rename(temporary_.c_str(), target_.c_str()) != 0) error = errno;
+  if (error != 0) {
+    close_and_remove();
+    throw cannot_write(path_, error);
+  }
+  temporary_.clear();
+  // The name, too, should outlive a power cut; where the folder cannot be synchronised, the file is in place anyway.
+  const std::filesystem::path folder = std::filesystem::path(target_).parent_path();
+  const int folder_descriptor = ::open(folder.empty() ? "." : folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  if (folder_descriptor >= 0) {
+    ::fsync(folder_descriptor);
+    ::close(folder_descriptor);
+  }
+}
+
+}  // namespace omniconv::image

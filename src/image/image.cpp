@@ -1,0 +1,58 @@
+#include "image/image.h"
+
+#include <fmt/format.h>
+
+#include <filesystem>
+
+#include "image/input_file.h"
+#include "image/module.h"
+#include "image/npy.h"
+#include "image/oriented.h"
+#include "image/pnm.h"
+#include "omniconv/error.h"
+
+namespace omniconv::image {
+namespace {
+
+// In lower case and without its dot.
+std::string extension_of(const std::string& path) {
+  std::string extension = std::filesystem::path(path).extension().string();
+  if (!extension.empty()) extension.erase(0, 1);
+  for (char& c : extension)
+    if (c >= 'A' && c <= 'Z') c = static_cast<char>(c - 'A' + 'a');
+  return extension;
+}
+
+std::unique_ptr<ImageWriter> create_upright(const std::string& path, const std::string& extension,
+                                            const ImageInfo& like) {
+  if (extension == "npy") return create_npy(path, like);
+  if (is_pnm_extension(extension)) return create_pnm(path, extension, like);
+  return image_module(path).create(path, like);
+}
+
+}  // namespace
+
+std::unique_ptr<ImageReader> open_image(const std::string& path, int page) {
+  if (page < 0) throw bad_input(fmt::format("{}: page {}; pages count from 1", path, page));
+  auto file = std::make_shared<const InputFile>(path);
+  const std::vector<std::byte> beginning = file->read_some(0, 16);
+  if (is_pnm(beginning)) return open_pnm(std::move(file), page);
+  if (is_npy(beginning)) {
+    if (page > 1) throw bad_input(fmt::format("{} holds one array; there is no page {}", path, page));
+    return open_npy(std::move(file));
+  }
+  return image_module(path).open(path, page);
+}
+
+std::unique_ptr<ImageWriter> create_image(const std::string& path, const ImageInfo& like) {
+  const std::string extension = extension_of(path);
+  if (extension.empty())
+    throw bad_input(fmt::format("the output {} has no extension to name its format; add one, such as .png", path));
+  const bool turned = like.orientation >= 2 && like.orientation <= 8;
+  if (!turned) return create_upright(path, extension, like);
+  const bool own = extension == "npy" || is_pnm_extension(extension);
+  if (!own && image_module(path).stores_orientation(path)) return create_upright(path, extension, like);
+  return make_upright_writer(create_upright(path, extension, upright(like)), like, path);
+}
+
+}  // namespace omniconv::image

@@ -1,0 +1,76 @@
+#include "image/module.h"
+
+#include <dlfcn.h>
+#include <fmt/format.h>
+
+#include <filesystem>
+#include <vector>
+
+#include "omniconv/error.h"
+
+namespace omniconv::image {
+namespace {
+
+constexpr const char* file_name = "omniconv_image_oiio.so";
+
+// Beside this library, or in the folder of its modules, as installed.
+std::vector<std::filesystem::path> candidates() {
+  std::vector<std::filesystem::path> result;
+  Dl_info here{};
+  if (::dladdr(reinterpret_cast<const void*>(&image_module), &here) != 0 && here.dli_fname != nullptr) {
+    std::error_code error;
+    const std::filesystem::path library = std::filesystem::canonical(here.dli_fname, error);
+    if (!error) {
+      const std::filesystem::path folder = library.parent_path();
+      result.push_back(folder / file_name);
+      result.push_back(folder / "omniconv" / file_name);
+      result.push_back(folder.parent_path() / "lib" / file_name);
+      result.push_back(folder.parent_path() / "lib" / "omniconv" / file_name);
+    }
+  }
+  result.emplace_back(std::filesystem::path(OMNICONV_MODULE_FOLDER) / file_name);
+  return result;
+}
+
+struct Loaded {
+  const Module* module = nullptr;
+  std::string reason;
+};
+
+Loaded load() {
+  Loaded result;
+  for (const std::filesystem::path& candidate : candidates()) {
+    std::error_code error;
+    if (!std::filesystem::is_regular_file(candidate, error)) continue;
+    // Never closed: readers and writers of the module may live as long as the process.
+    void* const handle = ::dlopen(candidate.c_str(), RTLD_NOW | RTLD_LOCAL);
+    if (handle == nullptr) {
+      result.reason = fmt::format("it cannot be loaded: {}", ::dlerror());
+      continue;
+    }
+    const auto entry = reinterpret_cast<ModuleEntry>(::dlsym(handle, module_entry_name));
+    const Module* const module = entry == nullptr ? nullptr : entry();
+    if (module == nullptr || std::string_view(module->version) != OMNICONV_VERSION) {
+      result.reason = fmt::format("{} is of another version", candidate.string());
+      continue;
+    }
+    result.module = module;
+    return result;
+  }
+  if (result.reason.empty()) result.reason = fmt::format("there is no {} beside the library", file_name);
+  return result;
+}
+
+}  // namespace
+
+const Module& image_module(const std::string& path) {
+  static const Loaded loaded = load();
+  if (loaded.module == nullptr)
+    throw environment_error(
+        fmt::format("{} needs omniconv's image module, and {}; PNM, PAM, PFM and .npy work without it; install the "
+                    "module or build with OMNICONV_IMAGE_MODULE=ON and OpenImageIO (Debian: libopenimageio-dev)",
+                    path, loaded.reason));
+  return *loaded.module;
+}
+
+}  // namespace omniconv::image
