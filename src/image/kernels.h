@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -11,10 +12,18 @@
 
 namespace omniconv::image {
 
+inline constexpr std::int64_t largest_kernel_side = 4096;
+inline constexpr std::int64_t largest_kernel_file = 64 * 1024 * 1024;  // bytes
+
 struct Kernel {
   std::int64_t r = 0, s = 0;
-  std::vector<double> weights;  // row-major, for correlation
+  std::vector<double> weights = {};  // row-major, for correlation
+  // Row and column; only ImageMagick's form sets them, and then both.
+  std::optional<std::int64_t> anchor_y = {}, anchor_x = {};
 };
+
+// Throws unless there are 1 to 4096 rows and columns of finite weights, not all zero. `source` begins the message.
+void validate(const Kernel& kernel, std::string_view source);
 
 // What --list-kernels shows.
 struct KernelDescription {
@@ -22,17 +31,25 @@ struct KernelDescription {
   std::string_view meaning;  // one line
 };
 std::span<const KernelDescription> named_kernels();
+// "gaussian:9,1.5", a name and its arguments alone. Throws with the nearest names, or naming the argument and its rule.
+Kernel named_kernel(std::string_view text);
 
 // "gaussian:9,1.5", "@file" or "3x3: 0,-1,0, ...". Throws bad_input with file, line and column where there are any.
 Kernel parse_kernel(std::string_view text);
 // The text of a kernel file (matrix, CSV, ImageMagick form) or the bytes of a .npy array; `source` names it in errors.
 Kernel parse_kernel_file(std::string_view content, std::string_view source);
 
-// Divided by the sum of the weights; throws when that is zero.
+// Divided by the sum of the weights; throws when that is zero, or no larger than the rounding of its additions.
 void normalize(Kernel& kernel);
 
-// Weights of the kind that a problem's text names: random, integer, rank1, equal, or a named kernel. Same seed, same
-// weights. Throws when a named kernel is not r x s.
+// Weights of the kind that a problem's text names; the same on every platform for the same seed, r and s.
+//   random   full rank, no integers, both signs (where there are two weights), a sum of magnitudes of 0.9 and a sum of
+//            about 0.7, so that few results of integer images saturate
+//   integer  whole numbers from -4 to 4, full rank, not all equal (where there are two weights)
+//   rank1    column times row, 12 significant bits each, so that every product is exact in fp32; a sum of magnitudes
+//            from 0.5 to 1
+//   equal    1 / (r s)
+// or a named kernel, which throws when it is not r x s.
 Kernel kernel_for(const Filter2dProblem& problem, std::uint64_t seed);
 
 }  // namespace omniconv::image
