@@ -94,6 +94,7 @@ class Context {
  public:
   using Options = ContextOptions;
   explicit Context(const Options& options = {});
+  explicit Context(std::shared_ptr<devices::Device> device) : device_(std::move(device)) {}
 
   const DeviceInfo& device() const;
   Queue make_queue() const;

@@ -1,0 +1,81 @@
+// The handles of omniconv/context.h, out of line: they ask the device for everything.
+#include <fmt/format.h>
+
+#include <utility>
+
+#include "devices/device.h"
+#include "devices/event_span.h"
+#include "omniconv/context.h"
+#include "omniconv/error.h"
+
+namespace omniconv {
+
+Event::Event(std::shared_ptr<devices::Queue> queue, std::uint64_t token) : queue_(std::move(queue)), token_(token) {}
+
+Event::Event(Event&& other) noexcept : queue_(std::move(other.queue_)), token_(std::exchange(other.token_, 0)) {
+  other.queue_ = nullptr;
+}
+
+Event& Event::operator=(Event&& other) noexcept {
+  if (this == &other) return *this;
+  if (queue_) queue_->release(token_);
+  queue_ = std::move(other.queue_);
+  other.queue_ = nullptr;
+  token_ = std::exchange(other.token_, 0);
+  return *this;
+}
+
+Event::~Event() {
+  if (queue_) queue_->release(token_);
+}
+
+void Event::wait() {
+  if (queue_) queue_->wait(token_);
+}
+
+double Event::seconds() const {
+  return queue_ ? queue_->seconds(token_) : 0;
+}
+
+std::int64_t Buffer::bytes() const {
+  return impl_ ? impl_->bytes() : 0;
+}
+
+namespace {
+
+// Here once, for the queues of every kind.
+void check_transfer(const char* call, const void* queue, const Buffer& buffer, std::int64_t offset_bytes,
+                    const void* host, std::int64_t bytes) {
+  if (!queue) throw bad_input(fmt::format("{}: the queue is empty; make one with Context::make_queue", call));
+  if (!buffer) throw bad_input(fmt::format("{}: the buffer is empty; make one with Context::allocate", call));
+  if (offset_bytes < 0 || bytes < 0 || offset_bytes > buffer.bytes() || bytes > buffer.bytes() - offset_bytes)
+    throw bad_input(fmt::format("{}: {} bytes at offset {} do not fit in the buffer's {} bytes", call, bytes,
+                                offset_bytes, buffer.bytes()));
+  if (!host && bytes > 0) throw bad_input(fmt::format("{}: the host memory is a null pointer", call));
+}
+
+}  // namespace
+
+Event Queue::upload(const Buffer& to, std::int64_t offset_bytes, const void* from, std::int64_t bytes) {
+  check_transfer("upload", impl_.get(), to, offset_bytes, from, bytes);
+  return impl_->upload(to.impl(), offset_bytes, from, bytes);
+}
+
+Event Queue::download(void* to, const Buffer& from, std::int64_t offset_bytes, std::int64_t bytes) {
+  check_transfer("download", impl_.get(), from, offset_bytes, to, bytes);
+  return impl_->download(to, from.impl(), offset_bytes, bytes);
+}
+
+void Queue::finish() {
+  if (impl_) impl_->finish();
+}
+
+namespace devices {
+
+Event span(Queue& queue, Event first, Event last) {
+  if (auto* timer = dynamic_cast<SpanTimer*>(&queue)) return timer->span(first, last);
+  return last;
+}
+
+}  // namespace devices
+}  // namespace omniconv

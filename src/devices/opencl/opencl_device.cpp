@@ -1,0 +1,147 @@
+#include "devices/opencl/opencl_device.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <chrono>
+
+#include "devices/opencl/opencl_queue.h"
+#include "embedded/prelude.opencl.h"
+
+namespace omniconv::devices::opencl {
+namespace {
+
+Owned<cl_context> make_context(cl_platform_id platform, cl_device_id device) {
+  const cl_context_properties properties[] = {CL_CONTEXT_PLATFORM, reinterpret_cast<cl_context_properties>(platform),
+                                              0};
+  cl_int code = CL_SUCCESS;
+  Owned<cl_context> context(api().CreateContext(properties, 1, &device, nullptr, nullptr, &code));
+  check("clCreateContext", code);
+  return context;
+}
+
+Owned<cl_context> retain_context(cl_context context) {
+  check("clRetainContext", api().RetainContext(context));
+  return Owned<cl_context>(context);
+}
+
+// The first lines of a build's log, as one.
+std::string first_lines(cl_program program, cl_device_id device) {
+  std::size_t size = 0;
+  if (api().GetProgramBuildInfo(program, device, CL_PROGRAM_BUILD_LOG, 0, nullptr, &size) != CL_SUCCESS)
+    return "no log";
+  std::string log(size, '\0');
+  if (api().GetProgramBuildInfo(program, device, CL_PROGRAM_BUILD_LOG, size, log.data(), nullptr) != CL_SUCCESS)
+    return "no log";
+  constexpr int lines_shown = 4;
+  constexpr std::size_t characters_shown = 600;
+  std::string shown;
+  int lines = 0;
+  for (std::size_t begin = 0; begin < log.size() && lines < lines_shown && shown.size() < characters_shown;) {
+    const std::size_t end = std::min(log.find_first_of(std::string_view("\n\r\0", 3), begin), log.size());
+    const std::string_view line = std::string_view(log).substr(begin, end - begin);
+    begin = end + 1;
+    if (line.find_first_not_of(" \t") == std::string_view::npos) continue;
+    shown += (lines++ ? " | " : "");
+    shown += line.substr(0, characters_shown);
+  }
+  return shown.empty() ? "an empty log" : shown;
+}
+
+}  // namespace
+
+OpenClDevice::OpenClDevice(DeviceInfo info, cl_platform_id platform, cl_device_id device)
+    : info_(std::move(info)), device_(device), context_(make_context(platform, device)) {}
+
+OpenClDevice::OpenClDevice(DeviceInfo info, cl_context context, cl_device_id device)
+    : info_(std::move(info)), device_(device), context_(retain_context(context)) {}
+
+std::shared_ptr<Buffer> OpenClDevice::create(cl_bitfield flags, void* memory, std::int64_t bytes) {
+  if (bytes < 0) throw bad_input(fmt::format("a buffer of {} bytes: the size cannot be negative", bytes));
+  if (bytes > info_.max_buffer_bytes)
+    throw bad_input(
+        fmt::format("a buffer of {} bytes is larger than device {} can hold in one ({} bytes); use smaller parts, "
+                    "or another device",
+                    bytes, info_.id, info_.max_buffer_bytes));
+  cl_int code = CL_SUCCESS;
+  const auto size = static_cast<std::size_t>(std::max<std::int64_t>(bytes, 1));  // OpenCL knows no empty buffers
+  Owned<cl_mem> buffer(api().CreateBuffer(context_.get(), flags, size, memory, &code));
+  if (code != CL_SUCCESS) throw call_error(fmt::format("device {}: clCreateBuffer of {} bytes", info_.id, bytes), code);
+  return std::make_shared<OpenClBuffer>(self(), std::move(buffer), bytes, memory);
+}
+
+std::shared_ptr<Buffer> OpenClDevice::allocate(std::int64_t bytes) {
+  return create(CL_MEM_READ_WRITE, nullptr, bytes);
+}
+
+std::shared_ptr<Buffer> OpenClDevice::borrow(void* memory, std::int64_t bytes) {
+  if (bytes == 0) return allocate(0);
+  if (!memory) throw bad_input(fmt::format("borrowing {} bytes of host memory at a null pointer", bytes));
+  return create(CL_MEM_READ_WRITE | CL_MEM_USE_HOST_PTR, memory, bytes);
+}
+
+std::shared_ptr<Queue> OpenClDevice::make_queue() {
+  cl_int code = CL_SUCCESS;
+  Owned<cl_command_queue> queue(api().CreateCommandQueue(context_.get(), device_, CL_QUEUE_PROFILING_ENABLE, &code));
+  check("clCreateCommandQueue", code);
+  return std::make_shared<OpenClQueue>(self(), std::move(queue));
+}
+
+std::shared_ptr<Program> OpenClDevice::build(std::string_view kernel_text, std::span<const Definition> definitions) {
+  const auto start = std::chrono::steady_clock::now();
+  std::string options = "-cl-std=CL1.2";
+  for (const Definition& definition : definitions) {
+    if (definition.name.empty() ||
+        (definition.name + definition.value).find_first_of(" \t\n\"'\\") != std::string::npos)
+      throw bad_input(fmt::format("the definition {}={} of a kernel text: names and values hold no blanks or quotes",
+                                  definition.name, definition.value));
+    options += fmt::format(" -D{}={}", definition.name, definition.value);
+  }
+  // Lines in the log count from the start of the text itself.
+  constexpr std::string_view own_lines = "\n#line 1\n";
+  const char* parts[] = {prelude_opencl.data(), own_lines.data(), kernel_text.data()};
+  const std::size_t sizes[] = {prelude_opencl.size(), own_lines.size(), kernel_text.size()};
+  cl_int code = CL_SUCCESS;
+  Owned<cl_program> program(api().CreateProgramWithSource(context_.get(), 3, parts, sizes, &code));
+  check("clCreateProgramWithSource", code);
+  code = api().BuildProgram(program.get(), 1, &device_, options.c_str(), nullptr, nullptr);
+  if (code != CL_SUCCESS)
+    throw environment_error(fmt::format("device {}: clBuildProgram failed: {}: {}", info_.id, error_name(code),
+                                        first_lines(program.get(), device_)));
+  const std::chrono::duration<double> seconds = std::chrono::steady_clock::now() - start;
+  return std::make_shared<OpenClProgram>(self(), std::move(program), seconds.count());
+}
+
+std::shared_ptr<Buffer> OpenClDevice::borrow_buffer(cl_mem buffer) {
+  if (!buffer) throw bad_input("borrowing a cl_mem: the handle is null");
+  cl_uint type = 0;
+  std::size_t size = 0;
+  cl_context context = nullptr;
+  check("clGetMemObjectInfo", api().GetMemObjectInfo(buffer, CL_MEM_TYPE, sizeof type, &type, nullptr));
+  check("clGetMemObjectInfo", api().GetMemObjectInfo(buffer, CL_MEM_SIZE, sizeof size, &size, nullptr));
+  check("clGetMemObjectInfo", api().GetMemObjectInfo(buffer, CL_MEM_CONTEXT, sizeof context, &context, nullptr));
+  if (type != CL_MEM_OBJECT_BUFFER) throw bad_input("borrowing a cl_mem: it is no buffer (images cannot be used)");
+  if (context != context_.get()) throw bad_input("borrowing a cl_mem: it belongs to another cl_context");
+  return std::make_shared<OpenClBuffer>(self(), retain(buffer), static_cast<std::int64_t>(size), nullptr);
+}
+
+std::shared_ptr<Queue> OpenClDevice::borrow_queue(cl_command_queue queue) {
+  if (!queue) throw bad_input("borrowing a cl_command_queue: the handle is null");
+  cl_context context = nullptr;
+  cl_device_id device = nullptr;
+  cl_bitfield properties = 0;
+  const auto ask = [queue](cl_uint what, auto& value) {
+    check("clGetCommandQueueInfo", api().GetCommandQueueInfo(queue, what, sizeof value, &value, nullptr));
+  };
+  ask(CL_QUEUE_CONTEXT, context);
+  ask(CL_QUEUE_DEVICE, device);
+  ask(CL_QUEUE_PROPERTIES, properties);
+  if (context != context_.get() || device != device_)
+    throw bad_input("borrowing a cl_command_queue: it belongs to another cl_context or device");
+  if (properties & CL_QUEUE_OUT_OF_ORDER_EXEC_MODE_ENABLE)
+    throw bad_input("borrowing a cl_command_queue: it runs out of order; make one that runs in order");
+  check("clRetainCommandQueue", api().RetainCommandQueue(queue));
+  return std::make_shared<OpenClQueue>(self(), Owned<cl_command_queue>(queue));
+}
+
+}  // namespace omniconv::devices::opencl

@@ -1,0 +1,88 @@
+// OpenCL devices: a platform's device, its context, its memory, its programs.
+#pragma once
+
+#include <map>
+
+#include "devices/device.h"
+#include "devices/opencl/opencl_api.h"
+
+namespace omniconv::devices::opencl {
+
+class OpenClDevice final : public Device {
+ public:
+  // A context of its own, or the caller's (of which it takes a reference).
+  OpenClDevice(DeviceInfo info, cl_platform_id platform, cl_device_id device);
+  OpenClDevice(DeviceInfo info, cl_context context, cl_device_id device);
+
+  DeviceKind kind() const override { return DeviceKind::opencl; }
+  const DeviceInfo& info() const override { return info_; }
+  std::shared_ptr<Buffer> allocate(std::int64_t bytes) override;
+  // The driver may copy: the device sees the memory as it is now, and later changes of either side only by an upload
+  // from, or a download to, the same memory.
+  std::shared_ptr<Buffer> borrow(void* memory, std::int64_t bytes) override;
+  std::shared_ptr<Queue> make_queue() override;
+  std::shared_ptr<Program> build(std::string_view text, std::span<const Definition> definitions) override;
+  Peaks measure_peaks(double seconds) override;
+
+  // The caller's objects; they must be of this device's context.
+  std::shared_ptr<Buffer> borrow_buffer(cl_mem buffer);
+  std::shared_ptr<Queue> borrow_queue(cl_command_queue queue);
+
+  cl_context context() const { return context_.get(); }
+
+ private:
+  std::shared_ptr<Buffer> create(cl_bitfield flags, void* memory, std::int64_t bytes);
+  std::shared_ptr<OpenClDevice> self() { return std::static_pointer_cast<OpenClDevice>(shared_from_this()); }
+
+  DeviceInfo info_;
+  cl_device_id device_;
+  Owned<cl_context> context_;
+};
+
+class OpenClBuffer final : public Buffer {
+ public:
+  OpenClBuffer(std::shared_ptr<OpenClDevice> device, Owned<cl_mem> memory, std::int64_t bytes, void* borrowed)
+      : device_(std::move(device)),
+        memory_(std::move(memory)),
+        bytes_(bytes),
+        borrowed_(static_cast<std::byte*>(borrowed)) {}
+  std::int64_t bytes() const override { return bytes_; }
+  cl_mem memory() const { return memory_.get(); }
+  cl_context context() const { return device_->context(); }
+  std::byte* borrowed() const { return borrowed_; }  // the host memory behind it, or null
+
+ private:
+  std::shared_ptr<OpenClDevice> device_;
+  Owned<cl_mem> memory_;
+  std::int64_t bytes_;
+  std::byte* borrowed_;
+};
+
+class OpenClProgram final : public Program {
+ public:
+  OpenClProgram(std::shared_ptr<OpenClDevice> device, Owned<cl_program> program, double seconds)
+      : device_(std::move(device)), program_(std::move(program)), compile_seconds_(seconds) {}
+  double compile_seconds() const override { return compile_seconds_; }
+  cl_program program() const { return program_.get(); }
+  cl_context context() const { return device_->context(); }
+
+ private:
+  std::shared_ptr<OpenClDevice> device_;
+  Owned<cl_program> program_;
+  double compile_seconds_;
+};
+
+// Facts of platforms and devices.
+std::string text(cl_platform_id platform, cl_uint what);
+std::string text(cl_device_id device, cl_uint what);
+template <typename Value>
+Value fact(cl_device_id device, cl_uint what) {
+  Value value{};
+  check("clGetDeviceInfo", api().GetDeviceInfo(device, what, sizeof value, &value, nullptr));
+  return value;
+}
+DeviceInfo describe(cl_device_id device, std::string id, const std::string& platform_name);
+// Why the device cannot be used; empty if it can.
+std::string unusable(cl_device_id device);
+
+}  // namespace omniconv::devices::opencl

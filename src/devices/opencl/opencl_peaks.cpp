@@ -1,0 +1,76 @@
+// What an OpenCL device can do at most, measured with its own events.
+#include <algorithm>
+#include <chrono>
+
+#include "devices/opencl/opencl_device.h"
+#include "embedded/peaks.opencl.h"
+
+namespace omniconv::devices::opencl {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+double seconds_since(Clock::time_point start) {
+  return std::chrono::duration<double>(Clock::now() - start).count();
+}
+
+// The fastest of the launches that fit in `budget` seconds, after the first, which warms up; at least one is counted.
+template <typename Launch>
+double fastest(double budget, const Launch& launch) {
+  const Clock::time_point start = Clock::now();
+  launch();
+  double best = launch();
+  const double each = seconds_since(start) / 2;
+  while (seconds_since(start) + each < budget) best = std::min(best, launch());
+  return best;
+}
+
+}  // namespace
+
+Device::Peaks OpenClDevice::measure_peaks(double seconds) {
+  const Clock::time_point start = Clock::now();
+  cl_uint lanes = 4;
+  for (const cl_uint width : {1u, 2u, 8u, 16u})
+    if (fact<cl_uint>(device_, CL_DEVICE_NATIVE_VECTOR_WIDTH_FLOAT) == width) lanes = width;
+  constexpr std::int64_t group = 256, chains = 8;
+  const Definition definitions[] = {{"VECTOR", std::to_string(lanes)}, {"CHAINS", std::to_string(chains)}};
+  const std::shared_ptr<Program> program = build(peaks_opencl, definitions);
+  const std::shared_ptr<Queue> queue = make_queue();
+  const auto timed = [&](const char* kernel, const Grid& grid, std::span<const KernelArgument> arguments) {
+    Event event = queue->launch(program, kernel, grid, arguments);
+    event.wait();
+    return event.seconds();
+  };
+  Peaks peaks;
+  const std::int64_t items = group * 32 * std::max(info_.compute_units, 1);
+  const std::shared_ptr<Buffer> result = allocate(items * lanes * static_cast<std::int64_t>(sizeof(float)));
+  const auto multiply_add = [&](std::int64_t rounds) {
+    const KernelArgument arguments[] = {result.get(), 0.5f, 1.0f, rounds};
+    return timed("multiply_add", Grid{{items, 1}, {group, 1}}, arguments);
+  };
+  multiply_add(1);  // some drivers compile here
+  std::int64_t rounds = 16;
+  double last = multiply_add(rounds);
+  const double half = std::max(seconds_since(start), 0.5 * (seconds + seconds_since(start)));
+  while (last < 0.01 * seconds && seconds_since(start) < half) last = multiply_add(rounds *= 2);
+  const double best_multiply_add = fastest(half - seconds_since(start), [&] { return multiply_add(rounds); });
+  if (best_multiply_add > 0)
+    peaks.tflops =
+        2e-12 * static_cast<double>(items * lanes) * static_cast<double>(rounds * chains) / best_multiply_add;
+
+  // Far above the caches, and a small part of the device.
+  constexpr std::int64_t largest = std::int64_t{256} << 20;
+  const std::int64_t bytes =
+      std::max<std::int64_t>(std::min({largest, info_.max_buffer_bytes, info_.memory_bytes / 16}) / 4096 * 4096, 4096);
+  const std::shared_ptr<Buffer> from = allocate(bytes), to = allocate(bytes);
+  const auto copy = [&](const Buffer& target, const Buffer& source) {
+    const KernelArgument arguments[] = {&target, &source};
+    return timed("copy", Grid{{bytes / 16, 1}, {group, 1}}, arguments);
+  };
+  copy(*from, *to);  // memory that was never written may be one page of zeros
+  const double best_copy = fastest(seconds - seconds_since(start), [&] { return copy(*to, *from); });
+  if (best_copy > 0) peaks.gbps = 2e-9 * static_cast<double>(bytes) / best_copy;
+  return peaks;
+}
+
+}  // namespace omniconv::devices::opencl

@@ -1,0 +1,38 @@
+// Words of the kernel text that OpenCL C and CUDA C write differently, in OpenCL C 1.2. `long` has 64 bits in both.
+// Contraction is off: a fused a * b + c that was not asked for changes promised bits. FMA asks.
+#pragma OPENCL FP_CONTRACT OFF
+
+#define KERNEL __kernel
+#define DEVICE static inline
+#define GLOBAL __global
+#define LOCAL __local
+#define CONSTANT __constant
+#define RESTRICT restrict
+#define UNROLL _Pragma("unroll")
+
+#define GLOBAL_ID_X ((long)get_global_id(0))
+#define GLOBAL_ID_Y ((long)get_global_id(1))
+#define LOCAL_ID_X ((int)get_local_id(0))
+#define LOCAL_ID_Y ((int)get_local_id(1))
+#define GROUP_ID_X ((long)get_group_id(0))
+#define GROUP_ID_Y ((long)get_group_id(1))
+#define BARRIER barrier(CLK_LOCAL_MEM_FENCE)
+
+#define FMA(a, b, c) fma((a), (b), (c))
+
+// IEEE binary16 in memory; fp32 in registers. Stores round to nearest even.
+typedef half half_t;
+#define LOAD_HALF(pointer, i) vload_half((i), (pointer))
+#define STORE_HALF(value, pointer, i) vstore_half_rte((value), (i), (pointer))
+
+// Round to nearest even and saturate; NaN becomes 0 (fmax takes the other operand).
+DEVICE uchar to_u8(float value) { return (uchar)fmin(fmax(rint(value), 0.0f), 255.0f); }
+DEVICE ushort to_u16(float value) { return (ushort)fmin(fmax(rint(value), 0.0f), 65535.0f); }
+DEVICE short to_s16(float value) {
+  return (short)(isnan(value) ? 0.0f : fmin(fmax(rint(value), -32768.0f), 32767.0f));
+}
+DEVICE int to_s32(float value) {  // 2^31 - 1 is no fp32 value: compare with 2^31
+  const float rounded = rint(value);
+  const int inside = (int)(rounded >= -2147483648.0f && rounded < 2147483648.0f ? rounded : 0.0f);
+  return rounded >= 2147483648.0f ? 2147483647 : rounded < -2147483648.0f ? -2147483647 - 1 : inside;
+}
