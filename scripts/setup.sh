@@ -82,9 +82,9 @@ trap 'rm -f "$log"' EXIT
 apt() { "${as_root[@]}" env DEBIAN_FRONTEND=noninteractive apt-get -qq -o DPkg::Lock::Timeout=300 "$@" </dev/null >>"$log" 2>&1; }
 update() {
   echo "  fetching the package lists"
-  apt update
+  apt -o APT::Update::Error-Mode=any update
 }
-reason() { grep -E '^E: |^sudo: ' "$log" | tail -n 1 || tail -n 1 "$log"; }
+reason() { grep -m 1 -E "^[EW]: |^sudo: " "$log" || tail -n 1 "$log"; }
 # Sets `size`, as apt says it; fails where a package is unknown to the lists that are here.
 price() {
   size=$(LC_ALL=C apt-get install --assume-no --no-install-recommends "${missing[@]}" 2>/dev/null |
