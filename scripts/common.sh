@@ -1,3 +1,4 @@
+# shellcheck shell=bash
 # Shared by demo.sh, test.sh and .ci/run; sourced, after `set -euo pipefail`.
 
 started=$SECONDS

@@ -103,6 +103,8 @@ echo "  installing them and what they depend on ($size)"
 install() { apt install --yes --no-install-recommends "${missing[@]}"; }
 if ! install; then
   # Lists that are older than the archive name files that are gone.
-  [[ $updated == no ]] && update && install || fail "apt-get could not install ${missing[*]}: $(reason)"
+  if [[ $updated == yes ]] || ! update || ! install; then
+    fail "apt-get could not install ${missing[*]}: $(reason)"
+  fi
 fi
 echo "  installed in $SECONDS s"
