@@ -1,0 +1,110 @@
+#!/usr/bin/env bash
+# Installs what is missing to build and run omniconv on Debian or Ubuntu, and says what and why.
+#
+#   scripts/setup.sh [--tests] [--bench]
+#
+# --tests adds what the tests need, --bench what the comparison programs need. Needs root or sudo only when something is
+# missing. Running it again does nothing.
+set -euo pipefail
+
+fail() {
+  printf 'setup: error: %s\n' "$*" >&2
+  exit 3
+}
+
+tests=no bench=no
+for argument; do
+  case $argument in
+    --tests) tests=yes ;;
+    --bench) bench=yes ;;
+    *) fail "unknown option '$argument'; known are --tests and --bench" ;;
+  esac
+done
+
+# is_there CHECK: a command, a shared library that the loader knows, or an installed package.
+is_there() {
+  case $1 in
+    command:*) command -v "${1#command:}" >/dev/null ;;
+    cmake) command -v cmake >/dev/null && printf '3.25\n%s\n' "$(cmake --version | sed -n '1s/[^0-9]*//p')" | sort -V -C ;;
+    library:*) [[ $(PATH=$PATH:/sbin:/usr/sbin ldconfig -p 2>/dev/null) == *"${1#library:}"* ]] ;;
+    package:*) [[ $(dpkg-query -W -f '${db:Status-Status}' "${1#package:}" 2>/dev/null) == installed ]] ;;
+  esac
+}
+
+missing=()
+need() { # PACKAGE CHECK WHY
+  is_there "$2" && return
+  missing+=("$1")
+  printf '  %-22s %s\n' "$1" "$3"
+}
+
+if ! command -v apt-get >/dev/null || ! command -v dpkg-query >/dev/null; then
+  fail "this is not Debian or Ubuntu (no apt-get); install a C++20 compiler, CMake 3.25, Ninja, Highway, oneTBB, fmt," \
+    "CLI11, nlohmann-json, OpenImageIO and, for the tests, GoogleTest yourself, then run again with --no-setup"
+fi
+
+need g++ command:g++ "the compiler"
+need cmake cmake "configures the build (3.25 or newer)"
+need ninja-build command:ninja "runs the build"
+need git command:git "tells the build its commit"
+need libhwy-dev package:libhwy-dev "Highway: vector instructions, chosen at run time"
+need libtbb-dev package:libtbb-dev "oneTBB: threads"
+need libfmt-dev package:libfmt-dev "fmt: text"
+need libcli11-dev package:libcli11-dev "CLI11: the command line"
+need nlohmann-json3-dev package:nlohmann-json3-dev "JSON reports"
+need libopenimageio-dev package:libopenimageio-dev "OpenImageIO: JPEG, PNG, TIFF and other image files"
+need ocl-icd-libopencl1 library:libOpenCL.so.1 "the OpenCL loader"
+need pocl-opencl-icd package:pocl-opencl-icd "PoCL: an OpenCL device on any machine"
+if [[ $tests == yes ]]; then
+  need libgtest-dev package:libgtest-dev "GoogleTest: the tests"
+  need python3-numpy package:python3-numpy "the tests compare with NumPy,"
+  need python3-scipy package:python3-scipy "  SciPy"
+  need python3-opencv package:python3-opencv "  and OpenCV"
+fi
+if [[ $bench == yes ]]; then
+  need libopencv-imgproc-dev package:libopencv-imgproc-dev "OpenCV: the peer in bench/"
+fi
+if ((${#missing[@]} == 0)); then
+  echo "  nothing is missing"
+  exit 0
+fi
+
+as_root=()
+if ((EUID != 0)); then
+  command -v sudo >/dev/null ||
+    fail "installing needs root and there is no sudo here; as root: apt-get install --no-install-recommends ${missing[*]}"
+  as_root=(sudo)
+  [[ -t 0 ]] || as_root=(sudo -n)
+fi
+
+log=$(mktemp)
+trap 'rm -f "$log"' EXIT
+apt() { "${as_root[@]}" env DEBIAN_FRONTEND=noninteractive apt-get -qq -o DPkg::Lock::Timeout=300 "$@" </dev/null >>"$log" 2>&1; }
+update() {
+  echo "  fetching the package lists"
+  apt -o APT::Update::Error-Mode=any update
+}
+reason() { grep -m 1 -E "^[EW]: |^sudo: " "$log" || tail -n 1 "$log"; }
+# Sets `size`, as apt says it; fails where a package is unknown to the lists that are here.
+price() {
+  size=$(LC_ALL=C apt-get install --assume-no --no-install-recommends "${missing[@]}" 2>/dev/null |
+    sed -n 's/^Need to get \(.*\) of archives.*/\1 to fetch/p; s/^After this operation, \(.*\) of additional.*/, \1 on disk/p' |
+    tr -d '\n')
+  [[ -n $size ]]
+}
+
+updated=no
+if ! price; then
+  update || fail "apt-get update failed: $(reason)"
+  updated=yes
+  price || fail "apt-get knows no package for one of: ${missing[*]}; on Ubuntu, enable 'universe'"
+fi
+echo "  installing them and what they depend on ($size)"
+install() { apt install --yes --no-install-recommends "${missing[@]}"; }
+if ! install; then
+  # Lists that are older than the archive name files that are gone.
+  if [[ $updated == yes ]] || ! update || ! install; then
+    fail "apt-get could not install ${missing[*]}: $(reason)"
+  fi
+fi
+echo "  installed in $SECONDS s"

@@ -1,0 +1,50 @@
+#!/usr/bin/env bash
+# Builds omniconv with its tests and runs them.
+#
+#   ./test.sh [--sanitizers] [--no-setup]
+#
+# Installs what is missing first, on Debian or Ubuntu, unless --no-setup is given. --sanitizers builds and runs the CPU tests
+# with the address, undefined-behaviour and thread sanitizers first. The last lines are the summary of the whole suite.
+set -euo pipefail
+cd "$(dirname "$0")"
+source scripts/common.sh
+
+setup=yes sanitizers=no
+for argument; do
+  case $argument in
+    --no-setup) setup=no ;;
+    --sanitizers) sanitizers=yes ;;
+    *) fail "unknown option '$argument'; known are --sanitizers and --no-setup" ;;
+  esac
+done
+
+if [[ $setup == yes ]]; then
+  step "Set-up: what is missing to build and test omniconv?"
+  scripts/setup.sh --tests
+fi
+
+# run_tests PRESET [CTEST_ARGUMENT...]
+run_tests() {
+  local preset=$1
+  shift
+  ctest --test-dir "build/$preset" --output-on-failure --no-tests=error --parallel "$(nproc)" "$@"
+}
+
+if [[ $sanitizers == yes ]]; then
+  step "Building with the address and undefined-behaviour sanitizers in build/asan"
+  build asan
+  step "The CPU tests under them"
+  UBSAN_OPTIONS=print_stacktrace=1 run_tests asan --label-regex '^cpu$'
+
+  step "Building with the thread sanitizer in build/tsan"
+  build tsan
+  step "The CPU tests under it"
+  # The sanitizer of GCC 12 needs addresses that are not randomised as widely as newer kernels do it.
+  TSAN_OPTIONS="suppressions=$PWD/tests/tsan.supp" setarch --addr-no-randomize ctest --test-dir build/tsan \
+    --output-on-failure --no-tests=error --parallel "$(nproc)" --label-regex '^cpu$'
+fi
+
+step "Building omniconv and its tests in build/release"
+build release -- -DOMNICONV_TESTS=ON
+step "The tests"
+run_tests release
