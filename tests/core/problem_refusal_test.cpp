@@ -124,6 +124,7 @@ TEST(Refusals, RulesAcrossFields) {
   EXPECT_EQ(refusal("n1c1h9w4k1r3s3pl1dw3"),
             "7: found 'w4'; output columns Q = floor((w 4 + pad_left 1 + pad_right 0 - dilation_w 3*(s 3 - 1) - 1) / "
             "stride_w 1) + 1 is -1: must be at least 1");
+  expect_refusal("n1c1h9w4k1r5s5", 7, "is 0: must be at least 1");
   // Rounded toward zero, -1 / 2 would make one row out of none.
   EXPECT_EQ(refusal("n1c1h4w9k1r5s5u2").substr(0, 15), "5: found 'h4'; ");
   EXPECT_EQ(refusal("filter2d u8 valid h4w9r5s5"),
