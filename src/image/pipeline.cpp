@@ -213,7 +213,7 @@ class StripRunner {
         job_(job),
         queue_(context.make_queue()),
         workspace_(context.allocate(std::max<std::int64_t>(plan.workspace_bytes(), 1))) {
-    if (workspace_.impl()->host() != nullptr) return;
+    if (context.device().id == "cpu") return;
     input_ = context.allocate(job.input_rows * job.input_row_bytes);
     output_ = context.allocate(job.report.strip_rows * job.output_row_bytes);
   }

@@ -27,15 +27,26 @@ HWY_INLINE V multiply_add(V w, V x, V sum) {
     return hn::Add(hn::Mul(w, x), sum);
 }
 
-// One input row into the sums of output rows first .. last: for tap column k, weights stand `back` apart per output
-// row.
+// Keeps a value that is used several times in its register: else the compiler folds the load into every use, and an
+// unaligned load that crosses a cache line costs two.
+template <class V>
+HWY_INLINE void keep_in_register(V& value) {
+#if HWY_ARCH_X86 && HWY_COMPILER_GCC
+  asm("" : "+v"(value.raw));
+#endif
+}
+
+// One input row into the sums of output rows first .. last: tap column k of output row j has the weight weights[k - j * s].
 template <int first, int last, bool fused, int V, class D, class Sums, typename Real = hn::TFromD<D>>
 HWY_INLINE void add_row(D d, const Real* HWY_RESTRICT input, const Real* HWY_RESTRICT weights, std::int64_t s,
                         std::int64_t step, Sums& sums) {
   const std::int64_t lanes = static_cast<std::int64_t>(hn::Lanes(d));
   for (std::int64_t k = 0; k < s; ++k, input += step) {
     hn::Vec<D> x[V];
-    for (int v = 0; v < V; ++v) x[v] = hn::LoadU(d, input + v * lanes);
+    for (int v = 0; v < V; ++v) {
+      x[v] = hn::LoadU(d, input + v * lanes);
+      if constexpr (last > first) keep_in_register(x[v]);
+    }
     for (int j = first; j <= last; ++j) {
       const auto w = hn::Set(d, weights[k - j * s]);
       for (int v = 0; v < V; ++v) sums[j][v] = multiply_add<fused>(w, x[v], sums[j][v]);
@@ -43,10 +54,9 @@ HWY_INLINE void add_row(D d, const Real* HWY_RESTRICT input, const Real* HWY_RES
   }
 }
 
-// All taps for V vectors of every output row. Input row i serves the output rows j with 0 <= i - j < r.
-template <bool fused, int V, class D, typename Real = hn::TFromD<D>>
-HWY_INLINE void chain_block(D d, const Chain<Real>& a, std::int64_t e) {
-  const std::int64_t lanes = static_cast<std::int64_t>(hn::Lanes(d));
+// All taps for V vectors of every output row, then store(j, v, sum). Input row i serves output rows j with 0 <= i - j < r.
+template <bool fused, int V, class D, class Store, typename Real = hn::TFromD<D>>
+HWY_INLINE void chain_block(D d, const Chain<Real>& a, std::int64_t e, const Store& store) {
   hn::Vec<D> sums[chain_rows][V];
   for (int j = 0; j < chain_rows; ++j)
     for (int v = 0; v < V; ++v) sums[j][v] = hn::Zero(d);
@@ -58,7 +68,7 @@ HWY_INLINE void chain_block(D d, const Chain<Real>& a, std::int64_t e) {
     const std::int64_t last = i < a.count ? i : a.count - 1;
     switch (first * chain_rows + last) {
 #define OMNICONV_ROWS(FIRST, LAST) \
-  case FIRST* chain_rows + LAST: add_row<FIRST, LAST, fused, V>(d, input, weights, a.s, a.step, sums); break
+  case FIRST * chain_rows + LAST: add_row<FIRST, LAST, fused, V>(d, input, weights, a.s, a.step, sums); break
       OMNICONV_ROWS(0, 0);
       OMNICONV_ROWS(0, 1);
       OMNICONV_ROWS(0, 2);
@@ -74,47 +84,107 @@ HWY_INLINE void chain_block(D d, const Chain<Real>& a, std::int64_t e) {
   }
   for (int j = 0; j < chain_rows; ++j)
     if (j < a.count)
-      for (int v = 0; v < V; ++v) hn::StoreU(sums[j][v], d, a.sums[j] + e + v * lanes);
+      for (int v = 0; v < V; ++v) store(j, v, sums[j][v]);
 }
 
 template <bool fused, typename Real>
-HWY_INLINE void chain_vectors(const Chain<Real>& a) {
+HWY_INLINE void chain_vectors(const Chain<Real>& a, Real* const* sums) {
   const hn::ScalableTag<Real> d;
   const std::int64_t lanes = static_cast<std::int64_t>(hn::Lanes(d));
   std::int64_t e = 0;
-  for (; e + vectors * lanes <= a.n; e += vectors * lanes) chain_block<fused, vectors>(d, a, e);
-  for (; e < a.n; e += lanes) chain_block<fused, 1>(d, a, e);
+  const auto store = [&](int j, int v, auto sum) HWY_ATTR { hn::StoreU(sum, d, sums[j] + e + v * lanes); };
+  for (; e + vectors * lanes <= a.n; e += vectors * lanes) chain_block<fused, vectors>(d, a, e, store);
+  for (; e < a.n; e += lanes) chain_block<fused, 1>(d, a, e, store);
 }
 
 template <typename Real>
-void chain_scalar(const Chain<Real>& a) {
+void chain_scalar(const Chain<Real>& a, Real* const* sums) {
   for (int j = 0; j < a.count; ++j)
     for (std::int64_t e = 0; e < a.n; ++e) {
       Real sum = 0;
       for (std::int64_t i = 0; i < a.r; ++i)
         for (std::int64_t k = 0; k < a.s; ++k)
           sum = std::fma(a.weights[i * a.s + k], a.inputs[i + j][e + k * a.step], sum);
-      a.sums[j][e] = sum;
+      sums[j][e] = sum;
     }
 }
 
 template <typename Real>
-void chain_of(const Chain<Real>& a) {
+void chain_of(const Chain<Real>& a, Real* const* sums) {
 #if HWY_NATIVE_FMA
-  chain_vectors<true>(a);
+  chain_vectors<true>(a, sums);
 #else
-  if (a.exact)
-    chain_vectors<false>(a);
-  else
-    chain_scalar(a);
+  if (a.exact) chain_vectors<false>(a, sums);
+  else chain_scalar(a, sums);
 #endif
 }
 
-void ChainF32(const Chain<float>& a) {
-  chain_of(a);
+void ChainF32(const Chain<float>& a, float* const* sums) { chain_of(a, sums); }
+void ChainF64(const Chain<double>& a, double* const* sums) { chain_of(a, sums); }
+
+void finish_scalar(const Finish& a, const float* sums, std::int64_t n, std::byte* to) {
+  const auto scale = static_cast<float>(a.scale), bias = static_cast<float>(a.bias), weight = static_cast<float>(a.weight);
+  const std::int64_t size = size_of(a.type);
+  for (std::int64_t e = 0; e < n; ++e)
+    store_element(a.type, std::fma(scale, a.times_weight ? sums[e] * weight : sums[e], bias), to + e * size);
 }
-void ChainF64(const Chain<double>& a) {
-  chain_of(a);
+
+// Integers: NaN becomes 0; what is clamped to the ends before rounding is what would be saturated after.
+template <typename Stored, class D, class V>
+HWY_INLINE void store_integers(D d, V value, std::byte* to) {
+  const hn::Rebind<Stored, D> stored;
+  const auto lowest = hn::Set(d, static_cast<float>(std::numeric_limits<Stored>::lowest()));
+  const auto highest = hn::Set(d, static_cast<float>(std::numeric_limits<Stored>::max()));
+  const auto number = hn::IfThenElseZero(hn::Eq(value, value), value);
+  hn::StoreU(hn::DemoteTo(stored, hn::NearestInt(hn::Min(hn::Max(number, lowest), highest))), stored,
+             reinterpret_cast<Stored*>(to));
+}
+
+template <DataType type, class D, class V>
+HWY_INLINE void store_vector(D d, V value, std::byte* to) {
+  if constexpr (type == DataType::u8) store_integers<std::uint8_t>(d, value, to);
+  else if constexpr (type == DataType::u16) store_integers<std::uint16_t>(d, value, to);
+  else if constexpr (type == DataType::s16) store_integers<std::int16_t>(d, value, to);
+  else if constexpr (type == DataType::f16) {
+    const hn::Rebind<hwy::float16_t, D> stored;
+    hn::StoreU(hn::DemoteTo(stored, value), stored, reinterpret_cast<hwy::float16_t*>(to));
+  } else hn::StoreU(value, d, reinterpret_cast<float*>(to));
+}
+
+// The chain with its sums finished in registers.
+template <DataType type>
+void chain_into(const Chain<float>& a, const Finish& finish, float* const* sums, std::byte* to, std::int64_t stride_bytes) {
+  const hn::ScalableTag<float> d;
+  const std::int64_t lanes = static_cast<std::int64_t>(hn::Lanes(d));
+  constexpr std::int64_t size = type == DataType::u8 ? 1 : type == DataType::f32 ? 4 : 2;
+  const auto scale = hn::Set(d, static_cast<float>(finish.scale)), bias = hn::Set(d, static_cast<float>(finish.bias));
+  const auto weight = hn::Set(d, static_cast<float>(finish.weight));
+  std::int64_t e = 0;
+  const auto store = [&](int j, int v, auto sum) HWY_ATTR {
+    if (finish.times_weight) sum = hn::Mul(sum, weight);
+    store_vector<type>(d, hn::MulAdd(scale, sum, bias), to + j * stride_bytes + (e + v * lanes) * size);
+  };
+  for (; e + vectors * lanes <= a.n; e += vectors * lanes) chain_block<true, vectors>(d, a, e, store);
+  for (; e + lanes <= a.n; e += lanes) chain_block<true, 1>(d, a, e, store);
+  if (e == a.n) return;
+  chain_block<true, 1>(d, a, e, [&](int j, int, auto sum) HWY_ATTR { hn::StoreU(sum, d, sums[j]); });
+  for (int j = 0; j < a.count; ++j) finish_scalar(finish, sums[j], a.n - e, to + j * stride_bytes + e * size);
+}
+
+void ChainAndFinishF32(const Chain<float>& a, const Finish& finish, float* const* sums, std::byte* to,
+                       std::int64_t stride_bytes) {
+#if HWY_NATIVE_FMA
+  switch (finish.type) {
+    case DataType::u8: return chain_into<DataType::u8>(a, finish, sums, to, stride_bytes);
+    case DataType::u16: return chain_into<DataType::u16>(a, finish, sums, to, stride_bytes);
+    case DataType::s16: return chain_into<DataType::s16>(a, finish, sums, to, stride_bytes);
+    case DataType::f16: return chain_into<DataType::f16>(a, finish, sums, to, stride_bytes);
+    case DataType::f32: return chain_into<DataType::f32>(a, finish, sums, to, stride_bytes);
+    default: break;
+  }
+#endif
+  chain_of(a, sums);
+  for (int j = 0; j < a.count; ++j) finish_scalar(finish, sums[j], a.n, to + j * stride_bytes);
 }
 
 template <typename Stored, class Load>
@@ -168,63 +238,6 @@ void WidenF32(DataType type, const std::byte* from, std::int64_t n, float* to) {
   for (std::int64_t e = 0; e < n; ++e) to[e] = static_cast<float>(load_element(type, from + e * size_of(type)));
 }
 
-void finish_scalar(const Finish& a, const float* sums, std::int64_t n, std::byte* to) {
-  const auto scale = static_cast<float>(a.scale), bias = static_cast<float>(a.bias),
-             weight = static_cast<float>(a.weight);
-  const std::int64_t size = size_of(a.type);
-  for (std::int64_t e = 0; e < n; ++e)
-    store_element(a.type, std::fma(scale, a.times_weight ? sums[e] * weight : sums[e], bias), to + e * size);
-}
-
-// `store` takes the value as a vector and writes it in the stored type.
-template <typename Stored, class Store>
-HWY_INLINE void finish_vectors(const Finish& a, const float* sums, std::int64_t n, std::byte* to, const Store& store) {
-  const hn::ScalableTag<float> d;
-  const std::int64_t lanes = static_cast<std::int64_t>(hn::Lanes(d));
-  const auto scale = hn::Set(d, static_cast<float>(a.scale)), bias = hn::Set(d, static_cast<float>(a.bias));
-  const auto weight = hn::Set(d, static_cast<float>(a.weight));
-  std::int64_t e = 0;
-  for (; e + lanes <= n; e += lanes) {
-    auto sum = hn::LoadU(d, sums + e);
-    if (a.times_weight) sum = hn::Mul(sum, weight);
-    store(d, hn::MulAdd(scale, sum, bias), reinterpret_cast<Stored*>(to) + e);
-  }
-  finish_scalar(a, sums + e, n - e, to + e * static_cast<std::int64_t>(sizeof(Stored)));
-}
-
-// Max returns its second operand when the first is NaN (x86): NaN becomes the lowest value, so it is replaced before.
-template <typename Stored>
-HWY_INLINE void finish_integers(const Finish& a, const float* sums, std::int64_t n, std::byte* to) {
-  finish_vectors<Stored>(a, sums, n, to, [](auto d, auto value, Stored* at) HWY_ATTR {
-    const hn::Rebind<Stored, decltype(d)> stored;
-    const auto lowest = hn::Set(d, static_cast<float>(std::numeric_limits<Stored>::lowest()));
-    const auto highest = hn::Set(d, static_cast<float>(std::numeric_limits<Stored>::max()));
-    const auto number = hn::IfThenElseZero(hn::Eq(value, value), value);
-    const auto clamped = hn::Min(hn::Max(number, lowest), highest);
-    hn::StoreU(hn::DemoteTo(stored, hn::NearestInt(clamped)), stored, at);
-  });
-}
-
-void FinishF32(const Finish& a, const float* sums, std::int64_t n, std::byte* to) {
-#if HWY_NATIVE_FMA
-  switch (a.type) {
-    case DataType::u8: return finish_integers<std::uint8_t>(a, sums, n, to);
-    case DataType::u16: return finish_integers<std::uint16_t>(a, sums, n, to);
-    case DataType::s16: return finish_integers<std::int16_t>(a, sums, n, to);
-    case DataType::f16:
-      return finish_vectors<hwy::float16_t>(a, sums, n, to, [](auto d, auto value, hwy::float16_t* at) HWY_ATTR {
-        const hn::Rebind<hwy::float16_t, decltype(d)> stored;
-        hn::StoreU(hn::DemoteTo(stored, value), stored, at);
-      });
-    case DataType::f32:
-      return finish_vectors<float>(a, sums, n, to,
-                                   [](auto d, auto value, float* at) HWY_ATTR { hn::StoreU(value, d, at); });
-    default: break;
-  }
-#endif
-  finish_scalar(a, sums, n, to);
-}
-
 }  // namespace omniconv::kernels::HWY_NAMESPACE
 HWY_AFTER_NAMESPACE();
 
@@ -233,37 +246,40 @@ namespace omniconv::kernels {
 
 HWY_EXPORT(ChainF32);
 HWY_EXPORT(ChainF64);
+HWY_EXPORT(ChainAndFinishF32);
 HWY_EXPORT(WidenF32);
-HWY_EXPORT(FinishF32);
 
-void chain(const Chain<float>& arguments) {
-  HWY_DYNAMIC_DISPATCH(ChainF32)(arguments);
+void chain(const Chain<float>& arguments, float* const* sums) { HWY_DYNAMIC_DISPATCH(ChainF32)(arguments, sums); }
+void chain(const Chain<double>& arguments, double* const* sums) { HWY_DYNAMIC_DISPATCH(ChainF64)(arguments, sums); }
+
+void chain_and_finish(const Chain<float>& arguments, const Finish& finish, float* const* sums, std::byte* to,
+                      std::int64_t stride_bytes) {
+  HWY_DYNAMIC_DISPATCH(ChainAndFinishF32)(arguments, finish, sums, to, stride_bytes);
 }
-void chain(const Chain<double>& arguments) {
-  HWY_DYNAMIC_DISPATCH(ChainF64)(arguments);
+
+void chain_and_finish(const Chain<double>& arguments, const Finish& finish, double* const* sums, std::byte* to,
+                      std::int64_t stride_bytes) {
+  chain(arguments, sums);
+  const std::int64_t size = size_of(finish.type);
+  const auto scale = static_cast<float>(finish.scale), bias = static_cast<float>(finish.bias);
+  for (int j = 0; j < arguments.count; ++j, to += stride_bytes)
+    for (std::int64_t e = 0; e < arguments.n; ++e) {
+      const double sum = sums[j][e];
+      if (finish.f32) {
+        const auto rounded = static_cast<float>(sum);
+        const float value = finish.times_weight ? rounded * static_cast<float>(finish.weight) : rounded;
+        store_element(finish.type, std::fma(scale, value, bias), to + e * size);
+      } else {
+        store_element(finish.type, std::fma(finish.scale, sum, finish.bias), to + e * size);
+      }
+    }
 }
+
 void widen(DataType type, const std::byte* from, std::int64_t n, float* to) {
   HWY_DYNAMIC_DISPATCH(WidenF32)(type, from, n, to);
 }
 void widen(DataType type, const std::byte* from, std::int64_t n, double* to) {
   for (std::int64_t e = 0; e < n; ++e) to[e] = load_element(type, from + e * size_of(type));
-}
-void finish(const Finish& arguments, const float* sums, std::int64_t n, std::byte* to) {
-  HWY_DYNAMIC_DISPATCH(FinishF32)(arguments, sums, n, to);
-}
-
-void finish(const Finish& arguments, const double* sums, std::int64_t n, std::byte* to) {
-  const std::int64_t size = size_of(arguments.type);
-  const auto scale = static_cast<float>(arguments.scale), bias = static_cast<float>(arguments.bias);
-  for (std::int64_t e = 0; e < n; ++e) {
-    if (arguments.f32) {
-      const auto sum = static_cast<float>(sums[e]);
-      const float value = arguments.times_weight ? sum * static_cast<float>(arguments.weight) : sum;
-      store_element(arguments.type, std::fma(scale, value, bias), to + e * size);
-    } else {
-      store_element(arguments.type, std::fma(arguments.scale, sums[e], arguments.bias), to + e * size);
-    }
-  }
 }
 
 }  // namespace omniconv::kernels

@@ -18,9 +18,17 @@ inline constexpr std::int64_t chain_slack = 16;
 void widen(DataType type, const std::byte* from, std::int64_t n, float* to);
 void widen(DataType type, const std::byte* from, std::int64_t n, double* to);
 
-// sums[j][e] = the chain s <- fma(w, x, s) over taps in row-major order, x = inputs[j + i][e + k * step], w = weights[i
-// * s
-// + k], for j in [0, count), e in [0, n).
+// Steps 2 (equal weights) and 6: convert(fma(scale, sum * weight, bias)), carried out in fp32 or fp64.
+struct Finish {
+  DataType type;  // of the output
+  double scale = 1, bias = 0;
+  bool times_weight = false;  // sums are of pixels alone
+  double weight = 1;
+  bool f32 = true;  // arithmetic in fp32, even where the sums are fp64 (exact integers)
+};
+
+// The chain s <- fma(w, x, s) over taps in row-major order, for output rows j in [0, count) and elements e in [0, n):
+// x = inputs[j + i][e + k * step], w = weights[i * s + k].
 template <typename Real>
 struct Chain {
   const Real* const* inputs;  // count + r - 1 rows of n + (s - 1) * step + chain_slack elements
@@ -28,21 +36,16 @@ struct Chain {
   std::int64_t r = 0, s = 0, step = 0;
   std::int64_t n = 0;
   int count = 0;       // 1 .. chain_rows
-  Real* const* sums;   // count rows of n + chain_slack elements
   bool exact = false;  // no product or sum needs rounding, so that an unfused multiply-add serves too
 };
-void chain(const Chain<float>& arguments);
-void chain(const Chain<double>& arguments);
 
-// Steps 2 (equal weights) and 6: to[e] = convert(fma(scale, sums[e] * weight, bias)), carried out in fp32 or fp64.
-struct Finish {
-  DataType type;
-  double scale = 1, bias = 0;
-  bool times_weight = false;  // sums are of pixels alone
-  double weight = 1;
-  bool f32 = true;  // arithmetic in fp32, even where the sums are fp64 (exact integers)
-};
-void finish(const Finish& arguments, const float* sums, std::int64_t n, std::byte* to);
-void finish(const Finish& arguments, const double* sums, std::int64_t n, std::byte* to);
+// Leaves the sums as they are: count rows of n + chain_slack elements.
+void chain(const Chain<float>& arguments, float* const* sums);
+void chain(const Chain<double>& arguments, double* const* sums);
+// Finishes them: count rows of n stored elements, `stride_bytes` apart. `sums` is scratch, as above.
+void chain_and_finish(const Chain<float>& arguments, const Finish& finish, float* const* sums, std::byte* to,
+                      std::int64_t stride_bytes);
+void chain_and_finish(const Chain<double>& arguments, const Finish& finish, double* const* sums, std::byte* to,
+                      std::int64_t stride_bytes);
 
 }  // namespace omniconv::kernels

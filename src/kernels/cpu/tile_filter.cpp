@@ -65,15 +65,9 @@ void TileFilter<Real>::run(const RowWindow& input, std::int64_t output_first, co
 
   const std::int64_t base = output_first + tile.row - task_.weights.anchor_y;  // the input row that enters first
   std::int64_t entered = 0;
-  Chain<Real> chain{buffers.inputs,
-                    weights_.data(),
-                    problem.r,
-                    rows_first_ ? 1 : problem.s,
-                    problem.c,
-                    tile.elements,
-                    0,
-                    buffers.sums,
-                    task_.weights.exact || finish_.times_weight};
+  Chain<Real> chain{.inputs = buffers.inputs, .weights = weights_.data(), .r = problem.r,
+                    .s = rows_first_ ? 1 : problem.s, .step = problem.c, .n = tile.elements,
+                    .exact = task_.weights.exact || finish_.times_weight};
   for (std::int64_t row = 0; row < tile.rows; row += chain.count) {
     chain.count = static_cast<int>(std::min<std::int64_t>(chain_rows, tile.rows - row));
     const std::int64_t needed = row + chain.count + problem.r - 1;
@@ -81,9 +75,8 @@ void TileFilter<Real>::run(const RowWindow& input, std::int64_t output_first, co
     entered = needed;
     for (std::int64_t i = 0; row + i < needed; ++i)
       buffers.inputs[i] = buffers.ring + (row + i) % ring_rows_ * ring_pitch_;
-    kernels::chain(chain);
-    for (int j = 0; j < chain.count; ++j, output += output_stride_bytes)
-      kernels::finish(finish_, buffers.sums[j], tile.elements, output);
+    chain_and_finish(chain, finish_, buffers.sums, output, output_stride_bytes);
+    output += chain.count * output_stride_bytes;
   }
 }
 
@@ -99,8 +92,8 @@ void TileFilter<Real>::fill_ring(const RowWindow& input, std::int64_t base, std:
       load_row(task_, input, base + i, tile.element, elements, place(i));
     return;
   }
-  Chain<Real> chain{buffers.inputs,   row_weights_.data(), 1, problem.s, problem.c, tile.elements, 0,
-                    buffers.entering, task_.weights.exact};
+  Chain<Real> chain{.inputs = buffers.inputs, .weights = row_weights_.data(), .r = 1, .s = problem.s, .step = problem.c,
+                    .n = tile.elements, .exact = task_.weights.exact};
   for (std::int64_t i = first; i < first + count; i += chain.count) {
     chain.count = static_cast<int>(std::min<std::int64_t>(chain_rows, first + count - i));
     for (int j = 0; j < chain.count; ++j) {
@@ -109,7 +102,7 @@ void TileFilter<Real>::fill_ring(const RowWindow& input, std::int64_t base, std:
       buffers.inputs[j] = widened;
       buffers.entering[j] = place(i + j);
     }
-    kernels::chain(chain);
+    kernels::chain(chain, buffers.entering);
   }
 }
 
