@@ -43,7 +43,9 @@ double seconds_of(const std::function<void()>& work) {
 }
 
 // The largest difference of two outputs, in stored values: a check that both did the same work.
-double largest_difference(const cv::Mat& a, const cv::Mat& b) { return cv::norm(a.reshape(1), b.reshape(1), cv::NORM_INF); }
+double largest_difference(const cv::Mat& a, const cv::Mat& b) {
+  return cv::norm(a.reshape(1), b.reshape(1), cv::NORM_INF);
+}
 
 nlohmann::json compare(const Context& context, const std::string& text, double seconds) {
   const auto problem = std::get<Filter2dProblem>(parse_problem(text));
@@ -52,11 +54,13 @@ nlohmann::json compare(const Context& context, const std::string& text, double s
   const Filter2dPlan plan(context, problem, filter);
   const Filter2dTask task{problem, analyse(problem, filter)};
   const int type = CV_MAKETYPE(depth_of(problem.input), static_cast<int>(problem.c));
-  cv::Mat input(static_cast<int>(problem.h), static_cast<int>(problem.w), type), theirs(input.size(), type), ours(input.size(), type);
+  cv::Mat input(static_cast<int>(problem.h), static_cast<int>(problem.w), type), theirs(input.size(), type),
+      ours(input.size(), type);
   const std::size_t bytes = input.total() * input.elemSize();
   fill_random(task, 1, {reinterpret_cast<std::byte*>(input.data), bytes});
   cv::Mat weights(static_cast<int>(problem.r), static_cast<int>(problem.s), CV_32F);
-  for (std::size_t i = 0; i < filter.weights.size(); ++i) weights.ptr<float>()[i] = static_cast<float>(filter.weights[i]);
+  for (std::size_t i = 0; i < filter.weights.size(); ++i)
+    weights.ptr<float>()[i] = static_cast<float>(filter.weights[i]);
 
   Queue queue = context.make_queue();
   const Buffer x = context.borrow(input.data, static_cast<std::int64_t>(bytes));
@@ -74,10 +78,16 @@ nlohmann::json compare(const Context& context, const std::string& text, double s
   }
   const timing::Summary a = timing::summarize(our_seconds), b = timing::summarize(their_seconds);
   const double megapixels = static_cast<double>(problem.h * problem.w) / 1e6;
-  fmt::print("{:<40} {:>8.0f} {:>8.0f} {:>7.2f} [{:.2f}, {:.2f}] {:>10.3g}  {}\n", text, megapixels / a.median, megapixels / b.median,
-             b.median / a.median, b.low / a.high, b.high / a.low, largest_difference(ours, theirs), plan.solver());
-  return {{"problem", text}, {"solver", plan.solver()}, {"median_ms", a.median * 1e3}, {"opencv_median_ms", b.median * 1e3},
-          {"ratio", b.median / a.median}, {"ratio_ci95", {b.low / a.high, b.high / a.low}}, {"samples", a.samples}};
+  fmt::print("{:<40} {:>8.0f} {:>8.0f} {:>7.2f} [{:.2f}, {:.2f}] {:>10.3g}  {}\n", text, megapixels / a.median,
+             megapixels / b.median, b.median / a.median, b.low / a.high, b.high / a.low,
+             largest_difference(ours, theirs), plan.solver());
+  return {{"problem", text},
+          {"solver", plan.solver()},
+          {"median_ms", a.median * 1e3},
+          {"opencv_median_ms", b.median * 1e3},
+          {"ratio", b.median / a.median},
+          {"ratio_ci95", {b.low / a.high, b.high / a.low}},
+          {"samples", a.samples}};
 }
 
 }  // namespace
@@ -89,18 +99,24 @@ int main(int argc, char** argv) {
   std::vector<std::string> problems;
   for (int i = 1; i < argc; ++i) {
     const bool value = i + 1 < argc;
-    if (value && std::strcmp(argv[i], "--threads") == 0) threads = std::atoi(argv[++i]);
-    else if (value && std::strcmp(argv[i], "--seconds") == 0) seconds = std::atof(argv[++i]);
-    else if (value && std::strcmp(argv[i], "--json") == 0) json_path = argv[++i];
-    else problems.emplace_back(argv[i]);
+    if (value && std::strcmp(argv[i], "--threads") == 0)
+      threads = std::atoi(argv[++i]);
+    else if (value && std::strcmp(argv[i], "--seconds") == 0)
+      seconds = std::atof(argv[++i]);
+    else if (value && std::strcmp(argv[i], "--json") == 0)
+      json_path = argv[++i];
+    else
+      problems.emplace_back(argv[i]);
   }
   if (problems.empty())
     for (const char* type : {"u8", "u16", "f32"})
-      for (const char* size : {"r3s3", "r5s5", "r7s7"}) problems.push_back(fmt::format("filter2d {} h4000w6000c3{}", type, size));
+      for (const char* size : {"r3s3", "r5s5", "r7s7"})
+        problems.push_back(fmt::format("filter2d {} h4000w6000c3{}", type, size));
   const Context context({.device = "cpu", .threads = threads});
   cv::setNumThreads(threads);
-  nlohmann::json json = {{"schema", "omniconv-compare/1"}, {"version", build_version()}, {"commit", build_commit()},
-                         {"cpu", context.device().name}, {"threads", threads}, {"opencv", CV_VERSION}, {"results", nlohmann::json::array()}};
+  nlohmann::json json = {{"schema", "omniconv-compare/1"},    {"version", build_version()}, {"commit", build_commit()},
+                         {"cpu", context.device().name},      {"threads", threads},         {"opencv", CV_VERSION},
+                         {"results", nlohmann::json::array()}};
   fmt::print("{}, {} threads, OpenCV {}\n", context.device().name, threads, CV_VERSION);
   fmt::print("{:<40} {:>8} {:>8} {:>7} {:<14} {:>8}\n", "problem", "Mpixel/s", "OpenCV", "ratio", "95 %", "max diff");
   for (const std::string& problem : problems) json["results"].push_back(compare(context, problem, seconds));

@@ -16,6 +16,9 @@ struct RowWindow {
   std::int64_t first, rows;
 };
 
+// The stored row that stands for `row`; null where the border is a constant, or the row is not there.
+const std::byte* row_data(const Filter2dTask& task, const RowWindow& window, std::int64_t row);
+
 // Writes to[0, count): the padded elements [first, first + count) of row `row` (which may lie outside the image).
 // Padded element j is image element j - anchor_x * c, so that output element e reads padded elements e + s * c.
 template <typename Real>

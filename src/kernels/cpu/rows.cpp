@@ -1,5 +1,6 @@
 #include "kernels/cpu/rows.h"
 
+#include <algorithm>
 #include <cmath>
 #include <cstring>
 
@@ -8,12 +9,17 @@
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "kernels/cpu/rows.cpp"
 #define HWY_DISABLED_TARGETS HWY_SSSE3  // no gain over SSE4 here
+#include <hwy/cache_control.h>
 #include <hwy/foreach_target.h>
 #include <hwy/highway.h>
 
 HWY_BEFORE_NAMESPACE();
 namespace omniconv::kernels::HWY_NAMESPACE {
 namespace hn = hwy::HWY_NAMESPACE;
+
+// For loops over registers: their indices must be constants, or the compiler keeps the registers in memory.
+#undef OMNICONV_UNROLL
+#define OMNICONV_UNROLL _Pragma("GCC unroll 8")
 
 // Vectors per output row in registers: with chain_rows rows of sums, 16 of AVX-512's 32 registers, 8 of AVX2's 16.
 constexpr int vectors = HWY_TARGET <= HWY_AVX3 ? 4 : 2;
@@ -36,39 +42,45 @@ HWY_INLINE void keep_in_register(V& value) {
 #endif
 }
 
-// One input row into the sums of output rows first .. last: tap column k of output row j has the weight weights[k - j * s].
+// One input row into the sums of output rows first .. last: tap column k of output row j has the weight weights[k - j *
+// s].
 template <int first, int last, bool fused, int V, class D, class Sums, typename Real = hn::TFromD<D>>
 HWY_INLINE void add_row(D d, const Real* HWY_RESTRICT input, const Real* HWY_RESTRICT weights, std::int64_t s,
                         std::int64_t step, Sums& sums) {
   const std::int64_t lanes = static_cast<std::int64_t>(hn::Lanes(d));
   for (std::int64_t k = 0; k < s; ++k, input += step) {
     hn::Vec<D> x[V];
-    for (int v = 0; v < V; ++v) {
+    OMNICONV_UNROLL for (int v = 0; v < V; ++v) {
       x[v] = hn::LoadU(d, input + v * lanes);
       if constexpr (last > first) keep_in_register(x[v]);
     }
-    for (int j = first; j <= last; ++j) {
+    OMNICONV_UNROLL for (int j = first; j <= last; ++j) {
       const auto w = hn::Set(d, weights[k - j * s]);
-      for (int v = 0; v < V; ++v) sums[j][v] = multiply_add<fused>(w, x[v], sums[j][v]);
+      OMNICONV_UNROLL for (int v = 0; v < V; ++v) sums[j][v] = multiply_add<fused>(w, x[v], sums[j][v]);
     }
   }
 }
 
-// All taps for V vectors of every output row, then store(j, v, sum). Input row i serves output rows j with 0 <= i - j < r.
+// All taps for V vectors of every output row, then store(j, v, sum). Input row i serves output rows j with 0 <= i - j <
+// r.
 template <bool fused, int V, class D, class Store, typename Real = hn::TFromD<D>>
 HWY_INLINE void chain_block(D d, const Chain<Real>& a, std::int64_t e, const Store& store) {
   hn::Vec<D> sums[chain_rows][V];
-  for (int j = 0; j < chain_rows; ++j)
-    for (int v = 0; v < V; ++v) sums[j][v] = hn::Zero(d);
+  OMNICONV_UNROLL for (int j = 0; j < chain_rows; ++j) OMNICONV_UNROLL for (int v = 0; v < V; ++v) sums[j][v] =
+      hn::Zero(d);
+  if (a.upcoming != nullptr)
+    for (int j = 0; j < a.count; ++j)
+      OMNICONV_UNROLL for (int v = 0; v < V; ++v)
+          hwy::Prefetch(a.upcoming[j] + a.offset + e + v * static_cast<std::int64_t>(hn::Lanes(d)));
   const std::int64_t rows = a.r + a.count - 1;
   for (std::int64_t i = 0; i < rows; ++i) {
-    const Real* const input = a.inputs[i] + e;
+    const Real* const input = a.inputs[i] + a.offset + e;
     const Real* const weights = a.weights + i * a.s;
     const std::int64_t first = i < a.r ? 0 : i - a.r + 1;
     const std::int64_t last = i < a.count ? i : a.count - 1;
     switch (first * chain_rows + last) {
 #define OMNICONV_ROWS(FIRST, LAST) \
-  case FIRST * chain_rows + LAST: add_row<FIRST, LAST, fused, V>(d, input, weights, a.s, a.step, sums); break
+  case FIRST* chain_rows + LAST: add_row<FIRST, LAST, fused, V>(d, input, weights, a.s, a.step, sums); break
       OMNICONV_ROWS(0, 0);
       OMNICONV_ROWS(0, 1);
       OMNICONV_ROWS(0, 2);
@@ -82,9 +94,8 @@ HWY_INLINE void chain_block(D d, const Chain<Real>& a, std::int64_t e, const Sto
 #undef OMNICONV_ROWS
     }
   }
-  for (int j = 0; j < chain_rows; ++j)
-    if (j < a.count)
-      for (int v = 0; v < V; ++v) store(j, v, sums[j][v]);
+  OMNICONV_UNROLL for (int j = 0; j < chain_rows; ++j) if (j < a.count) OMNICONV_UNROLL for (int v = 0; v < V; ++v)
+      store(j, v, sums[j][v]);
 }
 
 template <bool fused, typename Real>
@@ -104,7 +115,7 @@ void chain_scalar(const Chain<Real>& a, Real* const* sums) {
       Real sum = 0;
       for (std::int64_t i = 0; i < a.r; ++i)
         for (std::int64_t k = 0; k < a.s; ++k)
-          sum = std::fma(a.weights[i * a.s + k], a.inputs[i + j][e + k * a.step], sum);
+          sum = std::fma(a.weights[i * a.s + k], a.inputs[i + j][a.offset + e + k * a.step], sum);
       sums[j][e] = sum;
     }
 }
@@ -114,16 +125,23 @@ void chain_of(const Chain<Real>& a, Real* const* sums) {
 #if HWY_NATIVE_FMA
   chain_vectors<true>(a, sums);
 #else
-  if (a.exact) chain_vectors<false>(a, sums);
-  else chain_scalar(a, sums);
+  if (a.exact)
+    chain_vectors<false>(a, sums);
+  else
+    chain_scalar(a, sums);
 #endif
 }
 
-void ChainF32(const Chain<float>& a, float* const* sums) { chain_of(a, sums); }
-void ChainF64(const Chain<double>& a, double* const* sums) { chain_of(a, sums); }
+void ChainF32(const Chain<float>& a, float* const* sums) {
+  chain_of(a, sums);
+}
+void ChainF64(const Chain<double>& a, double* const* sums) {
+  chain_of(a, sums);
+}
 
 void finish_scalar(const Finish& a, const float* sums, std::int64_t n, std::byte* to) {
-  const auto scale = static_cast<float>(a.scale), bias = static_cast<float>(a.bias), weight = static_cast<float>(a.weight);
+  const auto scale = static_cast<float>(a.scale), bias = static_cast<float>(a.bias),
+             weight = static_cast<float>(a.weight);
   const std::int64_t size = size_of(a.type);
   for (std::int64_t e = 0; e < n; ++e)
     store_element(a.type, std::fma(scale, a.times_weight ? sums[e] * weight : sums[e], bias), to + e * size);
@@ -135,34 +153,46 @@ HWY_INLINE void store_integers(D d, V value, std::byte* to) {
   const hn::Rebind<Stored, D> stored;
   const auto lowest = hn::Set(d, static_cast<float>(std::numeric_limits<Stored>::lowest()));
   const auto highest = hn::Set(d, static_cast<float>(std::numeric_limits<Stored>::max()));
-  const auto number = hn::IfThenElseZero(hn::Eq(value, value), value);
-  hn::StoreU(hn::DemoteTo(stored, hn::NearestInt(hn::Min(hn::Max(number, lowest), highest))), stored,
-             reinterpret_cast<Stored*>(to));
+  // x86 returns the second operand when the first is NaN: for unsigned types that is the wanted 0 already.
+  constexpr bool max_replaces_nan = HWY_ARCH_X86 && std::is_unsigned_v<Stored>;
+  const auto number = max_replaces_nan ? value : hn::IfThenElseZero(hn::Eq(value, value), value);
+  const auto clamped = hn::Min(hn::Max(number, lowest), highest);
+  // At 2^23 the units of fp32 are integers: the addition rounds to nearest even, and leaves them in the low bits.
+  const auto shifted = hn::Add(clamped, hn::Set(d, 0x1.8p23f));
+  const hn::RebindToUnsigned<D> bits;
+  const hn::Rebind<std::make_unsigned_t<Stored>, D> low_bits;
+  const auto rounded = hn::TruncateTo(low_bits, hn::BitCast(bits, shifted));
+  hn::StoreU(hn::BitCast(stored, rounded), stored, reinterpret_cast<Stored*>(to));
 }
 
 template <DataType type, class D, class V>
 HWY_INLINE void store_vector(D d, V value, std::byte* to) {
-  if constexpr (type == DataType::u8) store_integers<std::uint8_t>(d, value, to);
-  else if constexpr (type == DataType::u16) store_integers<std::uint16_t>(d, value, to);
-  else if constexpr (type == DataType::s16) store_integers<std::int16_t>(d, value, to);
+  if constexpr (type == DataType::u8)
+    store_integers<std::uint8_t>(d, value, to);
+  else if constexpr (type == DataType::u16)
+    store_integers<std::uint16_t>(d, value, to);
+  else if constexpr (type == DataType::s16)
+    store_integers<std::int16_t>(d, value, to);
   else if constexpr (type == DataType::f16) {
     const hn::Rebind<hwy::float16_t, D> stored;
     hn::StoreU(hn::DemoteTo(stored, value), stored, reinterpret_cast<hwy::float16_t*>(to));
-  } else hn::StoreU(value, d, reinterpret_cast<float*>(to));
+  } else
+    hn::StoreU(value, d, reinterpret_cast<float*>(to));
 }
 
 // The chain with its sums finished in registers.
 template <DataType type>
-void chain_into(const Chain<float>& a, const Finish& finish, float* const* sums, std::byte* to, std::int64_t stride_bytes) {
+void chain_into(const Chain<float>& a, const Finish& finish, float* const* sums, std::byte* to,
+                std::int64_t stride_bytes) {
   const hn::ScalableTag<float> d;
   const std::int64_t lanes = static_cast<std::int64_t>(hn::Lanes(d));
   constexpr std::int64_t size = type == DataType::u8 ? 1 : type == DataType::f32 ? 4 : 2;
   const auto scale = hn::Set(d, static_cast<float>(finish.scale)), bias = hn::Set(d, static_cast<float>(finish.bias));
-  const auto weight = hn::Set(d, static_cast<float>(finish.weight));
+  const auto weight = hn::Set(d, finish.times_weight ? static_cast<float>(finish.weight) : 1.0f);
   std::int64_t e = 0;
   const auto store = [&](int j, int v, auto sum) HWY_ATTR {
-    if (finish.times_weight) sum = hn::Mul(sum, weight);
-    store_vector<type>(d, hn::MulAdd(scale, sum, bias), to + j * stride_bytes + (e + v * lanes) * size);
+    store_vector<type>(d, hn::MulAdd(scale, hn::Mul(sum, weight), bias),
+                       to + j * stride_bytes + (e + v * lanes) * size);
   };
   for (; e + vectors * lanes <= a.n; e += vectors * lanes) chain_block<true, vectors>(d, a, e, store);
   for (; e + lanes <= a.n; e += lanes) chain_block<true, 1>(d, a, e, store);
@@ -238,6 +268,19 @@ void WidenF32(DataType type, const std::byte* from, std::int64_t n, float* to) {
   for (std::int64_t e = 0; e < n; ++e) to[e] = static_cast<float>(load_element(type, from + e * size_of(type)));
 }
 
+void StreamCopy(std::byte* to, const std::byte* from, std::int64_t bytes) {
+  const hn::ScalableTag<std::uint8_t> d;
+  const auto lanes = static_cast<std::int64_t>(hn::Lanes(d));
+  const std::int64_t misaligned =
+      static_cast<std::int64_t>(reinterpret_cast<std::uintptr_t>(to) % static_cast<std::uintptr_t>(lanes));
+  std::int64_t i = misaligned == 0 ? 0 : std::min(lanes - misaligned, bytes);
+  std::memcpy(to, from, static_cast<std::size_t>(i));
+  for (; i + lanes <= bytes; i += lanes)
+    hn::Stream(hn::LoadU(d, reinterpret_cast<const std::uint8_t*>(from + i)), d,
+               reinterpret_cast<std::uint8_t*>(to + i));
+  std::memcpy(to + i, from + i, static_cast<std::size_t>(bytes - i));
+}
+
 }  // namespace omniconv::kernels::HWY_NAMESPACE
 HWY_AFTER_NAMESPACE();
 
@@ -248,9 +291,14 @@ HWY_EXPORT(ChainF32);
 HWY_EXPORT(ChainF64);
 HWY_EXPORT(ChainAndFinishF32);
 HWY_EXPORT(WidenF32);
+HWY_EXPORT(StreamCopy);
 
-void chain(const Chain<float>& arguments, float* const* sums) { HWY_DYNAMIC_DISPATCH(ChainF32)(arguments, sums); }
-void chain(const Chain<double>& arguments, double* const* sums) { HWY_DYNAMIC_DISPATCH(ChainF64)(arguments, sums); }
+void chain(const Chain<float>& arguments, float* const* sums) {
+  HWY_DYNAMIC_DISPATCH(ChainF32)(arguments, sums);
+}
+void chain(const Chain<double>& arguments, double* const* sums) {
+  HWY_DYNAMIC_DISPATCH(ChainF64)(arguments, sums);
+}
 
 void chain_and_finish(const Chain<float>& arguments, const Finish& finish, float* const* sums, std::byte* to,
                       std::int64_t stride_bytes) {
@@ -280,6 +328,13 @@ void widen(DataType type, const std::byte* from, std::int64_t n, float* to) {
 }
 void widen(DataType type, const std::byte* from, std::int64_t n, double* to) {
   for (std::int64_t e = 0; e < n; ++e) to[e] = load_element(type, from + e * size_of(type));
+}
+
+void stream_copy(std::byte* to, const std::byte* from, std::int64_t bytes) {
+  HWY_DYNAMIC_DISPATCH(StreamCopy)(to, from, bytes);
+}
+void stream_fence() {
+  hwy::FlushStream();
 }
 
 }  // namespace omniconv::kernels

@@ -28,14 +28,15 @@ struct Finish {
 };
 
 // The chain s <- fma(w, x, s) over taps in row-major order, for output rows j in [0, count) and elements e in [0, n):
-// x = inputs[j + i][e + k * step], w = weights[i * s + k].
+// x = inputs[j + i][offset + e + k * step], w = weights[i * s + k].
 template <typename Real>
 struct Chain {
-  const Real* const* inputs;  // count + r - 1 rows of n + (s - 1) * step + chain_slack elements
+  const Real* const* inputs;  // count + r - 1 rows of offset + n + (s - 1) * step + chain_slack elements
   const Real* weights;        // r x s
   std::int64_t r = 0, s = 0, step = 0;
-  std::int64_t n = 0;
-  int count = 0;       // 1 .. chain_rows
+  std::int64_t offset = 0, n = 0;
+  int count = 0;                          // 1 .. chain_rows
+  const Real* const* upcoming = nullptr;  // as many rows of the same elements that the next chain reads first, or null
   bool exact = false;  // no product or sum needs rounding, so that an unfused multiply-add serves too
 };
 
@@ -47,5 +48,10 @@ void chain_and_finish(const Chain<float>& arguments, const Finish& finish, float
                       std::int64_t stride_bytes);
 void chain_and_finish(const Chain<double>& arguments, const Finish& finish, double* const* sums, std::byte* to,
                       std::int64_t stride_bytes);
+
+// Copies past the caches, for results that nobody reads soon: the target's lines are not fetched first. Ends with the
+// caller's stream_fence(), once, before anyone else may read.
+void stream_copy(std::byte* to, const std::byte* from, std::int64_t bytes);
+void stream_fence();
 
 }  // namespace omniconv::kernels

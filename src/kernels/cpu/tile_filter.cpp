@@ -14,14 +14,20 @@ std::vector<Real> to_real(const std::vector<double>& values) {
 
 }  // namespace
 
+// Bytes of an output row that are finished before they are copied past the caches: four rows stay in the first level.
+constexpr std::int64_t staged_bytes = 4096;
+
 // The parts of one tile's workspace.
 template <typename Real>
 struct TileFilter<Real>::Buffers {
-  const Real** inputs;  // of a chain
-  Real** sums;          // chain_rows rows of results
-  Real** entering;      // chain_rows rows of the ring that the row pass writes
+  const Real** inputs;    // of a chain
+  const Real** entered;   // the rows in the ring, or in the image itself
+  const Real** upcoming;  // chain_rows rows that enter next
+  Real** sums;            // chain_rows rows of results
+  Real** entering;        // chain_rows rows of the ring that the row pass writes
   Real* ring;
   Real* widened;  // chain_rows rows, before the row pass
+  std::byte* staged;
 };
 
 template <typename Real>
@@ -45,39 +51,106 @@ TileFilter<Real>::TileFilter(const Filter2dTask& task, bool rows_first) : task_(
   const std::int64_t widened = rows_first ? checked_multiply(chain_rows, widened_pitch_, "the widened rows") : 0;
   const std::int64_t reals =
       checked_add(checked_add(ring, widened, "the workspace"), chain_rows * sum_pitch_, "the workspace");
-  pointers_bytes_ = round_up((ring_rows_ + 2 * chain_rows) * static_cast<std::int64_t>(sizeof(Real*)), 64);
-  workspace_bytes_ = round_up(
-      checked_add(pointers_bytes_, checked_multiply(reals, sizeof(Real), "the workspace"), "the workspace"), 64);
+  pointers_bytes_ = round_up((2 * ring_rows_ + 3 * chain_rows) * static_cast<std::int64_t>(sizeof(Real*)), 64);
+  workspace_bytes_ = round_up(checked_add(pointers_bytes_ + chain_rows * staged_bytes,
+                                          checked_multiply(reals, sizeof(Real), "the workspace"), "the workspace"),
+                              64);
+
+  // Stored elements that are sums' elements already need no copy, except at the row's ends.
+  const bool in_place =
+      (problem.input == DataType::f32 && sizeof(Real) == 4) || (problem.input == DataType::f64 && sizeof(Real) == 8);
+  const std::int64_t edge = round_up(checked_add(reach, chain_slack, "a kernel row over all channels"), 16);
+  if (in_place && edge < Q(problem) * problem.c / 8) edge_elements_ = edge;
 }
 
 template <typename Real>
-void TileFilter<Real>::run(const RowWindow& input, std::int64_t output_first, const Tile& tile, std::byte* output,
-                           std::int64_t output_stride_bytes, std::byte* workspace) const {
+Tiling TileFilter<Real>::tiling(std::int64_t rows, int threads) const {
+  const Filter2dProblem& problem = task_.problem;
+  return {rows, Q(problem) * problem.c, band_rows_for(rows, problem.r, threads), block_elements_, edge_elements_};
+}
+
+template <typename Real>
+void TileFilter<Real>::run(const RowWindow& input, const Output& output, const Tile& tile, std::byte* workspace) const {
   const Filter2dProblem& problem = task_.problem;
   Buffers buffers;
   buffers.inputs = reinterpret_cast<const Real**>(workspace);
-  buffers.sums = reinterpret_cast<Real**>(workspace) + ring_rows_;
+  buffers.entered = buffers.inputs + ring_rows_;
+  buffers.upcoming = buffers.entered + ring_rows_;
+  buffers.sums = reinterpret_cast<Real**>(workspace) + 2 * ring_rows_ + chain_rows;
   buffers.entering = buffers.sums + chain_rows;
   buffers.ring = reinterpret_cast<Real*>(workspace + pointers_bytes_);
   Real* const sums = buffers.ring + ring_rows_ * ring_pitch_;
   buffers.widened = sums + chain_rows * sum_pitch_;
+  buffers.staged = reinterpret_cast<std::byte*>(buffers.widened + (rows_first_ ? chain_rows * widened_pitch_ : 0));
   for (int j = 0; j < chain_rows; ++j) buffers.sums[j] = sums + j * sum_pitch_;
 
-  const std::int64_t base = output_first + tile.row - task_.weights.anchor_y;  // the input row that enters first
+  const std::int64_t base = output.first + tile.row - task_.weights.anchor_y;  // the input row that enters first
   std::int64_t entered = 0;
-  Chain<Real> chain{.inputs = buffers.inputs, .weights = weights_.data(), .r = problem.r,
-                    .s = rows_first_ ? 1 : problem.s, .step = problem.c, .n = tile.elements,
+  Chain<Real> chain{.inputs = buffers.inputs,
+                    .weights = weights_.data(),
+                    .r = problem.r,
+                    .s = rows_first_ ? 1 : problem.s,
+                    .step = problem.c,
+                    .n = tile.elements,
                     .exact = task_.weights.exact || finish_.times_weight};
+  std::byte* to = output.data + tile.row * output.stride_bytes + tile.element * size_of(problem.output);
   for (std::int64_t row = 0; row < tile.rows; row += chain.count) {
     chain.count = static_cast<int>(std::min<std::int64_t>(chain_rows, tile.rows - row));
     const std::int64_t needed = row + chain.count + problem.r - 1;
     fill_ring(input, base, entered, needed - entered, tile, buffers);
     entered = needed;
-    for (std::int64_t i = 0; row + i < needed; ++i)
-      buffers.inputs[i] = buffers.ring + (row + i) % ring_rows_ * ring_pitch_;
-    chain_and_finish(chain, finish_, buffers.sums, output, output_stride_bytes);
-    output += chain.count * output_stride_bytes;
+    for (std::int64_t i = 0; row + i < needed; ++i) buffers.inputs[i] = buffers.entered[(row + i) % ring_rows_];
+    chain.upcoming = upcoming_rows(input, base + needed, tile, buffers);
+    filter_rows(chain, output, tile, to, buffers);
+    to += chain.count * output.stride_bytes;
   }
+  if (output.stream) stream_fence();
+}
+
+// The chains of up to chain_rows output rows over the tile's elements.
+template <typename Real>
+void TileFilter<Real>::filter_rows(Chain<Real> chain, const Output& output, const Tile& tile, std::byte* to,
+                                   const Buffers& buffers) const {
+  if (!output.stream) return chain_and_finish(chain, finish_, buffers.sums, to, output.stride_bytes);
+  const std::int64_t size = size_of(task_.problem.output), staged_elements = staged_bytes / size;
+  for (chain.offset = 0; chain.offset < tile.elements; chain.offset += staged_elements) {
+    chain.n = std::min(staged_elements, tile.elements - chain.offset);
+    chain_and_finish(chain, finish_, buffers.sums, buffers.staged, staged_bytes);
+    for (int j = 0; j < chain.count; ++j)
+      stream_copy(to + j * output.stride_bytes + chain.offset * size, buffers.staged + j * staged_bytes,
+                  chain.n * size);
+  }
+}
+
+// The image's own row, from the first element that the tile reads; null where it cannot serve as it is.
+template <typename Real>
+const Real* TileFilter<Real>::row_in_place(const RowWindow& input, std::int64_t row, const Tile& tile) const {
+  const Filter2dProblem& problem = task_.problem;
+  const std::int64_t elements = tile.elements + (problem.s - 1) * problem.c;
+  const std::int64_t first = tile.element - task_.weights.anchor_x * problem.c;
+  if (edge_elements_ == 0 || first < 0 || first + elements + chain_slack > problem.w * problem.c) return nullptr;
+  const std::byte* const data = row_data(task_, input, row);
+  if (data == nullptr || reinterpret_cast<std::uintptr_t>(data) % alignof(Real) != 0) return nullptr;
+  return reinterpret_cast<const Real*>(data) + first;
+}
+
+// The row as chains read it: in the image itself where it can be, else widened into `place`.
+template <typename Real>
+const Real* TileFilter<Real>::source_row(const RowWindow& input, std::int64_t row, const Tile& tile,
+                                         Real* place) const {
+  if (const Real* const in_place = row_in_place(input, row, tile)) return in_place;
+  load_row(task_, input, row, tile.element, tile.elements + (task_.problem.s - 1) * task_.problem.c, place);
+  return place;
+}
+
+// The next chain_rows rows, where they will be read in place; else null.
+template <typename Real>
+const Real* const* TileFilter<Real>::upcoming_rows(const RowWindow& input, std::int64_t first, const Tile& tile,
+                                                   const Buffers& buffers) const {
+  if (rows_first_) return nullptr;
+  for (int j = 0; j < chain_rows; ++j)
+    if ((buffers.upcoming[j] = row_in_place(input, first + j, tile)) == nullptr) return nullptr;
+  return buffers.upcoming;
 }
 
 // Rows [first, first + count) after `base` enter the ring.
@@ -85,22 +158,25 @@ template <typename Real>
 void TileFilter<Real>::fill_ring(const RowWindow& input, std::int64_t base, std::int64_t first, std::int64_t count,
                                  const Tile& tile, const Buffers& buffers) const {
   const Filter2dProblem& problem = task_.problem;
-  const std::int64_t elements = tile.elements + (problem.s - 1) * problem.c;
   const auto place = [&](std::int64_t i) { return buffers.ring + i % ring_rows_ * ring_pitch_; };
   if (!rows_first_) {
     for (std::int64_t i = first; i < first + count; ++i)
-      load_row(task_, input, base + i, tile.element, elements, place(i));
+      buffers.entered[i % ring_rows_] = source_row(input, base + i, tile, place(i));
     return;
   }
-  Chain<Real> chain{.inputs = buffers.inputs, .weights = row_weights_.data(), .r = 1, .s = problem.s, .step = problem.c,
-                    .n = tile.elements, .exact = task_.weights.exact};
+  Chain<Real> chain{.inputs = buffers.inputs,
+                    .weights = row_weights_.data(),
+                    .r = 1,
+                    .s = problem.s,
+                    .step = problem.c,
+                    .n = tile.elements,
+                    .exact = task_.weights.exact};
   for (std::int64_t i = first; i < first + count; i += chain.count) {
     chain.count = static_cast<int>(std::min<std::int64_t>(chain_rows, first + count - i));
     for (int j = 0; j < chain.count; ++j) {
-      Real* const widened = buffers.widened + j * widened_pitch_;
-      load_row(task_, input, base + i + j, tile.element, elements, widened);
-      buffers.inputs[j] = widened;
+      buffers.inputs[j] = source_row(input, base + i + j, tile, buffers.widened + j * widened_pitch_);
       buffers.entering[j] = place(i + j);
+      buffers.entered[(i + j) % ring_rows_] = buffers.entering[j];
     }
     kernels::chain(chain, buffers.entering);
   }

@@ -20,21 +20,35 @@ class TileFilter {
 
   // Bytes of workspace of one tile at a time, a multiple of 64.
   std::int64_t workspace_bytes() const { return workspace_bytes_; }
-  std::int64_t block_elements() const { return block_elements_; }
 
-  // `output_first` is the output row of the tile's row 0 in the whole image; `output` is the tile's first element.
-  void run(const RowWindow& input, std::int64_t output_first, const Tile& tile, std::byte* output,
-           std::int64_t output_stride_bytes, std::byte* workspace) const;
+  // The cut of so many output rows for so many threads.
+  Tiling tiling(std::int64_t rows, int threads) const;
+
+  // Where a run writes. `stream`: past the caches.
+  struct Output {
+    std::byte* data;  // of output row `first`
+    std::int64_t stride_bytes;
+    std::int64_t first;
+    bool stream;
+  };
+  void run(const RowWindow& input, const Output& output, const Tile& tile, std::byte* workspace) const;
 
  private:
   struct Buffers;
-  void fill_ring(const RowWindow& input, std::int64_t row, std::int64_t first, std::int64_t count, const Tile& tile,
+  const Real* row_in_place(const RowWindow& input, std::int64_t row, const Tile& tile) const;
+  const Real* const* upcoming_rows(const RowWindow& input, std::int64_t first, const Tile& tile,
+                                   const Buffers& buffers) const;
+  const Real* source_row(const RowWindow& input, std::int64_t row, const Tile& tile, Real* place) const;
+  void fill_ring(const RowWindow& input, std::int64_t base, std::int64_t first, std::int64_t count, const Tile& tile,
                  const Buffers& buffers) const;
+  void filter_rows(Chain<Real> chain, const Output& output, const Tile& tile, std::byte* to,
+                   const Buffers& buffers) const;
 
   Filter2dTask task_;
   bool rows_first_;
   std::vector<Real> row_weights_, weights_;  // of the row pass, and of the chains over the ring
   std::int64_t ring_rows_, block_elements_, widened_pitch_, ring_pitch_, sum_pitch_;
+  std::int64_t edge_elements_ = 0;  // where inner blocks read image rows in place
   std::int64_t pointers_bytes_, workspace_bytes_;
   Finish finish_;
 };

@@ -9,6 +9,9 @@ namespace {
 
 using devices::CpuDevice;
 
+// Results larger than this leave the caches before anyone reads them, so they are written past them.
+constexpr std::int64_t streamed_bytes = std::int64_t{16} << 20;
+
 template <typename Real>
 class Plan final : public Filter2dPlanBody {
  public:
@@ -24,18 +27,15 @@ class Plan final : public Filter2dPlanBody {
 
  private:
   void execute(const Filter2dRun& run) const {
-    const kernels::Tiling tiling{run.output_rows, Q(task.problem) * task.problem.c,
-                                 kernels::band_rows_for(run.output_rows, task.problem.r, cpu_.threads()),
-                                 filter_.block_elements()};
+    const kernels::Tiling tiling = filter_.tiling(run.output_rows, cpu_.threads());
     const kernels::RowWindow input{run.input.impl()->host() + run.input_offset_bytes, run.input_stride_bytes,
                                    run.input_first, run.input_rows};
-    std::byte* const output = run.output.impl()->host() + run.output_offset_bytes;
+    const typename kernels::TileFilter<Real>::Output output{
+        run.output.impl()->host() + run.output_offset_bytes, run.output_stride_bytes, run.output_first,
+        run.output_rows * run.output_stride_bytes >= streamed_bytes};
     std::byte* const workspace = run.workspace.impl()->host();
     cpu_.parallel_for(tiling.count(), [&](std::int64_t i, int slot) {
-      const kernels::Tile tile = tiling[i];
-      filter_.run(input, run.output_first, tile,
-                  output + tile.row * run.output_stride_bytes + tile.element * size_of(task.problem.output),
-                  run.output_stride_bytes, workspace + slot * filter_.workspace_bytes());
+      filter_.run(input, output, tiling[i], workspace + slot * filter_.workspace_bytes());
     });
   }
 
