@@ -19,11 +19,12 @@ class Metadata {
 struct ImageInfo {
   std::int64_t h = 0, w = 0, c = 1;  // stored extents, before any orientation
   DataType type = DataType::u8;
-  std::string format;       // pnm, pam, npy, png, jpeg, tiff, ...
-  int alpha_channel = -1;   // or the channel that holds opacity
-  double max_value = 0;     // white of an integer image where it is not the type's highest value (PNM, PAM); else 0
-  int orientation = 1;      // Exif: 1 upright .. 8
-  std::int64_t resident_bytes = 0;  // what reading (or writing) holds beside the caller's rows, whole-image decoders included
+  std::string format;      // pnm, pam, npy, png, jpeg, tiff, ...
+  int alpha_channel = -1;  // or the channel that holds opacity
+  double max_value = 0;    // white of an integer image where it is not the type's highest value (PNM, PAM); else 0
+  int orientation = 1;     // Exif: 1 upright .. 8
+  std::int64_t resident_bytes =
+      0;  // what reading (or writing) holds beside the caller's rows, whole-image decoders included
   std::shared_ptr<const Metadata> metadata;
 };
 
@@ -33,7 +34,8 @@ class ImageReader {
   virtual ~ImageReader() = default;
   virtual const ImageInfo& info() const = 0;
   // Rows [first, first + count), packed c-interleaved elements of info().type in native byte order, `stride_bytes`
-  // apart. Ascending calls stream; a call that goes back starts the file again. Throws when a row is damaged or missing.
+  // apart. Ascending calls stream; a call that goes back starts the file again. Throws when a row is damaged or
+  // missing.
   virtual void read_rows(std::int64_t first, std::int64_t count, std::byte* to, std::int64_t stride_bytes) = 0;
 };
 
