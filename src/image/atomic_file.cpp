@@ -57,11 +57,13 @@ AtomicFile::AtomicFile(const std::string& path) : path_(path) {
 
   bool keep_mode = false;
   if (target.has_filename() && ::stat(target_.c_str(), &status) == 0) {
-    if (S_ISDIR(status.st_mode)) throw bad_input(fmt::format("cannot write {}: it is a folder; name a file in it", path));
+    if (S_ISDIR(status.st_mode))
+      throw bad_input(fmt::format("cannot write {}: it is a folder; name a file in it", path));
     if (!S_ISREG(status.st_mode))
-      throw bad_input(fmt::format("cannot write {}: it is a device or a pipe; images are written to regular files", path));
+      throw bad_input(
+          fmt::format("cannot write {}: it is a device or a pipe; images are written to regular files", path));
     // A rename would replace a file that its owner protected.
-    if (::access(target_.c_str(), W_OK) != 0) throw cannot_write(path, errno);
+    if (::faccessat(AT_FDCWD, target_.c_str(), W_OK, AT_EACCESS) != 0) throw cannot_write(path, errno);
     keep_mode = true;
   } else if (!target.has_filename()) {
     throw bad_input(fmt::format("cannot write {}: it is a folder; name a file in it", path));
@@ -87,7 +89,9 @@ AtomicFile::AtomicFile(const std::string& path) : path_(path) {
   }
 }
 
-AtomicFile::~AtomicFile() { close_and_remove(); }
+AtomicFile::~AtomicFile() {
+  close_and_remove();
+}
 
 void AtomicFile::close_and_remove() noexcept {
   if (descriptor_ >= 0) ::close(descriptor_);

@@ -35,7 +35,9 @@ InputFile::InputFile(const std::string& path) : path_(path) {
   size_ = status.st_size;
 }
 
-InputFile::~InputFile() { ::close(descriptor_); }
+InputFile::~InputFile() {
+  ::close(descriptor_);
+}
 
 void InputFile::read_at(std::int64_t offset, void* to, std::int64_t bytes) const {
   auto* out = static_cast<std::byte*>(to);

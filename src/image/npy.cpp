@@ -10,6 +10,7 @@
 #include <optional>
 
 #include "core/checked.h"
+#include "core/problem_rules.h"
 #include "image/raster.h"
 #include "omniconv/error.h"
 
@@ -35,8 +36,8 @@ class HeaderText {
   HeaderText(std::string_view text, std::string_view source) : text_(text), source_(source) {}
 
   [[noreturn]] void fail(std::string_view expected) const {
-    throw bad_input(fmt::format("{}: its .npy header is damaged at character {}: expected {}", source_, position_ + 1,
-                                expected));
+    throw bad_input(
+        fmt::format("{}: its .npy header is damaged at character {}: expected {}", source_, position_ + 1, expected));
   }
   bool take(char wanted) {
     skip_space();
@@ -94,7 +95,8 @@ class HeaderText {
 
  private:
   void skip_space() {
-    while (position_ < text_.size() && std::strchr(" \t\n\r", text_[position_]) && text_[position_] != '\0') ++position_;
+    while (position_ < text_.size() && std::strchr(" \t\n\r", text_[position_]) && text_[position_] != '\0')
+      ++position_;
   }
 
   std::string_view text_, source_;
@@ -120,8 +122,8 @@ void parse_type(const std::string& text, NpyHeader& header, std::string_view sou
     header.swapped = !single_byte && big == (std::endian::native == std::endian::little);
     return;
   }
-  throw bad_input(fmt::format("{}: its elements are '{}'; read are {}; convert it with .astype() in NumPy", source, text,
-                              known_types));
+  throw bad_input(fmt::format("{}: its elements are {}; read are {}; convert it with .astype() in NumPy", source,
+                              shown(text), known_types));
 }
 
 std::size_t header_length(std::span<const std::byte> content, std::size_t& begin, std::string_view source) {
@@ -140,8 +142,8 @@ std::size_t header_length(std::span<const std::byte> content, std::size_t& begin
     throw bad_input(fmt::format("{}: its .npy header claims {} bytes; an array of numbers needs at most {}", source,
                                 length, npy_header_limit));
   if (content.size() < begin + length)
-    throw bad_input(fmt::format("{} is cut short within its .npy header: {} bytes of {}", source, content.size(),
-                                begin + length));
+    throw bad_input(
+        fmt::format("{} is cut short within its .npy header: {} bytes of {}", source, content.size(), begin + length));
   return length;
 }
 
@@ -153,7 +155,8 @@ bool is_npy(std::span<const std::byte> content) {
 
 std::int64_t NpyHeader::elements() const {
   std::int64_t result = 1;
-  for (const std::int64_t extent : shape) result = checked_multiply(result, extent, "the number of elements of an array");
+  for (const std::int64_t extent : shape)
+    result = checked_multiply(result, extent, "the number of elements of an array");
   return result;
 }
 
@@ -179,7 +182,7 @@ NpyHeader parse_npy_header(std::span<const std::byte> content, std::string_view 
     } else if (key == "shape" && !shape) {
       shape = text.shape();
     } else {
-      text.fail(fmt::format("each of the keys 'descr', 'fortran_order' and 'shape' once, not '{}'", key));
+      text.fail(fmt::format("each of the keys 'descr', 'fortran_order' and 'shape' once, not {}", shown(key)));
     }
     if (!text.take(',')) {
       text.expect('}');

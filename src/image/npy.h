@@ -15,8 +15,8 @@
 namespace omniconv::image {
 
 struct NpyHeader {
-  DataType type = DataType::f32;  // u8, u16, s16, s32, f16, f32 or f64
-  bool swapped = false;           // elements are not in this machine's byte order
+  DataType type = DataType::f32;    // u8, u16, s16, s32, f16, f32 or f64
+  bool swapped = false;             // elements are not in this machine's byte order
   std::vector<std::int64_t> shape;  // of a C-order array; empty for a scalar
   std::size_t data_offset = 0;      // of the first element, from the beginning of the file
 

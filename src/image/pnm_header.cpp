@@ -11,6 +11,7 @@
 #include <string_view>
 
 #include "core/checked.h"
+#include "core/problem_rules.h"
 #include "image/pnm.h"
 #include "image/raster.h"
 #include "omniconv/error.h"
@@ -21,7 +22,9 @@ namespace {
 constexpr std::int64_t header_buffer_bytes = 1024;
 constexpr std::size_t line_limit = 4096;
 
-bool is_space(int c) { return c == ' ' || (c >= '\t' && c <= '\r'); }
+bool is_space(int c) {
+  return c == ' ' || (c >= '\t' && c <= '\r');
+}
 
 [[noreturn]] void cut_short(const InputFile& file) {
   throw bad_input(fmt::format("{} is cut short within its header", file.path()));
@@ -44,7 +47,8 @@ std::string next_word(ByteReader& bytes, const InputFile& file) {
   int c = next_visible(bytes);
   for (; c != -1 && !is_space(c) && c != '#'; c = bytes.next()) {
     word += static_cast<char>(c);
-    if (word.size() > 64) throw bad_input(fmt::format("{}: its header has a word of more than 64 letters", file.path()));
+    if (word.size() > 64)
+      throw bad_input(fmt::format("{}: its header has a word of more than 64 letters", file.path()));
   }
   if (c == '#')
     while (c != '\n' && c != -1) c = bytes.next();
@@ -56,21 +60,23 @@ std::int64_t to_extent(std::string_view word, std::string_view what, const Input
   std::int64_t value = 0;
   const auto [end, error] = std::from_chars(word.data(), word.data() + word.size(), value);
   if (error != std::errc() || end != word.data() + word.size() || value < 1)
-    throw bad_input(
-        fmt::format("{}: its header has '{}' for the {}; expected a whole number from 1", file.path(), word, what));
+    throw bad_input(fmt::format("{}: its header has {} for the {}; expected a whole number from 1", file.path(),
+                                shown(word), what));
   return value;
 }
 
 std::int64_t to_max_value(std::string_view word, const InputFile& file) {
   const std::int64_t value = to_extent(word, "highest value", file);
   if (value > 65535)
-    throw bad_input(fmt::format("{}: its header has {} for the highest value; it can be 1 to 65535", file.path(), value));
+    throw bad_input(
+        fmt::format("{}: its header has {} for the highest value; it can be 1 to 65535", file.path(), value));
   return value;
 }
 
 void set_integer_type(PnmHeader& header) {
   header.info.type = header.max_value > 255 ? DataType::u16 : DataType::u8;
-  if (header.max_value != 255 && header.max_value != 65535) header.info.max_value = static_cast<double>(header.max_value);
+  if (header.max_value != 255 && header.max_value != 65535)
+    header.info.max_value = static_cast<double>(header.max_value);
   header.swapped = header.max_value > 255 && std::endian::native == std::endian::little;
 }
 
@@ -79,8 +85,8 @@ void read_pfm(PnmHeader& header, ByteReader& bytes, const InputFile& file) {
   char* end = nullptr;
   const double value = std::strtod(scale.c_str(), &end);
   if (end != scale.c_str() + scale.size() || value == 0 || !std::isfinite(value))
-    throw bad_input(fmt::format("{}: its header has '{}' for the scale; expected a number, negative for little-endian",
-                                file.path(), scale));
+    throw bad_input(fmt::format("{}: its header has {} for the scale; expected a number, negative for little-endian",
+                                file.path(), shown(scale)));
   header.info.type = DataType::f32;
   header.info.format = "pfm";
   header.swapped = (value < 0) != (std::endian::native == std::endian::little);
@@ -133,14 +139,17 @@ void read_pam(PnmHeader& header, ByteReader& bytes, const InputFile& file) {
       if (tuple_type.size() > line_limit)
         throw bad_input(fmt::format("{}: its tuple type has more than {} letters", file.path(), line_limit));
     } else {
-      throw bad_input(fmt::format(
-          "{}: its header has the line '{}'; expected WIDTH, HEIGHT, DEPTH, MAXVAL, TUPLTYPE or ENDHDR", file.path(),
-          text.substr(0, 60)));
+      throw bad_input(
+          fmt::format("{}: its header has the line {}; expected WIDTH, HEIGHT, DEPTH, MAXVAL, TUPLTYPE or ENDHDR",
+                      file.path(), shown(text)));
     }
   }
   if (!w || !h || !c || !max_value)
     throw bad_input(fmt::format("{}: its header has no {}", file.path(),
-                                !w ? "WIDTH" : !h ? "HEIGHT" : !c ? "DEPTH" : "MAXVAL"));
+                                !w   ? "WIDTH"
+                                : !h ? "HEIGHT"
+                                : !c ? "DEPTH"
+                                     : "MAXVAL"));
   header.info.w = *w;
   header.info.h = *h;
   header.info.c = *c;

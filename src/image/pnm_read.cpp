@@ -123,8 +123,10 @@ class PlainReader final : public ImageReader {
       while (c != '\n' && c != -1) c = bytes_.next();
     // A number that ends with the file may have lost digits: the format asks for white space after each.
     if (c == -1)
-      throw bad_input(fmt::format("{} may be cut short: its last number ends with the file; a plain image ends in white "
-                                  "space, so add a line end if it is whole", file_->path()));
+      throw bad_input(
+          fmt::format("{} may be cut short: its last number ends with the file; a plain image ends in white "
+                      "space, so add a line end if it is whole",
+                      file_->path()));
     if (!is_space(c)) fail(c, sample, "white space after a number");
     return value;
   }
@@ -176,9 +178,8 @@ std::unique_ptr<ImageReader> open_pnm(std::shared_ptr<const InputFile> file, int
 
   if (chosen.is_plain()) return std::make_unique<PlainReader>(std::move(file), chosen);
   if (chosen.is_bits()) return std::make_unique<BitReader>(std::move(file), chosen);
-  return make_raster_reader(
-      std::move(file), chosen.info,
-      {.offset = chosen.data_offset, .swapped = chosen.swapped, .bottom_up = chosen.is_float()});
+  return make_raster_reader(std::move(file), chosen.info,
+                            {.offset = chosen.data_offset, .swapped = chosen.swapped, .bottom_up = chosen.is_float()});
 }
 
 }  // namespace omniconv::image

@@ -105,7 +105,9 @@ std::string pam_tuple_type(const ImageInfo& like, int max_value) {
 
 }  // namespace
 
-bool is_pnm_extension(std::string_view extension) { return find_kind(extension) != nullptr; }
+bool is_pnm_extension(std::string_view extension) {
+  return find_kind(extension) != nullptr;
+}
 
 std::unique_ptr<ImageWriter> create_pnm(const std::string& path, std::string_view extension, const ImageInfo& like) {
   const PnmKind& kind = *find_kind(extension);
@@ -125,7 +127,8 @@ std::unique_ptr<ImageWriter> create_pnm(const std::string& path, std::string_vie
   // The highest value decides how many bytes a sample has; one that does not fit the type is not of this image.
   const int highest = like.type == DataType::u8 ? 255 : 65535;
   const int lowest = like.type == DataType::u8 ? 1 : 256;
-  const bool keeps = like.max_value >= lowest && like.max_value < highest && like.max_value == std::floor(like.max_value);
+  const bool keeps =
+      like.max_value >= lowest && like.max_value < highest && like.max_value == std::floor(like.max_value);
   if (!keeps) info.max_value = 0;
   const int max_value = keeps ? static_cast<int>(like.max_value) : highest;
   std::string header;

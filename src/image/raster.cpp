@@ -80,8 +80,8 @@ class RasterReader final : public ImageReader {
     const std::int64_t elements = info_.w * info_.c;
     if (layout_.swapped) swap_bytes(row, elements, size_of(info_.type));
     if (info_.max_value == 0) return;
-    const unsigned found = info_.type == DataType::u8 ? largest<std::uint8_t>(row, elements)
-                                                      : largest<std::uint16_t>(row, elements);
+    const unsigned found =
+        info_.type == DataType::u8 ? largest<std::uint8_t>(row, elements) : largest<std::uint16_t>(row, elements);
     if (found > info_.max_value)
       throw bad_input(fmt::format("{}: row {} has the value {}, but the header says that none is above {}",
                                   file_->path(), index, found, info_.max_value));
@@ -163,11 +163,13 @@ std::int64_t raster_bytes(const ImageInfo& info, std::string_view source) {
 
 void check_rows(const ImageInfo& info, std::int64_t first, std::int64_t count, std::string_view source) {
   if (first < 0 || count < 0 || first > info.h || count > info.h - first)
-    throw bad_input(fmt::format("{}: rows {} to {} were asked for; it has {}", source, first, first + count - 1, info.h));
+    throw bad_input(
+        fmt::format("{}: rows {} to {} were asked for; it has {}", source, first, first + count - 1, info.h));
 }
 
 void check_next_row(std::int64_t first, std::int64_t written, std::string_view path) {
-  if (first != written) throw bad_input(fmt::format("{}: row {} was written where row {} was due", path, first, written));
+  if (first != written)
+    throw bad_input(fmt::format("{}: row {} was written where row {} was due", path, first, written));
 }
 
 void check_complete(std::int64_t written, std::int64_t h, std::string_view path) {
@@ -178,8 +180,8 @@ std::unique_ptr<ImageReader> make_raster_reader(std::shared_ptr<const InputFile>
                                                 const RasterLayout& layout) {
   const std::int64_t needed = checked_add(layout.offset, raster_bytes(info, file->path()), file->path());
   if (file->size() < needed)
-    throw bad_input(fmt::format("{} is cut short: {} x {} x {} pixels of {} need {} bytes, the file has {}", file->path(),
-                                info.h, info.w, info.c, name(info.type), needed, file->size()));
+    throw bad_input(fmt::format("{} is cut short: {} x {} x {} pixels of {} need {} bytes, the file has {}",
+                                file->path(), info.h, info.w, info.c, name(info.type), needed, file->size()));
   return std::make_unique<RasterReader>(std::move(file), info, layout);
 }
 

@@ -19,7 +19,9 @@ struct RasterLayout {
 
 // h * w * c * size_of(type) of `info`, each extent at least 1; throws when an extent is not, or the product overflows.
 std::int64_t raster_bytes(const ImageInfo& info, std::string_view source);
-inline std::int64_t row_bytes(const ImageInfo& info) { return info.w * info.c * size_of(info.type); }
+inline std::int64_t row_bytes(const ImageInfo& info) {
+  return info.w * info.c * size_of(info.type);
+}
 
 // Throws unless the rows asked for exist.
 void check_rows(const ImageInfo& info, std::int64_t first, std::int64_t count, std::string_view source);
