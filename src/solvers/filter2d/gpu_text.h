@@ -48,20 +48,24 @@ inline std::vector<devices::Definition> pixel_definitions(const Filter2dTask& ta
   return definitions;
 }
 
-// Elements (column * c + channel) of an output row: those that read only columns of the image, and the rest.
+// Work items of a group, side by side in a row.
+constexpr std::int64_t group_items = 128;
+
+// Elements (column * c + channel) of an output row. The interior reads only columns of the image, and is whole groups;
+// the rest is what lies left and right of it.
 struct RowParts {
-  std::int64_t interior = 0, edges = 0;
+  std::int64_t interior = 0, rest = 0;
 };
 inline RowParts row_parts(const Filter2dTask& task) {
-  const std::int64_t columns = Q(task.problem);
-  const std::int64_t inside = std::clamp<std::int64_t>(task.problem.w - task.problem.s + 1, 0, columns);
-  return {inside * task.problem.c, (columns - inside) * task.problem.c};
+  const std::int64_t columns = Q(task.problem), channels = task.problem.c;
+  const std::int64_t inside = std::clamp<std::int64_t>(task.problem.w - task.problem.s + 1, 0, columns) * channels;
+  const std::int64_t interior = inside / group_items * group_items;
+  return {interior, columns * channels - interior};
 }
 
-// Work items for `elements` of `rows` rows, in groups that are long in memory.
+// Work items for `elements` of `rows` rows.
 inline devices::Grid grid_for(std::int64_t elements, std::int64_t rows) {
-  constexpr std::int64_t group = 128;
-  return {{round_up(elements, group), rows}, {group, 1}};
+  return {{round_up(elements, group_items), rows}, {group_items, 1}};
 }
 
 // Weights in fp32 on the device; done when this returns.

@@ -29,28 +29,29 @@ class Plan final : public Filter2dPlanBody {
     const Weights& weights = task.weights;
     const KernelArgument border_value = integer_sums_ ? KernelArgument(static_cast<std::int64_t>(weights.border_value))
                                                       : KernelArgument(static_cast<float>(weights.border_value));
-    const auto launch = [&](const char* kernel, std::int64_t elements) {
-      const KernelArgument arguments[] = {elements,
-                                          run.input.impl().get(),
-                                          run.input_offset_bytes,
-                                          run.input_stride_bytes,
-                                          run.input_first,
-                                          run.input_rows,
-                                          run.output.impl().get(),
-                                          run.output_offset_bytes,
-                                          run.output_stride_bytes,
-                                          run.output_first,
-                                          run.output_rows,
-                                          weights_.get(),
-                                          static_cast<float>(weights.scale),
-                                          static_cast<float>(weights.bias),
-                                          border_value};
-      return queue.launch(program_, kernel, grid_for(elements, divide_up(run.output_rows, rows_per_item)), arguments);
-    };
-    if (parts_.edges == 0) return launch("direct_interior", parts_.interior);
-    if (parts_.interior == 0) return launch("direct_edges", parts_.edges);
-    Event first = launch("direct_interior", parts_.interior);
-    return devices::span(queue, std::move(first), launch("direct_edges", parts_.edges));
+    const KernelArgument arguments[] = {run.input.impl().get(),
+                                        run.input_offset_bytes,
+                                        run.input_stride_bytes,
+                                        run.input_first,
+                                        run.input_rows,
+                                        run.output.impl().get(),
+                                        run.output_offset_bytes,
+                                        run.output_stride_bytes,
+                                        run.output_first,
+                                        run.output_rows,
+                                        weights_.get(),
+                                        static_cast<float>(weights.scale),
+                                        static_cast<float>(weights.bias),
+                                        border_value,
+                                        parts_.interior,  // from here on for the rest alone
+                                        parts_.rest};
+    const std::span all(arguments);
+    const std::int64_t items = divide_up(run.output_rows, rows_per_item);
+    const auto filter_rest = [&] { return queue.launch(program_, "direct_rest", grid_for(parts_.rest, items), all); };
+    if (parts_.interior == 0) return filter_rest();
+    Event interior =
+        queue.launch(program_, "direct_interior", grid_for(parts_.interior, items), all.first(all.size() - 2));
+    return parts_.rest == 0 ? std::move(interior) : devices::span(queue, std::move(interior), filter_rest());
   }
 
  private:

@@ -55,23 +55,24 @@ class Plan final : public Filter2dPlanBody {
  private:
   // Fills workspace rows [0, rows), the first of which is the topmost that output row p reads. Returns the first event.
   Event filter_rows(devices::Queue& queue, const Filter2dRun& run, std::int64_t p, std::int64_t rows) const {
-    const auto launch = [&](const char* kernel, std::int64_t elements) {
-      const KernelArgument arguments[] = {elements,
-                                          run.input.impl().get(),
-                                          run.input_offset_bytes,
-                                          run.input_stride_bytes,
-                                          run.input_first,
-                                          run.input_rows,
-                                          run.workspace.impl().get(),
-                                          p - task.weights.anchor_y,
-                                          row_weights_.get(),
-                                          static_cast<float>(task.weights.border_value)};
-      return queue.launch(program_, kernel, grid_for(elements, rows), arguments);
-    };
-    if (parts_.interior == 0) return launch("rows_edges", parts_.edges);
-    Event first = launch("rows_interior", parts_.interior);
-    if (parts_.edges > 0) launch("rows_edges", parts_.edges);
-    return first;
+    const KernelArgument arguments[] = {run.input.impl().get(),
+                                        run.input_offset_bytes,
+                                        run.input_stride_bytes,
+                                        run.input_first,
+                                        run.input_rows,
+                                        run.workspace.impl().get(),
+                                        p - task.weights.anchor_y,
+                                        row_weights_.get(),
+                                        static_cast<float>(task.weights.border_value),
+                                        parts_.interior,  // from here on for the rest alone
+                                        parts_.rest};
+    const std::span all(arguments);
+    const auto filter_rest = [&] { return queue.launch(program_, "rows_rest", grid_for(parts_.rest, rows), all); };
+    if (parts_.interior == 0) return filter_rest();
+    Event interior =
+        queue.launch(program_, "rows_interior", grid_for(parts_.interior, rows), all.first(all.size() - 2));
+    if (parts_.rest > 0) filter_rest();
+    return interior;
   }
 
   // From the workspace to rows [done, done + rows) of the run's output.
@@ -84,7 +85,7 @@ class Plan final : public Filter2dPlanBody {
                                         column_weights_.get(),
                                         static_cast<float>(task.weights.scale),
                                         static_cast<float>(task.weights.bias)};
-    return queue.launch(program_, "columns", grid_for(parts_.interior + parts_.edges, divide_up(rows, rows_per_item)),
+    return queue.launch(program_, "columns", grid_for(parts_.interior + parts_.rest, divide_up(rows, rows_per_item)),
                         arguments);
   }
 
