@@ -74,11 +74,14 @@ struct Found {
 
 void scan_platform(cl_platform_id platform, std::size_t index, std::vector<Found>& found, DeviceListing& listing) {
   const std::string platform_name = text(platform, CL_PLATFORM_NAME);
+  // PoCL gives up where it cannot keep its compiled kernels.
+  const char* const hint =
+      platform_name == "Portable Computing Language" ? "; it needs a writable HOME or POCL_CACHE_DIR" : "";
   cl_uint count = 0;
   const cl_int code = api().GetDeviceIDs(platform, CL_DEVICE_TYPE_ALL, 0, nullptr, &count);
   if (code == CL_DEVICE_NOT_FOUND || (code == CL_SUCCESS && count == 0)) {
     listing.missing.push_back(
-        {fmt::format("opencl:{}", index), fmt::format("the platform {} has no devices", platform_name)});
+        {fmt::format("opencl:{}", index), fmt::format("the platform {} has no devices{}", platform_name, hint)});
     return;
   }
   check("clGetDeviceIDs", code);

@@ -1,0 +1,11 @@
+// Device text that several solvers share, to be put before their own.
+#pragma once
+
+#include <string_view>
+
+namespace omniconv::kernels {
+
+// Types of pixels, borders and index maps of the filter2d kernels; its constants are listed at its top.
+std::string_view filter2d_pixels();
+
+}  // namespace omniconv::kernels

@@ -1,0 +1,124 @@
+// Separable filtering on OpenCL and CUDA devices: chains along the rows of a chunk into an fp32 workspace, then chains
+// down its columns, chunk after chunk.
+#include "embedded/separable.kernel.h"
+#include "solvers/filter2d/candidates.h"
+#include "solvers/filter2d/gpu_text.h"
+#include "solvers/filter2d/separable/separable.h"
+
+namespace omniconv::solvers {
+namespace {
+
+using devices::KernelArgument;
+
+constexpr std::int64_t rows_per_item = 4;
+// Small enough to stay in the larger caches between its writing and its reading, large enough to fill a GPU.
+constexpr std::int64_t usual_workspace_bytes = std::int64_t{32} << 20;
+
+// Output rows per chunk, and the workspace for them and the r - 1 rows more that they read. At least r - 1 output rows,
+// so that at most half of the chains along rows are computed twice.
+struct Chunk {
+  std::int64_t rows = 0, workspace_bytes = 0;
+};
+Chunk chunk_for(const Filter2dTask& task) {
+  const Filter2dProblem& problem = task.problem;
+  const std::int64_t elements = checked_multiply(Q(problem), problem.c, "an intermediate row");
+  const std::int64_t row_bytes = checked_multiply(elements, sizeof(float), "an intermediate row");
+  const std::int64_t least = std::max<std::int64_t>(problem.r - 1, 1);
+  const std::int64_t rows = std::min(std::max(usual_workspace_bytes / row_bytes - (problem.r - 1), least), P(problem));
+  return {rows, checked_multiply(checked_add(rows, problem.r - 1, "the workspace"), row_bytes, "the workspace")};
+}
+
+class Plan final : public Filter2dPlanBody {
+ public:
+  Plan(const Filter2dTask& the_task, devices::Device& the_device)
+      : parts_(row_parts(the_task)), chunk_(chunk_for(the_task)) {
+    std::vector<devices::Definition> definitions = pixel_definitions(the_task);
+    definitions.push_back({"ROWS", std::to_string(rows_per_item)});
+    program_ = the_device.build(std::string(kernels::filter2d_pixels()) + std::string(separable_kernel), definitions);
+    row_weights_ = upload_weights(the_device, the_task.weights.row);
+    column_weights_ = upload_weights(the_device, the_task.weights.column);
+  }
+
+  std::int64_t workspace_bytes() const override { return chunk_.workspace_bytes; }
+
+  Event run(devices::Queue& queue, const Filter2dRun& run) const override {
+    Event first, last;
+    for (std::int64_t done = 0; done < run.output_rows || done == 0; done += chunk_.rows) {
+      const std::int64_t rows = std::min(chunk_.rows, run.output_rows - done);
+      Event along = filter_rows(queue, run, run.output_first + done, rows + task.problem.r - 1);
+      if (done == 0) first = std::move(along);
+      last = filter_columns(queue, run, done, rows);
+    }
+    return devices::span(queue, std::move(first), std::move(last));
+  }
+
+ private:
+  // Fills workspace rows [0, rows), the first of which is the topmost that output row p reads. Returns the first event.
+  Event filter_rows(devices::Queue& queue, const Filter2dRun& run, std::int64_t p, std::int64_t rows) const {
+    const KernelArgument arguments[] = {run.input.impl().get(),
+                                        run.input_offset_bytes,
+                                        run.input_stride_bytes,
+                                        run.input_first,
+                                        run.input_rows,
+                                        run.workspace.impl().get(),
+                                        p - task.weights.anchor_y,
+                                        row_weights_.get(),
+                                        static_cast<float>(task.weights.border_value),
+                                        parts_.interior,  // from here on for the rest alone
+                                        parts_.rest};
+    const std::span all(arguments);
+    const auto filter_rest = [&] { return queue.launch(program_, "rows_rest", grid_for(parts_.rest, rows), all); };
+    if (parts_.interior == 0) return filter_rest();
+    Event interior =
+        queue.launch(program_, "rows_interior", grid_for(parts_.interior, rows), all.first(all.size() - 2));
+    if (parts_.rest > 0) filter_rest();
+    return interior;
+  }
+
+  // From the workspace to rows [done, done + rows) of the run's output.
+  Event filter_columns(devices::Queue& queue, const Filter2dRun& run, std::int64_t done, std::int64_t rows) const {
+    const KernelArgument arguments[] = {run.workspace.impl().get(),
+                                        run.output.impl().get(),
+                                        run.output_offset_bytes + done * run.output_stride_bytes,
+                                        run.output_stride_bytes,
+                                        rows,
+                                        column_weights_.get(),
+                                        static_cast<float>(task.weights.scale),
+                                        static_cast<float>(task.weights.bias)};
+    return queue.launch(program_, "columns", grid_for(parts_.interior + parts_.rest, divide_up(rows, rows_per_item)),
+                        arguments);
+  }
+
+  RowParts parts_;
+  Chunk chunk_;
+  std::shared_ptr<devices::Program> program_;
+  std::shared_ptr<devices::Buffer> row_weights_, column_weights_;
+};
+
+class Solver final : public Filter2dSolver {
+ public:
+  std::string_view id() const override { return "filter2d/separable/gpu.1"; }
+  std::string refusal(const Filter2dTask& task, const devices::Device& device) const override {
+    if (const std::string reason = gpu_refusal(task, device); !reason.empty()) return reason;
+    if (const std::string reason = separable_refusal(task); !reason.empty()) return reason;
+    const std::int64_t workspace = chunk_for(task).workspace_bytes, limit = device.info().max_buffer_bytes;
+    if (workspace <= limit) return {};
+    return fmt::format("the workspace of {} bytes is larger than a buffer of the device may be ({} bytes)", workspace,
+                       limit);
+  }
+  ErrorBound bound(const Filter2dTask& task) const override { return separable_bound(task); }
+  double operations(const Filter2dTask& task) const override { return separable_operations(task); }
+  std::unique_ptr<Filter2dPlanBody> plan(const Filter2dTask& task,
+                                         const std::shared_ptr<devices::Device>& device) const override {
+    return std::make_unique<Plan>(task, *device);
+  }
+};
+
+}  // namespace
+
+const Filter2dSolver& separable_gpu() {
+  static const Solver solver;
+  return solver;
+}
+
+}  // namespace omniconv::solvers

@@ -1,0 +1,367 @@
+// The GPU variants of the filter2d solvers, bit for bit against the scalar loops of docs/arithmetic.md written out
+// here, on every OpenCL device found: whole images, and strips that were given only the rows that they need.
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <cstring>
+#include <random>
+
+#include "core/border_map.h"
+#include "core/convert.h"
+#include "core/weights.h"
+#include "devices/device.h"
+#include "solvers/filter2d/candidates.h"
+
+namespace omniconv::solvers {
+namespace {
+
+std::vector<std::shared_ptr<devices::Device>> all_devices() {
+  DeviceListing listing;
+  devices::opencl_backend().list(listing);
+  std::vector<std::shared_ptr<devices::Device>> all;
+  for (const DeviceInfo& info : listing.found)
+    all.push_back(devices::opencl_backend().open(info.id.substr(std::string("opencl:").size()), {}));
+  return all;
+}
+
+// A packed image of random pixels: every integer, or floating values of mixed sizes and signs.
+struct Image {
+  DataType type;
+  std::int64_t h, w, c;
+  std::vector<std::byte> bytes;
+
+  double at(std::int64_t y, std::int64_t x, std::int64_t ch) const {
+    return load_element(type, &bytes[static_cast<std::size_t>(((y * w + x) * c + ch) * size_of(type))]);
+  }
+};
+
+Image random_image(const Filter2dProblem& problem, std::mt19937_64& random) {
+  Image image{problem.input, problem.h, problem.w, problem.c, {}};
+  image.bytes.resize(static_cast<std::size_t>(problem.h * problem.w * problem.c * size_of(problem.input)));
+  if (is_integer(problem.input)) {
+    for (std::byte& byte : image.bytes) byte = static_cast<std::byte>(random());
+  } else {
+    const auto size = static_cast<std::size_t>(size_of(problem.input));
+    for (std::size_t i = 0; i < image.bytes.size(); i += size)
+      store_element(problem.input,
+                    std::ldexp(static_cast<double>(random() % 2001) - 1000, -static_cast<int>(random() % 12)),
+                    &image.bytes[i]);
+  }
+  return image;
+}
+
+double pixel(const Filter2dTask& task, const Image& x, std::int64_t row, std::int64_t column, std::int64_t ch) {
+  const std::int64_t h = border_index(task.problem.border.mode, row, x.h),
+                     w = border_index(task.problem.border.mode, column, x.w);
+  return h < 0 || w < 0 ? task.weights.border_value : x.at(h, w, ch);
+}
+
+// The rule, with the form that the solver follows: direct chains rank one weights like general ones.
+float expected_value(const Filter2dTask& task, const Image& x, bool separable, std::int64_t p, std::int64_t q,
+                     std::int64_t ch) {
+  const Weights& weights = task.weights;
+  const auto tap = [&](std::int64_t r, std::int64_t s) {
+    return pixel(task, x, p + r - weights.anchor_y, q + s - weights.anchor_x, ch);
+  };
+  float sum = 0;
+  if (weights.form == WeightForm::equal) {
+    std::int64_t total = 0;
+    for (std::int64_t r = 0; r < weights.r; ++r)
+      for (std::int64_t s = 0; s < weights.s; ++s) total += static_cast<std::int64_t>(tap(r, s));
+    sum = static_cast<float>(total) * static_cast<float>(weights.values[0]);
+  } else if (separable) {
+    for (std::int64_t r = 0; r < weights.r; ++r) {
+      float along = 0;
+      for (std::int64_t s = 0; s < weights.s; ++s)
+        along = std::fma(static_cast<float>(weights.row[static_cast<std::size_t>(s)]), static_cast<float>(tap(r, s)),
+                         along);
+      sum = std::fma(static_cast<float>(weights.column[static_cast<std::size_t>(r)]), along, sum);
+    }
+  } else {
+    for (std::int64_t r = 0; r < weights.r; ++r)
+      for (std::int64_t s = 0; s < weights.s; ++s)
+        sum = std::fma(static_cast<float>(weights.values[static_cast<std::size_t>(r * weights.s + s)]),
+                       static_cast<float>(tap(r, s)), sum);
+  }
+  return std::fma(static_cast<float>(weights.scale), sum, static_cast<float>(weights.bias));
+}
+
+// Rows [first, first + rows) of the continued image that stand in for what output rows [p, p + count) read: virtual
+// rows under wrap, else the smallest range of real ones.
+struct Given {
+  std::int64_t first, rows;
+};
+Given needed_rows(const Filter2dTask& task, std::int64_t p, std::int64_t count) {
+  const std::int64_t top = p - task.weights.anchor_y, end = top + count + task.problem.r - 1;
+  if (task.problem.border.mode == BorderMode::wrap) return {top, end - top};
+  std::int64_t first = task.problem.h, last = -1;
+  for (std::int64_t y = top; y < end; ++y) {
+    const std::int64_t row = border_index(task.problem.border.mode, y, task.problem.h);
+    if (row < 0) continue;
+    first = std::min(first, row);
+    last = std::max(last, row);
+  }
+  return {first, last - first + 1};
+}
+
+class Runner {
+ public:
+  Runner(const Filter2dSolver& solver, const Filter2dTask& task, const std::shared_ptr<devices::Device>& device,
+         std::uint64_t seed)
+      : task_(task), device_(device), queue_(device->make_queue()) {
+    std::mt19937_64 random(seed);
+    x_ = random_image(task.problem, random);
+    EXPECT_EQ(solver.refusal(task, *device), "");
+    plan_ = solver.plan(task, device);
+    plan_->task = task;
+    const Filter2dProblem& problem = task.problem;
+    const std::int64_t size = size_of(problem.output);
+    for (std::int64_t p = 0; p < P(problem); ++p)
+      for (std::int64_t q = 0; q < Q(problem); ++q)
+        for (std::int64_t ch = 0; ch < problem.c; ++ch) {
+          y_.resize(y_.size() + static_cast<std::size_t>(size));
+          store_element(problem.output, expected_value(task, x_, &solver == &separable_gpu(), p, q, ch),
+                        &y_[y_.size() - static_cast<std::size_t>(size)]);
+        }
+  }
+
+  // Runs output rows [p, p + count) on input rows `given`, at offsets and strides that are not packed. The whole of the
+  // output buffer must be as expected, what lies between the rows included.
+  void run(std::int64_t p, std::int64_t count, Given given) {
+    const Filter2dProblem& problem = task_.problem;
+    const std::int64_t in = size_of(problem.input), out = size_of(problem.output);
+    const std::int64_t input_row = problem.w * problem.c * in, output_row = Q(problem) * problem.c * out;
+    Filter2dRun run;
+    run.input_offset_bytes = 3 * in;
+    run.input_stride_bytes = input_row + 5 * in;
+    run.output_offset_bytes = 2 * out;
+    run.output_stride_bytes = output_row + 3 * out;
+    run.input_first = given.first;
+    run.input_rows = given.rows;
+    run.output_first = p;
+    run.output_rows = count;
+    std::vector<std::byte> input(static_cast<std::size_t>(run.input_offset_bytes + given.rows * run.input_stride_bytes),
+                                 std::byte{0x5A});
+    for (std::int64_t i = 0; i < given.rows; ++i) {
+      const std::int64_t row = border_index(problem.border.mode, given.first + i, problem.h);
+      std::memcpy(&input[static_cast<std::size_t>(run.input_offset_bytes + i * run.input_stride_bytes)],
+                  &x_.bytes[static_cast<std::size_t>(row * input_row)], static_cast<std::size_t>(input_row));
+    }
+    const auto output_bytes = static_cast<std::size_t>(run.output_offset_bytes + count * run.output_stride_bytes);
+    std::vector<std::byte> expected(output_bytes, std::byte{0xA5}), output = expected;
+    for (std::int64_t i = 0; i < count; ++i)
+      std::memcpy(&expected[static_cast<std::size_t>(run.output_offset_bytes + i * run.output_stride_bytes)],
+                  &y_[static_cast<std::size_t>((p + i) * output_row)], static_cast<std::size_t>(output_row));
+
+    run.input = upload(input);
+    run.output = upload(output);
+    run.workspace = Buffer(device_->allocate(plan_->workspace_bytes()));
+    plan_->run(*queue_, run);
+    queue_->download(output.data(), run.output.impl(), 0, static_cast<std::int64_t>(output_bytes)).wait();
+    for (std::size_t i = 0; i < output_bytes; ++i) {
+      if (output[i] == expected[i]) continue;
+      const auto at = static_cast<std::int64_t>(i) - run.output_offset_bytes;
+      ADD_FAILURE() << to_text(problem) << " " << name(task_.weights.form) << " anchor " << task_.weights.anchor_y
+                    << "," << task_.weights.anchor_x << " rows " << p << "+" << count << ": byte " << i << " (row "
+                    << at / run.output_stride_bytes << ", element " << at % run.output_stride_bytes / out << ") is "
+                    << static_cast<int>(output[i]) << ", not " << static_cast<int>(expected[i]);
+      return;
+    }
+  }
+
+  // Whole, then in strips.
+  void run_all() {
+    const std::int64_t rows = P(task_.problem);
+    run(0, rows, {0, task_.problem.h});
+    for (const std::int64_t height : {1, 3, 5})
+      for (std::int64_t p = 0; p < rows && p < 3 * height; p += height) {
+        const std::int64_t count = std::min(height, rows - p);
+        run(p, count, needed_rows(task_, p, count));
+        run(rows - p - count, count, needed_rows(task_, rows - p - count, count));
+      }
+  }
+
+ private:
+  Buffer upload(const std::vector<std::byte>& bytes) {
+    auto buffer = device_->allocate(static_cast<std::int64_t>(bytes.size()));
+    queue_->upload(buffer, 0, bytes.data(), static_cast<std::int64_t>(bytes.size())).wait();
+    return Buffer(buffer);
+  }
+
+  Filter2dTask task_;
+  std::shared_ptr<devices::Device> device_;
+  std::shared_ptr<devices::Queue> queue_;
+  std::shared_ptr<Filter2dPlanBody> plan_;
+  Image x_;
+  std::vector<std::byte> y_;
+};
+
+enum class Kind { random, equal, rank_one, integer_rank_one };
+
+std::vector<double> weights_of(Kind kind, std::int64_t r, std::int64_t s, std::mt19937_64& random) {
+  const auto draw = [&] { return static_cast<double>(random() % 20001) / 10000 - 1; };
+  std::vector<double> column, row, all;
+  for (std::int64_t i = 0; i < r; ++i)
+    column.push_back(kind == Kind::integer_rank_one ? static_cast<double>(random() % 2) + 1 : draw() + 1.5);
+  for (std::int64_t j = 0; j < s; ++j)
+    row.push_back(kind == Kind::integer_rank_one ? static_cast<double>(random() % 3) - 3 : draw() + 1.5);
+  const double same = draw() + 1.5;
+  for (std::int64_t i = 0; i < r; ++i)
+    for (std::int64_t j = 0; j < s; ++j)
+      all.push_back(kind == Kind::random  ? draw()
+                    : kind == Kind::equal ? same
+                                          : column[static_cast<std::size_t>(i)] * row[static_cast<std::size_t>(j)]);
+  return all;
+}
+
+constexpr DataType types[] = {DataType::u8, DataType::u16, DataType::s16, DataType::s32, DataType::f16, DataType::f32};
+constexpr BorderMode borders[] = {BorderMode::constant,   BorderMode::replicate, BorderMode::reflect,
+                                  BorderMode::reflect101, BorderMode::wrap,      BorderMode::valid};
+
+// One of many tasks: what `number` does not fix follows from it by chance.
+void check_random_task(const Filter2dSolver& solver, Kind kind, DataType input, DataType output, BorderMode border,
+                       std::uint64_t number) {
+  std::mt19937_64 random(number);
+  Filter2dProblem problem;
+  problem.input = input;
+  problem.output = output;
+  problem.border = {border, border == BorderMode::constant ? static_cast<double>(random() % 200) : 0};
+  const std::int64_t least = kind == Kind::random || kind == Kind::equal ? 1 : 2;  // a rank needs two rows and columns
+  problem.r = least + static_cast<std::int64_t>(random() % 6);
+  problem.s = least + static_cast<std::int64_t>(random() % 6);
+  problem.c = 1 + static_cast<std::int64_t>(random() % 5);
+  problem.h = 1 + static_cast<std::int64_t>(random() % 14);
+  problem.w = 1 + static_cast<std::int64_t>(random() % 40);
+  if (border == BorderMode::valid) problem.h += problem.r - 1, problem.w += problem.s - 1;
+  problem.flip = random() % 2;
+  Filter filter;
+  // Products rounded to fp32 are not always near enough to a product of the factors found again.
+  do filter.weights = weights_of(kind, problem.r, problem.s, random);
+  while (least == 2 && analyse(problem, filter).form != WeightForm::rank_one);
+  if (random() % 2) filter.anchor_y = static_cast<std::int64_t>(random() % static_cast<std::uint64_t>(problem.r));
+  if (random() % 2) filter.anchor_x = static_cast<std::int64_t>(random() % static_cast<std::uint64_t>(problem.s));
+  if (random() % 2) filter.scale = 0.37;
+  if (random() % 2) filter.bias = 11.25;
+  const Filter2dTask task{problem, analyse(problem, filter)};
+  for (const auto& device : all_devices()) Runner(solver, task, device, number).run_all();
+}
+
+class OpenClFilter2d : public testing::Test {
+ protected:
+  void SetUp() override {
+    devices_ = all_devices();
+    if (devices_.empty()) GTEST_SKIP() << "no OpenCL device";
+  }
+  std::vector<std::shared_ptr<devices::Device>> devices_;
+};
+
+// Every type on either side, with every border in turn.
+TEST_F(OpenClFilter2d, DirectOnEveryType) {
+  for (std::size_t i = 0; i < 6; ++i)
+    for (const std::size_t shift : {0u, 1u, 3u})
+      check_random_task(direct_gpu(), Kind::random, types[i], types[(i + shift) % 6], borders[(i + 2 * shift) % 6],
+                        1 + 6 * i + shift);
+}
+
+TEST_F(OpenClFilter2d, DirectOnEveryBorder) {
+  std::uint64_t number = 100;
+  for (const BorderMode border : borders)
+    for (const DataType type : {DataType::u8, DataType::f32})
+      check_random_task(direct_gpu(), Kind::random, type, type, border, number++);
+}
+
+// Sums of s32 pixels pass 2^24, those of 7 x 7 u16 do not.
+TEST_F(OpenClFilter2d, DirectOnEqualWeights) {
+  std::uint64_t number = 200;
+  for (const BorderMode border : {BorderMode::constant, BorderMode::reflect101})
+    for (const DataType input : types)
+      check_random_task(direct_gpu(), Kind::equal, input, input == DataType::u8 ? DataType::f32 : input, border,
+                        number++);
+}
+
+TEST_F(OpenClFilter2d, DirectOnRankOneWhereTheOrderCannotMatter) {
+  check_random_task(direct_gpu(), Kind::integer_rank_one, DataType::u8, DataType::s16, BorderMode::replicate, 300);
+  check_random_task(direct_gpu(), Kind::rank_one, DataType::f32, DataType::f32, BorderMode::wrap, 301);
+}
+
+TEST_F(OpenClFilter2d, SeparableOnEveryType) {
+  for (std::size_t i = 0; i < 6; ++i)
+    for (const std::size_t shift : {0u, 2u})
+      check_random_task(separable_gpu(), Kind::rank_one, types[i], types[(i + shift) % 6], borders[(i + 2 * shift) % 6],
+                        400 + 6 * i + shift);
+}
+
+TEST_F(OpenClFilter2d, SeparableOnEveryBorder) {
+  std::uint64_t number = 500;
+  for (const BorderMode border : borders)
+    for (const DataType type : {DataType::u8, DataType::f16})
+      check_random_task(separable_gpu(), type == DataType::u8 ? Kind::integer_rank_one : Kind::rank_one, type, type,
+                        border, number++);
+}
+
+Filter2dProblem u8_problem(std::int64_t h, std::int64_t w, std::int64_t c, std::int64_t r, std::int64_t s,
+                           BorderMode border) {
+  Filter2dProblem problem;
+  problem.h = h;
+  problem.w = w;
+  problem.c = c;
+  problem.r = r;
+  problem.s = s;
+  problem.border = {border, border == BorderMode::constant ? 9.0 : 0.0};
+  return problem;
+}
+
+Filter2dTask task_of(const Filter2dProblem& problem, Kind kind) {
+  std::mt19937_64 random(7);
+  Filter filter;
+  filter.weights = weights_of(kind, problem.r, problem.s, random);
+  return {problem, analyse(problem, filter)};
+}
+
+// Masks larger than the image, extents of 1.
+TEST_F(OpenClFilter2d, MasksLargerThanTheImage) {
+  for (const BorderMode border : borders) {
+    if (border == BorderMode::valid) continue;
+    Filter2dProblem problem = u8_problem(3, 4, 3, 11, 13, border);
+    for (const auto& device : devices_) {
+      Runner(direct_gpu(), task_of(problem, Kind::random), device, 1).run_all();
+      Runner(separable_gpu(), task_of(problem, Kind::rank_one), device, 1).run_all();
+      problem.h = problem.w = problem.c = 1;
+      Runner(direct_gpu(), task_of(problem, Kind::random), device, 1).run_all();
+      Runner(separable_gpu(), task_of(problem, Kind::rank_one), device, 1).run_all();
+    }
+  }
+}
+
+// An image whose intermediate rows do not fit in one workspace: 1.25 million floats a row, 6 rows of them in 32 MiB.
+TEST_F(OpenClFilter2d, SeparableInSeveralChunks) {
+  const Filter2dProblem problem = u8_problem(13, 250'000, 5, 3, 2, BorderMode::wrap);
+  const Filter2dTask task = task_of(problem, Kind::rank_one);
+  for (const auto& device : devices_) {
+    Runner runner(separable_gpu(), task, device, 1);
+    runner.run(0, 13, {0, 13});
+    runner.run(2, 7, needed_rows(task, 2, 7));
+  }
+}
+
+TEST_F(OpenClFilter2d, RefusesInSentences) {
+  const devices::Device& device = *devices_.front();
+  Filter2dProblem problem = u8_problem(9, 9, 1, 3, 3, BorderMode::replicate);
+  EXPECT_NE(separable_gpu().refusal(task_of(problem, Kind::random), device).find("no product"), std::string::npos);
+  EXPECT_NE(separable_gpu().refusal(task_of(problem, Kind::equal), device).find("no product"), std::string::npos);
+  EXPECT_NE(direct_gpu().refusal(task_of(problem, Kind::rank_one), device).find("rows first"), std::string::npos);
+  EXPECT_EQ(direct_gpu().refusal(task_of(problem, Kind::integer_rank_one), device), "");
+  for (const auto& [input, output] :
+       {std::pair(DataType::f64, DataType::f32), std::pair(DataType::u8, DataType::f64)}) {
+    problem.input = input;
+    problem.output = output;
+    EXPECT_NE(direct_gpu().refusal(task_of(problem, Kind::random), device).find("f64"), std::string::npos);
+    EXPECT_NE(separable_gpu().refusal(task_of(problem, Kind::rank_one), device).find("f64"), std::string::npos);
+  }
+  // A row of intermediates larger than any buffer.
+  problem = u8_problem(3, device.info().max_buffer_bytes / 4, 1, 3, 3, BorderMode::replicate);
+  EXPECT_NE(separable_gpu().refusal(task_of(problem, Kind::rank_one), device).find("workspace"), std::string::npos);
+}
+
+}  // namespace
+}  // namespace omniconv::solvers
