@@ -19,8 +19,8 @@ namespace omniconv {
 // The weights of a filter, row-major, r x s of the problem. The anchor is floor(size / 2) by default; under `flip` both
 // weights and anchor are mirrored. With the border `valid` the anchor has no effect.
 struct Filter {
-  std::vector<double> weights;
-  std::optional<std::int64_t> anchor_y, anchor_x;
+  std::vector<double> weights = {};
+  std::optional<std::int64_t> anchor_y = {}, anchor_x = {};
   double scale = 1, bias = 0;
 };
 
@@ -34,7 +34,7 @@ struct Filter2dOptions {
 // there itself (wrap). A row that the filter needs and that is not there is taken where the border says, and must be
 // there. Strides are in bytes, multiples of the element size; 0 means packed.
 struct Filter2dRun {
-  Buffer input, output, workspace;  // workspace: at least workspace_bytes(), for this run alone
+  Buffer input = {}, output = {}, workspace = {};  // workspace: at least workspace_bytes(), for this run alone
   std::int64_t input_offset_bytes = 0, output_offset_bytes = 0;  // of the first row given
   std::int64_t input_stride_bytes = 0, output_stride_bytes = 0;
   std::int64_t input_first = 0, input_rows = -1;    // -1: all rows of the image

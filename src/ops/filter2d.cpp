@@ -118,6 +118,14 @@ void check_side(const Side& side, std::int64_t all_rows, std::int64_t row_elemen
                                 side.name, side.buffer.bytes(), side.rows, side.stride_bytes, side.offset_bytes, end));
 }
 
+std::int64_t end_of(std::int64_t rows, std::int64_t stride_bytes, std::int64_t offset_bytes) {
+  return offset_bytes + rows * stride_bytes;
+}
+
+bool overlap(std::int64_t a_first, std::int64_t a_end, std::int64_t b_first, std::int64_t b_end) {
+  return a_first < b_end && b_first < a_end;
+}
+
 // The real or virtual rows that output rows [p0, p1) read, given rows that may be read as they are.
 void check_rows_present(const Filter2dTask& task, const Filter2dRun& run) {
   const Filter2dProblem& problem = task.problem;
@@ -166,8 +174,12 @@ Event Filter2dPlan::run(Queue& queue, const Filter2dRun& run) const {
   if (run.output_first < 0 || complete.output_rows > P(problem) - run.output_first)
     throw bad_input(fmt::format("output rows {} to {} lie outside the output's {} rows", run.output_first,
                                 run.output_first + complete.output_rows - 1, P(problem)));
-  if (run.input.impl() == run.output.impl())
-    throw bad_input("input and output are the same buffer: a filter reads pixels that it has overwritten; give two");
+  if (run.input.impl() == run.output.impl() &&
+      overlap(run.input_offset_bytes, end_of(complete.input_rows, complete.input_stride_bytes, run.input_offset_bytes),
+              run.output_offset_bytes,
+              end_of(complete.output_rows, complete.output_stride_bytes, run.output_offset_bytes)))
+    throw bad_input(
+        "input and output overlap in one buffer: a filter would read pixels that it has overwritten; keep them apart");
   const std::int64_t workspace = workspace_bytes();
   if (workspace > 0 && (!run.workspace || run.workspace.bytes() < workspace))
     throw bad_input(fmt::format("the workspace has {} bytes: {} needs {}", run.workspace ? run.workspace.bytes() : 0,

@@ -5,6 +5,7 @@
 #include <oneapi/tbb/parallel_for.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <atomic>
 #include <cstdlib>
 #include <fstream>
@@ -16,6 +17,9 @@ namespace omniconv::devices {
 namespace {
 
 constexpr std::size_t alignment = 4096;
+
+// All CPU devices ask oneTBB for the same number, since it grants the least that any of them asks for.
+int most_threads() { return std::max(256, tbb::info::default_concurrency()); }
 
 class OwnedBuffer final : public Buffer {
  public:
@@ -74,15 +78,18 @@ void list(DeviceListing& listing) {
 
 std::shared_ptr<Device> open(std::string_view rest, const ContextOptions& options) {
   if (!rest.empty()) throw bad_input(fmt::format("unknown device cpu:{}: there is one CPU device, cpu", rest));
-  if (options.threads < 0 || options.threads > 4096)
-    throw bad_input(
-        fmt::format("threads={} is out of range: it must be from 1 to 4096, or 0 for one per core", options.threads));
+  if (options.threads < 0 || options.threads > most_threads())
+    throw bad_input(fmt::format("threads={} is out of range: it must be from 1 to {}, or 0 for one per core",
+                                options.threads, most_threads()));
   return std::make_shared<CpuDevice>(options.threads > 0 ? options.threads : tbb::info::default_concurrency());
 }
 
 }  // namespace
 
-CpuDevice::CpuDevice(int threads) : info_(describe(threads)), arena_(threads, 1) {}
+CpuDevice::CpuDevice(int threads)
+    : info_(describe(threads)),
+      workers_(tbb::global_control::max_allowed_parallelism, static_cast<std::size_t>(most_threads())),
+      arena_(threads, 1) {}
 
 std::shared_ptr<Buffer> CpuDevice::allocate(std::int64_t bytes) {
   if (bytes < 0 || bytes > info_.memory_bytes)

@@ -1,6 +1,7 @@
 // The CPU as a device: a oneTBB arena for work, and queues that take host functions.
 #pragma once
 
+#include <oneapi/tbb/global_control.h>
 #include <oneapi/tbb/task_arena.h>
 
 #include <cstddef>
@@ -40,6 +41,7 @@ class CpuDevice final : public Device {
   void parallel_for(std::int64_t count, void (*body)(const void*, std::int64_t, int), const void* context);
 
   DeviceInfo info_;
+  tbb::global_control workers_;  // more threads than cores, where asked for
   tbb::task_arena arena_;
 };
 

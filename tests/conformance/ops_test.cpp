@@ -1,0 +1,151 @@
+// The public functions: what a run refuses, and that it allocates nothing.
+#include <atomic>
+#include <cmath>
+#include <cstdlib>
+#include <new>
+
+#include "conformance.h"
+#include "omniconv/error.h"
+
+namespace {
+std::atomic<long> allocations{0};
+}
+
+void* operator new(std::size_t size) {
+  ++allocations;
+  if (void* const memory = std::malloc(size == 0 ? 1 : size)) return memory;
+  throw std::bad_alloc();
+}
+void operator delete(void* memory) noexcept {
+  std::free(memory);
+}
+void operator delete(void* memory, std::size_t) noexcept {
+  std::free(memory);
+}
+
+namespace omniconv {
+namespace {
+
+class Run : public testing::Test {
+ protected:
+  Context context{{.device = "cpu", .threads = 2}};
+  Filter2dProblem problem = std::get<Filter2dProblem>(parse_problem("filter2d u8 h64w80c3r5s5"));
+  Filter filter = filter_for(problem);
+  Filter2dPlan plan{context, problem, filter};
+  Queue queue = context.make_queue();
+  Buffer input = context.allocate(64 * 80 * 3), output = context.allocate(64 * 80 * 3);
+  Buffer workspace = context.allocate(plan.workspace_bytes());
+
+  Filter2dRun good() const { return {.input = input, .output = output, .workspace = workspace}; }
+  std::string refusal(const Filter2dRun& run) {
+    try {
+      plan.run(queue, run).wait();
+    } catch (const Error& error) {
+      EXPECT_EQ(error.kind(), ErrorKind::bad_input);
+      return error.what();
+    }
+    return "no error";
+  }
+  void expect_refusal(const Filter2dRun& run, const char* part) {
+    EXPECT_NE(refusal(run).find(part), std::string::npos) << refusal(run);
+  }
+};
+
+TEST_F(Run, AllocatesNothing) {
+  plan.run(queue, good()).wait();  // threads start
+  const long before = allocations;
+  for (int i = 0; i < 20; ++i) plan.run(queue, good()).wait();
+  EXPECT_EQ(allocations - before, 0);
+}
+
+TEST_F(Run, IsAsynchronousAndKeepsItsBuffers) {
+  Event last;
+  for (int i = 0; i < 200; ++i) last = plan.run(queue, good());  // more than the queue's ring holds
+  input = output = workspace = Buffer();
+  last.wait();
+  EXPECT_EQ(input.bytes(), 0);
+}
+
+TEST_F(Run, RefusesWrongMemory) {
+  EXPECT_EQ(refusal(good()), "no error");
+  auto run = good();
+  run.input = Buffer();
+  expect_refusal(run, "input buffer is missing");
+  run = good();
+  run.output = context.allocate(64 * 80 * 3 - 1);
+  expect_refusal(run, "output buffer has 15359 bytes");
+  run = good();
+  run.workspace = context.allocate(1);
+  expect_refusal(run, "workspace has 1 bytes");
+  run = good();
+  run.input_stride_bytes = 239;
+  expect_refusal(run, "input stride of 239 bytes");
+  run = good();
+  run.output_offset_bytes = -1;
+  expect_refusal(run, "output offset of -1 bytes");
+  run = good();
+  run.output = run.input;
+  expect_refusal(run, "overlap");
+  run = good();
+  run.output_first = 60;
+  run.output_rows = 5;
+  expect_refusal(run, "output rows 60 to 64 lie outside the output's 64 rows");
+  run = good();
+  run.output_first = 30;
+  run.output_rows = 4;
+  run.input_first = 29;
+  run.input_rows = 8;
+  expect_refusal(run, "reads input row 28");
+}
+
+TEST_F(Run, OneBufferMayHoldBothSides) {
+  const Buffer both = context.allocate(2 * 64 * 80 * 3);
+  EXPECT_EQ(refusal({.input = both, .output = both, .workspace = workspace, .output_offset_bytes = 64 * 80 * 3}),
+            "no error");
+}
+
+std::string plan_refusal(const Context& context, const char* text, Filter filter, const Filter2dOptions& options = {}) {
+  try {
+    Filter2dPlan(context, std::get<Filter2dProblem>(parse_problem(text)), filter, options);
+  } catch (const Error& error) {
+    EXPECT_EQ(error.kind(), ErrorKind::bad_input);
+    return error.what();
+  }
+  return "no error";
+}
+
+TEST(Plan, RefusesBadFilters) {
+  const Context context({.device = "cpu"});
+  const auto says = [&](Filter filter, const char* part) {
+    const std::string message = plan_refusal(context, "filter2d u8 h8w8r1s3", std::move(filter));
+    EXPECT_NE(message.find(part), std::string::npos) << message;
+  };
+  says({.weights = {1, 2}}, "2 weights: r1s3 needs 3");
+  says({.weights = {0, 0, 0}}, "all weights are zero");
+  says({.weights = {1e-60, 0, 0}}, "all weights are zero");
+  says({.weights = {1, NAN, 0}}, "row 1, column 2");
+  says({.weights = {1, 1e39, 0}}, "row 1, column 2");
+  says({.weights = {1, 2, 3}, .anchor_x = 3}, "anchor x=3");
+  says({.weights = {1, 2, 3}, .scale = INFINITY}, "scale is inf");
+  says({.weights = {1, 2, 3}, .bias = NAN}, "bias is nan");
+}
+
+TEST(Plan, NamesTheNearestSolverAndTheLeastWorkspace) {
+  const Context context({.device = "cpu"});
+  const Filter filter{.weights = std::vector<double>{1, 2, 3, 4, 5, 6, 7, 8, 10}};
+  const char* const text = "filter2d u8 h8w8r3s3";
+  EXPECT_NE(plan_refusal(context, text, filter, {.solver = "filter2d/drect/cpu.1"}).find("filter2d/direct/cpu.1"),
+            std::string::npos);
+  EXPECT_NE(plan_refusal(context, text, filter, {.solver = "filter2d/separable/cpu.1"})
+                .find("no product of a column and a row"),
+            std::string::npos);
+  EXPECT_EQ(Filter2dPlan(context, std::get<Filter2dProblem>(parse_problem(text)), filter, {.max_workspace_bytes = 0})
+                .solver(),
+            "filter2d/definition/cpu.1");
+  EXPECT_NE(plan_refusal(context, text, filter, {.solver = "filter2d/direct/cpu.1", .max_workspace_bytes = 16})
+                .find("the limit is 16"),
+            std::string::npos);
+}
+
+}  // namespace
+}  // namespace omniconv

@@ -1,0 +1,70 @@
+// The CPU device: order, errors and bounds of its queue.
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <set>
+#include <vector>
+
+#include "devices/cpu/cpu_device.h"
+#include "omniconv/error.h"
+
+namespace omniconv::devices {
+namespace {
+
+TEST(CpuQueue, RunsInOrder) {
+  const Context context({.device = "cpu", .threads = 3});
+  omniconv::Queue queue = context.make_queue();
+  std::vector<int> seen;
+  Event last;
+  for (int i = 0; i < 1000; ++i) last = submit(*queue.impl(), HostTask([&seen, i] { seen.push_back(i); }));
+  last.wait();
+  ASSERT_EQ(seen.size(), 1000u);
+  for (int i = 0; i < 1000; ++i) EXPECT_EQ(seen[static_cast<std::size_t>(i)], i);
+}
+
+TEST(CpuQueue, ErrorsArriveAtWaitAndSkipWhatFollows) {
+  const Context context({.device = "cpu", .threads = 1});
+  omniconv::Queue queue = context.make_queue();
+  bool ran = false;
+  Event good = submit(*queue.impl(), HostTask([] {}));
+  Event bad = submit(*queue.impl(), HostTask([] { throw environment_error("broken"); }));
+  Event later = submit(*queue.impl(), HostTask([&ran] { ran = true; }));
+  EXPECT_NO_THROW(good.wait());
+  EXPECT_THROW(bad.wait(), Error);
+  EXPECT_THROW(later.wait(), Error);
+  EXPECT_THROW(queue.finish(), Error);
+  EXPECT_FALSE(ran);
+}
+
+TEST(CpuQueue, ErrorsOfWorkersReachTheQueue) {
+  const auto device = std::make_shared<CpuDevice>(4);
+  EXPECT_THROW(device->parallel_for(100,
+                                    [](std::int64_t i, int) {
+                                      if (i == 57) throw environment_error("worker");
+                                    }),
+               Error);
+}
+
+TEST(CpuDevice, SlotsOfSimultaneousCallsDiffer) {
+  const auto device = std::make_shared<CpuDevice>(4);
+  std::array<std::atomic<int>, 4> busy{};
+  std::atomic<int> calls{0};
+  device->parallel_for(2000, [&](std::int64_t, int slot) {
+    ASSERT_GE(slot, 0);
+    ASSERT_LT(slot, 4);
+    EXPECT_EQ(busy[static_cast<std::size_t>(slot)].fetch_add(1), 0);
+    ++calls;
+    busy[static_cast<std::size_t>(slot)].fetch_sub(1);
+  });
+  EXPECT_EQ(calls, 2000);
+}
+
+TEST(CpuDevice, RefusesWhatItIsNot) {
+  EXPECT_THROW(Context({.device = "cpu:1"}), Error);
+  EXPECT_THROW(Context({.device = "cpu", .threads = -1}), Error);
+  EXPECT_THROW(Context({.device = "cup"}), Error);
+  EXPECT_THROW(Context({.device = "cuda"}), Error);
+}
+
+}  // namespace
+}  // namespace omniconv::devices
