@@ -68,10 +68,11 @@ bool is_text(std::string_view content) {
   });
 }
 
-// Big-endian numbers at a place of the file; 0 beyond its end.
-std::uint64_t number_at(const InputFile& file, std::int64_t offset, int bytes) {
-  const std::vector<std::byte> found = file.read_some(offset, bytes);
+// A number at a place of the file; 0 beyond its end.
+std::uint64_t number_at(const InputFile& file, std::int64_t offset, int bytes, bool little_endian = false) {
+  std::vector<std::byte> found = file.read_some(offset, bytes);
   if (static_cast<int>(found.size()) < bytes) return 0;
+  if (little_endian) std::reverse(found.begin(), found.end());
   std::uint64_t result = 0;
   for (const std::byte byte : found) result = result << 8 | std::to_integer<std::uint64_t>(byte);
   return result;
@@ -111,7 +112,7 @@ std::int64_t progressive_jpeg_bytes(const InputFile& file) {
   return 0;
 }
 
-// JPEG 2000: four bytes for each sample, beside the file itself.
+// JPEG 2000: four bytes for each sample and a little, beside the file itself.
 std::int64_t jpeg2000_bytes(const InputFile& file) {
   std::int64_t codestream = 0;
   if (number_at(file, 0, 2) != 0xFF4F) {
@@ -132,7 +133,7 @@ std::int64_t jpeg2000_bytes(const InputFile& file) {
                              static_cast<double>(number_at(file, size_marker + begin, 4)));
   };
   const double samples = extent(4, 12) * extent(8, 16) * static_cast<double>(number_at(file, size_marker + 36, 2));
-  return saturated(samples * 4 + static_cast<double>(file.size()));
+  return saturated(samples * 4.25 + static_cast<double>(file.size()));
 }
 
 // HEIF and AVIF: the largest extents that any property of the file's first boxes declares. Planes, their copy in RGB
@@ -193,6 +194,31 @@ std::int64_t bytes_held_by_opening(const InputFile& file, const std::string& plu
 
 bool is_interlaced_png(const InputFile& file) {
   return number_at(file, 28, 1) != 0;
+}
+
+void check_png_is_whole(const InputFile& file) {
+  for (std::int64_t at = 8; at + 12 <= file.size();) {
+    if (number_at(file, at + 4, 4) == 0x49454E44) return;  // IEND
+    at += 12 + static_cast<std::int64_t>(number_at(file, at, 4));
+  }
+  throw bad_input(fmt::format("{} is damaged or cut short: it has no end", file.path()));
+}
+
+bool tiff_says_bits_per_sample(const InputFile& file, int page_index) {
+  const bool little = number_at(file, 0, 1) == 'I';
+  const bool big_tiff = number_at(file, 2, 2, little) == 43;
+  const int word = big_tiff ? 8 : 4, count_bytes = big_tiff ? 8 : 2, entry_bytes = big_tiff ? 20 : 12;
+  auto directory = static_cast<std::int64_t>(number_at(file, big_tiff ? 8 : 4, word, little));
+  for (int page = 0;; ++page) {
+    const std::uint64_t entries = number_at(file, directory, count_bytes, little);
+    if (directory < 8 || entries == 0 || entries > 65535) return true;
+    const std::int64_t first = directory + count_bytes;
+    for (std::uint64_t i = 0; page == page_index && i < entries; ++i)
+      if (number_at(file, first + static_cast<std::int64_t>(i) * entry_bytes, 2, little) == 258) return true;
+    if (page == page_index) return false;
+    directory = static_cast<std::int64_t>(
+        number_at(file, first + static_cast<std::int64_t>(entries) * entry_bytes, word, little));
+  }
 }
 
 }  // namespace omniconv::image::oiio

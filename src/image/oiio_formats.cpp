@@ -24,10 +24,10 @@ const std::vector<Format>& formats() {
       {"tiff", {"tif", "tiff"}, {u8, u16, s16, s32, f16, f32, f64}, {}, Alpha::either, true, 0, 0, 0},
       {"openexr", {"exr"}, {f16, f32}, {}, Alpha::multiplied, true, 0, 0, 0},
       // Opacity would be changed: OpenImageIO takes pixels for multiplied by it, in linear light, whatever it is told.
-      {"webp", {"webp"}, {u8}, {3}, Alpha::none, false, 16383, 16, 2},
+      {"webp", {"webp"}, {u8}, {3}, Alpha::none, false, 16383, 8, 2},
       {"bmp", {"bmp", "dib"}, {u8}, {1, 3, 4}, Alpha::apart, false, 0, 0, 0},
       {"targa", {"tga"}, {u8}, {1, 3, 4}, Alpha::apart, false, 65535, 0, 0},
-      {"jpeg2000", {"jp2"}, {u8, u16}, {1, 3, 4}, Alpha::apart, false, 0, 0, 0},
+      {"jpeg2000", {"jp2"}, {u8, u16}, {1, 3, 4}, Alpha::apart, false, 0, 0, 8},
       {"hdr", {"hdr", "rgbe"}, {f32}, {3}, Alpha::none, false, 0, 0, 0},
   };
   return all;
@@ -52,6 +52,70 @@ bool describes_storage(std::string_view name) {
          std::find(names.begin(), names.end(), name) != names.end();
 }
 
+// The tags that OpenImageIO writes into a TIFF file's Exif directory and libtiff takes, each as the one type that does
+// not crash it: found one by one. Others are lost.
+bool is_exif_of_tiff(const OIIO::ParamValue& attribute) {
+  static constexpr std::array<std::string_view, 16> texts = {
+      "SpectralSensitivity", "DateTimeOriginal",   "DateTimeDigitized",
+      "OffsetTime",          "OffsetTimeOriginal", "OffsetTimeDigitized",
+      "SubsecTime",          "SubsecTimeOriginal", "SubsecTimeDigitized",
+      "RelatedSoundFile",    "ImageUniqueID",      "CameraOwnerName",
+      "BodySerialNumber",    "LensMake",           "LensModel",
+      "LensSerialNumber"};
+  static constexpr std::array<std::string_view, 20> integers = {"ExposureProgram",
+                                                                "MeteringMode",
+                                                                "LightSource",
+                                                                "Flash",
+                                                                "ColorSpace",
+                                                                "FocalPlaneResolutionUnit",
+                                                                "SensingMethod",
+                                                                "CustomRendered",
+                                                                "ExposureMode",
+                                                                "WhiteBalance",
+                                                                "FocalLengthIn35mmFilm",
+                                                                "SceneCaptureType",
+                                                                "Contrast",
+                                                                "Saturation",
+                                                                "Sharpness",
+                                                                "SubjectDistanceRange",
+                                                                "SensitivityType",
+                                                                "StandardOutputSensitivity",
+                                                                "RecommendedExposureIndex",
+                                                                "ISOSpeed"};
+  static constexpr std::array<std::string_view, 21> reals = {"ExposureTime",
+                                                             "FNumber",
+                                                             "CompressedBitsPerPixel",
+                                                             "ShutterSpeedValue",
+                                                             "ApertureValue",
+                                                             "BrightnessValue",
+                                                             "ExposureBiasValue",
+                                                             "MaxApertureValue",
+                                                             "SubjectDistance",
+                                                             "FocalLength",
+                                                             "FlashEnergy",
+                                                             "FocalPlaneXResolution",
+                                                             "FocalPlaneYResolution",
+                                                             "ExposureIndex",
+                                                             "DigitalZoomRatio",
+                                                             "Gamma",
+                                                             "Humidity",
+                                                             "Pressure",
+                                                             "WaterDepth",
+                                                             "Acceleration",
+                                                             "CameraElevationAngle"};
+  std::string_view name = attribute.name().string();
+  if (name.starts_with("Exif:")) name.remove_prefix(5);
+  const auto is_in = [name](const auto& names) { return std::find(names.begin(), names.end(), name) != names.end(); };
+  if (attribute.type() == OIIO::TypeDesc::STRING) return is_in(texts);
+  if (attribute.type() == OIIO::TypeDesc::INT) return is_in(integers);
+  return attribute.type() == OIIO::TypeDesc::FLOAT && is_in(reals);
+}
+
+bool is_exif(const OIIO::ParamValue& attribute) {
+  const std::string_view name = attribute.name().string();
+  return name.starts_with("Exif:") || name == "ExposureTime" || name == "FNumber";
+}
+
 void keep_compression(OIIO::ImageSpec& spec, const Format& format, const ImageInfo& like, const OIIO::ImageSpec& from) {
   const std::string compression = from.get_string_attribute("compression");
   static constexpr std::array<std::string_view, 4> lossless = {"none", "lzw", "zip", "packbits"};
@@ -67,7 +131,9 @@ void keep_metadata(OIIO::ImageSpec& spec, const Format& format, const ImageInfo&
   if (metadata == nullptr) return;
   const OIIO::ImageSpec& from = metadata->spec();
   for (const OIIO::ParamValue& attribute : from.extra_attribs)
-    if (!describes_storage(attribute.name().string())) spec.extra_attribs.push_back(attribute);
+    if (!describes_storage(attribute.name().string()) &&
+        (format.plugin != "tiff" || !is_exif(attribute) || is_exif_of_tiff(attribute)))
+      spec.extra_attribs.push_back(attribute);
   if (metadata->plugin() != format.plugin) return;
   keep_compression(spec, format, like, from);
   if (format.plugin == "openexr" && from.nchannels == spec.nchannels) {
@@ -191,10 +257,7 @@ OIIO::ImageSpec spec_of(const Format& format, const ImageInfo& like) {
 }
 
 bool has_exif(const OIIO::ImageSpec& spec) {
-  return std::any_of(spec.extra_attribs.begin(), spec.extra_attribs.end(), [](const OIIO::ParamValue& attribute) {
-    const std::string_view name = attribute.name().string();
-    return name.starts_with("Exif:") || name == "ExposureTime" || name == "FNumber";
-  });
+  return std::any_of(spec.extra_attribs.begin(), spec.extra_attribs.end(), is_exif);
 }
 
 }  // namespace omniconv::image::oiio

@@ -70,8 +70,14 @@ class Reader final : public ImageReader {
       : file_(path), plugin_(plugin_of(file_)), page_(page) {
     const std::int64_t held = bytes_held_by_opening(file_, plugin_);
     check_limit(held, max_resident_bytes);
+    if (plugin_ == "png") check_png_is_whole(file_);
     open();
     check_kind(spec_, path);
+    if (plugin_ == "tiff" && !tiff_says_bits_per_sample(file_, page_index()))
+      throw bad_input(
+          fmt::format("{} is a TIFF file that leaves out its BitsPerSample, which is not read; rewrite it with "
+                      "another program",
+                      path));
     describe(held);
     check_limit(info_.resident_bytes, max_resident_bytes);
   }
