@@ -133,6 +133,12 @@ void AtomicFile::read_at(std::int64_t offset, void* to, std::int64_t bytes) cons
   }
 }
 
+void AtomicFile::adopt() {
+  struct stat status {};
+  if (::fstat(descriptor_, &status) != 0) throw cannot_write(path_, errno);
+  size_ = status.st_size;
+}
+
 void AtomicFile::commit() {
   // A disk may report only here that it kept nothing: at fsync, or (over a network) at close.
   int error = 0;

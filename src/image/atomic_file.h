@@ -24,6 +24,9 @@ class AtomicFile {
   // Sets disk space aside where the file system can, so that a full disk is found before the work is done.
   void reserve(std::int64_t bytes);
   void write_at(std::int64_t offset, const void* from, std::int64_t bytes);
+  // Where to write for those who write by name; adopt() then takes over what they wrote.
+  const std::string& temporary_path() const { return temporary_; }
+  void adopt();
   void read_at(std::int64_t offset, void* to, std::int64_t bytes) const;
   // Throws, and leaves the target as it was, unless every byte is safely stored.
   void commit();

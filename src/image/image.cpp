@@ -4,6 +4,7 @@
 
 #include <filesystem>
 
+#include "image/alpha_apart.h"
 #include "image/input_file.h"
 #include "image/module.h"
 #include "image/npy.h"
@@ -23,8 +24,14 @@ std::string extension_of(const std::string& path) {
   return extension;
 }
 
-std::unique_ptr<ImageWriter> create_upright(const std::string& path, const std::string& extension,
-                                            const ImageInfo& like) {
+FormatTraits traits_of(const std::string& path, const std::string& extension) {
+  if (extension == "npy") return {};
+  if (is_pnm_extension(extension)) return {.orientation = false, .alpha_apart = true};
+  return image_module(path).traits(path);
+}
+
+std::unique_ptr<ImageWriter> create_as_it_is(const std::string& path, const std::string& extension,
+                                             const ImageInfo& like) {
   if (extension == "npy") return create_npy(path, like);
   if (is_pnm_extension(extension)) return create_pnm(path, extension, like);
   return image_module(path).create(path, like);
@@ -32,7 +39,7 @@ std::unique_ptr<ImageWriter> create_upright(const std::string& path, const std::
 
 }  // namespace
 
-std::unique_ptr<ImageReader> open_image(const std::string& path, int page) {
+std::unique_ptr<ImageReader> open_image(const std::string& path, int page, std::int64_t max_resident_bytes) {
   if (page < 0) throw bad_input(fmt::format("{}: page {}; pages count from 1", path, page));
   auto file = std::make_shared<const InputFile>(path);
   const std::vector<std::byte> beginning = file->read_some(0, 16);
@@ -41,18 +48,25 @@ std::unique_ptr<ImageReader> open_image(const std::string& path, int page) {
     if (page > 1) throw bad_input(fmt::format("{} holds one array; there is no page {}", path, page));
     return open_npy(std::move(file));
   }
-  return image_module(path).open(path, page);
+  return image_module(path).open(path, page, max_resident_bytes);
 }
 
 std::unique_ptr<ImageWriter> create_image(const std::string& path, const ImageInfo& like) {
   const std::string extension = extension_of(path);
   if (extension.empty())
     throw bad_input(fmt::format("the output {} has no extension to name its format; add one, such as .png", path));
-  const bool turned = like.orientation >= 2 && like.orientation <= 8;
-  if (!turned) return create_upright(path, extension, like);
-  const bool own = extension == "npy" || is_pnm_extension(extension);
-  if (!own && image_module(path).stores_orientation(path)) return create_upright(path, extension, like);
-  return make_upright_writer(create_upright(path, extension, upright(like)), like, path);
+  const FormatTraits traits = traits_of(path, extension);
+  ImageInfo stored = like;
+  const bool turn = like.orientation >= 2 && like.orientation <= 8 && !traits.orientation;
+  if (turn) stored = upright(stored);
+  const bool divide = like.alpha_channel >= 0 && like.associated_alpha && traits.alpha_apart &&
+                      (like.type == DataType::u8 || like.type == DataType::u16);
+  if (divide) stored.associated_alpha = false;
+  auto writer = create_as_it_is(path, extension, stored);
+  stored.associated_alpha = like.associated_alpha;
+  if (divide) writer = make_alpha_apart_writer(std::move(writer), stored);
+  if (turn) writer = make_upright_writer(std::move(writer), like, path);
+  return writer;
 }
 
 }  // namespace omniconv::image

@@ -3,6 +3,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <limits>
 #include <memory>
 #include <string>
 
@@ -19,10 +20,11 @@ class Metadata {
 struct ImageInfo {
   std::int64_t h = 0, w = 0, c = 1;  // stored extents, before any orientation
   DataType type = DataType::u8;
-  std::string format;      // pnm, pam, npy, png, jpeg, tiff, ...
-  int alpha_channel = -1;  // or the channel that holds opacity
-  double max_value = 0;    // white of an integer image where it is not the type's highest value (PNM, PAM); else 0
-  int orientation = 1;     // Exif: 1 upright .. 8
+  std::string format;             // pnm, pam, npy, png, jpeg, tiff, ...
+  int alpha_channel = -1;         // or the channel that holds opacity
+  bool associated_alpha = false;  // the stored colours are already multiplied by opacity
+  double max_value = 0;  // white of an integer image where it is not the type's highest value (PNM, PAM); else 0
+  int orientation = 1;   // Exif: 1 upright .. 8
   std::int64_t resident_bytes =
       0;  // what reading (or writing) holds beside the caller's rows, whole-image decoders included
   std::shared_ptr<const Metadata> metadata;
@@ -50,7 +52,10 @@ class ImageWriter {
 };
 
 // Decides by content, not by name. `page` counts from 1; 0 asks for the only page and refuses files with several.
-std::unique_ptr<ImageReader> open_image(const std::string& path, int page = 0);
+// A file whose decoder would hold more than `max_resident_bytes` is refused, and the number named, before it is
+// decoded.
+std::unique_ptr<ImageReader> open_image(const std::string& path, int page = 0,
+                                        std::int64_t max_resident_bytes = std::numeric_limits<std::int64_t>::max());
 
 // The format is decided by the extension of `path`. `like` gives extents, type and what to keep; nothing is written to
 // `path` itself before finish(). Throws when the format cannot hold it, naming the depths (or channels) it can hold.

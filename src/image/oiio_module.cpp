@@ -1,0 +1,27 @@
+// What the library finds in the module.
+#include "image/module.h"
+#include "image/oiio.h"
+
+namespace omniconv::image::oiio {
+
+std::string one_line(std::string text) {
+  while (!text.empty() && (text.back() == '\n' || text.back() == ' ' || text.back() == '.')) text.pop_back();
+  for (char& c : text)
+    if (static_cast<unsigned char>(c) < 0x20) c = ' ';
+  return text;
+}
+
+}  // namespace omniconv::image::oiio
+
+extern "C" const omniconv::image::Module* omniconv_image_module() {
+  namespace oiio = omniconv::image::oiio;
+  static const omniconv::image::Module module = [] {
+    // Strips are read and written by one thread each, while others compute: pools of OpenImageIO's own would only be
+    // in their way. Its limit on extents is meant for those who read images whole.
+    OIIO::attribute("threads", 1);
+    OIIO::attribute("exr_threads", -1);
+    OIIO::attribute("limits:imagesize_MB", 0);
+    return omniconv::image::Module{OMNICONV_VERSION, &oiio::open, &oiio::create, &oiio::traits};
+  }();
+  return &module;
+}

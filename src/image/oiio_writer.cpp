@@ -1,0 +1,213 @@
+#include <OpenImageIO/filesystem.h>
+#include <OpenImageIO/strutil.h>
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <functional>
+#include <limits>
+#include <string_view>
+#include <vector>
+
+#include "image/atomic_file.h"
+#include "image/oiio.h"
+#include "image/raster.h"
+#include "omniconv/error.h"
+
+namespace omniconv::image::oiio {
+namespace {
+
+// Through this every codec writes, so that none can lose an error.
+class FileProxy final : public OIIO::Filesystem::IOProxy {
+ public:
+  explicit FileProxy(AtomicFile& file) : IOProxy("", Write), file_(file) {}
+
+  const char* proxytype() const override { return "omniconv"; }
+  std::size_t write(const void* buffer, std::size_t size) override {
+    const std::size_t written = put(buffer, size, m_pos);
+    m_pos += static_cast<std::int64_t>(written);
+    return written;
+  }
+  std::size_t pwrite(const void* buffer, std::size_t size, std::int64_t offset) override {
+    return put(buffer, size, offset);
+  }
+  std::size_t read(void* buffer, std::size_t size) override {
+    const std::size_t got = get(buffer, size, m_pos);
+    m_pos += static_cast<std::int64_t>(got);
+    return got;
+  }
+  std::size_t pread(void* buffer, std::size_t size, std::int64_t offset) override { return get(buffer, size, offset); }
+  std::size_t size() const override { return static_cast<std::size_t>(size_); }
+
+  // Writes what is still held; throws the first error of all writes.
+  void settle() {
+    flush_buffer();
+    if (!failure_.empty()) throw bad_input(failure_);
+  }
+  bool failed() const { return !failure_.empty(); }
+
+ private:
+  static constexpr std::size_t buffer_bytes = 1 << 18;
+
+  std::size_t put(const void* buffer, std::size_t size, std::int64_t offset) {
+    if (failed()) return 0;
+    if (offset != buffer_offset_ + static_cast<std::int64_t>(buffer_.size()) || buffer_.size() + size > buffer_bytes)
+      flush_buffer();
+    if (buffer_.empty()) buffer_offset_ = offset;
+    if (size > buffer_bytes) {
+      store(buffer, size, offset);
+      buffer_offset_ = offset;
+    } else {
+      const auto* bytes = static_cast<const std::byte*>(buffer);
+      buffer_.insert(buffer_.end(), bytes, bytes + size);
+    }
+    if (failed()) return 0;
+    size_ = std::max(size_, offset + static_cast<std::int64_t>(size));
+    return size;
+  }
+  std::size_t get(void* buffer, std::size_t size, std::int64_t offset) {
+    flush_buffer();
+    if (failed() || offset >= size_) return 0;
+    const auto there = std::min<std::int64_t>(static_cast<std::int64_t>(size), size_ - offset);
+    try {
+      file_.read_at(offset, buffer, there);
+    } catch (const Error& error) {
+      failure_ = error.what();
+      return 0;
+    }
+    return static_cast<std::size_t>(there);
+  }
+  void flush_buffer() {
+    if (!buffer_.empty()) store(buffer_.data(), buffer_.size(), buffer_offset_);
+    buffer_.clear();
+  }
+  // Exceptions must not pass through codecs written in C.
+  void store(const void* bytes, std::size_t size, std::int64_t offset) {
+    if (failed()) return;
+    try {
+      file_.write_at(offset, bytes, static_cast<std::int64_t>(size));
+    } catch (const Error& error) {
+      failure_ = error.what();
+    }
+  }
+
+  AtomicFile& file_;
+  std::vector<std::byte> buffer_;
+  std::int64_t buffer_offset_ = 0, size_ = 0;
+  std::string failure_;
+};
+
+// A digest of rows, to compare what was written with what can be read.
+class RowDigest {
+ public:
+  void add(const std::byte* row, std::int64_t bytes) {
+    const std::string_view text(reinterpret_cast<const char*>(row), static_cast<std::size_t>(bytes));
+    value_ = value_ * 0x9E3779B97F4A7C15u + std::hash<std::string_view>{}(text);
+  }
+  bool operator==(const RowDigest&) const = default;
+
+ private:
+  std::uint64_t value_ = 0;
+};
+
+class Writer final : public ImageWriter {
+ public:
+  Writer(const std::string& path, const Format& format, const ImageInfo& like)
+      : file_(path), proxy_(file_), info_(like), format_(format), spec_(spec_of(format, like)) {
+    output_ = OIIO::ImageOutput::create(std::string(format.plugin));
+    if (!output_ || !output_->supports("ioproxy"))
+      throw environment_error(fmt::format("{}: this OpenImageIO cannot write {}", path, format.plugin));
+    if (format.plugin == "tiff") prepare_tiff();
+    if (!by_name_) output_->set_ioproxy(&proxy_);
+    check(output_->open(by_name_ ? file_.temporary_path() : path, spec_));
+    // It would convert to a type that it likes better.
+    if (output_->spec().format != spec_.format)
+      throw bad_input(fmt::format("{}: this OpenImageIO writes {} as {}", path, spec_.format.c_str(),
+                                  output_->spec().format.c_str()));
+  }
+  // Closing writes; what it writes goes to the temporary file, which then disappears.
+  ~Writer() override { output_.reset(); }
+
+  std::int64_t resident_bytes() const override {
+    return info_.h * info_.w * format_.bytes_per_pixel + info_.h * row_bytes(info_) * format_.bytes_per_byte;
+  }
+
+  void write_rows(std::int64_t first, std::int64_t count, const std::byte* from, std::int64_t stride_bytes) override {
+    check_rows(info_, first, count, file_.path());
+    check_next_row(first, rows_written_, file_.path());
+    if (count == 0) return;
+    check(output_->write_scanlines(spec_.y + static_cast<int>(first), spec_.y + static_cast<int>(first + count), 0,
+                                   spec_.format, from, OIIO::AutoStride, stride_bytes));
+    for (std::int64_t i = 0; by_name_ && i < count; ++i) written_.add(from + i * stride_bytes, row_bytes(info_));
+    rows_written_ += count;
+  }
+
+  void finish() override {
+    check_complete(rows_written_, info_.h, file_.path());
+    check(output_->close());
+    output_.reset();
+    proxy_.settle();
+    if (by_name_) read_back();
+    file_.commit();
+  }
+
+ private:
+  // An Exif directory needs what OpenImageIO does not do through a proxy: going back to the first directory. Then it
+  // writes by name, where libtiff's last errors are lost; so the file is read back before it is believed, which in turn
+  // needs a compression that keeps every bit.
+  void prepare_tiff() {
+    by_name_ = has_exif(spec_);
+    if (!by_name_)
+      spec_.attribute("tiff:write_exif", 0);
+    else if (OIIO::Strutil::starts_with(spec_.get_string_attribute("compression"), "jpeg"))
+      spec_.attribute("compression", "zip");
+  }
+
+  void read_back() {
+    file_.adopt();
+    RowDigest read;
+    try {
+      const auto reader = open(file_.temporary_path(), 1, std::numeric_limits<std::int64_t>::max());
+      const ImageInfo& found = reader->info();
+      if (found.h == info_.h && found.w == info_.w && found.c == info_.c && found.type == info_.type) {
+        std::vector<std::byte> row(static_cast<std::size_t>(row_bytes(info_)));
+        for (std::int64_t y = 0; y < info_.h; ++y) {
+          reader->read_rows(y, 1, row.data(), row_bytes(info_));
+          read.add(row.data(), row_bytes(info_));
+        }
+      }
+    } catch (const Error&) {
+      read = RowDigest();
+    }
+    if (!(read == written_))
+      throw bad_input(
+          fmt::format("cannot write {}: what was written does not read back; is the disk full?", file_.path()));
+  }
+
+  void check(bool success) {
+    if (proxy_.failed()) proxy_.settle();
+    if (success && !output_->has_error()) return;
+    const std::string reason = one_line(output_->geterror());
+    throw bad_input(fmt::format("cannot write {}: {}", file_.path(), reason.empty() ? "its encoder failed" : reason));
+  }
+
+  AtomicFile file_;
+  FileProxy proxy_;
+  ImageInfo info_;
+  const Format& format_;
+  OIIO::ImageSpec spec_;
+  bool by_name_ = false;
+  RowDigest written_;
+  std::unique_ptr<OIIO::ImageOutput> output_;
+  std::int64_t rows_written_ = 0;
+};
+
+}  // namespace
+
+std::unique_ptr<ImageWriter> create(const std::string& path, const ImageInfo& like) {
+  const Format& format = format_of(path);
+  check_format(format, path, like);
+  raster_bytes(like, path);
+  return std::make_unique<Writer>(path, format, like);
+}
+
+}  // namespace omniconv::image::oiio
