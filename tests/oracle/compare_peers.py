@@ -244,7 +244,8 @@ def rounded_within_bound(case, result, peer, peer_epsilon=None):
     different = np.count_nonzero(result != peer)
     if not different:
         return "", "equal"
-    return "", f"{different} of {result.size} round a near half the other way"
+    largest = np.max(np.abs(result.astype(np.int64) - peer.astype(np.int64)))
+    return "", f"{different} of {result.size} round a near half the other way, by {largest} at most"
 
 
 def rounded_from_double(case, result, peer):
