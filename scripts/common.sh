@@ -11,9 +11,12 @@ step() {
 
 # Prints a command as it could be typed, then runs it.
 show() {
-  printf '  $'
-  printf ' %q' "$@"
-  printf '\n'
+  local word line='  $'
+  for word; do
+    [[ $word =~ ^[A-Za-z0-9_./:,=@-]+$ ]] || word="'$word'"
+    line+=" $word"
+  done
+  printf '%s\n' "$line"
   "$@"
 }
 
