@@ -53,8 +53,8 @@ struct Format {
   std::vector<DataType> types;
   std::vector<std::int64_t> channels;  // empty: any number
   Alpha alpha;
-  bool orientation;         // is stored, and read back
-  std::int64_t max_extent;  // rows or columns; 0: no limit of its own
+  bool orientation;                     // is stored, and read back
+  std::int64_t min_extent, max_extent;  // rows or columns; 0: no limit of its own
   // What the encoder holds, in bytes for each pixel and for each byte of pixels.
   std::int64_t bytes_per_pixel, bytes_per_byte;
 };

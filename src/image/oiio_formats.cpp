@@ -18,36 +18,31 @@ namespace {
 const std::vector<Format>& formats() {
   using enum DataType;
   static const std::vector<Format> all = {
-      {"png", {"png"}, {u8, u16}, {1, 2, 3, 4}, Alpha::apart, false, 0, 0, 0},
+      {"png", {"png"}, {u8, u16}, {1, 2, 3, 4}, Alpha::apart, false, 0, 0, 0, 0},
       // The compressed image is held until its end; it is smaller than the pixels.
-      {"jpeg", {"jpg", "jpeg", "jpe", "jif", "jfif"}, {u8}, {1, 3}, Alpha::none, true, 65500, 0, 1},
-      {"tiff", {"tif", "tiff"}, {u8, u16, s16, s32, f16, f32, f64}, {}, Alpha::either, true, 0, 0, 0},
-      {"openexr", {"exr"}, {f16, f32}, {}, Alpha::multiplied, true, 0, 0, 0},
+      {"jpeg", {"jpg", "jpeg", "jpe", "jif", "jfif"}, {u8}, {1, 3}, Alpha::none, true, 0, 65500, 0, 1},
+      {"tiff", {"tif", "tiff"}, {u8, u16, s16, s32, f16, f32, f64}, {}, Alpha::either, true, 0, 0, 0, 0},
+      {"openexr", {"exr"}, {f16, f32}, {}, Alpha::multiplied, true, 0, 0, 0, 0},
       // Opacity would be changed: OpenImageIO takes pixels for multiplied by it, in linear light, whatever it is told.
-      {"webp", {"webp"}, {u8}, {3}, Alpha::none, false, 16383, 8, 2},
-      {"bmp", {"bmp", "dib"}, {u8}, {1, 3, 4}, Alpha::apart, false, 0, 0, 0},
-      {"targa", {"tga"}, {u8}, {1, 3, 4}, Alpha::apart, false, 65535, 0, 0},
-      {"jpeg2000", {"jp2"}, {u8, u16}, {1, 3, 4}, Alpha::apart, false, 0, 0, 8},
-      {"hdr", {"hdr", "rgbe"}, {f32}, {3}, Alpha::none, false, 0, 0, 0},
+      {"webp", {"webp"}, {u8}, {3}, Alpha::none, false, 0, 16383, 8, 2},
+      {"bmp", {"bmp", "dib"}, {u8}, {1, 3, 4}, Alpha::apart, false, 0, 0, 0, 0},
+      {"targa", {"tga"}, {u8}, {1, 3, 4}, Alpha::apart, false, 0, 65535, 0, 0},
+      // Its six resolutions need 2^5 pixels.
+      {"jpeg2000", {"jp2"}, {u8, u16}, {1, 3, 4}, Alpha::apart, false, 32, 0, 0, 8},
+      {"hdr", {"hdr", "rgbe"}, {f32}, {3}, Alpha::none, false, 0, 0, 0, 0},
   };
   return all;
 }
 
-// Describes how the input was stored, or what filtering has made untrue.
+// Describes how the input was stored, tells OpenImageIO what to do, or is what filtering has made untrue.
 bool describes_storage(std::string_view name) {
+  if (name.starts_with("oiio:")) return name != "oiio:ColorSpace" && name != "oiio:Gamma";
   static constexpr std::array<std::string_view, 11> prefixes = {
       "ICCProfile:", "thumbnail_", "openexr:", "png:", "gif:", "webp:", "bmp:", "heif:", "jpeg2000:", "raw:", "tiff:"};
-  static constexpr std::array<std::string_view, 21> names = {"oiio:BitsPerSample",  "oiio:UnassociatedAlpha",
-                                                             "oiio:subimages",      "oiio:SHA-1",
-                                                             "oiio:ConstantColor",  "oiio:AverageColor",
-                                                             "oiio:Movie",          "oiio:Endian",
-                                                             "compression",         "Compression",
-                                                             "CompressionQuality",  "Orientation",
-                                                             "planarconfig",        "textureformat",
-                                                             "jpeg:ColorSpace",     "jpeg:subsampling",
-                                                             "jpeg:progressive",    "targa:version",
-                                                             "targa:alpha_type",    "Exif:PixelXDimension",
-                                                             "Exif:PixelYDimension"};
+  static constexpr std::array<std::string_view, 13> names = {
+      "compression",      "Compression",          "CompressionQuality",  "Orientation",      "planarconfig",
+      "textureformat",    "jpeg:ColorSpace",      "jpeg:subsampling",    "jpeg:progressive", "targa:version",
+      "targa:alpha_type", "Exif:PixelXDimension", "Exif:PixelYDimension"};
   return std::any_of(prefixes.begin(), prefixes.end(), [name](std::string_view p) { return name.starts_with(p); }) ||
          std::find(names.begin(), names.end(), name) != names.end();
 }
@@ -111,6 +106,30 @@ bool is_exif_of_tiff(const OIIO::ParamValue& attribute) {
   return attribute.type() == OIIO::TypeDesc::FLOAT && is_in(reals);
 }
 
+// A colour profile that is what ICC.1 asks for; libpng refuses the whole image for one that is not.
+bool is_valid_profile(const OIIO::ParamValue& attribute, std::int64_t channels) {
+  const std::string_view profile(static_cast<const char*>(attribute.data()), attribute.datasize());
+  if (profile.size() < 132) return false;
+  const auto number = [profile](std::size_t at) {
+    std::uint64_t value = 0;
+    for (const char c : profile.substr(at, 4)) value = value << 8 | static_cast<unsigned char>(c);
+    return value;
+  };
+  const auto is_one_of = [profile](std::size_t at, std::initializer_list<std::string_view> words) {
+    return std::find(words.begin(), words.end(), profile.substr(at, 4)) != words.end();
+  };
+  const bool header = number(0) == profile.size() && (profile[8] <= 3 || profile.size() % 4 == 0) &&
+                      is_one_of(12, {"scnr", "mntr", "prtr", "spac"}) &&
+                      is_one_of(16, {channels >= 3 ? "RGB " : "GRAY"}) && is_one_of(20, {"XYZ ", "Lab "}) &&
+                      is_one_of(36, {"acsp"}) && number(64) < 4;
+  const bool is_d50 = number(68) == 0xF6D6 && number(72) == 0x10000 && number(76) == 0xD32D;
+  const std::uint64_t tags = number(128);
+  if (!header || !is_d50 || tags > (profile.size() - 132) / 12) return false;
+  for (std::size_t tag = 132; tag < 132 + 12 * tags; tag += 12)
+    if (number(tag + 4) > profile.size() || number(tag + 8) > profile.size() - number(tag + 4)) return false;
+  return true;
+}
+
 bool is_exif(const OIIO::ParamValue& attribute) {
   const std::string_view name = attribute.name().string();
   return name.starts_with("Exif:") || name == "ExposureTime" || name == "FNumber";
@@ -132,6 +151,7 @@ void keep_metadata(OIIO::ImageSpec& spec, const Format& format, const ImageInfo&
   const OIIO::ImageSpec& from = metadata->spec();
   for (const OIIO::ParamValue& attribute : from.extra_attribs)
     if (!describes_storage(attribute.name().string()) &&
+        (attribute.name() != "ICCProfile" || is_valid_profile(attribute, like.c)) &&
         (format.plugin != "tiff" || !is_exif(attribute) || is_exif_of_tiff(attribute)))
       spec.extra_attribs.push_back(attribute);
   if (metadata->plugin() != format.plugin) return;
@@ -225,6 +245,9 @@ void check_format(const Format& format, const std::string& path, const ImageInfo
   if (format.max_extent > 0 && (info.h > format.max_extent || info.w > format.max_extent))
     throw bad_input(fmt::format("{}: .{} cannot hold {} x {} pixels; at most {} either way", path, extension, info.h,
                                 info.w, format.max_extent));
+  if (std::min(info.h, info.w) < format.min_extent)
+    throw bad_input(fmt::format("{}: .{} is not written for {} x {} pixels; at least {} either way", path, extension,
+                                info.h, info.w, format.min_extent));
   if (info.h > std::numeric_limits<int>::max() || info.w > std::numeric_limits<int>::max() || info.c > 1024)
     throw bad_input(
         fmt::format("{}: .{} cannot hold {} x {} x {}; write .npy", path, extension, info.h, info.w, info.c));

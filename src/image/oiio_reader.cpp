@@ -11,6 +11,10 @@
 namespace omniconv::image::oiio {
 namespace {
 
+std::int64_t rows_per_strip(const OIIO::ImageSpec& spec) {
+  return std::clamp<std::int64_t>(spec.get_int_attribute("tiff:RowsPerStrip", spec.height), 1, spec.height);
+}
+
 // What OpenImageIO's decoders were seen to hold while they read, where bytes_held_by_opening() does not know.
 std::int64_t bytes_held_by_reading(const InputFile& file, const std::string& plugin, const OIIO::ImageSpec& spec) {
   const auto row = static_cast<std::int64_t>(spec.scanline_bytes(true));
@@ -18,12 +22,8 @@ std::int64_t bytes_held_by_reading(const InputFile& file, const std::string& plu
   const std::int64_t pixels = static_cast<std::int64_t>(spec.width) * spec.height;
   if (plugin == "webp") return file.size() + image + 4 * pixels;
   if (plugin == "targa" || (plugin == "png" && is_interlaced_png(file))) return image;
-  if (spec.tile_width > 0) return row * spec.tile_height;
-  if (plugin == "tiff") {
-    // A strip as stored, however many rows it has.
-    const std::int64_t rows = std::clamp<std::int64_t>(spec.get_int_attribute("tiff:RowsPerStrip", 1), 1, spec.height);
-    return std::min(file.size(), 2 * row * rows);
-  }
+  // A strip as stored, however many rows it has.
+  if (plugin == "tiff" && spec.tile_width == 0) return std::min(file.size(), 2 * row * rows_per_strip(spec));
   if (plugin == "openexr") return row * std::min<std::int64_t>(spec.height, 256);
   return 0;
 }
@@ -89,8 +89,8 @@ class Reader final : public ImageReader {
     if (count == 0) return;
     // OpenImageIO would go back by itself, but some of its readers then forget what they were asked for.
     if (first < next_row_) open();
-    if (spec_.tile_width > 0)
-      read_through_tiles(first, count, to, stride_bytes);
+    if (block_height_ > 0)
+      read_through_blocks(first, count, to, stride_bytes);
     else
       check(input_->read_scanlines(page_index(), 0, spec_.y + static_cast<int>(first),
                                    spec_.y + static_cast<int>(first + count), 0, 0, spec_.nchannels, spec_.format, to,
@@ -121,7 +121,7 @@ class Reader final : public ImageReader {
     open_first_page();
     choose_page();
     next_row_ = 0;
-    tile_row_ = -1;
+    block_ = -1;
   }
 
   void open_first_page() {
@@ -169,27 +169,45 @@ class Reader final : public ImageReader {
     info_.associated_alpha = info_.alpha_channel >= 0 && is_associated(spec_, plugin_);
     const int orientation = spec_.get_int_attribute("Orientation", 1);
     info_.orientation = orientation >= 1 && orientation <= 8 ? orientation : 1;
-    info_.resident_bytes = held_by_opening + bytes_held_by_reading(file_, plugin_, spec_);
+    if (spec_.tile_width > 0) {
+      block_height_ = spec_.tile_height;
+    } else if (plugin_ == "tiff" && info_.type == DataType::f64) {
+      if (spec_.get_string_attribute("planarconfig") == "separate" && info_.c > 1)
+        throw bad_input(
+            fmt::format("{} is a TIFF file of f64 with a plane for each channel, which is not read; rewrite it "
+                        "with the channels interleaved",
+                        path()));
+      block_height_ = rows_per_strip(spec_);
+    }
+    info_.resident_bytes =
+        held_by_opening + bytes_held_by_reading(file_, plugin_, spec_) + block_height_ * row_bytes(info_);
     info_.metadata = std::make_shared<SpecMetadata>(plugin_, spec_);
   }
 
-  // Tiles are decoded a whole row of them at a time.
-  void read_through_tiles(std::int64_t first, std::int64_t count, std::byte* to, std::int64_t stride_bytes) {
-    const std::int64_t bytes = row_bytes(info_), tile_height = spec_.tile_height;
+  // Tiles are decoded a whole row of them at a time. So are strips of f64: OpenImageIO 2.4 gives zeros for a part of
+  // one.
+  void read_through_blocks(std::int64_t first, std::int64_t count, std::byte* to, std::int64_t stride_bytes) {
+    const std::int64_t bytes = row_bytes(info_);
     for (std::int64_t y = first; y < first + count; ++y) {
-      const std::int64_t tile_row = y / tile_height;
-      if (tile_row != tile_row_) {
-        tile_row_ = -1;
-        const std::int64_t begin = tile_row * tile_height, end = std::min(info_.h, begin + tile_height);
-        tiles_.resize(static_cast<std::size_t>(tile_height * bytes));
-        check(input_->read_tiles(page_index(), 0, spec_.x, spec_.x + spec_.width, spec_.y + static_cast<int>(begin),
-                                 spec_.y + static_cast<int>(end), 0, 1, 0, spec_.nchannels, spec_.format,
-                                 tiles_.data()));
-        tile_row_ = tile_row;
-      }
-      std::memcpy(to + (y - first) * stride_bytes, tiles_.data() + (y - tile_row * tile_height) * bytes,
+      const std::int64_t block = y / block_height_;
+      if (block != block_) load_block(block);
+      std::memcpy(to + (y - first) * stride_bytes, rows_of_block_.data() + (y - block * block_height_) * bytes,
                   static_cast<std::size_t>(bytes));
     }
+  }
+
+  void load_block(std::int64_t block) {
+    block_ = -1;
+    rows_of_block_.resize(static_cast<std::size_t>(block_height_ * row_bytes(info_)));
+    const int begin = spec_.y + static_cast<int>(block * block_height_);
+    const int end = spec_.y + static_cast<int>(std::min(info_.h, (block + 1) * block_height_));
+    if (spec_.tile_width > 0)
+      check(input_->read_tiles(page_index(), 0, spec_.x, spec_.x + spec_.width, begin, end, 0, 1, 0, spec_.nchannels,
+                               spec_.format, rows_of_block_.data()));
+    else
+      check(input_->read_scanlines(page_index(), 0, begin, end, 0, 0, spec_.nchannels, spec_.format,
+                                   rows_of_block_.data()));
+    block_ = block;
   }
 
   InputFile file_;
@@ -200,8 +218,9 @@ class Reader final : public ImageReader {
   ImageInfo info_;
   bool pages_checked_ = false;
   std::int64_t next_row_ = 0;
-  std::int64_t tile_row_ = -1;  // the row of tiles that tiles_ holds
-  std::vector<std::byte> tiles_;
+  std::int64_t block_height_ = 0;  // rows that are decoded together, or 0
+  std::int64_t block_ = -1;        // which of them rows_of_block_ holds
+  std::vector<std::byte> rows_of_block_;
 };
 
 }  // namespace

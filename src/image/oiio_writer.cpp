@@ -16,19 +16,22 @@
 namespace omniconv::image::oiio {
 namespace {
 
-// Through this every codec writes, so that none can lose an error.
+// Through this every codec writes, so that none can lose an error. None learns of one either: the first is kept, what
+// follows is thrown away, and the writer asks after each call. (libpng would complain on stderr, libjpeg end the
+// process.)
 class FileProxy final : public OIIO::Filesystem::IOProxy {
  public:
   explicit FileProxy(AtomicFile& file) : IOProxy("", Write), file_(file) {}
 
   const char* proxytype() const override { return "omniconv"; }
   std::size_t write(const void* buffer, std::size_t size) override {
-    const std::size_t written = put(buffer, size, m_pos);
-    m_pos += static_cast<std::int64_t>(written);
-    return written;
+    put(buffer, size, m_pos);
+    m_pos += static_cast<std::int64_t>(size);
+    return size;
   }
   std::size_t pwrite(const void* buffer, std::size_t size, std::int64_t offset) override {
-    return put(buffer, size, offset);
+    put(buffer, size, offset);
+    return size;
   }
   std::size_t read(void* buffer, std::size_t size) override {
     const std::size_t got = get(buffer, size, m_pos);
@@ -41,32 +44,31 @@ class FileProxy final : public OIIO::Filesystem::IOProxy {
   // Writes what is still held; throws the first error of all writes.
   void settle() {
     flush_buffer();
+    check();
+  }
+  void check() const {
     if (!failure_.empty()) throw bad_input(failure_);
   }
-  bool failed() const { return !failure_.empty(); }
+  // From here on everything is thrown away.
+  void abandon() {
+    if (failure_.empty()) failure_ = "abandoned";
+  }
 
  private:
   static constexpr std::size_t buffer_bytes = 1 << 18;
 
-  std::size_t put(const void* buffer, std::size_t size, std::int64_t offset) {
-    if (failed()) return 0;
+  void put(const void* buffer, std::size_t size, std::int64_t offset) {
+    size_ = std::max(size_, offset + static_cast<std::int64_t>(size));
     if (offset != buffer_offset_ + static_cast<std::int64_t>(buffer_.size()) || buffer_.size() + size > buffer_bytes)
       flush_buffer();
+    if (size > buffer_bytes) return store(buffer, size, offset);
     if (buffer_.empty()) buffer_offset_ = offset;
-    if (size > buffer_bytes) {
-      store(buffer, size, offset);
-      buffer_offset_ = offset;
-    } else {
-      const auto* bytes = static_cast<const std::byte*>(buffer);
-      buffer_.insert(buffer_.end(), bytes, bytes + size);
-    }
-    if (failed()) return 0;
-    size_ = std::max(size_, offset + static_cast<std::int64_t>(size));
-    return size;
+    const auto* bytes = static_cast<const std::byte*>(buffer);
+    buffer_.insert(buffer_.end(), bytes, bytes + size);
   }
   std::size_t get(void* buffer, std::size_t size, std::int64_t offset) {
     flush_buffer();
-    if (failed() || offset >= size_) return 0;
+    if (!failure_.empty() || offset >= size_) return 0;
     const auto there = std::min<std::int64_t>(static_cast<std::int64_t>(size), size_ - offset);
     try {
       file_.read_at(offset, buffer, there);
@@ -82,7 +84,7 @@ class FileProxy final : public OIIO::Filesystem::IOProxy {
   }
   // Exceptions must not pass through codecs written in C.
   void store(const void* bytes, std::size_t size, std::int64_t offset) {
-    if (failed()) return;
+    if (!failure_.empty()) return;
     try {
       file_.write_at(offset, bytes, static_cast<std::int64_t>(size));
     } catch (const Error& error) {
@@ -124,8 +126,16 @@ class Writer final : public ImageWriter {
       throw bad_input(fmt::format("{}: this OpenImageIO writes {} as {}", path, spec_.format.c_str(),
                                   output_->spec().format.c_str()));
   }
-  // Closing writes; what it writes goes to the temporary file, which then disappears.
-  ~Writer() override { output_.reset(); }
+  ~Writer() override {
+    proxy_.abandon();
+    // Closing a PNG file without pixels, libpng would complain on stderr; rows of zeros soon make some.
+    const std::vector<std::byte> zeros(output_ && format_.plugin == "png" ? static_cast<std::size_t>(row_bytes(info_))
+                                                                          : 0);
+    for (const std::size_t header = proxy_.size();
+         !zeros.empty() && rows_written_ < info_.h && proxy_.size() == header;)
+      output_->write_scanline(static_cast<int>(rows_written_++), 0, spec_.format, zeros.data());
+    output_.reset();
+  }
 
   std::int64_t resident_bytes() const override {
     return info_.h * info_.w * format_.bytes_per_pixel + info_.h * row_bytes(info_) * format_.bytes_per_byte;
@@ -184,7 +194,7 @@ class Writer final : public ImageWriter {
   }
 
   void check(bool success) {
-    if (proxy_.failed()) proxy_.settle();
+    proxy_.check();
     if (success && !output_->has_error()) return;
     const std::string reason = one_line(output_->geterror());
     throw bad_input(fmt::format("cannot write {}: {}", file_.path(), reason.empty() ? "its encoder failed" : reason));
