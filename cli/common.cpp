@@ -129,6 +129,7 @@ void watch_interrupts() {
   action.sa_flags = SA_RESETHAND;  // the second one ends the program at once
   sigaction(SIGINT, &action, nullptr);
   sigaction(SIGTERM, &action, nullptr);
+  std::signal(SIGXFSZ, SIG_IGN);  // a file-size limit is an error of the write, as a full disk is
 }
 
 }  // namespace omniconv::cli

@@ -2,12 +2,14 @@
 // device or the environment failed, 130 interrupted.
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cstdio>
 #include <exception>
 #include <new>
 
 #include "common.h"
 #include "core/build_info.h"
+#include "core/suggest.h"
 #include "omniconv/error.h"
 
 namespace {
@@ -21,6 +23,16 @@ int complain(std::string message, int status) {
   while (!message.empty() && message.back() == ' ') message.pop_back();
   fmt::print(stderr, "omniconv: error: {}\n", message);
   return status;
+}
+
+// CLI11 itself only says that a subcommand is required.
+void refuse_unknown_command(const CLI::App& app, int argc, char** argv) {
+  if (argc < 2 || argv[1][0] == '-') return;
+  std::vector<std::string> names;
+  for (const CLI::App* command : app.get_subcommands({})) names.push_back(command->get_name());
+  if (std::find(names.begin(), names.end(), argv[1]) != names.end()) return;
+  const std::vector<std::string_view> known(names.begin(), names.end());
+  throw omniconv::bad_input(fmt::format("unknown command '{}': {}", argv[1], omniconv::suggest(argv[1], known)));
 }
 
 }  // namespace
@@ -39,6 +51,7 @@ int main(int argc, char** argv) {
     omniconv::cli::add_verify(app, body);
     omniconv::cli::add_bench(app, body);
     omniconv::cli::add_explain(app, body);
+    refuse_unknown_command(app, argc, argv);
     app.parse(argc, argv);
     omniconv::cli::watch_interrupts();
     return body();

@@ -1,0 +1,109 @@
+// omniconv filter on small images whose results are known by hand.
+#include "command.h"
+
+namespace omniconv {
+namespace {
+
+class Filter : public Command {
+ protected:
+  std::string pgm(int w, int h, const std::string& pixels) const {
+    return "P5\n" + std::to_string(w) + " " + std::to_string(h) + "\n255\n" + pixels;
+  }
+  std::string result(const std::string& options) const {
+    const Outcome outcome = run("filter in.pgm out.pgm " + options);
+    EXPECT_EQ(outcome.status, 0) << outcome.error;
+    EXPECT_EQ(outcome.error, "");
+    const std::string file = read_here("out.pgm");
+    return file.substr(file.find("255\n") + 4);
+  }
+};
+
+TEST_F(Filter, ByHand) {
+  write("in.pgm", pgm(3, 2, {1, 2, 3, 10, 20, 30}));
+  EXPECT_EQ(result("--kernel identity"), std::string({1, 2, 3, 10, 20, 30}));
+  EXPECT_EQ(result("--kernel '3x1: 1,0,0'"), std::string({1, 1, 2, 10, 10, 20}));
+  EXPECT_EQ(result("--kernel '3x1: 1,0,0' --convolve"), std::string({2, 3, 3, 20, 30, 30}));
+  EXPECT_EQ(result("--kernel '3x1: 1,0,0' --border wrap"), std::string({3, 1, 2, 30, 10, 20}));
+  EXPECT_EQ(result("--kernel '3x1: 1,0,0' --border constant:9"), std::string({9, 1, 2, 9, 10, 20}));
+  EXPECT_EQ(result("--kernel '3x1: 1,0,0' --border reflect101"), std::string({2, 1, 2, 20, 10, 20}));
+  EXPECT_EQ(result("--kernel '3x1: 1,0,0' --anchor 0,0"), std::string({1, 2, 3, 10, 20, 30}));
+  EXPECT_EQ(result("--kernel '3x1: 1,1,1' --normalize"), std::string({1, 2, 3, 13, 20, 27}));
+  EXPECT_EQ(result("--kernel '3x1: 1,1,1' --border valid"), std::string({6, 60}));
+  EXPECT_EQ(result("--kernel identity --scale 0.5 --bias 3"), std::string({4, 4, 4, 8, 13, 18}));  // 3.5 4 4.5: to even
+}
+
+TEST_F(Filter, SameBitsInStripsThreadsAndDevices) {
+  ASSERT_EQ(run("filter $PHOTO whole.ppm --kernel gaussian:9,1.7 --strip-rows 100000 --threads 1").status, 0);
+  const std::string whole = read_here("whole.ppm");
+  ASSERT_GT(whole.size(), 2'000'000u);
+  for (const std::string options :
+       {"--strip-rows 1", "--strip-rows 7 --threads 2", "--strip-rows 64 --threads 3", "--threads 4", "--max-memory 2M",
+        "--device opencl", "--device opencl --strip-rows 100"}) {
+    ASSERT_EQ(run("filter $PHOTO part.ppm --kernel gaussian:9,1.7 " + options).status, 0) << options;
+    EXPECT_TRUE(read_here("part.ppm") == whole) << options;
+  }
+}
+
+TEST_F(Filter, EveryBorderInStrips) {
+  for (const std::string border : {"constant:50", "replicate", "reflect", "reflect101", "wrap", "valid"})
+    for (const std::string anchor : {"", " --anchor 0,0", " --anchor 4,30"}) {
+      const std::string options = " --kernel @k.txt --border " + border + anchor;
+      std::string kernel;
+      for (int i = 0; i < 31; ++i)
+        kernel += "0.01 -0.02 0.01" + std::to_string(i) + " 0.004 0.00" + std::to_string(i * i) + "\n";
+      write("k.txt", kernel);
+      ASSERT_EQ(run("filter $PHOTO whole.ppm --strip-rows 100000" + options).status, 0);
+      ASSERT_EQ(run("filter $PHOTO part.ppm --strip-rows 13" + options).status, 0);
+      EXPECT_TRUE(read_here("part.ppm") == read_here("whole.ppm")) << options;
+    }
+}
+
+TEST_F(Filter, OutputMayBeTheInput) {
+  write("in.pgm", pgm(3, 1, {10, 20, 60}));
+  ASSERT_EQ(run("filter in.pgm in.pgm --kernel '3x1: 1,0,0'").status, 0);
+  EXPECT_EQ(read_here("in.pgm"), pgm(3, 1, {10, 10, 20}));
+}
+
+TEST_F(Filter, DepthSaturatesAndRescaleMapsWhiteToWhite) {
+  write("in.pgm", pgm(2, 1, {100, std::string(1, '\xff')[0]}));
+  ASSERT_EQ(run("filter in.pgm out.npy --kernel identity --depth u16").status, 0);
+  EXPECT_EQ(read_here("out.npy").substr(128), std::string({100, 0, '\xff', 0}));
+  ASSERT_EQ(run("filter in.pgm out.npy --kernel identity --depth u16 --rescale").status, 0);
+  EXPECT_EQ(read_here("out.npy").substr(128), std::string({'\x64', '\x64', '\xff', '\xff'}));
+  ASSERT_EQ(run("filter in.pgm out.npy --kernel '1x1: -1' --depth s16").status, 0);
+  EXPECT_EQ(read_here("out.npy").substr(128), std::string({'\x9c', '\xff', '\x01', '\xff'}));
+}
+
+TEST_F(Filter, AlphaIsFilteredOrCopied) {
+  const std::string head = "P7\nWIDTH 3\nHEIGHT 1\nDEPTH 2\nMAXVAL 255\nTUPLTYPE GRAYSCALE_ALPHA\nENDHDR\n";
+  write("in.pam", head + std::string({10, 1, 20, 2, 30, 3}));
+  ASSERT_EQ(run("filter in.pam out.pam --kernel '3x1: 1,0,0' --alpha filter").status, 0);
+  EXPECT_EQ(read_here("out.pam").substr(read_here("out.pam").find("ENDHDR\n") + 7), std::string({10, 1, 10, 1, 20, 2}));
+  ASSERT_EQ(run("filter in.pam out.pam --kernel '3x1: 1,0,0' --alpha ignore").status, 0);
+  EXPECT_EQ(read_here("out.pam").substr(read_here("out.pam").find("ENDHDR\n") + 7), std::string({10, 1, 10, 2, 20, 3}));
+  refuses("filter in.pam no.pam --kernel sobel-x", {"in.pam", "alpha channel", "--alpha filter"});
+}
+
+TEST_F(Filter, DryRunExplainAndLists) {
+  const Outcome dry = run("filter $PHOTO out.png --kernel sobel-x --dry-run");
+  EXPECT_EQ(dry.status, 0);
+  EXPECT_EQ(dry.error, "");
+  EXPECT_NE(dry.out.find("filter2d u8 h768w1024c3r3s3"), std::string::npos);
+  EXPECT_TRUE(listing().empty());
+  EXPECT_NE(run("filter --list-kernels").out.find("gaussian:SIZE[,SIGMA]"), std::string::npos);
+  EXPECT_EQ(run("filter --print-kernel --kernel laplacian").out, "0 1 0\n1 -4 1\n0 1 0\n");
+  EXPECT_NE(run("filter --help").out.find("Example"), std::string::npos);
+}
+
+TEST_F(Filter, InterruptedLeavesNothing) {
+  // 900 megapixels of zeros that take no space on the disk.
+  const Outcome outcome = shell(
+      "printf 'P5\\n30000 30000\\n255\\n' > big.pgm; truncate -s 900000019 big.pgm\n"
+      "$OMNICONV filter big.pgm out.pgm --kernel gaussian:15 & pid=$!; sleep 0.3; kill -INT $pid; wait $pid");
+  EXPECT_EQ(outcome.status, 130) << outcome.error;
+  EXPECT_EQ(outcome.error.rfind("omniconv: error: interrupted", 0), 0u) << outcome.error;
+  EXPECT_EQ(listing(), std::vector<std::string>{"big.pgm 900000019"});
+}
+
+}  // namespace
+}  // namespace omniconv

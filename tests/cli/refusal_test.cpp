@@ -1,0 +1,122 @@
+// Bad input gets one clear line and exit status 2, and nothing is written.
+#include "command.h"
+
+namespace omniconv {
+namespace {
+
+class Refusal : public Command {};
+
+TEST_F(Refusal, Inputs) {
+  refuses("filter nope.png out.png --kernel sobel-x", {"nope.png", "No such file"});
+  refuses("filter . out.png --kernel sobel-x", {"folder"});
+  write("text.png", "this is a text, not an image\n");
+  refuses("filter text.png out.png --kernel sobel-x", {"text.png", "text"});
+  write("empty.png", "");
+  refuses("filter empty.png out.png --kernel sobel-x", {"empty.png"});
+  write("short.pgm", "P5\n10 10\n255\nabc");
+  refuses("filter short.pgm out.pgm --kernel sobel-x", {"short.pgm"});
+  write("huge.pgm", "P5\n999999999999 999999999999\n255\nabc");
+  refuses("filter huge.pgm out.pgm --kernel sobel-x", {"huge.pgm"});
+}
+
+#ifndef OMNICONV_NO_IMAGE_MODULE
+TEST_F(Refusal, TruncatedJpegAtAnyPoint) {
+  const std::string photo = read(OMNICONV_SOURCE_DIR "/data/photo/raccoon.jpg");
+  for (const double share : {0.001, 0.01, 0.1, 0.5, 0.9, 0.999}) {
+    write("cut.jpg", photo.substr(0, static_cast<std::size_t>(share * static_cast<double>(photo.size()))));
+    refuses("filter cut.jpg out.png --kernel sobel-x", {"cut.jpg"});
+    refuses("filter cut.jpg cut.jpg --kernel sobel-x", {"cut.jpg"});  // the input itself is left as it was
+  }
+}
+
+TEST_F(Refusal, Outputs) {
+  refuses("filter $PHOTO missing/out.png --kernel sobel-x", {"missing", "folder"});
+  refuses("filter $PHOTO /proc/out.png --kernel sobel-x", {"/proc/out.png"});
+  refuses("filter $PHOTO out.xyz --kernel sobel-x", {"out.xyz", ".png"});
+  refuses("filter $PHOTO out --kernel sobel-x", {"extension"});
+  refuses("filter $PHOTO out.jpg --kernel sobel-x --depth f32", {"out.jpg", "f32", "u8"});
+  refuses("filter $PHOTO out.png --kernel sobel-x --depth s16", {"out.png", "s16", "u16"});
+  refuses("filter $PHOTO out.png --kernel sobel-x --depth u9", {"u9", "u16"});
+  std::filesystem::create_directory(folder_ / "folder.png");
+  refuses("filter $PHOTO folder.png --kernel sobel-x", {"folder.png", "folder"});
+}
+
+// A file-size limit stands for a full disk: every format, limits from nothing to just below what is needed.
+TEST_F(Refusal, FullTarget) {
+  for (const std::string name :
+       {"out.ppm", "out.npy", "out.png", "out.jpg", "out.tif", "out.bmp", "out.webp", "out.pam"}) {
+    ASSERT_EQ(run("filter $PHOTO " + name + " --kernel sharpen").status, 0) << name;
+    const auto kibibytes = static_cast<long>(std::filesystem::file_size(folder_ / name) / 1024);
+    std::filesystem::remove(folder_ / name);
+    for (const long limit : {1L, kibibytes / 2, kibibytes}) {
+      const Outcome outcome =
+          shell("ulimit -f " + std::to_string(limit) + "; $OMNICONV filter $PHOTO " + name + " --kernel sharpen");
+      EXPECT_EQ(outcome.status, 2) << name << " " << limit << ": " << outcome.error;
+      EXPECT_EQ(std::count(outcome.error.begin(), outcome.error.end(), '\n'), 1)
+          << name << " " << limit << ": " << outcome.error;
+      EXPECT_TRUE(listing().empty()) << name << " " << limit;
+    }
+  }
+}
+
+TEST_F(Refusal, Memory) {
+  refuses("filter $PHOTO out.ppm --kernel sobel-x --max-memory 100K", {"102400", "the least that works is"});
+  const Outcome refused = run("filter $PHOTO out.ppm --kernel sobel-x --max-memory 100K");
+  const std::string least = refused.error.substr(refused.error.find("the least that works is ") + 24);
+  EXPECT_EQ(run("filter $PHOTO out.ppm --kernel sobel-x --max-memory " + least.substr(0, least.find(' '))).status, 0)
+      << least;
+}
+#endif
+
+TEST_F(Refusal, Kernels) {
+  write("in.pgm", "P5\n2 2\n255\nabcd");
+  const auto kernel = [&](const std::string& text, const std::vector<std::string>& parts) {
+    refuses("filter in.pgm out.pgm --kernel " + text, parts);
+  };
+  kernel("gausian:5", {"gausian", "gaussian"});
+  kernel("sobel", {"sobel-x"});
+  kernel("gaussian", {"SIZE"});
+  kernel("'3x1: 0,0,0'", {"zero"});
+  kernel("'3x1: 1,nan,0'", {"nan"});
+  kernel("'3x1: 1,2'", {"3 columns, 1 rows", "after 2 weights"});
+  kernel("@missing.txt", {"missing.txt"});
+  write("matrix.txt", "1 2 3\n4 x 6\n");
+  kernel("@matrix.txt", {"matrix.txt:2:3", "x"});
+  write("ragged.txt", "1 2 3\n4 5\n");
+  kernel("@ragged.txt", {"ragged.txt:2"});
+  write("zero.csv", "0,0\n0,0\n");
+  kernel("@zero.csv", {"zero.csv", "zero"});
+  write("inf.csv", "1,0\ninf,0\n");
+  kernel("@inf.csv", {"inf.csv:2:1"});
+  kernel("sobel-x --anchor 3,0", {"--anchor 3,0"});
+  kernel("sobel-x --anchor x", {"--anchor"});
+  kernel("sobel-x --scale nan", {"scale"});
+}
+
+TEST_F(Refusal, Borders) {
+  write("in.pgm", "P5\n2 2\n255\nabcd");
+  refuses("filter in.pgm out.pgm --kernel sobel-x --border refelct", {"refelct", "reflect"});
+  for (const std::string name : {"mirror", "symmetric"})
+    refuses("filter in.pgm out.pgm --kernel sobel-x --border " + name, {"ambiguous", "SciPy", "OpenCV", "reflect101"});
+  refuses("filter in.pgm out.pgm --kernel sobel-x --border constant:nan", {"constant"});
+  refuses("filter in.pgm out.pgm --kernel sobel-x --border valid", {"in.pgm", "window"});
+}
+
+TEST_F(Refusal, Usage) {
+  refuses("", {"subcommand"});
+  refuses("fliter a b", {"fliter", "filter"});
+  refuses("filter", {"input and an output"});
+  refuses("filter a.pgm b.pgm", {"--kernel"});
+  refuses("filter a.pgm b.pgm --kernel sobel-x --bordr wrap", {"--bordr"});
+  refuses("filter a.pgm b.pgm --kernel sobel-x --max-memory lots", {"lots"});
+  refuses("devices --device gpu", {"'gpu'"});
+  refuses("verify", {"problem"});
+  refuses("verify 'filter2d u8 h0w3r3s3'", {"column", "h"});
+  refuses("verify --problems missing.txt", {"missing.txt"});
+  refuses("bench 'filter2d u8 h8w8r3s3' --solver filter2d/drect/cpu.1", {"filter2d/direct/cpu.1"});
+  refuses("explain 'filter2d u8 h8w8r3s3 kernel:gausian:3'", {"gaussian"});
+  refuses("devices --device opencl:77.0", {"opencl:77.0", "opencl:0.0"});
+}
+
+}  // namespace
+}  // namespace omniconv

@@ -1,0 +1,76 @@
+// The other subcommands, and their JSON.
+#include <nlohmann/json.hpp>
+
+#include "command.h"
+
+namespace omniconv {
+namespace {
+
+using nlohmann::json;
+class Report : public Command {};
+
+TEST_F(Report, Devices) {
+  const Outcome outcome = run("devices --json -");
+  ASSERT_EQ(outcome.status, 0) << outcome.error;
+  const json report = json::parse(outcome.out);
+  EXPECT_EQ(report["schema"], "omniconv-devices/1");
+  bool cpu = false;
+  for (const json& device : report["devices"]) {
+    EXPECT_GT(device["peak_tflops"], 0.0) << device;
+    EXPECT_GT(device["peak_gbps"], 0.0) << device;
+    cpu = cpu || device["id"] == "cpu";
+  }
+  EXPECT_TRUE(cpu);
+  for (const json& missing : report["missing"]) EXPECT_NE(missing["reason"], "") << missing;
+}
+
+TEST_F(Report, VerifyPassesAndSaysSo) {
+  const Outcome outcome = run(
+      "verify 'filter2d u8 h40w50c3r5s5 reflect' 'filter2d f32 h40w50r3s3 kernel:rank1' --solver all --json v.json");
+  ASSERT_EQ(outcome.status, 0) << outcome.out << outcome.error;
+  EXPECT_NE(outcome.out.find("6 passed, 0 failed"), std::string::npos) << outcome.out;
+  const json report = json::parse(read_here("v.json"));
+  EXPECT_EQ(report["schema"], "omniconv-verify/1");
+  int ok = 0;
+  for (const json& result : report["results"]) {
+    ok += result["status"] == "ok";
+    EXPECT_LE(result["error"].get<double>(), result["bound"].get<double>()) << result;
+    EXPECT_EQ(result["status"] == "refused", result["reason"] != "") << result;
+  }
+  EXPECT_EQ(ok, 6);
+}
+
+TEST_F(Report, BenchFillsTheSchema) {
+  const Outcome outcome = run("bench 'filter2d u8 h300w400c3r3s3 \"small\"' --budget 0.05 --quiet --json b.json");
+  ASSERT_EQ(outcome.status, 0) << outcome.error;
+  EXPECT_EQ(outcome.out, "");
+  const json report = json::parse(read_here("b.json"));
+  EXPECT_EQ(report["schema"], "omniconv-bench/1");
+  for (const char* key : {"version", "commit", "date", "host", "device"}) EXPECT_TRUE(report.contains(key)) << key;
+  ASSERT_EQ(report["results"].size(), 1u);
+  const json& result = report["results"][0];
+  for (const char* key : {"problem", "name",        "solver",          "vendor", "status", "reason",   "median_ms",
+                          "min_ms",  "ci95_ms",     "samples",         "tflops", "gbps",   "roofline", "compile_ms",
+                          "plan_ms", "transfer_ms", "workspace_bytes", "error",  "bound",  "config"})
+    EXPECT_TRUE(result.contains(key)) << key;
+  EXPECT_EQ(result["name"], "small");
+  EXPECT_EQ(result["status"], "ok") << result;
+  EXPECT_GE(result["samples"].get<int>(), 5);
+  EXPECT_LE(result["min_ms"].get<double>(), result["median_ms"].get<double>());
+}
+
+TEST_F(Report, ExplainGivesEveryReason) {
+  const Outcome outcome = run("explain 'filter2d u8 h480w640c3r9s9 kernel:gaussian:9' --json e.json");
+  ASSERT_EQ(outcome.status, 0) << outcome.error;
+  EXPECT_NE(outcome.out.find("rank one"), std::string::npos) << outcome.out;
+  const json report = json::parse(read_here("e.json"));
+  for (const json& candidate : report["results"][0]["candidates"])
+    EXPECT_NE(candidate["applicable"].get<bool>(), candidate["reason"] != "") << candidate;
+}
+
+TEST_F(Report, JsonTargetThatCannotBeWritten) {
+  refuses("explain 'filter2d u8 h8w8r3s3' --quiet --json missing/e.json", {"missing"});
+}
+
+}  // namespace
+}  // namespace omniconv
