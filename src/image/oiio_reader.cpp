@@ -92,9 +92,11 @@ class Reader final : public ImageReader {
     if (block_height_ > 0)
       read_through_blocks(first, count, to, stride_bytes);
     else
-      check(input_->read_scanlines(page_index(), 0, spec_.y + static_cast<int>(first),
-                                   spec_.y + static_cast<int>(first + count), 0, 0, spec_.nchannels, spec_.format, to,
-                                   OIIO::AutoStride, stride_bytes));
+      check([&] {
+        return input_->read_scanlines(page_index(), 0, spec_.y + static_cast<int>(first),
+                                      spec_.y + static_cast<int>(first + count), 0, 0, spec_.nchannels, spec_.format,
+                                      to, OIIO::AutoStride, stride_bytes);
+      });
     next_row_ = first + count;
   }
 
@@ -108,13 +110,18 @@ class Reader final : public ImageReader {
                                   path(), plugin_, bytes, limit));
   }
 
-  // A damaged file may be "read successfully" with an error noted.
-  void check(bool success) const {
-    const bool noted = input_->has_error();
-    if (success && !noted) return;
-    const std::string reason = one_line(input_->geterror());
-    throw bad_input(
-        fmt::format("{} is damaged or cut short: {}", path(), reason.empty() ? "its decoder failed" : reason));
+  // A damaged file may be "read successfully" with an error noted, and make a reader throw what no one expects.
+  template <typename Call>
+  void check(Call call) const {
+    std::string reason = "its decoder failed";
+    try {
+      const bool success = call();
+      if (success && !input_->has_error()) return;
+      if (input_->has_error()) reason = one_line(input_->geterror());
+    } catch (const std::exception& exception) {
+      reason = exception.what();
+    }
+    throw bad_input(fmt::format("{} is damaged or cut short: {}", path(), reason));
   }
 
   void open() {
@@ -131,18 +138,22 @@ class Reader final : public ImageReader {
                                           one_line(OIIO::geterror())));
     OIIO::ImageSpec wishes;
     wishes.attribute("oiio:UnassociatedAlpha", 1);
-    check(input_->open(path(), spec_, wishes));
+    check([&] { return input_->open(path(), spec_, wishes); });
   }
 
   // With page 0, only one page may be there.
   void choose_page() {
     if (page_ <= 1 && (page_ == 1 || pages_checked_ || !may_have_pages())) return;
-    if (page_ > 1 && input_->seek_subimage(page_ - 1, 0)) {
-      spec_ = input_->spec();
-      return check(true);
-    }
     int pages = 1;
-    while (input_->seek_subimage(pages, 0)) ++pages;
+    check([&] {
+      while (pages != page_ && input_->seek_subimage(pages, 0)) ++pages;
+      if (pages != page_) input_->geterror();
+      return true;
+    });
+    if (pages == page_) {
+      spec_ = input_->spec();
+      return;
+    }
     if (page_ == 0 && pages > 1)
       throw bad_input(fmt::format("{} holds {} images; choose one with --page N", path(), pages));
     if (page_ > 1)
@@ -154,7 +165,7 @@ class Reader final : public ImageReader {
   }
 
   bool may_have_pages() const {
-    return plugin_ == "tiff" || plugin_ == "openexr" || plugin_ == "webp" || plugin_ == "gif" || plugin_ == "heif";
+    return plugin_ == "tiff" || plugin_ == "openexr" || plugin_ == "webp" || plugin_ == "gif";
   }
 
   void describe(std::int64_t held_by_opening) {
@@ -201,12 +212,13 @@ class Reader final : public ImageReader {
     rows_of_block_.resize(static_cast<std::size_t>(block_height_ * row_bytes(info_)));
     const int begin = spec_.y + static_cast<int>(block * block_height_);
     const int end = spec_.y + static_cast<int>(std::min(info_.h, (block + 1) * block_height_));
-    if (spec_.tile_width > 0)
-      check(input_->read_tiles(page_index(), 0, spec_.x, spec_.x + spec_.width, begin, end, 0, 1, 0, spec_.nchannels,
-                               spec_.format, rows_of_block_.data()));
-    else
-      check(input_->read_scanlines(page_index(), 0, begin, end, 0, 0, spec_.nchannels, spec_.format,
-                                   rows_of_block_.data()));
+    check([&] {
+      if (spec_.tile_width > 0)
+        return input_->read_tiles(page_index(), 0, spec_.x, spec_.x + spec_.width, begin, end, 0, 1, 0, spec_.nchannels,
+                                  spec_.format, rows_of_block_.data());
+      return input_->read_scanlines(page_index(), 0, begin, end, 0, 0, spec_.nchannels, spec_.format,
+                                    rows_of_block_.data());
+    });
     block_ = block;
   }
 

@@ -120,7 +120,7 @@ class Writer final : public ImageWriter {
       throw environment_error(fmt::format("{}: this OpenImageIO cannot write {}", path, format.plugin));
     if (format.plugin == "tiff") prepare_tiff();
     if (!by_name_) output_->set_ioproxy(&proxy_);
-    check(output_->open(by_name_ ? file_.temporary_path() : path, spec_));
+    check([&] { return output_->open(by_name_ ? file_.temporary_path() : path, spec_); });
     // It would convert to a type that it likes better.
     if (output_->spec().format != spec_.format)
       throw bad_input(fmt::format("{}: this OpenImageIO writes {} as {}", path, spec_.format.c_str(),
@@ -145,15 +145,17 @@ class Writer final : public ImageWriter {
     check_rows(info_, first, count, file_.path());
     check_next_row(first, rows_written_, file_.path());
     if (count == 0) return;
-    check(output_->write_scanlines(spec_.y + static_cast<int>(first), spec_.y + static_cast<int>(first + count), 0,
-                                   spec_.format, from, OIIO::AutoStride, stride_bytes));
+    check([&] {
+      return output_->write_scanlines(spec_.y + static_cast<int>(first), spec_.y + static_cast<int>(first + count), 0,
+                                      spec_.format, from, OIIO::AutoStride, stride_bytes);
+    });
     for (std::int64_t i = 0; by_name_ && i < count; ++i) written_.add(from + i * stride_bytes, row_bytes(info_));
     rows_written_ += count;
   }
 
   void finish() override {
     check_complete(rows_written_, info_.h, file_.path());
-    check(output_->close());
+    check([&] { return output_->close(); });
     output_.reset();
     proxy_.settle();
     if (by_name_) read_back();
@@ -193,11 +195,20 @@ class Writer final : public ImageWriter {
           fmt::format("cannot write {}: what was written does not read back; is the disk full?", file_.path()));
   }
 
-  void check(bool success) {
-    proxy_.check();
-    if (success && !output_->has_error()) return;
-    const std::string reason = one_line(output_->geterror());
-    throw bad_input(fmt::format("cannot write {}: {}", file_.path(), reason.empty() ? "its encoder failed" : reason));
+  template <typename Call>
+  void check(Call call) {
+    std::string reason = "its encoder failed";
+    try {
+      const bool success = call();
+      proxy_.check();
+      if (success && !output_->has_error()) return;
+      if (output_->has_error()) reason = one_line(output_->geterror());
+    } catch (const Error&) {
+      throw;
+    } catch (const std::exception& exception) {
+      reason = exception.what();
+    }
+    throw bad_input(fmt::format("cannot write {}: {}", file_.path(), reason));
   }
 
   AtomicFile file_;

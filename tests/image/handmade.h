@@ -143,13 +143,15 @@ inline std::string cmyk_jpeg() {
   return file + std::string("\0\x3F\0\0\xFF\xD9", 6);
 }
 
-// An ICC profile for RGB with one tag, a text without letters.
+// An ICC profile for RGB with one tag, a text of bytes that do not compress well: libpng overlooks very short profiles.
 inline std::string color_profile() {
-  std::string header = big_endian(156) + std::string(4, '\0') + big_endian(0x02100000) + "mntrRGB XYZ " +
+  std::string header = big_endian(756) + std::string(4, '\0') + big_endian(0x02100000) + "mntrRGB XYZ " +
                        std::string(12, '\0') + "acsp" + std::string(28, '\0') + big_endian(0xF6D6) +
                        big_endian(0x10000) + big_endian(0xD32D);
   header.resize(128);
-  return header + big_endian(1) + "cprt" + big_endian(144) + big_endian(12) + "text" + std::string(8, '\0');
+  std::string text = "text" + std::string(4, '\0');
+  for (std::uint32_t i = 0; text.size() < 612; ++i) text += static_cast<char>('a' + i * i * 7 % 26);
+  return header + big_endian(1) + "cprt" + big_endian(144) + big_endian(612) + text;
 }
 
 }  // namespace omniconv::image
