@@ -82,9 +82,10 @@ TEST(Filter2d, ProblemList) {
 }
 
 TEST(Filter2d, NamedKernels) {
-  for (const char* kernel : {"r5s5 kernel:gaussian:5,1.1", "r9s9 kernel:gaussian:9", "r7s7 kernel:box:7", "r9s9 kernel:log:9,1.4",
-                             "r5s5 kernel:unsharp:5,1,0.7", "r5s7 kernel:motion:7,30"})
-    for (const char* type : {"u8", "u16", "f32"}) expect_conformance(cpu(), fmt::format("filter2d {} h31w47c3{}", type, kernel));
+  for (const char* kernel : {"r5s5 kernel:gaussian:5,1.1", "r9s9 kernel:gaussian:9", "r7s7 kernel:box:7",
+                             "r9s9 kernel:log:9,1.4", "r5s5 kernel:unsharp:5,1,0.7", "r5s7 kernel:motion:7,30"})
+    for (const char* type : {"u8", "u16", "f32"})
+      expect_conformance(cpu(), fmt::format("filter2d {} h31w47c3{}", type, kernel));
   for (const char* kernel : {"sobel-x", "sobel-y", "prewitt-x", "scharr-x", "laplacian", "sharpen", "emboss"})
     for (const char* type : {"u8", "u8>s16", "f32"})
       expect_conformance(cpu(), fmt::format("filter2d {} h31w47c3r3s3 kernel:{}", type, kernel));

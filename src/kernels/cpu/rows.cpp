@@ -61,17 +61,22 @@ HWY_INLINE void add_row(D d, const Real* HWY_RESTRICT input, const Real* HWY_RES
   }
 }
 
-// All taps for V vectors of every output row, then store(j, v, sum). Input row i serves output rows j with 0 <= i - j <
+// All taps for V vectors of every output row, then store(j, sums). Input row i serves output rows j with 0 <= i - j <
 // r.
 template <bool fused, int V, class D, class Store, typename Real = hn::TFromD<D>>
 HWY_INLINE void chain_block(D d, const Chain<Real>& a, std::int64_t e, const Store& store) {
   hn::Vec<D> sums[chain_rows][V];
-  OMNICONV_UNROLL for (int j = 0; j < chain_rows; ++j) OMNICONV_UNROLL for (int v = 0; v < V; ++v) sums[j][v] =
-      hn::Zero(d);
+  OMNICONV_UNROLL for (int j = 0; j < chain_rows; ++j) {
+    OMNICONV_UNROLL for (int v = 0; v < V; ++v) {
+      sums[j][v] = hn::Zero(d);
+    }
+  }
   if (a.upcoming != nullptr)
-    for (int j = 0; j < a.count; ++j)
-      OMNICONV_UNROLL for (int v = 0; v < V; ++v)
-          hwy::Prefetch(a.upcoming[j] + a.offset + e + v * static_cast<std::int64_t>(hn::Lanes(d)));
+    for (int j = 0; j < a.count; ++j) {
+      OMNICONV_UNROLL for (int v = 0; v < V; ++v) {
+        hwy::Prefetch(a.upcoming[j] + a.offset + e + v * static_cast<std::int64_t>(hn::Lanes(d)));
+      }
+    }
   const std::int64_t rows = a.r + a.count - 1;
   for (std::int64_t i = 0; i < rows; ++i) {
     const Real* const input = a.inputs[i] + a.offset + e;
@@ -94,16 +99,22 @@ HWY_INLINE void chain_block(D d, const Chain<Real>& a, std::int64_t e, const Sto
 #undef OMNICONV_ROWS
     }
   }
-  OMNICONV_UNROLL for (int j = 0; j < chain_rows; ++j) if (j < a.count) OMNICONV_UNROLL for (int v = 0; v < V; ++v)
-      store(j, v, sums[j][v]);
+  OMNICONV_UNROLL for (int j = 0; j < chain_rows; ++j) {
+    if (j < a.count) store(j, sums[j]);
+  }
 }
 
 template <bool fused, typename Real>
 HWY_INLINE void chain_vectors(const Chain<Real>& a, Real* const* sums) {
   const hn::ScalableTag<Real> d;
   const std::int64_t lanes = static_cast<std::int64_t>(hn::Lanes(d));
+  using VecF = decltype(hn::Zero(d));
   std::int64_t e = 0;
-  const auto store = [&](int j, int v, auto sum) HWY_ATTR { hn::StoreU(sum, d, sums[j] + e + v * lanes); };
+  const auto store = [&]<int V>(int j, const VecF(&row)[V]) HWY_ATTR {
+    OMNICONV_UNROLL for (int v = 0; v < V; ++v) {
+      hn::StoreU(row[v], d, sums[j] + e + v * lanes);
+    }
+  };
   for (; e + vectors * lanes <= a.n; e += vectors * lanes) chain_block<fused, vectors>(d, a, e, store);
   for (; e < a.n; e += lanes) chain_block<fused, 1>(d, a, e, store);
 }
@@ -165,7 +176,7 @@ HWY_INLINE void store_integers(D d, V value, std::byte* to) {
   hn::StoreU(hn::BitCast(stored, rounded), stored, reinterpret_cast<Stored*>(to));
 }
 
-template <DataType type, class D, class V>
+template <DataType type, bool stream, class D, class V>
 HWY_INLINE void store_vector(D d, V value, std::byte* to) {
   if constexpr (type == DataType::u8)
     store_integers<std::uint8_t>(d, value, to);
@@ -176,12 +187,39 @@ HWY_INLINE void store_vector(D d, V value, std::byte* to) {
   else if constexpr (type == DataType::f16) {
     const hn::Rebind<hwy::float16_t, D> stored;
     hn::StoreU(hn::DemoteTo(stored, value), stored, reinterpret_cast<hwy::float16_t*>(to));
-  } else
+  } else if constexpr (stream)
+    hn::Stream(value, d, reinterpret_cast<float*>(to));
+  else
     hn::StoreU(value, d, reinterpret_cast<float*>(to));
 }
 
+#if HWY_TARGET <= HWY_AVX3
+// Four vectors of values as 64 bytes, with one permutation and one store: Highway has no ordered demotion of four. NaN
+// passes Min as its second operand and converts, as what is below the range does, to a number that saturates to 0.
+template <class D, class V>
+HWY_INLINE void store_bytes(D d, const V (&values)[4], std::byte* to) {
+  const auto highest = hn::Set(d, 255.0f);
+  const auto integers = [&](V value) HWY_ATTR { return _mm512_cvtps_epi32(hn::Min(highest, value).raw); };
+  const __m512i low = _mm512_packs_epi32(integers(values[0]), integers(values[1]));
+  const __m512i high = _mm512_packs_epi32(integers(values[2]), integers(values[3]));
+  const __m512i order = _mm512_setr_epi32(0, 4, 8, 12, 1, 5, 9, 13, 2, 6, 10, 14, 3, 7, 11, 15);
+  _mm512_storeu_si512(to, _mm512_permutexvar_epi32(order, _mm512_packus_epi16(low, high)));
+}
+#endif
+
+template <DataType type, bool stream, class D, class V, int count>
+HWY_INLINE void store_row(D d, const V (&values)[count], std::byte* to) {
+#if HWY_TARGET <= HWY_AVX3
+  if constexpr (type == DataType::u8 && count == 4) return store_bytes(d, values, to);
+#endif
+  constexpr std::int64_t size = type == DataType::u8 ? 1 : type == DataType::f32 ? 4 : 2;
+  OMNICONV_UNROLL for (int v = 0; v < count; ++v) {
+    store_vector<type, stream>(d, values[v], to + v * static_cast<std::int64_t>(hn::Lanes(d)) * size);
+  }
+}
+
 // The chain with its sums finished in registers.
-template <DataType type>
+template <DataType type, bool stream = false>
 void chain_into(const Chain<float>& a, const Finish& finish, float* const* sums, std::byte* to,
                 std::int64_t stride_bytes) {
   const hn::ScalableTag<float> d;
@@ -189,15 +227,19 @@ void chain_into(const Chain<float>& a, const Finish& finish, float* const* sums,
   constexpr std::int64_t size = type == DataType::u8 ? 1 : type == DataType::f32 ? 4 : 2;
   const auto scale = hn::Set(d, static_cast<float>(finish.scale)), bias = hn::Set(d, static_cast<float>(finish.bias));
   const auto weight = hn::Set(d, finish.times_weight ? static_cast<float>(finish.weight) : 1.0f);
+  using VecF = decltype(hn::Zero(d));
   std::int64_t e = 0;
-  const auto store = [&](int j, int v, auto sum) HWY_ATTR {
-    store_vector<type>(d, hn::MulAdd(scale, hn::Mul(sum, weight), bias),
-                       to + j * stride_bytes + (e + v * lanes) * size);
+  const auto store = [&]<int V>(int j, const VecF(&row)[V]) HWY_ATTR {
+    VecF values[V];
+    OMNICONV_UNROLL for (int v = 0; v < V; ++v) {
+      values[v] = hn::MulAdd(scale, hn::Mul(row[v], weight), bias);
+    }
+    store_row<type, stream>(d, values, to + j * stride_bytes + e * size);
   };
   for (; e + vectors * lanes <= a.n; e += vectors * lanes) chain_block<true, vectors>(d, a, e, store);
   for (; e + lanes <= a.n; e += lanes) chain_block<true, 1>(d, a, e, store);
   if (e == a.n) return;
-  chain_block<true, 1>(d, a, e, [&](int j, int, auto sum) HWY_ATTR { hn::StoreU(sum, d, sums[j]); });
+  chain_block<true, 1>(d, a, e, [&](int j, const VecF(&row)[1]) HWY_ATTR { hn::StoreU(row[0], d, sums[j]); });
   for (int j = 0; j < a.count; ++j) finish_scalar(finish, sums[j], a.n - e, to + j * stride_bytes + e * size);
 }
 
@@ -209,7 +251,9 @@ void ChainAndFinishF32(const Chain<float>& a, const Finish& finish, float* const
     case DataType::u16: return chain_into<DataType::u16>(a, finish, sums, to, stride_bytes);
     case DataType::s16: return chain_into<DataType::s16>(a, finish, sums, to, stride_bytes);
     case DataType::f16: return chain_into<DataType::f16>(a, finish, sums, to, stride_bytes);
-    case DataType::f32: return chain_into<DataType::f32>(a, finish, sums, to, stride_bytes);
+    case DataType::f32:
+      if (finish.stream) return chain_into<DataType::f32, true>(a, finish, sums, to, stride_bytes);
+      return chain_into<DataType::f32>(a, finish, sums, to, stride_bytes);
     default: break;
   }
 #endif

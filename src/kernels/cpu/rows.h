@@ -24,7 +24,8 @@ struct Finish {
   double scale = 1, bias = 0;
   bool times_weight = false;  // sums are of pixels alone
   double weight = 1;
-  bool f32 = true;  // arithmetic in fp32, even where the sums are fp64 (exact integers)
+  bool stream = false;  // past the caches, where rows of f32 begin on cache lines
+  bool f32 = true;      // arithmetic in fp32, even where the sums are fp64 (exact integers)
 };
 
 // The chain s <- fma(w, x, s) over taps in row-major order, for output rows j in [0, count) and elements e in [0, n):

@@ -14,6 +14,8 @@ std::vector<Real> to_real(const std::vector<double>& values) {
 
 }  // namespace
 
+constexpr std::uintptr_t cache_line = 64;
+
 // Bytes of an output row that are finished before they are copied past the caches: four rows stay in the first level.
 constexpr std::int64_t staged_bytes = 4096;
 
@@ -111,7 +113,11 @@ void TileFilter<Real>::run(const RowWindow& input, const Output& output, const T
 template <typename Real>
 void TileFilter<Real>::filter_rows(Chain<Real> chain, const Output& output, const Tile& tile, std::byte* to,
                                    const Buffers& buffers) const {
-  if (!output.stream) return chain_and_finish(chain, finish_, buffers.sums, to, output.stride_bytes);
+  const auto on_lines = [](auto address) { return static_cast<std::uintptr_t>(address) % cache_line == 0; };
+  Finish finish = finish_;
+  finish.stream = output.stream && finish.type == DataType::f32 && finish.f32 &&
+                  on_lines(reinterpret_cast<std::uintptr_t>(to)) && on_lines(output.stride_bytes);
+  if (!output.stream || finish.stream) return chain_and_finish(chain, finish, buffers.sums, to, output.stride_bytes);
   const std::int64_t size = size_of(task_.problem.output), staged_elements = staged_bytes / size;
   for (chain.offset = 0; chain.offset < tile.elements; chain.offset += staged_elements) {
     chain.n = std::min(staged_elements, tile.elements - chain.offset);

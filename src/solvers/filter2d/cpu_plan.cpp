@@ -9,7 +9,8 @@ namespace {
 
 using devices::CpuDevice;
 
-// Results larger than this leave the caches before anyone reads them, so they are written past them.
+// Results larger than this leave the caches before anyone reads them, so they are written past them: where elements
+// have four bytes and more, and memory, not arithmetic, limits.
 constexpr std::int64_t streamed_bytes = std::int64_t{16} << 20;
 
 template <typename Real>
@@ -32,7 +33,7 @@ class Plan final : public Filter2dPlanBody {
                                    run.input_first, run.input_rows};
     const typename kernels::TileFilter<Real>::Output output{
         run.output.impl()->host() + run.output_offset_bytes, run.output_stride_bytes, run.output_first,
-        run.output_rows * run.output_stride_bytes >= streamed_bytes};
+        size_of(task.problem.output) >= 4 && run.output_rows * run.output_stride_bytes >= streamed_bytes};
     std::byte* const workspace = run.workspace.impl()->host();
     cpu_.parallel_for(tiling.count(), [&](std::int64_t i, int slot) {
       filter_.run(input, output, tiling[i], workspace + slot * filter_.workspace_bytes());
