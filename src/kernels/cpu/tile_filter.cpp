@@ -39,8 +39,12 @@ TileFilter<Real>::TileFilter(const Filter2dTask& task, bool rows_first) : task_(
   if (rows_first) row_weights_ = to_real<Real>(task.weights.row);
   weights_ = to_real<Real>(rows_first ? task.weights.column : task.weights.values);
   if (sums_of_pixels) std::fill(weights_.begin(), weights_.end(), Real{1});
-  finish_ = {problem.output, task.weights.scale,          task.weights.bias,
-             sums_of_pixels, task.weights.values.front(), task.weights.accumulate == DataType::f32};
+  finish_ = {.type = problem.output,
+             .scale = task.weights.scale,
+             .bias = task.weights.bias,
+             .times_weight = sums_of_pixels,
+             .weight = task.weights.values.front(),
+             .f32 = task.weights.accumulate == DataType::f32};
 
   ring_rows_ = problem.r + chain_rows - 1;
   block_elements_ =
