@@ -55,6 +55,7 @@ class Filter2dPlan {
   const Filter2dProblem& problem() const;
   const std::string& solver() const;
   std::int64_t workspace_bytes() const;
+  double compile_seconds() const;  // that making the plan spent on device text
   // Asynchronous on a queue of the plan's context.
   Event run(Queue& queue, const Filter2dRun& run) const;
 

@@ -50,6 +50,9 @@ class Queue : public std::enable_shared_from_this<Queue> {
   // GPU kinds only: the CPU's queue takes host functions instead (devices/cpu/cpu_device.h).
   virtual Event launch(const std::shared_ptr<Program>& program, const char* kernel, const Grid& grid,
                        std::span<const KernelArgument> arguments) = 0;
+  // One event from the start of `first` to the end of `last`, both of this queue and submitted in this order, so that
+  // the seconds of a run of several submissions are those of the whole.
+  virtual Event span(Event first, Event last) = 0;
   virtual void finish() = 0;
 
   // What an Event asks of its queue.

@@ -4,7 +4,6 @@
 #include <utility>
 
 #include "devices/device.h"
-#include "devices/event_span.h"
 #include "omniconv/context.h"
 #include "omniconv/error.h"
 
@@ -70,12 +69,4 @@ void Queue::finish() {
   if (impl_) impl_->finish();
 }
 
-namespace devices {
-
-Event span(Queue& queue, Event first, Event last) {
-  if (auto* timer = dynamic_cast<SpanTimer*>(&queue)) return timer->span(first, last);
-  return last;
-}
-
-}  // namespace devices
 }  // namespace omniconv

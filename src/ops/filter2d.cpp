@@ -162,6 +162,10 @@ std::int64_t Filter2dPlan::workspace_bytes() const {
   return body_->workspace_bytes();
 }
 
+double Filter2dPlan::compile_seconds() const {
+  return body_->compile_seconds();
+}
+
 Event Filter2dPlan::run(Queue& queue, const Filter2dRun& run) const {
   const Filter2dProblem& problem = body_->task.problem;
   Filter2dRun complete = run;

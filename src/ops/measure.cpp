@@ -73,6 +73,7 @@ std::vector<MeasureResult> measure(const Context& context, const Filter2dProblem
     const auto start = std::chrono::steady_clock::now();
     const Filter2dPlan plan(context, problem, filter, {.solver = checked.solver});
     r.plan_seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+    r.compile_seconds = plan.compile_seconds();
     r.workspace_bytes = plan.workspace_bytes();
     r.transfer_seconds = images.upload_seconds;
     r.operations = 2 * outputs * static_cast<double>(problem.r) * static_cast<double>(problem.s);

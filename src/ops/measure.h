@@ -26,7 +26,7 @@ struct MeasureResult {
   double operations = 0;     // of the definition: two per tap and output element
   double bytes = 0;          // each input element read once, each output element written once
   double floor_seconds = 0;  // the larger of operations / peak and bytes / bandwidth; 0 where the peaks are unknown
-  double plan_seconds = 0, transfer_seconds = 0;
+  double compile_seconds = 0, plan_seconds = 0, transfer_seconds = 0;
   std::int64_t workspace_bytes = 0;
   double error = 0, bound = 0;  // of a sampled check, as in VerifyResult
 };

@@ -91,6 +91,14 @@ TEST(Filter2d, NamedKernels) {
       expect_conformance(cpu(), fmt::format("filter2d {} h31w47c3r3s3 kernel:{}", type, kernel));
 }
 
+// Results of 16 MiB and more are written past the caches: rows that begin on cache lines and rows that do not.
+TEST(Filter2d, LargeResults) {
+  for (const char* text : {"filter2d f32 h900w1600c3r3s3", "filter2d f32 h900w1601c3r3s3 wrap",
+                           "filter2d u8>f32 h900w1601c3r3s3 kernel:rank1", "filter2d f64 h700w1001c3r3s3",
+                           "filter2d u8>s32 h900w1601c3r3s3 valid"})
+    expect_conformance(cpu(), text, {.sampled = true, .samples = 20000});
+}
+
 // Sums of equal weights that fp32 chains cannot hold: u16 beyond 2^8 taps.
 TEST(Filter2d, WideIntegerSums) {
   expect_conformance(cpu(), "filter2d u16 h40w50c1r17s16 kernel:equal");

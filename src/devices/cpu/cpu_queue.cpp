@@ -122,6 +122,10 @@ Event CpuQueue::launch(const std::shared_ptr<Program>&, const char* kernel, cons
   throw environment_error(fmt::format("the CPU device runs host functions, not the device kernel {}", kernel));
 }
 
+Event CpuQueue::span(Event, Event) {
+  throw environment_error("a run on the CPU is one submission: there is nothing to span");
+}
+
 Event submit(Queue& queue, HostTask task) {
   return dynamic_cast<CpuQueue&>(queue).submit(std::move(task));
 }

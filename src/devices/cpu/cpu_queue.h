@@ -21,6 +21,7 @@ class CpuQueue final : public Queue {
   Event download(void* to, std::shared_ptr<Buffer> from, std::int64_t offset_bytes, std::int64_t bytes) override;
   Event launch(const std::shared_ptr<Program>& program, const char* kernel, const Grid& grid,
                std::span<const KernelArgument> arguments) override;
+  Event span(Event, Event) override;
   void finish() override;
   void wait(std::uint64_t token) override;
   double seconds(std::uint64_t token) override;

@@ -108,7 +108,7 @@ Event OpenClQueue::launch(const std::shared_ptr<Program>& program, const char* k
   });
 }
 
-Event OpenClQueue::span(const Event& first, const Event& last) {
+Event OpenClQueue::span(Event first, Event last) {
   if (first.queue().get() != this || last.queue().get() != this)
     throw bad_input("a span of events needs two events of this queue");
   const std::lock_guard lock(mutex_);

@@ -7,12 +7,11 @@
 #include <optional>
 #include <unordered_map>
 
-#include "devices/event_span.h"
 #include "devices/opencl/opencl_device.h"
 
 namespace omniconv::devices::opencl {
 
-class OpenClQueue final : public Queue, public SpanTimer {
+class OpenClQueue final : public Queue {
  public:
   OpenClQueue(std::shared_ptr<OpenClDevice> device, Owned<cl_command_queue> queue);
   ~OpenClQueue() override;
@@ -21,7 +20,7 @@ class OpenClQueue final : public Queue, public SpanTimer {
   Event download(void* to, std::shared_ptr<Buffer> from, std::int64_t offset_bytes, std::int64_t bytes) override;
   Event launch(const std::shared_ptr<Program>& program, const char* kernel, const Grid& grid,
                std::span<const KernelArgument> arguments) override;
-  Event span(const Event& first, const Event& last) override;
+  Event span(Event first, Event last) override;
   void finish() override;
 
   void wait(std::uint64_t token) override;

@@ -9,7 +9,6 @@
 #include <vector>
 
 #include "core/checked.h"
-#include "devices/event_span.h"
 #include "kernels/device_text.h"
 #include "solvers/solver.h"
 

@@ -25,6 +25,8 @@ class Plan final : public Filter2dPlanBody {
 
   std::int64_t workspace_bytes() const override { return 0; }
 
+  double compile_seconds() const override { return program_->compile_seconds(); }
+
   Event run(devices::Queue& queue, const Filter2dRun& run) const override {
     const Weights& weights = task.weights;
     const KernelArgument border_value = integer_sums_ ? KernelArgument(static_cast<std::int64_t>(weights.border_value))
@@ -51,7 +53,7 @@ class Plan final : public Filter2dPlanBody {
     if (parts_.interior == 0) return filter_rest();
     Event interior =
         queue.launch(program_, "direct_interior", grid_for(parts_.interior, items), all.first(all.size() - 2));
-    return parts_.rest == 0 ? std::move(interior) : devices::span(queue, std::move(interior), filter_rest());
+    return parts_.rest == 0 ? std::move(interior) : queue.span(std::move(interior), filter_rest());
   }
 
  private:

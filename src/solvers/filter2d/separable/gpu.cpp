@@ -41,6 +41,8 @@ class Plan final : public Filter2dPlanBody {
 
   std::int64_t workspace_bytes() const override { return chunk_.workspace_bytes; }
 
+  double compile_seconds() const override { return program_->compile_seconds(); }
+
   Event run(devices::Queue& queue, const Filter2dRun& run) const override {
     Event first, last;
     for (std::int64_t done = 0; done < run.output_rows || done == 0; done += chunk_.rows) {
@@ -49,7 +51,7 @@ class Plan final : public Filter2dPlanBody {
       if (done == 0) first = std::move(along);
       last = filter_columns(queue, run, done, rows);
     }
-    return devices::span(queue, std::move(first), std::move(last));
+    return queue.span(std::move(first), std::move(last));
   }
 
  private:
