@@ -10,7 +10,6 @@
 #include <thread>
 
 #include "core/convert.h"
-#include "devices/event_span.h"
 #include "devices/opencl/opencl_api.h"
 #include "devices/opencl/opencl_device.h"
 #include "omniconv/error.h"
@@ -267,7 +266,7 @@ TEST_F(OpenCl, ASpanLastsFromItsFirstToItsLast) {
   Event first = launch(), last = launch();
   last.wait();
   const double parts = first.seconds() + last.seconds();
-  Event both = devices::span(*queue, std::move(first), std::move(last));
+  Event both = queue->span(std::move(first), std::move(last));
   both.wait();
   EXPECT_GE(both.seconds(), parts * 0.999999);  // the sum of nanoseconds, in floating point
   EXPECT_GT(parts, 0);
