@@ -34,7 +34,7 @@ if [[ $sanitizers == yes ]]; then
   step "Building with the address and undefined-behaviour sanitizers in build/asan"
   build asan
   step "The CPU tests under them"
-  UBSAN_OPTIONS=print_stacktrace=1 run_tests asan --label-regex '^cpu$'
+  LSAN_OPTIONS="suppressions=$PWD/tests/lsan.supp:print_suppressions=0" UBSAN_OPTIONS=print_stacktrace=1 run_tests asan --label-regex '^cpu$'
 
   step "Building with the thread sanitizer in build/tsan"
   build tsan
