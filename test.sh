@@ -32,12 +32,12 @@ run_tests() {
 
 if [[ $sanitizers == yes ]]; then
   step "Building with the address and undefined-behaviour sanitizers in build/asan"
-  build asan
+  build asan -- -DOMNICONV_TESTS=ON
   step "The CPU tests under them"
-  UBSAN_OPTIONS=print_stacktrace=1 run_tests asan --label-regex '^cpu$'
+  LSAN_OPTIONS="suppressions=$PWD/tests/lsan.supp:print_suppressions=0" UBSAN_OPTIONS=print_stacktrace=1 run_tests asan --label-regex '^cpu$'
 
   step "Building with the thread sanitizer in build/tsan"
-  build tsan
+  build tsan -- -DOMNICONV_TESTS=ON
   step "The CPU tests under it"
   # The sanitizer of GCC 12 needs addresses that are not randomised as widely as newer kernels do it.
   TSAN_OPTIONS="suppressions=$PWD/tests/tsan.supp" setarch --addr-no-randomize ctest --test-dir build/tsan \

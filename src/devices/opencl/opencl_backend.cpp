@@ -1,5 +1,6 @@
 // Which OpenCL devices there are, and why the others cannot be used; the handles of omniconv/opencl.h.
 #include <fmt/format.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <charconv>
@@ -74,9 +75,15 @@ struct Found {
 
 void scan_platform(cl_platform_id platform, std::size_t index, std::vector<Found>& found, DeviceListing& listing) {
   const std::string platform_name = text(platform, CL_PLATFORM_NAME);
+  const bool pocl = platform_name == "Portable Computing Language";
+  // Asked for its devices, PoCL ends the process where it cannot read how the processor is made.
+  if (pocl && ::access("/sys/devices/system/cpu", R_OK) != 0) {
+    listing.missing.push_back(
+        {fmt::format("opencl:{}", index), fmt::format("{} needs /sys/devices/system/cpu: mount /sys", platform_name)});
+    return;
+  }
   // PoCL gives up where it cannot keep its compiled kernels.
-  const char* const hint =
-      platform_name == "Portable Computing Language" ? "; it needs a writable HOME or POCL_CACHE_DIR" : "";
+  const char* const hint = pocl ? "; it needs a writable HOME or POCL_CACHE_DIR" : "";
   cl_uint count = 0;
   const cl_int code = api().GetDeviceIDs(platform, CL_DEVICE_TYPE_ALL, 0, nullptr, &count);
   if (code == CL_DEVICE_NOT_FOUND || (code == CL_SUCCESS && count == 0)) {
