@@ -136,6 +136,7 @@ class Reader final : public ImageReader {
     if (!input_)
       throw environment_error(fmt::format("{} is a {} file, which this OpenImageIO cannot read: {}", path(), plugin_,
                                           one_line(OIIO::geterror())));
+    input_->threads(1);
     OIIO::ImageSpec wishes;
     wishes.attribute("oiio:UnassociatedAlpha", 1);
     check([&] { return input_->open(path(), spec_, wishes); });
