@@ -106,8 +106,9 @@ class Reader final : public ImageReader {
 
   void check_limit(std::int64_t bytes, std::int64_t limit) const {
     if (bytes > limit)
-      throw bad_input(fmt::format("{}: decoding a {} file of this kind holds {} bytes, more than the {} allowed",
-                                  path(), plugin_, bytes, limit));
+      throw bad_input(fmt::format(
+          "{}: decoding a {} file of this kind holds {} bytes, more than the {} allowed; raise --max-memory", path(),
+          plugin_, bytes, limit));
   }
 
   // A damaged file may be "read successfully" with an error noted, and make a reader throw what no one expects.
