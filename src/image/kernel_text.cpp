@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <array>
+#include <bit>
 #include <charconv>
 #include <cmath>
 #include <cstring>
@@ -231,7 +232,7 @@ bool is_imagemagick_form(std::string_view first_line) {
 
 Kernel parse_npy(std::string_view content, std::string_view source) {
   const auto bytes = std::as_bytes(std::span(content));
-  const NpyHeader header = parse_npy_header(bytes, source);
+  const NpyHeader header = parse_npy_header(bytes, source, true);
   if (header.shape.size() != 2)
     throw bad_input(fmt::format("{}: an array of {} dimensions; a kernel is an array of 2, rows and columns", source,
                                 header.shape.size()));
@@ -244,7 +245,8 @@ Kernel parse_npy(std::string_view content, std::string_view source) {
     std::array<std::byte, 8> element;
     std::memcpy(element.data(), from, size);
     if (header.swapped) std::reverse(element.begin(), element.begin() + static_cast<std::ptrdiff_t>(size));
-    weight = load_element(header.type, element.data());
+    weight = header.int64 ? static_cast<double>(std::bit_cast<std::int64_t>(element))
+                          : load_element(header.type, element.data());
     from += size;
   }
   return kernel;

@@ -103,8 +103,10 @@ class HeaderText {
   std::size_t position_ = 0;
 };
 
-void parse_type(const std::string& text, NpyHeader& header, std::string_view source) {
-  const std::string_view kind = std::string_view(text).substr(std::min<std::size_t>(1, text.size()));
+void parse_type(const std::string& text, NpyHeader& header, std::string_view source, bool accept_int64) {
+  std::string_view kind = std::string_view(text).substr(std::min<std::size_t>(1, text.size()));
+  header.int64 = accept_int64 && kind == "i8";
+  if (header.int64) kind = "f8";
   struct Known {
     std::string_view kind;
     DataType type;
@@ -160,7 +162,7 @@ std::int64_t NpyHeader::elements() const {
   return result;
 }
 
-NpyHeader parse_npy_header(std::span<const std::byte> content, std::string_view source) {
+NpyHeader parse_npy_header(std::span<const std::byte> content, std::string_view source, bool accept_int64) {
   std::size_t begin = 0;
   const std::size_t length = header_length(content, begin, source);
   HeaderText text({reinterpret_cast<const char*>(content.data()) + begin, length}, source);
@@ -191,7 +193,7 @@ NpyHeader parse_npy_header(std::span<const std::byte> content, std::string_view 
   }
   text.end();
   if (!type || !fortran_order || !shape) text.fail("the keys 'descr', 'fortran_order' and 'shape'");
-  parse_type(*type, header, source);
+  parse_type(*type, header, source, accept_int64);
   if (*fortran_order)
     throw bad_input(fmt::format(
         "{}: an array in Fortran order; save it in C order, numpy.save(name, numpy.ascontiguousarray(array))", source));

@@ -16,6 +16,7 @@ namespace omniconv::image {
 
 struct NpyHeader {
   DataType type = DataType::f32;    // u8, u16, s16, s32, f16, f32 or f64
+  bool int64 = false;               // elements are signed 64-bit integers, whatever `type` says
   bool swapped = false;             // elements are not in this machine's byte order
   std::vector<std::int64_t> shape;  // of a C-order array; empty for a scalar
   std::size_t data_offset = 0;      // of the first element, from the beginning of the file
@@ -31,7 +32,10 @@ bool is_npy(std::span<const std::byte> content);
 
 // `content` is the file, or at least its header. Versions 1.0, 2.0 and 3.0, C order. Throws bad_input, naming `source`
 // and what was expected, for anything else.
-NpyHeader parse_npy_header(std::span<const std::byte> content, std::string_view source);
+//
+// NumPy makes int64 of plain integers: `accept_int64` is for readers of small arrays, which convert them; type is then
+// f64, of the same size.
+NpyHeader parse_npy_header(std::span<const std::byte> content, std::string_view source, bool accept_int64 = false);
 
 // Throws unless the elements that the header declares end exactly at `file_bytes`.
 void check_npy_size(const NpyHeader& header, std::int64_t file_bytes, std::string_view source);

@@ -16,10 +16,10 @@ std::string one_line(std::string text) {
 extern "C" const omniconv::image::Module* omniconv_image_module() {
   namespace oiio = omniconv::image::oiio;
   static const omniconv::image::Module module = [] {
-    // Strips are read and written by one thread each, while others compute: pools of OpenImageIO's own would only be
-    // in their way. Its limit on extents is meant for those who read images whole.
-    OIIO::attribute("threads", 1);
+    // Strips are read and written by one thread each, while others compute: more would only be in their way. (Readers
+    // and writers are told so one by one; the attribute "threads" would start the pool that it is meant to avoid.)
     OIIO::attribute("exr_threads", -1);
+    // The limit on extents is meant for those who read images whole.
     OIIO::attribute("limits:imagesize_MB", 0);
     return omniconv::image::Module{OMNICONV_VERSION, &oiio::open, &oiio::create, &oiio::traits};
   }();

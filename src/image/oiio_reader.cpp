@@ -106,8 +106,9 @@ class Reader final : public ImageReader {
 
   void check_limit(std::int64_t bytes, std::int64_t limit) const {
     if (bytes > limit)
-      throw bad_input(fmt::format("{}: decoding a {} file of this kind holds {} bytes, more than the {} allowed",
-                                  path(), plugin_, bytes, limit));
+      throw bad_input(fmt::format(
+          "{}: decoding a {} file of this kind holds {} bytes, more than the {} allowed; raise --max-memory", path(),
+          plugin_, bytes, limit));
   }
 
   // A damaged file may be "read successfully" with an error noted, and make a reader throw what no one expects.
@@ -136,6 +137,7 @@ class Reader final : public ImageReader {
     if (!input_)
       throw environment_error(fmt::format("{} is a {} file, which this OpenImageIO cannot read: {}", path(), plugin_,
                                           one_line(OIIO::geterror())));
+    input_->threads(1);
     OIIO::ImageSpec wishes;
     wishes.attribute("oiio:UnassociatedAlpha", 1);
     check([&] { return input_->open(path(), spec_, wishes); });

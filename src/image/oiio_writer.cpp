@@ -118,6 +118,7 @@ class Writer final : public ImageWriter {
     output_ = OIIO::ImageOutput::create(std::string(format.plugin));
     if (!output_ || !output_->supports("ioproxy"))
       throw environment_error(fmt::format("{}: this OpenImageIO cannot write {}", path, format.plugin));
+    output_->threads(1);
     if (format.plugin == "tiff") prepare_tiff();
     if (!by_name_) output_->set_ioproxy(&proxy_);
     check([&] { return output_->open(by_name_ ? file_.temporary_path() : path, spec_); });

@@ -148,7 +148,7 @@ void choose_strips(const FilterJob& wanted, const Filter2dPlan& plan, bool host_
 
 Job prepare(const FilterJob& wanted) {
   Job job;
-  job.reader = open_image(wanted.input, wanted.page);
+  job.reader = open_image(wanted.input, wanted.page, wanted.max_memory_bytes);
   const ImageInfo& input = job.reader->info();
   check_alpha(wanted, input);
   job.report.problem = problem_of(wanted, input);
@@ -195,7 +195,7 @@ class StripReader {
   // Rows that wrap around come from a second reader, so that the first only streams.
   ImageReader& reader(bool inside) {
     if (inside) return *job_.reader;
-    if (wrapping_ == nullptr) wrapping_ = open_image(wanted_.input, wanted_.page);
+    if (wrapping_ == nullptr) wrapping_ = open_image(wanted_.input, wanted_.page, wanted_.max_memory_bytes);
     return *wrapping_;
   }
 

@@ -153,6 +153,8 @@ TEST(KernelArrays, NpyOfEveryType) {
   expect_kernel(parsed(npy<float>(">f4", "(2, 3)", {0, 1, 2, 250, 5, 6}, true)), 2, 3, expected);
   expect_kernel(parsed(npy<std::uint8_t>("|u1", "(2, 3)", {0, 1, 2, 250, 5, 6})), 2, 3, expected);
   expect_kernel(parsed(npy<std::uint16_t>("<u2", "(2, 3)", {0, 1, 2, 250, 5, 6})), 2, 3, expected);
+  expect_kernel(parsed(npy<std::int64_t>("<i8", "(2, 3)", {0, 1, 2, 250, 5, -6})), 2, 3, {0, 1, 2, 250, 5, -6});
+  expect_kernel(parsed(npy<std::int64_t>(">i8", "(2, 3)", {0, 1, 2, 250, 5, -6}, true)), 2, 3, {0, 1, 2, 250, 5, -6});
   expect_kernel(parsed(npy<std::int16_t>("<i2", "(2, 3)", {0, 1, 2, 250, 5, -6})), 2, 3, {0, 1, 2, 250, 5, -6});
   expect_kernel(parsed(npy<std::int32_t>(">i4", "(2, 3)", {0, 1, 2, 250, 5, 6}, true)), 2, 3, expected);
   expect_kernel(parsed(npy<std::uint16_t>("<f2", "(1, 2)", {0x3C00, 0xB800})), 1, 2, {1, -0.5});
