@@ -19,7 +19,9 @@ namespace {
 constexpr std::size_t alignment = 4096;
 
 // All CPU devices ask oneTBB for the same number, since it grants the least that any of them asks for.
-int most_threads() { return std::max(256, tbb::info::default_concurrency()); }
+int most_threads() {
+  return std::max(256, tbb::info::default_concurrency());
+}
 
 class OwnedBuffer final : public Buffer {
  public:
@@ -116,16 +118,33 @@ namespace {
 
 // What the items of one parallel_for share. oneTBB orders its own memory, out of sight of a thread sanitizer that did
 // not instrument it: the two counters say the same again, at two atomic operations an item.
-struct Items {
-  void (*body)(const void*, std::int64_t, int);
-  const void* context;
-  std::atomic<std::int64_t> started{0}, done{0};
+class Items {
+ public:
+  Items(void (*body)(const void*, std::int64_t, int), const void* context) : body_(body), context_(context) {
+    entered_.store(0, std::memory_order_release);
+  }
+  ~Items() {
+    while (left_.load(std::memory_order_acquire) < entered_.load(std::memory_order_relaxed)) {
+    }
+  }
 
   [[gnu::noinline]] void run(std::int64_t i) {
-    static_cast<void>(started.load(std::memory_order_acquire));
-    body(context, i, tbb::this_task_arena::current_thread_index());
-    done.fetch_add(1, std::memory_order_acq_rel);
+    static_cast<void>(
+        entered_.load(std::memory_order_acquire));  // the sanitizer looks at an addition before it orders it
+    entered_.fetch_add(1, std::memory_order_acq_rel);
+    const Leaving leaving{left_};
+    body_(context_, i, tbb::this_task_arena::current_thread_index());
   }
+
+ private:
+  struct Leaving {
+    std::atomic<std::int64_t>& left;
+    ~Leaving() { left.fetch_add(1, std::memory_order_acq_rel); }
+  };
+
+  void (*body_)(const void*, std::int64_t, int);
+  const void* context_;
+  std::atomic<std::int64_t> entered_{0}, left_{0};
 };
 
 // Reads the pointer that oneTBB's task holds, which no counter can order, and nothing else.
@@ -137,11 +156,8 @@ struct RunItem {
 }  // namespace
 
 void CpuDevice::parallel_for(std::int64_t count, void (*body)(const void*, std::int64_t, int), const void* context) {
-  Items items{body, context};
-  items.started.store(1, std::memory_order_release);
+  Items items(body, context);
   arena_.execute([&] { tbb::parallel_for(std::int64_t{0}, count, RunItem{&items}, tbb::simple_partitioner()); });
-  while (items.done.load(std::memory_order_acquire) < count) {
-  }
 }
 
 const Backend& cpu_backend() {
