@@ -381,6 +381,33 @@ Kernel named_kernel(std::string_view text) {
   return kernel;
 }
 
+Kernel turned_to_stored(const Kernel& kernel, int orientation) {
+  // A step down or right in the upright picture is a step along one stored axis, forwards or backwards.
+  const bool transposed = orientation >= 5 && orientation <= 8;
+  const bool rows_back = orientation == 3 || orientation == 4 || orientation == 6 || orientation == 7;
+  const bool columns_back = orientation == 2 || orientation == 3 || orientation == 7 || orientation == 8;
+  Kernel turned{
+      .r = transposed ? kernel.s : kernel.r, .s = transposed ? kernel.r : kernel.s, .weights = kernel.weights};
+  struct Tap {
+    std::int64_t row, column;
+  };
+  const auto stored = [&](std::int64_t r, std::int64_t s) {
+    const std::int64_t row = transposed ? s : r, column = transposed ? r : s;
+    return Tap{rows_back ? turned.r - 1 - row : row, columns_back ? turned.s - 1 - column : column};
+  };
+  for (std::int64_t r = 0; r < kernel.r; ++r)
+    for (std::int64_t s = 0; s < kernel.s; ++s) {
+      const auto [row, column] = stored(r, s);
+      turned.weights[static_cast<std::size_t>(row * turned.s + column)] =
+          kernel.weights[static_cast<std::size_t>(r * kernel.s + s)];
+    }
+  const auto [anchor_y, anchor_x] =
+      stored(kernel.anchor_y.value_or(kernel.r / 2), kernel.anchor_x.value_or(kernel.s / 2));
+  turned.anchor_y = anchor_y;
+  turned.anchor_x = anchor_x;
+  return turned;
+}
+
 void normalize(Kernel& kernel) {
   const double total = sum(kernel.weights);
   double magnitudes = 0;

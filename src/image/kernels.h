@@ -42,6 +42,10 @@ Kernel parse_kernel_file(std::string_view content, std::string_view source);
 // Divided by the sum of the weights; throws when that is zero, or no larger than the rounding of its additions.
 void normalize(Kernel& kernel);
 
+// The kernel that does to the stored pixels of an image what `kernel` does to the upright picture: turned as Exif
+// orientation 1 .. 8 turns the picture back. Its anchor is set.
+Kernel turned_to_stored(const Kernel& kernel, int orientation);
+
 // Weights of the kind that a problem's text names; the same on every platform for the same seed, r and s.
 //   random   full rank, no integers, both signs (where there are two weights), a sum of magnitudes of 0.9 and a sum of
 //            about 0.7, so that few results of integer images saturate

@@ -39,46 +39,78 @@ struct Strip {
   RowSpan input;
 };
 
-// Everything that is known before the first row is read.
+// How an output is cut into strips; each is computed when it is needed, however many there are.
+class Strips {
+ public:
+  Strips() = default;
+  Strips(const Filter2dTask& task, std::int64_t strip_rows)
+      : task_(&task), strip_rows_(strip_rows), count_(divide_up(P(task.problem), strip_rows)) {
+    first_ = cut(0);
+    last_ = cut(count_ - 1);
+  }
+
+  std::int64_t count() const { return count_; }
+  std::int64_t rows() const { return strip_rows_; }
+
+  // Input rows only ever stream in: no strip begins before its predecessor or ends behind its successor. Near the top
+  // and bottom a border may send a strip to rows that otherwise the first or last one alone would need.
+  Strip operator[](std::int64_t i) const {
+    Strip strip = cut(i);
+    strip.input.first = std::min(strip.input.first, last_.input.first);
+    strip.input.last = std::max(strip.input.last, first_.input.last);
+    return strip;
+  }
+
+  // Of the largest strip. Only strips whose windows come near the top or the bottom differ from those in the middle.
+  std::int64_t most_input_rows() const {
+    const std::int64_t near = 2 * task_->problem.r / strip_rows_ + 2;
+    std::int64_t most = 0;
+    const auto consider = [&](std::int64_t i) {
+      const Strip strip = (*this)[i];
+      most = std::max(most, strip.input.last - strip.input.first);
+    };
+    for (std::int64_t i = 0; i < std::min(near, count_); ++i) consider(i);
+    for (std::int64_t i = std::max<std::int64_t>(count_ - near, 0); i < count_; ++i) consider(i);
+    consider(count_ / 2);
+    return most;
+  }
+
+ private:
+  Strip cut(std::int64_t i) const {
+    const std::int64_t first = i * strip_rows_, rows = std::min(strip_rows_, P(task_->problem) - first);
+    return {first, rows, input_rows_for(*task_, first, rows)};
+  }
+
+  const Filter2dTask* task_ = nullptr;
+  std::int64_t strip_rows_ = 0, count_ = 0;
+  Strip first_, last_;
+};
+
+// Everything that is known before the first row is read. Stays where it is: strips point to the task.
 struct Job {
+  Job() = default;
+  Job(const Job&) = delete;
+  Job& operator=(const Job&) = delete;
+
   FilterReport report;
   Filter2dTask task;
   std::unique_ptr<ImageReader> reader;
   ImageInfo output;
-  std::vector<Strip> strips;
+  Strips strips;
   std::int64_t input_row_bytes = 0, output_row_bytes = 0, input_rows = 0;  // rows: of the largest strip
   bool copy_alpha = false;
 };
 
-// A strip's row span may not begin before its predecessor's, so that rows only ever stream in.
-std::vector<Strip> cut(const Filter2dTask& task, std::int64_t strip_rows) {
-  std::vector<Strip> strips;
-  for (std::int64_t first = 0; first < P(task.problem); first += strip_rows) {
-    const std::int64_t rows = std::min(strip_rows, P(task.problem) - first);
-    strips.push_back({first, rows, input_rows_for(task, first, rows)});
-  }
-  for (std::size_t i = strips.size(); i-- > 1;)
-    strips[i - 1].input.first = std::min(strips[i - 1].input.first, strips[i].input.first);
-  for (std::size_t i = 1; i < strips.size(); ++i)
-    strips[i].input.last = std::max(strips[i].input.last, strips[i - 1].input.last);
-  return strips;
-}
-
-std::int64_t most_input_rows(const std::vector<Strip>& strips) {
-  std::int64_t rows = 0;
-  for (const Strip& strip : strips) rows = std::max(rows, strip.input.last - strip.input.first);
-  return rows;
-}
-
-Filter2dProblem problem_of(const FilterJob& job, const ImageInfo& input) {
+// `kernel` is turned to the stored pixels.
+Filter2dProblem problem_of(const FilterJob& job, const ImageInfo& input, const Kernel& kernel) {
   Filter2dProblem problem;
   problem.input = input.type;
   problem.output = job.depth.value_or(input.type);
   problem.h = input.h;
   problem.w = input.w;
   problem.c = input.c;
-  problem.r = job.kernel.r;
-  problem.s = job.kernel.s;
+  problem.r = kernel.r;
+  problem.s = kernel.s;
   problem.border = job.border;
   problem.flip = job.convolve;
   if (job.border.mode == BorderMode::valid && (problem.h < problem.r || problem.w < problem.s))
@@ -94,8 +126,8 @@ double white(const ImageInfo& info, DataType type) {
   return info.max_value > 0 && type == info.type ? info.max_value : highest_value(type);
 }
 
-Filter filter_of(const FilterJob& job, const ImageInfo& input, const Filter2dProblem& problem) {
-  Filter filter{job.kernel.weights, job.kernel.anchor_y, job.kernel.anchor_x, job.scale, job.bias};
+Filter filter_of(const FilterJob& job, const ImageInfo& input, const Kernel& kernel, const Filter2dProblem& problem) {
+  Filter filter{kernel.weights, kernel.anchor_y, kernel.anchor_x, job.scale, job.bias};
   if (job.rescale) {
     const double ratio = white(input, problem.output) / white(input, problem.input);
     filter.scale *= ratio;
@@ -134,8 +166,8 @@ void choose_strips(const FilterJob& wanted, const Filter2dPlan& plan, bool host_
   std::int64_t strip_rows = wanted.strip_rows > 0 ? wanted.strip_rows : std::max<std::int64_t>(wanted_rows, 8);
   strip_rows = std::min(strip_rows, rows);
   for (;; strip_rows = std::max<std::int64_t>(strip_rows / 2, 1)) {
-    job.strips = cut(job.task, strip_rows);
-    job.input_rows = most_input_rows(job.strips);
+    job.strips = Strips(job.task, strip_rows);
+    job.input_rows = job.strips.most_input_rows();
     job.report.planned_bytes = planned_bytes(job, plan, host_device, writer_bytes, strip_rows, job.input_rows);
     if (job.report.planned_bytes <= wanted.max_memory_bytes) break;
     if (strip_rows == 1 || wanted.strip_rows > 0)
@@ -143,16 +175,16 @@ void choose_strips(const FilterJob& wanted, const Filter2dPlan& plan, bool host_
                                   wanted.max_memory_bytes, wanted.input, job.report.planned_bytes));
   }
   job.report.strip_rows = strip_rows;
-  job.report.strips = static_cast<std::int64_t>(job.strips.size());
+  job.report.strips = job.strips.count();
 }
 
-Job prepare(const FilterJob& wanted) {
-  Job job;
+void prepare(const FilterJob& wanted, Job& job) {
   job.reader = open_image(wanted.input, wanted.page, wanted.max_memory_bytes);
   const ImageInfo& input = job.reader->info();
   check_alpha(wanted, input);
-  job.report.problem = problem_of(wanted, input);
-  job.report.filter = filter_of(wanted, input, job.report.problem);
+  const Kernel kernel = input.orientation == 1 ? wanted.kernel : turned_to_stored(wanted.kernel, input.orientation);
+  job.report.problem = problem_of(wanted, input, kernel);
+  job.report.filter = filter_of(wanted, input, kernel, job.report.problem);
   job.task = {job.report.problem, analyse(job.report.problem, job.report.filter)};
   job.copy_alpha = input.alpha_channel >= 0 && wanted.alpha == Alpha::ignore;
   job.output = input;
@@ -163,7 +195,6 @@ Job prepare(const FilterJob& wanted) {
   job.input_row_bytes = checked_multiply(checked_multiply(input.w, input.c, "a row"), size_of(input.type), "a row");
   job.output_row_bytes =
       checked_multiply(checked_multiply(job.output.w, input.c, "a row"), size_of(job.output.type), "a row");
-  return job;
 }
 
 // Reads strips in order: rows shared with the strip before are copied from its buffer, the others come from the file.
@@ -219,6 +250,21 @@ class StripRunner {
   }
 
   void run(const Strip& strip, std::byte* input, std::byte* output) {
+    try {
+      filter(strip, input, output);
+    } catch (...) {
+      // What was submitted before the error still reads the strip's memory.
+      try {
+        queue_.finish();
+      } catch (const Error&) {
+      }
+      throw;
+    }
+    if (job_.copy_alpha) copy_alpha(strip, input, output);
+  }
+
+ private:
+  void filter(const Strip& strip, std::byte* input, std::byte* output) {
     const std::int64_t input_bytes = (strip.input.last - strip.input.first) * job_.input_row_bytes;
     const std::int64_t output_bytes = strip.output_rows * job_.output_row_bytes;
     const bool in_place = !input_;
@@ -233,10 +279,8 @@ class StripRunner {
     Event event = plan_.run(queue_, run);
     if (!in_place) event = queue_.download(output, output_, 0, output_bytes);
     event.wait();
-    if (job_.copy_alpha) copy_alpha(strip, input, output);
   }
 
- private:
   // Opacity of the pixel on which the window was centred, in the output's depth.
   void copy_alpha(const Strip& strip, const std::byte* input, std::byte* output) const {
     const Filter2dProblem& problem = job_.task.problem;
@@ -263,7 +307,7 @@ class StripRunner {
 };
 
 struct Filled {
-  std::size_t strip;
+  std::int64_t strip;
   std::byte* memory;
 };
 
@@ -283,9 +327,12 @@ class Pipeline {
 
   void run() {
     {
-      const std::jthread reading([this] { guard([this] { read(); }); });
-      const std::jthread writing([this] { guard([this] { write(); }); });
-      guard([this] { compute(); });
+      std::jthread reading, writing;
+      guard([&] {
+        reading = std::jthread([this] { guard([this] { read(); }); });
+        writing = std::jthread([this] { guard([this] { write(); }); });
+        compute();
+      });
     }
     if (error_) std::rethrow_exception(error_);
   }
@@ -308,14 +355,15 @@ class Pipeline {
     StripReader reader(wanted_, job_);
     const std::byte* before = nullptr;
     RowSpan before_rows;
-    for (std::size_t i = 0; i < job_.strips.size() && !stopping_; ++i) {
+    for (std::int64_t i = 0; i < job_.strips.count() && !stopping_; ++i) {
       const auto memory = free_inputs_.take();
       if (!memory) return;
       const Seconds seconds;
-      reader.fill(job_.strips[i], *memory, before, before_rows);
+      const Strip strip = job_.strips[i];
+      reader.fill(strip, *memory, before, before_rows);
       job_.report.read_seconds += seconds.get();
       before = *memory;
-      before_rows = job_.strips[i].input;
+      before_rows = strip.input;
       inputs_.put({i, *memory});
     }
     inputs_.close();
@@ -337,7 +385,7 @@ class Pipeline {
   void write() {
     while (const auto filled = outputs_.take()) {
       if (stopping_) return;
-      const Strip& strip = job_.strips[filled->strip];
+      const Strip strip = job_.strips[filled->strip];
       const Seconds seconds;
       writer_.write_rows(strip.output_first, strip.output_rows, filled->memory, job_.output_row_bytes);
       job_.report.write_seconds += seconds.get();
@@ -361,7 +409,8 @@ class Pipeline {
 
 FilterReport process(const Context& context, const FilterJob& wanted, const Progress& progress, bool write) {
   const Seconds total;
-  Job job = prepare(wanted);
+  Job job;
+  prepare(wanted, job);
   const std::unique_ptr<ImageWriter> writer = create_image(wanted.output, job.output);
   const Filter2dPlan plan(context, job.report.problem, job.report.filter, {.solver = wanted.solver});
   job.report.solver = plan.solver();

@@ -51,7 +51,7 @@ std::vector<Point> sample_points(const Filter2dProblem& problem, std::int64_t sa
 // Judges single output elements of one result.
 class Judge {
  public:
-  Judge(const Filter2dTask& task, const solvers::ErrorBound& bound, reference::ConstImage x, const std::byte* y)
+  Judge(const Filter2dTask& task, const solvers::ErrorBound& bound, RowWindow x, const std::byte* y)
       : task_(task), x_(x), y_(y), exact_(is_bit_exact(task.problem)) {
     const double epsilon = task.weights.accumulate == DataType::f64 ? 0x1p-52 : 0x1p-23;
     const auto closed = [](double units, double eps) { return units / (1 - units * eps); };  // gamma: higher orders too
@@ -115,7 +115,7 @@ class Judge {
   }
 
   const Filter2dTask& task_;
-  reference::ConstImage x_;
+  RowWindow x_;
   const std::byte* y_;
   bool exact_;
   double epsilon_ = 0, bound_ = 0;
@@ -178,7 +178,7 @@ VerifyResult verify_one(const Context& context, const Filter2dTask& task, const 
   result.solver = solver.id();
   const Filter2dPlan plan(context, problem, filter, {.solver = result.solver});
   const std::vector<std::byte> output = run_guarded(context, plan, image, filter, options, result);
-  const reference::ConstImage x{image.data(), problem.w * problem.c * size_of(problem.input), 0, problem.h};
+  const RowWindow x{image.data(), problem.w * problem.c * size_of(problem.input), 0, problem.h};
   const Judge judge(task, solver.bound(task), x, output.data());
   result.bound = judge.bound();
   if (options.sampled) {

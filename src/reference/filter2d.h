@@ -4,21 +4,14 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "core/row_window.h"
 #include "core/weights.h"
 
 namespace omniconv::reference {
 
-// Rows [first, first + rows) of an image in host memory; a row inside is read as it is, one outside where the border
-// says.
-struct ConstImage {
-  const std::byte* data;  // of row `first`
-  std::int64_t stride_bytes;
-  std::int64_t first, rows;
-};
-
 // `definition`: the rule of docs/arithmetic.md, literally, with scalar fused multiply-adds in the accumulating type.
 // Writes one stored output element y[p, q, ch].
-void definition_element(const Filter2dTask& task, ConstImage x, std::int64_t p, std::int64_t q, std::int64_t ch,
+void definition_element(const Filter2dTask& task, RowWindow x, std::int64_t p, std::int64_t q, std::int64_t ch,
                         std::byte* y);
 
 // `double`: the sum in double precision before any conversion, and |scale| * sum |x * w| + |bias|, in which error
@@ -26,6 +19,6 @@ void definition_element(const Filter2dTask& task, ConstImage x, std::int64_t p, 
 struct DoubleResult {
   double value = 0, magnitude = 0;
 };
-DoubleResult double_element(const Filter2dTask& task, ConstImage x, std::int64_t p, std::int64_t q, std::int64_t ch);
+DoubleResult double_element(const Filter2dTask& task, RowWindow x, std::int64_t p, std::int64_t q, std::int64_t ch);
 
 }  // namespace omniconv::reference

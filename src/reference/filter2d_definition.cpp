@@ -8,7 +8,7 @@ namespace {
 
 // Rules 2 to 5 in the accumulating type.
 template <typename Real>
-Real sum_of_taps(const Filter2dTask& task, ConstImage x, std::int64_t p, std::int64_t q, std::int64_t ch) {
+Real sum_of_taps(const Filter2dTask& task, RowWindow x, std::int64_t p, std::int64_t q, std::int64_t ch) {
   const Weights& weights = task.weights;
   const auto tap = [&](std::int64_t r, std::int64_t s) {
     return pixel(task, x, p + r - weights.anchor_y, q + s - weights.anchor_x, ch);
@@ -39,7 +39,7 @@ Real sum_of_taps(const Filter2dTask& task, ConstImage x, std::int64_t p, std::in
 }
 
 template <typename Real>
-void element(const Filter2dTask& task, ConstImage x, std::int64_t p, std::int64_t q, std::int64_t ch, std::byte* y) {
+void element(const Filter2dTask& task, RowWindow x, std::int64_t p, std::int64_t q, std::int64_t ch, std::byte* y) {
   const Real sum = sum_of_taps<Real>(task, x, p, q, ch);
   const Real value = std::fma(static_cast<Real>(task.weights.scale), sum, static_cast<Real>(task.weights.bias));
   store_element(task.problem.output, value, y);
@@ -47,7 +47,7 @@ void element(const Filter2dTask& task, ConstImage x, std::int64_t p, std::int64_
 
 }  // namespace
 
-void definition_element(const Filter2dTask& task, ConstImage x, std::int64_t p, std::int64_t q, std::int64_t ch,
+void definition_element(const Filter2dTask& task, RowWindow x, std::int64_t p, std::int64_t q, std::int64_t ch,
                         std::byte* y) {
   if (task.weights.accumulate == DataType::f64)
     element<double>(task, x, p, q, ch, y);

@@ -5,7 +5,7 @@
 
 namespace omniconv::reference {
 
-DoubleResult double_element(const Filter2dTask& task, ConstImage x, std::int64_t p, std::int64_t q, std::int64_t ch) {
+DoubleResult double_element(const Filter2dTask& task, RowWindow x, std::int64_t p, std::int64_t q, std::int64_t ch) {
   const Weights& weights = task.weights;
   double sum = 0, magnitude = 0;
   for (std::int64_t r = 0; r < weights.r; ++r)

@@ -7,9 +7,9 @@
 
 namespace omniconv::reference {
 
-inline double pixel(const Filter2dTask& task, ConstImage x, std::int64_t row, std::int64_t column, std::int64_t ch) {
+inline double pixel(const Filter2dTask& task, RowWindow x, std::int64_t row, std::int64_t column, std::int64_t ch) {
   const Filter2dProblem& problem = task.problem;
-  const bool given = row >= x.first && row < x.first + x.rows;
+  const bool given = x.holds(row);
   const std::int64_t h = given ? row : border_index(problem.border.mode, row, problem.h);
   const std::int64_t w = border_index(problem.border.mode, column, problem.w);
   if ((!given && h < 0) || w < 0) return task.weights.border_value;

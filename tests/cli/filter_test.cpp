@@ -95,6 +95,18 @@ TEST_F(Filter, DryRunExplainAndLists) {
   EXPECT_NE(run("filter --help").out.find("Example"), std::string::npos);
 }
 
+TEST_F(Filter, AnyNumberOfStrips) {
+  std::string file = std::string("\x93NUMPY\x01", 7) + std::string(1, '\0') + std::string("v\0", 2) +
+                     "{'descr': '|u1', 'fortran_order': False, 'shape': (4000000000, 1), }";
+  file += std::string(127 - file.size(), ' ') + "\n";
+  write("tall.npy", file);
+  std::filesystem::resize_file(folder_ / "tall.npy", 4000000000u + 128u);  // takes no space
+  const Outcome outcome = run("filter tall.npy out.npy --kernel gaussian:5 --strip-rows 1 --max-memory 64M --dry-run");
+  EXPECT_EQ(outcome.status, 0) << outcome.error;
+  EXPECT_NE(outcome.out.find("4000000000 strips of 1 rows"), std::string::npos) << outcome.out;
+  refuses("filter tall.npy out.npy --kernel gaussian:5 --max-memory 100", {"the least that works is"});
+}
+
 TEST_F(Filter, InterruptedLeavesNothing) {
   // 900 megapixels of zeros that take no space on the disk.
   const Outcome outcome = shell(

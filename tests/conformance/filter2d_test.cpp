@@ -91,6 +91,14 @@ TEST(Filter2d, NamedKernels) {
       expect_conformance(cpu(), fmt::format("filter2d {} h31w47c3r3s3 kernel:{}", type, kernel));
 }
 
+// Kernels and channels whose reach passes a block of columns.
+TEST(Filter2d, WideReach) {
+  for (const char* text : {"filter2d f32 h2w2000c3r3s201", "filter2d f32 h2w2000c3r201s201 kernel:gaussian:201",
+                           "filter2d f64 h2w300c30r31s31", "filter2d u8 h3w700c30r2s61 wrap",
+                           "filter2d f32 h3w9000c1r3s1001 kernel:rank1", "filter2d f32 h2w40c1000r3s3"})
+    expect_conformance(cpu(), text, {.sampled = true, .samples = 2000});
+}
+
 // Results of 16 MiB and more are written past the caches: rows that begin on cache lines and rows that do not.
 TEST(Filter2d, LargeResults) {
   for (const char* text : {"filter2d f32 h900w1600c3r3s3", "filter2d f32 h900w1601c3r3s3 wrap",

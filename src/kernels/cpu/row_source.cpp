@@ -32,9 +32,9 @@ void prefetch(const std::byte* from, std::int64_t bytes) {
 }  // namespace
 
 const std::byte* row_data(const Filter2dTask& task, const RowWindow& window, std::int64_t row) {
-  if (row < window.first || row >= window.first + window.rows) {
+  if (!window.holds(row)) {
     row = border_index(task.problem.border.mode, row, task.problem.h);
-    if (row < window.first || row >= window.first + window.rows) return nullptr;
+    if (!window.holds(row)) return nullptr;
   }
   return window.data + (row - window.first) * window.stride_bytes;
 }

@@ -4,17 +4,10 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "core/row_window.h"
 #include "core/weights.h"
 
 namespace omniconv::kernels {
-
-// Rows [first, first + rows) of an image in host memory; a row inside is read as it is, one outside where the border
-// says, and must be there.
-struct RowWindow {
-  const std::byte* data;  // of row `first`
-  std::int64_t stride_bytes;
-  std::int64_t first, rows;
-};
 
 // The stored row that stands for `row`; null where the border is a constant, or the row is not there.
 const std::byte* row_data(const Filter2dTask& task, const RowWindow& window, std::int64_t row);

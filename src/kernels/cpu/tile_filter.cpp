@@ -66,7 +66,7 @@ TileFilter<Real>::TileFilter(const Filter2dTask& task, bool rows_first) : task_(
   const bool in_place =
       (problem.input == DataType::f32 && sizeof(Real) == 4) || (problem.input == DataType::f64 && sizeof(Real) == 8);
   const std::int64_t edge = round_up(checked_add(reach, chain_slack, "a kernel row over all channels"), 16);
-  if (in_place && edge < Q(problem) * problem.c / 8) edge_elements_ = edge;
+  if (in_place && edge <= block_elements_ && edge < Q(problem) * problem.c / 8) edge_elements_ = edge;
 }
 
 template <typename Real>

@@ -8,10 +8,10 @@
 namespace omniconv::solvers {
 namespace {
 
-using Element = void (*)(const Filter2dTask& task, reference::ConstImage x, std::int64_t p, std::int64_t q,
+using Element = void (*)(const Filter2dTask& task, RowWindow x, std::int64_t p, std::int64_t q,
                          std::int64_t ch, std::byte* y);
 
-void double_and_store(const Filter2dTask& task, reference::ConstImage x, std::int64_t p, std::int64_t q,
+void double_and_store(const Filter2dTask& task, RowWindow x, std::int64_t p, std::int64_t q,
                       std::int64_t ch, std::byte* y) {
   store_element(task.problem.output, reference::double_element(task, x, p, q, ch).value, y);
 }
@@ -28,7 +28,7 @@ class Plan final : public Filter2dPlanBody {
 
  private:
   void execute(const Filter2dRun& run) const {
-    const reference::ConstImage x{run.input.impl()->host() + run.input_offset_bytes, run.input_stride_bytes,
+    const RowWindow x{run.input.impl()->host() + run.input_offset_bytes, run.input_stride_bytes,
                                   run.input_first, run.input_rows};
     std::byte* const y = run.output.impl()->host() + run.output_offset_bytes;
     const std::int64_t c = task.problem.c, size = size_of(task.problem.output);
