@@ -30,6 +30,7 @@ std::string title(const Filter2dProblem& problem) {
 }
 
 int run_verify(const Checks& checks) {
+  JsonOutput output(checks.common.json);
   const Context context({.device = checks.common.device, .threads = checks.common.threads});
   Json json = report_head("omniconv-verify/1", context.device(), nullptr);
   json["results"] = Json::array();
@@ -66,7 +67,7 @@ int run_verify(const Checks& checks) {
     }
   }
   if (print) fmt::print("{} passed, {} failed, {} refused\n", passed, failed, refused);
-  if (!checks.common.json.empty()) write_json(json, checks.common.json);
+  output.write(json);
   return failed > 0 ? 1 : 0;
 }
 
@@ -95,6 +96,7 @@ Json to_json(const Filter2dProblem& problem, const MeasureResult& r) {
 }
 
 int run_bench(const Checks& checks) {
+  JsonOutput output(checks.common.json);
   const std::vector<Filter2dProblem> problems = read_problems(checks.input);
   const Context context({.device = checks.common.device, .threads = checks.common.threads});
   const auto peaks = context.impl()->measure_peaks(1.0);
@@ -129,11 +131,12 @@ int run_bench(const Checks& checks) {
                context.device().id, context.device().name, peaks.tflops, peaks.gbps);
     print_table(table);
   }
-  if (!checks.common.json.empty()) write_json(json, checks.common.json);
+  output.write(json);
   return failed > 0 ? 1 : 0;
 }
 
 int run_explain(const Checks& checks) {
+  JsonOutput output(checks.common.json);
   const Context context({.device = checks.common.device, .threads = checks.common.threads});
   Json json = report_head("omniconv-explain/1", context.device(), nullptr);
   json["results"] = Json::array();
@@ -167,7 +170,7 @@ int run_explain(const Checks& checks) {
     if (print) print_table(table);
     json["results"].push_back(entry);
   }
-  if (!checks.common.json.empty()) write_json(json, checks.common.json);
+  output.write(json);
   return 0;
 }
 
@@ -188,9 +191,9 @@ void add_verify(CLI::App& app, Body& body) {
       add(app, "verify", "run solvers on random data and check every result against the references",
           "omniconv verify \"filter2d u8 h480w640c3r5s5 reflect101\" --solver all", checks);
   command->add_flag("--sampled", checks->sampled, "check a random sample of the outputs, edges among them");
-  command->add_option("--samples", checks->samples, "how many")->capture_default_str()->check(CLI::PositiveNumber);
+  command->add_option("--samples", checks->samples, "how many")->capture_default_str()->check(whole_number(1, 1 << 30));
   command->add_option("--strip-rows", checks->strip_rows, "run in strips of so many output rows; 0: at once")
-      ->check(CLI::NonNegativeNumber);
+      ->check(whole_number(0, std::int64_t{1} << 40));
   command->callback([checks, &body] { body = [checks] { return run_verify(*checks); }; });
 }
 
@@ -200,7 +203,7 @@ void add_bench(CLI::App& app, Body& body) {
                                 "omniconv bench \"filter2d u8 h4000w6000c3r7s7\" --solver all", checks);
   command->add_option("--budget", checks->budget, "seconds for each solver and problem")
       ->capture_default_str()
-      ->check(CLI::PositiveNumber);
+      ->check(finite_number(0.001));
   command->callback([checks, &body] { body = [checks] { return run_bench(*checks); }; });
 }
 

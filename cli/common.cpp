@@ -3,11 +3,13 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
+#include <charconv>
 #include <cmath>
 #include <csignal>
 #include <cstdlib>
 #include <fstream>
 #include <iterator>
+#include <limits>
 
 #include "omniconv/error.h"
 #include "omniconv/problem.h"
@@ -42,10 +44,46 @@ Terminal read_environment() {
   return {isatty(STDOUT_FILENO) == 1 && (no_color == nullptr || *no_color == '\0'), isatty(STDERR_FILENO) == 1};
 }
 
+CLI::Validator whole_number(std::int64_t least, std::int64_t most) {
+  return CLI::Validator(
+      [=](const std::string& text) {
+        std::int64_t value = 0;
+        const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+        if (error == std::errc() && end == text.data() + text.size() && value >= least && value <= most)
+          return std::string();
+        return fmt::format("'{}' must be a whole number from {} to {}", text, least, most);
+      },
+      "");
+}
+
+CLI::Validator finite_number(double least) {
+  return CLI::Validator(
+      [=](const std::string& text) {
+        double value = 0;
+        const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+        if (error == std::errc() && end == text.data() + text.size() && std::isfinite(value) && value >= least)
+          return std::string();
+        return fmt::format("'{}' must be a finite decimal number{}", text,
+                           least > -1e300 ? fmt::format(", at least {}", least) : "");
+      },
+      "");
+}
+
+CLI::Validator not_empty() {
+  return CLI::Validator([](const std::string& text) { return text.empty() ? "'' must not be empty" : std::string(); },
+                        "");
+}
+
 void add_common(CLI::App& app, Common& common) {
-  app.add_option("--device", common.device, "auto, cpu, cuda[:I] or opencl[:PLATFORM.DEVICE]")->capture_default_str();
-  app.add_option("--threads", common.threads, "threads of the CPU device; 0: one per core")->capture_default_str();
-  app.add_option("--json", common.json, "write the result as JSON to FILE (- for stdout)")->type_name("FILE");
+  app.add_option("--device", common.device, "auto, cpu, cuda[:I] or opencl[:PLATFORM.DEVICE]")
+      ->capture_default_str()
+      ->check(not_empty());
+  app.add_option("--threads", common.threads, "threads of the CPU device; 0: one per core")
+      ->capture_default_str()
+      ->check(whole_number(0, 1 << 16));
+  app.add_option("--json", common.json, "write the result as JSON to FILE (- for stdout)")
+      ->type_name("FILE")
+      ->check(not_empty());
   app.add_flag("--quiet,-q", common.quiet, "print nothing but errors");
 }
 
@@ -53,7 +91,9 @@ void add_problems(CLI::App& app, ProblemInput& input) {
   app.add_option("PROBLEM", input.texts, "problems in the notation of docs/notation.md, each quoted as one word");
   app.add_option("--problems", input.files, "a file of problems, one a line")->type_name("FILE");
   app.add_option("--solver", input.solver, "auto, all, or a solver's id")->capture_default_str();
-  app.add_option("--seed", input.seed, "of the random data")->capture_default_str();
+  app.add_option("--seed", input.seed, "of the random data")
+      ->capture_default_str()
+      ->check(whole_number(0, std::numeric_limits<std::int64_t>::max()));
 }
 
 std::vector<Filter2dProblem> read_problems(const ProblemInput& input) {
@@ -129,6 +169,7 @@ void watch_interrupts() {
   action.sa_flags = SA_RESETHAND;  // the second one ends the program at once
   sigaction(SIGINT, &action, nullptr);
   sigaction(SIGTERM, &action, nullptr);
+  sigaction(SIGHUP, &action, nullptr);
   std::signal(SIGXFSZ, SIG_IGN);  // a file-size limit is an error of the write, as a full disk is
 }
 

@@ -20,6 +20,12 @@ struct Terminal {
 };
 Terminal read_environment();
 
+// Validators, since CLI11 takes an empty text for 0, reads 0x10, and lets nan pass: a whole number from `least` to
+// `most`; a finite decimal number; a text that is not empty.
+CLI::Validator whole_number(std::int64_t least, std::int64_t most);
+CLI::Validator finite_number(double least = -1.7976931348623157e308);
+CLI::Validator not_empty();
+
 // Options that every subcommand takes.
 struct Common {
   std::string device = "auto";
@@ -47,7 +53,7 @@ Filter filter_for(const Filter2dProblem& problem, std::uint64_t seed);
 std::int64_t parse_bytes(std::string_view text);
 std::string print_bytes(std::int64_t bytes);
 
-// Set by SIGINT and SIGTERM.
+// Set by SIGINT, SIGTERM and SIGHUP.
 bool interrupted();
 void watch_interrupts();
 

@@ -13,6 +13,7 @@ namespace {
 constexpr double seconds_in_all = 2;
 
 int run(const Common& common) {
+  JsonOutput output(common.json);
   const DeviceListing listing = list_devices();
   std::vector<std::vector<std::string>> table = {{"device", "name", "units", "memory", "TFLOP/s", "GB/s"}};
   Json json = {{"schema", "omniconv-devices/1"}, {"devices", Json::array()}, {"missing", Json::array()}};
@@ -29,7 +30,7 @@ int run(const Common& common) {
   }
   if (table.size() == 1) Context({.device = common.device});  // throws, listing what there is
   for (const auto& [id, reason] : listing.missing) json["missing"].push_back({{"id", id}, {"reason", reason}});
-  if (!common.json.empty()) write_json(json, common.json);
+  output.write(json);
   if (common.quiet || common.json == "-") return 0;
   print_table(table);
   fmt::print("Measured: fp32 multiply-adds (two operations each), and a copy (bytes read + written).\n");

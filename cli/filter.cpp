@@ -4,6 +4,7 @@
 #include <charconv>
 #include <chrono>
 #include <cstdio>
+#include <filesystem>
 #include <memory>
 
 #include "common.h"
@@ -101,9 +102,6 @@ void complete(FilterOptions& options) {
   if (!options.depth.empty()) job.depth = parse_depth(options.depth);
   job.alpha = parse_alpha(options.alpha);
   job.max_memory_bytes = parse_bytes(options.memory);
-  if (job.strip_rows < 0)
-    throw bad_input(fmt::format("--strip-rows {} must be at least 1, or 0 to choose", job.strip_rows));
-  if (job.page < 0) throw bad_input(fmt::format("--page {} must be at least 1, or 0 for the only one", job.page));
 }
 
 int print_kernel_list() {
@@ -145,6 +143,19 @@ void print_plan(const image::FilterReport& report, const Context& context) {
              report.strip_rows, print_bytes(report.planned_bytes));
 }
 
+// The report would replace the image, or what it was made from.
+void refuse_report_over_image(const FilterOptions& options) {
+  if (options.common.json.empty() || options.common.json == "-") return;
+  const auto same = [&](const std::string& path) {
+    std::error_code ignored;
+    return std::filesystem::weakly_canonical(path, ignored) ==
+           std::filesystem::weakly_canonical(options.common.json, ignored);
+  };
+  for (const std::string& image : {options.job.input, options.job.output})
+    if (same(image))
+      throw bad_input(fmt::format("--json {} is the image {}: name another file", options.common.json, image));
+}
+
 int run(FilterOptions& options) {
   if (options.list_kernels) return print_kernel_list();
   if (options.print_kernel && options.job.input.empty()) {
@@ -154,6 +165,8 @@ int run(FilterOptions& options) {
   if (options.job.input.empty() || options.job.output.empty())
     throw bad_input("filter needs an input and an output file: omniconv filter IN OUT --kernel K");
   complete(options);
+  refuse_report_over_image(options);
+  JsonOutput output(options.common.json);
   if (options.print_kernel) print_weights(options.job.kernel);
   const Context context({.device = options.common.device, .threads = options.common.threads});
   image::FilterReport report;
@@ -171,7 +184,7 @@ int run(FilterOptions& options) {
       return !interrupted();
     });
   }
-  if (!options.common.json.empty()) write_json(to_json(report, context.device()), options.common.json);
+  output.write(to_json(report, context.device()));
   return 0;
 }
 
@@ -190,27 +203,43 @@ void add_filter(CLI::App& app, Body& body) {
   command->add_option("OUT", options->job.output,
                       "the image to write; its extension chooses the format; may be IN itself");
   command->add_option("--kernel,-k", options->kernel, "a name with arguments, @file, or a literal matrix")
-      ->type_name("KERNEL");
+      ->type_name("KERNEL")
+      ->check(not_empty());
   command->add_flag("--list-kernels", options->list_kernels, "show the named kernels");
   command->add_flag("--print-kernel", options->print_kernel, "show the weights");
   command->add_option("--border", options->border, "constant:V, replicate, reflect, reflect101, wrap or valid")
-      ->capture_default_str();
+      ->capture_default_str()
+      ->check(not_empty());
   command->add_flag("--correlate", options->correlate, "the kernel as written (the default)");
   command->add_flag("--convolve", options->convolve, "true convolution: the kernel turned by 180 degrees");
   command->add_option("--anchor", options->anchor, "the kernel's tap that meets the pixel; the middle by default")
-      ->type_name("X,Y");
-  command->add_option("--scale", options->job.scale, "the sum is multiplied by it")->capture_default_str();
-  command->add_option("--bias", options->job.bias, "and this is added, in stored pixel values")->capture_default_str();
+      ->type_name("X,Y")
+      ->check(not_empty());
+  command->add_option("--scale", options->job.scale, "the sum is multiplied by it")
+      ->capture_default_str()
+      ->check(finite_number());
+  command->add_option("--bias", options->job.bias, "and this is added, in stored pixel values")
+      ->capture_default_str()
+      ->check(finite_number());
   command->add_flag("--normalize", options->normalize, "divide the weights by their sum");
-  command->add_option("--depth", options->depth,
-                      "of the output: u8, u16, s16, s32, f16, f32, f64; the input's by default");
+  command
+      ->add_option("--depth", options->depth, "of the output: u8, u16, s16, s32, f16, f32, f64; the input's by default")
+      ->check(not_empty());
   command->add_flag("--rescale", options->job.rescale, "map white to white when the depth changes");
-  command->add_option("--alpha", options->alpha, "an opacity channel: filter it too, or ignore (copy) it");
-  command->add_option("--page", options->job.page, "of a file with several, counted from 1");
-  command->add_option("--max-memory", options->memory, "for strips, codecs and workspace")->capture_default_str();
-  command->add_option("--strip-rows", options->job.strip_rows,
-                      "output rows worked on at a time; 0: chosen from the memory");
-  command->add_option("--solver", options->job.solver, "auto, or a solver's id")->capture_default_str();
+  command->add_option("--alpha", options->alpha, "an opacity channel: filter it too, or ignore (copy) it")
+      ->check(not_empty());
+  command->add_option("--page", options->job.page, "of a file with several, counted from 1")
+      ->check(whole_number(0, 1 << 30));
+  command->add_option("--max-memory", options->memory, "for strips, codecs and workspace")
+      ->capture_default_str()
+      ->check(not_empty());
+  command
+      ->add_option("--strip-rows", options->job.strip_rows,
+                   "output rows worked on at a time; 0: chosen from the memory")
+      ->check(whole_number(0, std::int64_t{1} << 40));
+  command->add_option("--solver", options->job.solver, "auto, or a solver's id")
+      ->capture_default_str()
+      ->check(not_empty());
   command->add_flag("--explain", options->explain, "show the plan and the candidates");
   command->add_flag("--dry-run", options->dry_run, "plan and check, write nothing");
   add_common(*command, options->common);

@@ -16,12 +16,12 @@ namespace {
 
 constexpr int usage_status = 2, environment_status = 3, interrupted_status = 130;
 
-int complain(std::string message, int status) {
-  // One line, whatever a library put into it.
-  for (char& c : message)
-    if (c == '\n' || c == '\r') c = ' ';
-  while (!message.empty() && message.back() == ' ') message.pop_back();
-  fmt::print(stderr, "omniconv: error: {}\n", message);
+int complain(const std::string& message, int status) {
+  // One line, whatever a library or a file name put into it.
+  std::string line;
+  for (const char c : message) line += static_cast<unsigned char>(c) < 0x20 || c == 0x7F ? ' ' : c;
+  while (!line.empty() && line.back() == ' ') line.pop_back();
+  fmt::print(stderr, "omniconv: error: {}\n", line);
   return status;
 }
 
@@ -54,7 +54,10 @@ int main(int argc, char** argv) {
     refuse_unknown_command(app, argc, argv);
     app.parse(argc, argv);
     omniconv::cli::watch_interrupts();
-    return body();
+    const int status = body();
+    if (std::fflush(stdout) != 0 || std::ferror(stdout) != 0)
+      return complain("stdout takes no more output", environment_status);
+    return status;
   } catch (const CLI::Success& success) {
     return app.exit(success);  // --help, --version
   } catch (const CLI::ParseError& error) {

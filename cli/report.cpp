@@ -41,16 +41,21 @@ Json report_head(std::string_view schema, const DeviceInfo& device, const device
   return json;
 }
 
-void write_json(const Json& json, const std::string& path) {
+JsonOutput::JsonOutput(const std::string& path) : path_(path) {
+  if (!path.empty() && path != "-") file_ = std::make_unique<image::AtomicFile>(path);
+}
+
+JsonOutput::~JsonOutput() = default;
+
+void JsonOutput::write(const Json& json) {
+  if (path_.empty()) return;
   const std::string text = json.dump(2) + "\n";
-  if (path == "-") {
-    if (std::fwrite(text.data(), 1, text.size(), stdout) != text.size() || std::fflush(stdout) != 0)
-      throw environment_error("stdout takes no more output");
+  if (path_ == "-") {
+    fmt::print("{}", text);
     return;
   }
-  image::AtomicFile file(path);
-  file.write_at(0, text.data(), static_cast<std::int64_t>(text.size()));
-  file.commit();
+  file_->write_at(0, text.data(), static_cast<std::int64_t>(text.size()));
+  file_->commit();
 }
 
 void print_table(const std::vector<std::vector<std::string>>& rows) {

@@ -1,12 +1,17 @@
 // Results as JSON (docs/cli.md) and as tables.
 #pragma once
 
+#include <memory>
 #include <nlohmann/json.hpp>
 #include <string>
 #include <vector>
 
 #include "devices/device.h"
 #include "omniconv/context.h"
+
+namespace omniconv::image {
+class AtomicFile;
+}
 
 namespace omniconv::cli {
 
@@ -16,8 +21,18 @@ using Json = nlohmann::ordered_json;
 // The envelope: schema, version, commit, date, host, device.
 Json report_head(std::string_view schema, const DeviceInfo& device, const devices::Device::Peaks* peaks);
 Json describe(const DeviceInfo& device);
-// Whole or not at all; "-" is stdout.
-void write_json(const Json& json, const std::string& path);
+// Where --json writes: nowhere for an empty path, to stdout for "-", else to a file that appears whole or not at all.
+// Made before the work begins, so that a target that cannot be written stops it in time.
+class JsonOutput {
+ public:
+  explicit JsonOutput(const std::string& path);
+  ~JsonOutput();
+  void write(const Json& json);
+
+ private:
+  std::string path_;
+  std::unique_ptr<image::AtomicFile> file_;
+};
 
 // Columns as wide as their widest cell; numbers (cells that begin with a digit or a minus) to the right.
 void print_table(const std::vector<std::vector<std::string>>& rows);

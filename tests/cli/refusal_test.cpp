@@ -115,6 +115,12 @@ TEST_F(Refusal, Usage) {
   refuses("verify --problems missing.txt", {"missing.txt"});
   refuses("bench 'filter2d u8 h8w8r3s3' --solver filter2d/drect/cpu.1", {"filter2d/direct/cpu.1"});
   refuses("explain 'filter2d u8 h8w8r3s3 kernel:gausian:3'", {"gaussian"});
+  for (const std::string option : {"--scale ''", "--scale 0x10", "--scale nan", "--bias ''", "--strip-rows ''",
+                                   "--strip-rows 99999999999999999999", "--page -1", "--threads ''", "--depth ''",
+                                   "--anchor ''", "--alpha ''", "--border ''", "--json ''"})
+    refuses("filter a.pgm b.pgm --kernel sobel-x " + option, {option.substr(0, option.find(' '))});
+  refuses("bench 'filter2d u8 h8w8r3s3' --budget nan", {"--budget"});
+  refuses("verify 'filter2d u8 h8w8r3s3' --samples 0", {"--samples", "'0'"});
   refuses("devices --device opencl:77.0", {"opencl:77.0", "opencl:0.0"});
 }
 

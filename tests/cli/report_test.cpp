@@ -70,6 +70,16 @@ TEST_F(Report, ExplainGivesEveryReason) {
 
 TEST_F(Report, JsonTargetThatCannotBeWritten) {
   refuses("explain 'filter2d u8 h8w8r3s3' --quiet --json missing/e.json", {"missing"});
+  write("in.pgm", "P5\n2 2\n255\nabcd");
+  refuses("filter in.pgm out.pgm --kernel sobel-x --json missing/e.json", {"missing"});
+  refuses("filter in.pgm out.pgm --kernel sobel-x --json out.pgm", {"--json out.pgm", "another file"});
+  refuses("filter in.pgm out.pgm --kernel sobel-x --json ./in.pgm", {"another file"});
+}
+
+TEST_F(Report, FullStdout) {
+  const Outcome outcome = shell("$OMNICONV filter --list-kernels > /dev/full");
+  EXPECT_EQ(outcome.status, 3);
+  EXPECT_EQ(outcome.error, "omniconv: error: stdout takes no more output\n");
 }
 
 }  // namespace
