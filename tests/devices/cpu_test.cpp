@@ -5,6 +5,7 @@
 #include <set>
 #include <vector>
 
+#include "devices/best_rate.h"
 #include "devices/cpu/cpu_device.h"
 #include "omniconv/error.h"
 
@@ -64,6 +65,18 @@ TEST(CpuDevice, RefusesWhatItIsNot) {
   EXPECT_THROW(Context({.device = "cpu", .threads = -1}), Error);
   EXPECT_THROW(Context({.device = "cup"}), Error);
   EXPECT_THROW(Context({.device = "cuda"}), Error);
+}
+
+TEST(BestRate, LeavesOutTheFirstAndTakesTheBest) {
+  int calls = 0;
+  EXPECT_EQ(best_rate(-1, [&] { return Done{++calls == 1 ? 100.0 : 8.0, 2.0}; }), 4);
+  EXPECT_EQ(calls, 2);  // without time, one is counted all the same
+  calls = 0;
+  EXPECT_EQ(best_rate(-1, [&] { return Done{static_cast<double>(++calls), 0}; }), 0);
+  calls = 0;
+  const double most = best_rate(0.05, [&] { return Done{++calls == 3 ? 9.0 : 1.0, 1.0}; });
+  EXPECT_GT(calls, 2);
+  EXPECT_EQ(most, 9);
 }
 
 }  // namespace
