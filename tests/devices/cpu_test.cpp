@@ -67,6 +67,26 @@ TEST(CpuDevice, RefusesWhatItIsNot) {
   EXPECT_THROW(Context({.device = "cuda"}), Error);
 }
 
+TEST(CpuDevice, SizesAreAtLeastZero) {
+  CpuDevice device(1);
+  std::byte byte{};
+  const auto refusal = [](const auto& call) -> std::string {
+    try {
+      call();
+    } catch (const Error& error) {
+      EXPECT_EQ(error.kind(), ErrorKind::bad_input);
+      return error.what();
+    }
+    return "no error";
+  };
+  const std::string expected = "a buffer of -1 bytes: the size must be at least 0";
+  EXPECT_EQ(refusal([&] { device.allocate(-1); }), expected);
+  EXPECT_EQ(refusal([&] { device.borrow(&byte, -1); }), expected);
+  EXPECT_EQ(refusal([&] { device.borrow(nullptr, -1); }), expected);
+  EXPECT_EQ(device.allocate(0)->bytes(), 0);
+  EXPECT_EQ(device.borrow(nullptr, 0)->bytes(), 0);
+}
+
 TEST(BestRate, LeavesOutTheFirstAndTakesTheBest) {
   int calls = 0;
   EXPECT_EQ(best_rate(-1, [&] { return Done{++calls == 1 ? 100.0 : 8.0, 2.0}; }), 4);

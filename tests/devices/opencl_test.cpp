@@ -128,7 +128,11 @@ TEST_F(OpenCl, RefusesBuffersThatCannotBe) {
   const std::string text = error_of([&] { device->allocate(limit + 1); }, ErrorKind::bad_input);
   EXPECT_HAS(text, std::to_string(limit + 1));
   EXPECT_HAS(text, std::to_string(limit));
-  EXPECT_HAS(error_of([&] { device->allocate(-1); }, ErrorKind::bad_input), "-1");
+  std::byte byte{};
+  EXPECT_HAS(error_of([&] { device->allocate(-1); }, ErrorKind::bad_input), "-1 bytes: the size must be at least 0");
+  for (void* const memory : {static_cast<void*>(&byte), static_cast<void*>(nullptr)})
+    EXPECT_HAS(error_of([&] { device->borrow(memory, -1); }, ErrorKind::bad_input),
+               "-1 bytes: the size must be at least 0");
   EXPECT_HAS(error_of([&] { device->borrow(nullptr, 4); }, ErrorKind::bad_input), "null");
   EXPECT_EQ(device->allocate(0)->bytes(), 0);
 }
