@@ -59,15 +59,16 @@ std::unique_ptr<solvers::Filter2dPlanBody> make_body(const Filter2dSolver& solve
 std::unique_ptr<solvers::Filter2dPlanBody> choose(const Filter2dTask& task,
                                                   const std::shared_ptr<devices::Device>& device,
                                                   const Filter2dOptions& options) {
-  const auto fits = [&](const solvers::Filter2dPlanBody& body) {
-    return options.max_workspace_bytes < 0 || body.workspace_bytes() <= options.max_workspace_bytes;
+  const auto fits = [&](std::int64_t workspace) {
+    return options.max_workspace_bytes < 0 || workspace <= options.max_workspace_bytes;
   };
   if (options.solver != "auto") {
-    auto body = make_body(named_solver(options.solver, task, *device), task, device);
-    if (!fits(*body))
-      throw bad_input(fmt::format("solver {} needs a workspace of {} bytes: the limit is {}", options.solver,
-                                  body->workspace_bytes(), options.max_workspace_bytes));
-    return body;
+    const Filter2dSolver& solver = named_solver(options.solver, task, *device);
+    const std::int64_t workspace = solver.workspace_bytes(task, *device);
+    if (!fits(workspace))
+      throw bad_input(fmt::format("solver {} needs a workspace of {} bytes: the limit is {}", options.solver, workspace,
+                                  options.max_workspace_bytes));
+    return make_body(solver, task, device);
   }
   std::string reasons;
   std::int64_t least = -1;
@@ -77,9 +78,9 @@ std::unique_ptr<solvers::Filter2dPlanBody> choose(const Filter2dTask& task,
       reasons += fmt::format("; {}: {}", solver->id(), reason);
       continue;
     }
-    auto body = make_body(*solver, task, device);
-    if (fits(*body)) return body;
-    least = least < 0 ? body->workspace_bytes() : std::min(least, body->workspace_bytes());
+    const std::int64_t workspace = solver->workspace_bytes(task, *device);
+    if (fits(workspace)) return make_body(*solver, task, device);
+    least = least < 0 ? workspace : std::min(least, workspace);
   }
   if (least >= 0)
     throw bad_input(fmt::format("no solver keeps to a workspace of {} bytes: the least that serves is {}",
@@ -201,7 +202,7 @@ std::vector<Filter2dCandidate> explain(const Context& context, const Filter2dPro
     candidate.reason = solver->refusal(task, *context.impl());
     candidate.applicable = candidate.reason.empty();
     if (candidate.applicable) {
-      candidate.workspace_bytes = make_body(*solver, task, context.impl())->workspace_bytes();
+      candidate.workspace_bytes = solver->workspace_bytes(task, *context.impl());
       candidate.operations = solver->operations(task);
       candidate.bound = describe(solver->bound(task), task);
     }

@@ -8,6 +8,8 @@
 namespace omniconv::solvers {
 namespace {
 
+constexpr std::int64_t no_workspace = 0;
+
 using Element = void (*)(const Filter2dTask& task, reference::ConstImage x, std::int64_t p, std::int64_t q,
                          std::int64_t ch, std::byte* y);
 
@@ -20,7 +22,7 @@ class Plan final : public Filter2dPlanBody {
  public:
   Plan(devices::CpuDevice& cpu, Element element) : cpu_(cpu), element_(element) {}
 
-  std::int64_t workspace_bytes() const override { return 0; }
+  std::int64_t workspace_bytes() const override { return no_workspace; }
 
   Event run(devices::Queue& queue, const Filter2dRun& run) const override {
     return submit(queue, devices::HostTask([self = shared_from_this(), this, run] { execute(run); }));
@@ -66,6 +68,8 @@ class Reference : public Filter2dSolver {
 
   // Scalar, with an index computation for every tap.
   double operations(const Filter2dTask& task) const override { return 100 * direct_operations(task); }
+
+  std::int64_t workspace_bytes(const Filter2dTask&, const devices::Device&) const override { return no_workspace; }
 
   std::unique_ptr<Filter2dPlanBody> plan(const Filter2dTask&,
                                          const std::shared_ptr<devices::Device>& device) const override {
