@@ -56,6 +56,13 @@ std::unique_ptr<solvers::Filter2dPlanBody> make_body(const Filter2dSolver& solve
   return body;
 }
 
+bool served_by_cpu(const Filter2dTask& task) {
+  const auto cpu = devices::cpu_backend().open("", {});
+  const auto all = solvers::filter2d_solvers();
+  return std::any_of(all.begin(), all.end(),
+                     [&](const Filter2dSolver* solver) { return solver->refusal(task, *cpu).empty(); });
+}
+
 std::unique_ptr<solvers::Filter2dPlanBody> choose(const Filter2dTask& task,
                                                   const std::shared_ptr<devices::Device>& device,
                                                   const Filter2dOptions& options) {
@@ -85,7 +92,9 @@ std::unique_ptr<solvers::Filter2dPlanBody> choose(const Filter2dTask& task,
   if (least >= 0)
     throw bad_input(fmt::format("no solver keeps to a workspace of {} bytes: the least that serves is {}",
                                 options.max_workspace_bytes, least));
-  throw bad_input(fmt::format("no solver on {} serves {}{}", device->info().id, to_text(task.problem), reasons));
+  const bool cpu_would = device->kind() != devices::DeviceKind::cpu && served_by_cpu(task);
+  throw bad_input(fmt::format("no solver on {} serves {}{}{}", device->info().id, to_text(task.problem), reasons,
+                              cpu_would ? "; choose the device cpu" : ""));
 }
 
 // One image of a run: defaults filled in, then checked against its buffer.

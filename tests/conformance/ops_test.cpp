@@ -223,5 +223,12 @@ TEST(Plan, WorkspaceIsKnownBeforeThePlan) {
   EXPECT_GT(compared, 12);
 }
 
+TEST(Plan, NamesTheCpuWhereItWouldServe) {
+  const Context context(std::make_shared<CountingDevice>());
+  const std::string message = plan_refusal(context, "filter2d f64 h8w8r1s3", {.weights = std::vector<double>{1, 2, 3}});
+  EXPECT_TRUE(message.starts_with("no solver on counting serves filter2d f64")) << message;
+  EXPECT_TRUE(message.ends_with("; choose the device cpu")) << message;
+}
+
 }  // namespace
 }  // namespace omniconv
