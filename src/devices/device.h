@@ -41,7 +41,8 @@ struct Grid {
   std::array<std::int64_t, 2> local{1, 1};
 };
 
-// In order. Methods may be called from any thread. After an error everything later is skipped and every wait throws it.
+// In order. Methods may be called from any thread. After an error everything later is skipped, and every wait for the
+// work that failed or for later work throws it.
 class Queue : public std::enable_shared_from_this<Queue> {
  public:
   virtual ~Queue() = default;

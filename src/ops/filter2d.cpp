@@ -56,18 +56,26 @@ std::unique_ptr<solvers::Filter2dPlanBody> make_body(const Filter2dSolver& solve
   return body;
 }
 
+bool served_by_cpu(const Filter2dTask& task) {
+  const auto cpu = devices::cpu_backend().open("", {});
+  const auto all = solvers::filter2d_solvers();
+  return std::any_of(all.begin(), all.end(),
+                     [&](const Filter2dSolver* solver) { return solver->refusal(task, *cpu).empty(); });
+}
+
 std::unique_ptr<solvers::Filter2dPlanBody> choose(const Filter2dTask& task,
                                                   const std::shared_ptr<devices::Device>& device,
                                                   const Filter2dOptions& options) {
-  const auto fits = [&](const solvers::Filter2dPlanBody& body) {
-    return options.max_workspace_bytes < 0 || body.workspace_bytes() <= options.max_workspace_bytes;
+  const auto fits = [&](std::int64_t workspace) {
+    return options.max_workspace_bytes < 0 || workspace <= options.max_workspace_bytes;
   };
   if (options.solver != "auto") {
-    auto body = make_body(named_solver(options.solver, task, *device), task, device);
-    if (!fits(*body))
-      throw bad_input(fmt::format("solver {} needs a workspace of {} bytes: the limit is {}", options.solver,
-                                  body->workspace_bytes(), options.max_workspace_bytes));
-    return body;
+    const Filter2dSolver& solver = named_solver(options.solver, task, *device);
+    const std::int64_t workspace = solver.workspace_bytes(task, *device);
+    if (!fits(workspace))
+      throw bad_input(fmt::format("solver {} needs a workspace of {} bytes: the limit is {}", options.solver, workspace,
+                                  options.max_workspace_bytes));
+    return make_body(solver, task, device);
   }
   std::string reasons;
   std::int64_t least = -1;
@@ -77,14 +85,16 @@ std::unique_ptr<solvers::Filter2dPlanBody> choose(const Filter2dTask& task,
       reasons += fmt::format("; {}: {}", solver->id(), reason);
       continue;
     }
-    auto body = make_body(*solver, task, device);
-    if (fits(*body)) return body;
-    least = least < 0 ? body->workspace_bytes() : std::min(least, body->workspace_bytes());
+    const std::int64_t workspace = solver->workspace_bytes(task, *device);
+    if (fits(workspace)) return make_body(*solver, task, device);
+    least = least < 0 ? workspace : std::min(least, workspace);
   }
   if (least >= 0)
     throw bad_input(fmt::format("no solver keeps to a workspace of {} bytes: the least that serves is {}",
                                 options.max_workspace_bytes, least));
-  throw bad_input(fmt::format("no solver on {} serves {}{}", device->info().id, to_text(task.problem), reasons));
+  const bool cpu_would = device->kind() != devices::DeviceKind::cpu && served_by_cpu(task);
+  throw bad_input(fmt::format("no solver on {} serves {}{}{}", device->info().id, to_text(task.problem), reasons,
+                              cpu_would ? "; choose the device cpu" : ""));
 }
 
 // One image of a run: defaults filled in, then checked against its buffer.
@@ -201,7 +211,7 @@ std::vector<Filter2dCandidate> explain(const Context& context, const Filter2dPro
     candidate.reason = solver->refusal(task, *context.impl());
     candidate.applicable = candidate.reason.empty();
     if (candidate.applicable) {
-      candidate.workspace_bytes = make_body(*solver, task, context.impl())->workspace_bytes();
+      candidate.workspace_bytes = solver->workspace_bytes(task, *context.impl());
       candidate.operations = solver->operations(task);
       candidate.bound = describe(solver->bound(task), task);
     }

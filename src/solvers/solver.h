@@ -43,6 +43,8 @@ class Filter2dSolver {
   virtual ErrorBound bound(const Filter2dTask& task) const = 0;
   // Multiply-adds per output element as the device carries them out: the choice takes the smallest.
   virtual double operations(const Filter2dTask& task) const = 0;
+  // What the plan of an applicable task will say, without making it: no device text is compiled.
+  virtual std::int64_t workspace_bytes(const Filter2dTask& task, const devices::Device& device) const = 0;
   virtual std::unique_ptr<Filter2dPlanBody> plan(const Filter2dTask& task,
                                                  const std::shared_ptr<devices::Device>& device) const = 0;
 };

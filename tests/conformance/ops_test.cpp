@@ -5,7 +5,9 @@
 #include <new>
 
 #include "conformance.h"
+#include "devices/cpu/cpu_device.h"
 #include "omniconv/error.h"
+#include "solvers/solver.h"
 
 namespace {
 std::atomic<long> allocations{0};
@@ -150,6 +152,82 @@ TEST(Plan, NamesTheNearestSolverAndTheLeastWorkspace) {
   EXPECT_NE(plan_refusal(context, text, filter, {.solver = "filter2d/direct/cpu.1", .max_workspace_bytes = 16})
                 .find("the limit is 16"),
             std::string::npos);
+}
+
+// Passes for an OpenCL device as far as plans can tell, with the CPU's memory, and counts the texts it would compile.
+class CountingDevice final : public devices::Device {
+ public:
+  CountingDevice() { info_.id = "counting"; }
+  devices::DeviceKind kind() const override { return devices::DeviceKind::opencl; }
+  const DeviceInfo& info() const override { return info_; }
+  std::shared_ptr<devices::Buffer> allocate(std::int64_t bytes) override { return cpu_->allocate(bytes); }
+  std::shared_ptr<devices::Buffer> borrow(void* memory, std::int64_t bytes) override {
+    return cpu_->borrow(memory, bytes);
+  }
+  std::shared_ptr<devices::Queue> make_queue() override { return cpu_->make_queue(); }
+  std::shared_ptr<devices::Program> build(std::string_view, std::span<const devices::Definition>) override {
+    struct Text final : devices::Program {
+      double compile_seconds() const override { return 0; }
+    };
+    ++builds;
+    return std::make_shared<Text>();
+  }
+  Peaks measure_peaks(double) override { return {}; }
+
+  int builds = 0;
+
+ private:
+  std::shared_ptr<devices::CpuDevice> cpu_ = std::make_shared<devices::CpuDevice>(2);
+  DeviceInfo info_ = cpu_->info();
+};
+
+TEST(Plan, CompilesTheTextOfTheSolverItTakesAlone) {
+  const auto device = std::make_shared<CountingDevice>();
+  const Context context(device);
+  // Of rank one and exact, so that both GPU variants serve: separable is cheaper and needs a workspace.
+  const auto problem = std::get<Filter2dProblem>(parse_problem("filter2d u8 h40w50r3s5"));
+  const Filter filter{.weights = std::vector<double>{1, 4, 6, 4, 1, 2, 8, 12, 8, 2, 1, 4, 6, 4, 1}};
+  int applicable = 0;
+  for (const Filter2dCandidate& candidate : explain(context, problem, filter)) applicable += candidate.applicable;
+  EXPECT_EQ(applicable, 2);
+  EXPECT_EQ(device->builds, 0);
+  EXPECT_EQ(Filter2dPlan(context, problem, filter).solver(), "filter2d/separable/gpu.1");
+  EXPECT_EQ(device->builds, 1);
+  EXPECT_EQ(Filter2dPlan(context, problem, filter, {.max_workspace_bytes = 0}).solver(), "filter2d/direct/gpu.1");
+  EXPECT_EQ(device->builds, 2);
+  const std::string message = plan_refusal(context, "filter2d u8 h40w50r3s5", filter,
+                                           {.solver = "filter2d/separable/gpu.1", .max_workspace_bytes = 0});
+  EXPECT_EQ(message,
+            "solver filter2d/separable/gpu.1 needs a workspace of 8400 bytes: the limit is 0");  // 42 x 50 fp32
+  EXPECT_EQ(device->builds, 2);
+}
+
+// What a solver says before is what its plan says, and what explain reports.
+TEST(Plan, WorkspaceIsKnownBeforeThePlan) {
+  const std::shared_ptr<devices::Device> devices[] = {std::make_shared<devices::CpuDevice>(1),
+                                                      std::make_shared<devices::CpuDevice>(3),
+                                                      std::make_shared<CountingDevice>()};
+  int compared = 0;
+  for (const char* text : {"filter2d u8 h40w50c3r5s5 kernel:random", "filter2d s32 h40w50r5s5 kernel:equal",
+                           "filter2d f32 h400w5000r9s5 kernel:rank1", "filter2d f64 h40w50r3s5 kernel:rank1"}) {
+    const auto problem = std::get<Filter2dProblem>(parse_problem(text));
+    const Filter filter = filter_for(problem);
+    for (const auto& device : devices)
+      for (const Filter2dCandidate& candidate : explain(Context(device), problem, filter)) {
+        if (!candidate.applicable) continue;
+        const Filter2dPlan plan(Context(device), problem, filter, {.solver = candidate.solver});
+        EXPECT_EQ(candidate.workspace_bytes, plan.workspace_bytes()) << text << " " << candidate.solver;
+        ++compared;
+      }
+  }
+  EXPECT_GT(compared, 12);
+}
+
+TEST(Plan, NamesTheCpuWhereItWouldServe) {
+  const Context context(std::make_shared<CountingDevice>());
+  const std::string message = plan_refusal(context, "filter2d f64 h8w8r1s3", {.weights = std::vector<double>{1, 2, 3}});
+  EXPECT_TRUE(message.starts_with("no solver on counting serves filter2d f64")) << message;
+  EXPECT_TRUE(message.ends_with("; choose the device cpu")) << message;
 }
 
 }  // namespace

@@ -5,6 +5,7 @@
 #include <set>
 #include <vector>
 
+#include "devices/best_rate.h"
 #include "devices/cpu/cpu_device.h"
 #include "omniconv/error.h"
 
@@ -64,6 +65,38 @@ TEST(CpuDevice, RefusesWhatItIsNot) {
   EXPECT_THROW(Context({.device = "cpu", .threads = -1}), Error);
   EXPECT_THROW(Context({.device = "cup"}), Error);
   EXPECT_THROW(Context({.device = "cuda"}), Error);
+}
+
+TEST(CpuDevice, SizesAreAtLeastZero) {
+  CpuDevice device(1);
+  std::byte byte{};
+  const auto refusal = [](const auto& call) -> std::string {
+    try {
+      call();
+    } catch (const Error& error) {
+      EXPECT_EQ(error.kind(), ErrorKind::bad_input);
+      return error.what();
+    }
+    return "no error";
+  };
+  const std::string expected = "a buffer of -1 bytes: the size must be at least 0";
+  EXPECT_EQ(refusal([&] { device.allocate(-1); }), expected);
+  EXPECT_EQ(refusal([&] { device.borrow(&byte, -1); }), expected);
+  EXPECT_EQ(refusal([&] { device.borrow(nullptr, -1); }), expected);
+  EXPECT_EQ(device.allocate(0)->bytes(), 0);
+  EXPECT_EQ(device.borrow(nullptr, 0)->bytes(), 0);
+}
+
+TEST(BestRate, LeavesOutTheFirstAndTakesTheBest) {
+  int calls = 0;
+  EXPECT_EQ(best_rate(-1, [&] { return Done{++calls == 1 ? 100.0 : 8.0, 2.0}; }), 4);
+  EXPECT_EQ(calls, 2);  // without time, one is counted all the same
+  calls = 0;
+  EXPECT_EQ(best_rate(-1, [&] { return Done{static_cast<double>(++calls), 0}; }), 0);
+  calls = 0;
+  const double most = best_rate(0.05, [&] { return Done{++calls == 3 ? 9.0 : 1.0, 1.0}; });
+  EXPECT_GT(calls, 2);
+  EXPECT_EQ(most, 9);
 }
 
 }  // namespace

@@ -128,7 +128,11 @@ TEST_F(OpenCl, RefusesBuffersThatCannotBe) {
   const std::string text = error_of([&] { device->allocate(limit + 1); }, ErrorKind::bad_input);
   EXPECT_HAS(text, std::to_string(limit + 1));
   EXPECT_HAS(text, std::to_string(limit));
-  EXPECT_HAS(error_of([&] { device->allocate(-1); }, ErrorKind::bad_input), "-1");
+  std::byte byte{};
+  EXPECT_HAS(error_of([&] { device->allocate(-1); }, ErrorKind::bad_input), "-1 bytes: the size must be at least 0");
+  for (void* const memory : {static_cast<void*>(&byte), static_cast<void*>(nullptr)})
+    EXPECT_HAS(error_of([&] { device->borrow(memory, -1); }, ErrorKind::bad_input),
+               "-1 bytes: the size must be at least 0");
   EXPECT_HAS(error_of([&] { device->borrow(nullptr, 4); }, ErrorKind::bad_input), "null");
   EXPECT_EQ(device->allocate(0)->bytes(), 0);
 }
@@ -162,6 +166,46 @@ TEST_F(OpenCl, TheFirstErrorOfAQueueStays) {
   std::vector<float> values(4);
   device->make_queue()->download(values.data(), buffer, 0, 16).wait();
   EXPECT_EQ(values, (std::vector<float>{2, 3, 4, 5}));  // what came after the error was skipped
+}
+
+// What was submitted before the error, and ended well, stays well.
+TEST_F(OpenCl, AnErrorIsOfTheWorkUpToTheEventAlone) {
+  const auto queue = device->make_queue();
+  const auto program = device->build(add_text, {});
+  const auto buffer = filled({1, 2, 3, 4});
+  const KernelArgument arguments[] = {buffer.get(), 1.0f};
+  const auto launch = [&](const char* kernel) { return queue->launch(program, kernel, {{4, 1}, {4, 1}}, arguments); };
+  Event first = launch("add"), good = launch("add"), failed = launch("subtract"), skipped = launch("add");
+  EXPECT_THROW(failed.wait(), Error);
+  EXPECT_NO_THROW(first.wait());
+  EXPECT_NO_THROW(good.wait());
+  EXPECT_GE(good.seconds(), 0);
+  EXPECT_THROW(skipped.wait(), Error);
+  EXPECT_THROW(skipped.seconds(), Error);
+  Event all_good = queue->span(std::move(first), std::move(good));
+  EXPECT_NO_THROW(all_good.wait());
+  EXPECT_GE(all_good.seconds(), 0);
+  Event into_the_error = queue->span(std::move(all_good), std::move(skipped));
+  EXPECT_THROW(into_the_error.wait(), Error);
+}
+
+// More submissions than the queue keeps under way, and all of their events.
+TEST_F(OpenCl, EventsLastAsLongAsTheyAreHeld) {
+  const auto queue = device->make_queue();
+  const auto program = device->build(add_text, {});
+  const auto buffer = filled(std::vector<float>(64, 0.0f));
+  const KernelArgument arguments[] = {buffer.get(), 1.0f};
+  std::vector<Event> events;
+  for (int i = 0; i < 300; ++i) events.push_back(queue->launch(program, "add", {{64, 1}, {64, 1}}, arguments));
+  float last = 0;
+  queue->download(&last, buffer, 63 * 4, 4).wait();
+  EXPECT_EQ(last, 300.0f);
+  for (Event& event : events) {
+    event.wait();
+    EXPECT_GE(event.seconds(), 0);
+  }
+  Event whole = queue->span(std::move(events.front()), std::move(events.back()));
+  EXPECT_GT(whole.seconds(), 0);
 }
 
 TEST_F(OpenCl, RefusesLaunchesThatCannotBe) {
@@ -198,6 +242,13 @@ TEST_F(OpenCl, RefusesLaunchesThatCannotBe) {
                  },
                  ErrorKind::bad_input),
              "program");
+  const std::vector<KernelArgument> seventeen(17, buffer.get());
+  EXPECT_HAS(error_of(
+                 [&] {
+                   queue->launch(program, "add", {{4, 1}, {4, 1}}, seventeen);
+                 },
+                 ErrorKind::bad_input),
+             "more than 16 of its arguments are buffers");
   queue->launch(program, "add", {{0, 1}, {4, 1}}, arguments).wait();  // nothing to do
   Event incomplete =
       foreign_queue->launch(other_device->build(add_text, {}), "add", {{4, 1}, {4, 1}}, std::span(of_another, 1));

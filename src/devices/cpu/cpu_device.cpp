@@ -23,6 +23,10 @@ int most_threads() {
   return std::max(256, tbb::info::default_concurrency());
 }
 
+void check_size(std::int64_t bytes) {
+  if (bytes < 0) throw bad_input(fmt::format("a buffer of {} bytes: the size must be at least 0", bytes));
+}
+
 class OwnedBuffer final : public Buffer {
  public:
   explicit OwnedBuffer(std::int64_t bytes) : bytes_(bytes) {
@@ -94,13 +98,15 @@ CpuDevice::CpuDevice(int threads)
       arena_(threads, 1) {}
 
 std::shared_ptr<Buffer> CpuDevice::allocate(std::int64_t bytes) {
-  if (bytes < 0 || bytes > info_.memory_bytes)
+  check_size(bytes);
+  if (bytes > info_.memory_bytes)
     throw environment_error(
         fmt::format("a buffer of {} bytes passes the machine's memory of {} bytes", bytes, info_.memory_bytes));
   return std::make_shared<OwnedBuffer>(bytes);
 }
 
 std::shared_ptr<Buffer> CpuDevice::borrow(void* memory, std::int64_t bytes) {
+  check_size(bytes);
   if (memory == nullptr && bytes > 0)
     throw bad_input(fmt::format("borrowed memory of {} bytes is a null pointer", bytes));
   return std::make_shared<BorrowedBuffer>(memory, bytes);

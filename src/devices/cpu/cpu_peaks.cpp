@@ -4,6 +4,7 @@
 #include <cstring>
 #include <vector>
 
+#include "devices/best_rate.h"
 #include "devices/cpu/cpu_device.h"
 
 #undef HWY_TARGET_INCLUDE
@@ -41,30 +42,19 @@ HWY_EXPORT(multiply_adds);
 
 namespace {
 
-using Clock = std::chrono::steady_clock;
-
-double seconds_since(Clock::time_point start) {
-  return std::chrono::duration<double>(Clock::now() - start).count();
-}
-
-// The best rate of `work` (units done per call) repeated for `seconds`.
+// The wall clock's seconds of `work`, which returns how many units it did.
 template <typename Work>
-double best_rate(double seconds, const Work& work) {
-  double best = 0;
-  const auto begin = Clock::now();
-  do {
-    const auto start = Clock::now();
-    const double units = work();
-    best = std::max(best, units / seconds_since(start));
-  } while (seconds_since(begin) < seconds);
-  return best;
+Done timed(const Work& work) {
+  const auto start = std::chrono::steady_clock::now();
+  const double units = work();
+  return {units, seconds_since(start)};
 }
 
 }  // namespace
 
 Device::Peaks CpuDevice::measure_peaks(double seconds) {
   constexpr std::int64_t rounds = 1 << 20;
-  const double rate = best_rate(0.3 * seconds, [&] {
+  const auto multiply = [&] {
     std::vector<double> done(static_cast<std::size_t>(threads()), 0);
     parallel_for(threads(), [&](std::int64_t i, int) {
       alignas(64) float sink[64];
@@ -73,7 +63,8 @@ Device::Peaks CpuDevice::measure_peaks(double seconds) {
     double total = 0;
     for (const double d : done) total += d;
     return total;
-  });
+  };
+  const double rate = best_rate(0.3 * seconds, [&] { return timed(multiply); });
 
   constexpr std::int64_t bytes = std::int64_t{128} << 20, piece = std::int64_t{1} << 20;
   const auto from = allocate(bytes), to = allocate(bytes);
@@ -84,10 +75,11 @@ Device::Peaks CpuDevice::measure_peaks(double seconds) {
     std::memset(from->host() + at, 1, piece);
     std::memset(to->host() + at, 2, piece);
   });
-  const double bandwidth = best_rate(0.3 * seconds, [&] {
+  const auto copy = [&] {
     for_pieces([&](std::int64_t at) { std::memcpy(to->host() + at, from->host() + at, piece); });
     return 2.0 * static_cast<double>(bytes);
-  });
+  };
+  const double bandwidth = best_rate(0.3 * seconds, [&] { return timed(copy); });
   return {2 * rate / 1e12, bandwidth / 1e9};
 }
 

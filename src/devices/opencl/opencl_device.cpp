@@ -57,7 +57,7 @@ OpenClDevice::OpenClDevice(DeviceInfo info, cl_context context, cl_device_id dev
     : info_(std::move(info)), device_(device), context_(retain_context(context)) {}
 
 std::shared_ptr<Buffer> OpenClDevice::create(cl_bitfield flags, void* memory, std::int64_t bytes) {
-  if (bytes < 0) throw bad_input(fmt::format("a buffer of {} bytes: the size cannot be negative", bytes));
+  if (bytes < 0) throw bad_input(fmt::format("a buffer of {} bytes: the size must be at least 0", bytes));
   if (bytes > info_.max_buffer_bytes)
     throw bad_input(
         fmt::format("a buffer of {} bytes is larger than device {} can hold in one ({} bytes); use smaller parts, "
@@ -76,7 +76,7 @@ std::shared_ptr<Buffer> OpenClDevice::allocate(std::int64_t bytes) {
 
 std::shared_ptr<Buffer> OpenClDevice::borrow(void* memory, std::int64_t bytes) {
   if (bytes == 0) return allocate(0);
-  if (!memory) throw bad_input(fmt::format("borrowing {} bytes of host memory at a null pointer", bytes));
+  if (!memory && bytes > 0) throw bad_input(fmt::format("borrowing {} bytes of host memory at a null pointer", bytes));
   return create(CL_MEM_READ_WRITE | CL_MEM_USE_HOST_PTR, memory, bytes);
 }
 

@@ -2,33 +2,14 @@
 #include <algorithm>
 #include <chrono>
 
+#include "devices/best_rate.h"
 #include "devices/opencl/opencl_device.h"
 #include "embedded/peaks.opencl.h"
 
 namespace omniconv::devices::opencl {
-namespace {
-
-using Clock = std::chrono::steady_clock;
-
-double seconds_since(Clock::time_point start) {
-  return std::chrono::duration<double>(Clock::now() - start).count();
-}
-
-// The fastest of the launches that fit in `budget` seconds, after the first, which warms up; at least one is counted.
-template <typename Launch>
-double fastest(double budget, const Launch& launch) {
-  const Clock::time_point start = Clock::now();
-  launch();
-  double best = launch();
-  const double each = seconds_since(start) / 2;
-  while (seconds_since(start) + each < budget) best = std::min(best, launch());
-  return best;
-}
-
-}  // namespace
 
 Device::Peaks OpenClDevice::measure_peaks(double seconds) {
-  const Clock::time_point start = Clock::now();
+  const auto start = std::chrono::steady_clock::now();
   seconds *= 0.8;  // a launch may last longer than those before it promised
   cl_uint lanes = 4;
   for (const cl_uint width : {1u, 2u, 8u, 16u})
@@ -54,10 +35,8 @@ Device::Peaks OpenClDevice::measure_peaks(double seconds) {
   double last = multiply_add(rounds);
   const double half = std::max(seconds_since(start), 0.5 * (seconds + seconds_since(start)));
   while (last < 0.01 * seconds && seconds_since(start) < half) last = multiply_add(rounds *= 2);
-  const double best_multiply_add = fastest(half - seconds_since(start), [&] { return multiply_add(rounds); });
-  if (best_multiply_add > 0)
-    peaks.tflops =
-        2e-12 * static_cast<double>(items * lanes) * static_cast<double>(rounds * chains) / best_multiply_add;
+  const double operations = 2 * static_cast<double>(items * lanes) * static_cast<double>(rounds * chains);
+  peaks.tflops = 1e-12 * best_rate(half - seconds_since(start), [&] { return Done{operations, multiply_add(rounds)}; });
 
   // Far above the caches, and a small part of the device.
   const std::int64_t largest = std::int64_t{info_.is_gpu ? 256 : 128} << 20;
@@ -69,8 +48,9 @@ Device::Peaks OpenClDevice::measure_peaks(double seconds) {
     return timed("copy", Grid{{bytes / 16, 1}, {group, 1}}, arguments);
   };
   copy(*from, *to);  // memory that was never written may be one page of zeros
-  const double best_copy = fastest(seconds - seconds_since(start), [&] { return copy(*to, *from); });
-  if (best_copy > 0) peaks.gbps = 2e-9 * static_cast<double>(bytes) / best_copy;
+  peaks.gbps = 1e-9 * best_rate(seconds - seconds_since(start), [&] {
+                 return Done{2 * static_cast<double>(bytes), copy(*to, *from)};
+               });
   return peaks;
 }
 

@@ -3,29 +3,23 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cstring>
 
 namespace omniconv::devices::opencl {
-namespace {
-
-std::vector<Owned<cl_mem>> hold(cl_mem memory) {
-  std::vector<Owned<cl_mem>> held;
-  held.push_back(retain(memory));
-  return held;
-}
-
-}  // namespace
 
 OpenClQueue::OpenClQueue(std::shared_ptr<OpenClDevice> device, Owned<cl_command_queue> queue)
-    : device_(std::move(device)), queue_(std::move(queue)) {}
+    : device_(std::move(device)), queue_(std::move(queue)) {
+  slots_.reserve(capacity);
+}
 
 // What is still running writes to the caller's memory: wait for it.
 OpenClQueue::~OpenClQueue() {
-  if (!pending_.empty()) api().Finish(queue_.get());
+  if (swept_ < pushed_) api().Finish(queue_.get());
 }
 
 Event OpenClQueue::upload(std::shared_ptr<Buffer> to, std::int64_t offset_bytes, const void* from, std::int64_t bytes) {
   const cl_mem memory = own(to.get(), "upload").memory();
-  return submit("an upload", hold(memory), [&]() -> cl_event {
+  return submit("an upload", {retain(memory)}, [&]() -> cl_event {
     if (bytes == 0) return marker();
     cl_event event = nullptr;
     check("clEnqueueWriteBuffer",
@@ -39,7 +33,7 @@ Event OpenClQueue::download(void* to, std::shared_ptr<Buffer> from, std::int64_t
   const OpenClBuffer& buffer = own(from.get(), "download");
   const cl_mem memory = buffer.memory();
   const auto offset = static_cast<std::size_t>(offset_bytes), size = static_cast<std::size_t>(bytes);
-  return submit("a download", hold(memory), [&]() -> cl_event {
+  return submit("a download", {retain(memory)}, [&]() -> cl_event {
     if (bytes == 0) return marker();
     cl_event event = nullptr;
     if (buffer.borrowed() && buffer.borrowed() + offset_bytes == to) {
@@ -71,7 +65,8 @@ Event OpenClQueue::launch(const std::shared_ptr<Program>& program, const char* k
     global[d] = static_cast<std::size_t>(grid.global[d]);
     local[d] = static_cast<std::size_t>(grid.local[d]);
   }
-  std::vector<Owned<cl_mem>> held;
+  Held held;
+  std::size_t buffers = 0;
   for (const KernelArgument& argument : arguments) {
     const Buffer* const* const buffer = std::get_if<const Buffer*>(&argument);
     if (!buffer) continue;
@@ -80,7 +75,10 @@ Event OpenClQueue::launch(const std::shared_ptr<Program>& program, const char* k
       throw bad_input(
           fmt::format("launch of {}: a buffer of {} bytes is larger than {} takes ({} bytes); use smaller parts",
                       kernel, memory.bytes(), device_->info().id, device_->info().max_buffer_bytes));
-    held.push_back(retain(memory.memory()));
+    if (buffers == held.size())
+      throw bad_input(fmt::format("launch of {}: more than {} of its arguments are buffers; put several in one", kernel,
+                                  held.size()));
+    held[buffers++] = retain(memory.memory());
   }
   return submit(kernel, std::move(held), [&]() -> cl_event {
     if (global[0] == 0 || global[1] == 0) return marker();
@@ -112,41 +110,34 @@ Event OpenClQueue::span(Event first, Event last) {
   if (first.queue().get() != this || last.queue().get() != this)
     throw bad_input("a span of events needs two events of this queue");
   const std::lock_guard lock(mutex_);
-  const Timed &from = timed(first.token()), &to = timed(last.token());
-  Timed both;
-  if (from.first && to.last) both = {retain(from.first.get()), retain(to.last.get())};
-  return give_token(std::move(both));
+  reserve_slot();
+  const Slot &from = slot(first.token()), &to = slot(last.token());
+  if (!from.first || !to.last) return take_slot(to.number, nullptr, nullptr);
+  return take_slot(to.number, retain(from.first.get()), retain(to.last.get()));
 }
 
 void OpenClQueue::finish() {
+  std::unique_lock lock(mutex_);
+  const std::uint64_t number = submitted_;
+  lock.unlock();
   const cl_int code = api().Finish(queue_.get());
-  const std::lock_guard lock(mutex_);
+  lock.lock();
   sweep();
-  if (code != CL_SUCCESS) fail(call_error("clFinish", code));
-  throw_failure();
+  if (code != CL_SUCCESS) fail(number, call_error("clFinish", code));
+  throw_failure_up_to(number);
 }
 
 void OpenClQueue::wait(std::uint64_t token) {
-  Owned<cl_event> event;
-  {
-    const std::lock_guard lock(mutex_);
-    if (const cl_event last = timed(token).last.get()) event = retain(last);
-  }
-  cl_int code = CL_SUCCESS;
-  if (event) {
-    const cl_event awaited = event.get();
-    code = api().WaitForEvents(1, &awaited);
-  }
-  const std::lock_guard lock(mutex_);
-  sweep();
-  if (code != CL_SUCCESS) fail(call_error("clWaitForEvents", code));
-  throw_failure();
+  std::unique_lock lock(mutex_);
+  const std::uint64_t number = slot(token).number;
+  wait_for(number, lock);
+  throw_failure_up_to(number);
 }
 
 double OpenClQueue::seconds(std::uint64_t token) {
   const std::lock_guard lock(mutex_);
-  throw_failure();
-  const Timed& events = timed(token);
+  const Slot& events = slot(token);
+  throw_failure_up_to(events.number);
   cl_ulong start = 0, end = 0;
   cl_int code =
       api().GetEventProfilingInfo(events.first.get(), CL_PROFILING_COMMAND_START, sizeof start, &start, nullptr);
@@ -161,58 +152,108 @@ double OpenClQueue::seconds(std::uint64_t token) {
 
 void OpenClQueue::release(std::uint64_t token) noexcept {
   const std::lock_guard lock(mutex_);
-  tokens_.erase(token);
+  const std::size_t index = token - 1;
+  slots_[index] = Slot();
+  slots_[index].next_free = first_free_;
+  first_free_ = index;
 }
 
-Event OpenClQueue::submit(std::string what, std::vector<Owned<cl_mem>> memory,
-                          const std::function<cl_event()>& enqueue) {
-  const std::lock_guard lock(mutex_);
-  sweep();
-  Timed timed;
+template <typename Enqueue>
+Event OpenClQueue::submit(const char* what, Held memory, const Enqueue& enqueue) {
+  std::unique_lock lock(mutex_);
+  wait_for_room(lock);
+  reserve_slot();
+  const std::uint64_t number = ++submitted_;
+  Owned<cl_event> first, last;
   if (!failure_) {
     try {
       Owned<cl_event> event(enqueue());
-      timed = {retain(event.get()), retain(event.get())};
-      pending_.push_back({std::move(what), std::move(event), std::move(memory)});
+      first = retain(event.get());
+      last = retain(event.get());
+      push(number, what, std::move(event), std::move(memory));
       check("clFlush", api().Flush(queue_.get()));
     } catch (const Error& error) {
-      fail(error);
+      fail(number, error);
     }
   }
-  return give_token(std::move(timed));
+  return take_slot(number, std::move(first), std::move(last));
 }
 
-Event OpenClQueue::give_token(Timed timed) {
-  tokens_.emplace(++last_token_, std::move(timed));
-  return Event(shared_from_this(), last_token_);
+void OpenClQueue::wait_for_room(std::unique_lock<std::mutex>& lock) {
+  sweep();
+  while (!failure_ && pushed_ - swept_ == capacity) wait_for(ring_[swept_ % capacity].number, lock);
 }
 
-const OpenClQueue::Timed& OpenClQueue::timed(std::uint64_t token) const {
-  const auto found = tokens_.find(token);
-  if (found == tokens_.end()) throw bad_input(fmt::format("event {} is none of this queue", token));
-  return found->second;
+void OpenClQueue::wait_for(std::uint64_t number, std::unique_lock<std::mutex>& lock) {
+  // The last in the ring that is not later: a submission that failed has no event to wait for, those before it have.
+  std::uint64_t end = pushed_;
+  while (end > swept_ && ring_[(end - 1) % capacity].number > number) --end;
+  cl_int code = CL_SUCCESS;
+  if (end > swept_) {
+    const Owned<cl_event> event = retain(ring_[(end - 1) % capacity].event.get());
+    const cl_event awaited = event.get();
+    lock.unlock();
+    code = api().WaitForEvents(1, &awaited);
+    lock.lock();
+  }
+  sweep();
+  if (code != CL_SUCCESS) fail(number, call_error("clWaitForEvents", code));
+}
+
+void OpenClQueue::push(std::uint64_t number, const char* what, Owned<cl_event> event, Held memory) {
+  Pending& newest = ring_[pushed_++ % capacity];
+  newest.number = number;
+  std::strncpy(newest.what.data(), what, newest.what.size() - 1);
+  newest.event = std::move(event);
+  newest.memory = std::move(memory);
+}
+
+void OpenClQueue::reserve_slot() {
+  if (first_free_ < slots_.size()) return;
+  slots_.emplace_back();
+  slots_.back().next_free = slots_.size();
+}
+
+Event OpenClQueue::take_slot(std::uint64_t number, Owned<cl_event> first, Owned<cl_event> last) noexcept {
+  const std::size_t index = first_free_;
+  Slot& taken = slots_[index];
+  first_free_ = taken.next_free;
+  taken.number = number;
+  taken.first = std::move(first);
+  taken.last = std::move(last);
+  return Event(shared_from_this(), index + 1);
+}
+
+const OpenClQueue::Slot& OpenClQueue::slot(std::uint64_t token) const {
+  if (token < 1 || token > slots_.size() || slots_[token - 1].number == 0)
+    throw bad_input(fmt::format("event {} is none of this queue", token));
+  return slots_[token - 1];
 }
 
 void OpenClQueue::sweep() {
-  while (!pending_.empty()) {
-    const Pending& oldest = pending_.front();
+  for (; swept_ < pushed_; ++swept_) {
+    Pending& oldest = ring_[swept_ % capacity];
     cl_int status = CL_COMPLETE;
     const cl_int code =
         api().GetEventInfo(oldest.event.get(), CL_EVENT_COMMAND_EXECUTION_STATUS, sizeof status, &status, nullptr);
     if (code != CL_SUCCESS) status = code;
     if (status > CL_COMPLETE) return;
     if (status < CL_COMPLETE)
-      fail(environment_error(fmt::format("{} failed on the device: {}", oldest.what, error_name(status))));
-    pending_.pop_front();
+      fail(oldest.number,
+           environment_error(fmt::format("{} failed on the device: {}", oldest.what.data(), error_name(status))));
+    oldest.event.reset();
+    for (Owned<cl_mem>& memory : oldest.memory) memory.reset();
   }
 }
 
-void OpenClQueue::fail(const Error& error) {
-  if (!failure_) failure_ = Error(error.kind(), fmt::format("device {}: {}", device_->info().id, error.what()));
+void OpenClQueue::fail(std::uint64_t number, const Error& error) {
+  if (failure_ && failure_number_ <= number) return;
+  failure_ = Error(error.kind(), fmt::format("device {}: {}", device_->info().id, error.what()));
+  failure_number_ = number;
 }
 
-void OpenClQueue::throw_failure() const {
-  if (failure_) throw Error(*failure_);
+void OpenClQueue::throw_failure_up_to(std::uint64_t number) const {
+  if (failure_ && failure_number_ <= number) throw Error(*failure_);
 }
 
 cl_kernel OpenClQueue::kernel_of(const std::shared_ptr<Program>& program, const char* name) {

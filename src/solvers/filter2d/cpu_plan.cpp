@@ -14,13 +14,16 @@ using devices::CpuDevice;
 constexpr std::int64_t streamed_bytes = std::int64_t{16} << 20;
 
 template <typename Real>
+std::int64_t workspace_of_all_threads(const kernels::TileFilter<Real>& filter, const CpuDevice& cpu) {
+  return checked_multiply(filter.workspace_bytes(), cpu.threads(), "the workspace of all threads");
+}
+
+template <typename Real>
 class Plan final : public Filter2dPlanBody {
  public:
   Plan(const Filter2dTask& the_task, CpuDevice& cpu, bool rows_first) : cpu_(cpu), filter_(the_task, rows_first) {}
 
-  std::int64_t workspace_bytes() const override {
-    return checked_multiply(filter_.workspace_bytes(), cpu_.threads(), "the workspace of all threads");
-  }
+  std::int64_t workspace_bytes() const override { return workspace_of_all_threads(filter_, cpu_); }
 
   Event run(devices::Queue& queue, const Filter2dRun& run) const override {
     return submit(queue, devices::HostTask([self = shared_from_this(), this, run] { execute(run); }));
@@ -44,14 +47,23 @@ class Plan final : public Filter2dPlanBody {
   kernels::TileFilter<Real> filter_;
 };
 
+bool chains_in_f64(const Filter2dTask& task) {
+  const bool wide_sums = task.weights.form == WeightForm::equal && !pixel_sums_fit_f32(task);
+  return wide_sums || task.weights.accumulate == DataType::f64;
+}
+
 }  // namespace
+
+std::int64_t cpu_workspace_bytes(const Filter2dTask& task, const devices::Device& device, bool rows_first) {
+  const auto& cpu = dynamic_cast<const CpuDevice&>(device);
+  if (chains_in_f64(task)) return workspace_of_all_threads(kernels::TileFilter<double>(task, rows_first), cpu);
+  return workspace_of_all_threads(kernels::TileFilter<float>(task, rows_first), cpu);
+}
 
 std::unique_ptr<Filter2dPlanBody> make_cpu_plan(const Filter2dTask& task,
                                                 const std::shared_ptr<devices::Device>& device, bool rows_first) {
   auto& cpu = dynamic_cast<CpuDevice&>(*device);
-  const bool wide_sums = task.weights.form == WeightForm::equal && !pixel_sums_fit_f32(task);
-  if (wide_sums || task.weights.accumulate == DataType::f64)
-    return std::make_unique<Plan<double>>(task, cpu, rows_first);
+  if (chains_in_f64(task)) return std::make_unique<Plan<double>>(task, cpu, rows_first);
   return std::make_unique<Plan<float>>(task, cpu, rows_first);
 }
 

@@ -10,6 +10,7 @@ namespace {
 using devices::KernelArgument;
 
 constexpr std::int64_t rows_per_item = 4;
+constexpr std::int64_t no_workspace = 0;
 
 class Plan final : public Filter2dPlanBody {
  public:
@@ -23,7 +24,7 @@ class Plan final : public Filter2dPlanBody {
     weights_ = upload_weights(the_device, the_task.weights.values);
   }
 
-  std::int64_t workspace_bytes() const override { return 0; }
+  std::int64_t workspace_bytes() const override { return no_workspace; }
 
   double compile_seconds() const override { return program_->compile_seconds(); }
 
@@ -72,6 +73,7 @@ class Solver final : public Filter2dSolver {
   }
   ErrorBound bound(const Filter2dTask& task) const override { return direct_bound(task); }
   double operations(const Filter2dTask& task) const override { return direct_operations(task); }
+  std::int64_t workspace_bytes(const Filter2dTask&, const devices::Device&) const override { return no_workspace; }
   std::unique_ptr<Filter2dPlanBody> plan(const Filter2dTask& task,
                                          const std::shared_ptr<devices::Device>& device) const override {
     return std::make_unique<Plan>(task, *device);

@@ -8,11 +8,13 @@
 namespace omniconv::solvers {
 namespace {
 
-using Element = void (*)(const Filter2dTask& task, RowWindow x, std::int64_t p, std::int64_t q,
-                         std::int64_t ch, std::byte* y);
+constexpr std::int64_t no_workspace = 0;
 
-void double_and_store(const Filter2dTask& task, RowWindow x, std::int64_t p, std::int64_t q,
-                      std::int64_t ch, std::byte* y) {
+using Element = void (*)(const Filter2dTask& task, RowWindow x, std::int64_t p, std::int64_t q, std::int64_t ch,
+                         std::byte* y);
+
+void double_and_store(const Filter2dTask& task, RowWindow x, std::int64_t p, std::int64_t q, std::int64_t ch,
+                      std::byte* y) {
   store_element(task.problem.output, reference::double_element(task, x, p, q, ch).value, y);
 }
 
@@ -20,7 +22,7 @@ class Plan final : public Filter2dPlanBody {
  public:
   Plan(devices::CpuDevice& cpu, Element element) : cpu_(cpu), element_(element) {}
 
-  std::int64_t workspace_bytes() const override { return 0; }
+  std::int64_t workspace_bytes() const override { return no_workspace; }
 
   Event run(devices::Queue& queue, const Filter2dRun& run) const override {
     return submit(queue, devices::HostTask([self = shared_from_this(), this, run] { execute(run); }));
@@ -28,8 +30,8 @@ class Plan final : public Filter2dPlanBody {
 
  private:
   void execute(const Filter2dRun& run) const {
-    const RowWindow x{run.input.impl()->host() + run.input_offset_bytes, run.input_stride_bytes,
-                                  run.input_first, run.input_rows};
+    const RowWindow x{run.input.impl()->host() + run.input_offset_bytes, run.input_stride_bytes, run.input_first,
+                      run.input_rows};
     std::byte* const y = run.output.impl()->host() + run.output_offset_bytes;
     const std::int64_t c = task.problem.c, size = size_of(task.problem.output);
     cpu_.parallel_for(run.output_rows, [&](std::int64_t row, int) {
@@ -66,6 +68,8 @@ class Reference : public Filter2dSolver {
 
   // Scalar, with an index computation for every tap.
   double operations(const Filter2dTask& task) const override { return 100 * direct_operations(task); }
+
+  std::int64_t workspace_bytes(const Filter2dTask&, const devices::Device&) const override { return no_workspace; }
 
   std::unique_ptr<Filter2dPlanBody> plan(const Filter2dTask&,
                                          const std::shared_ptr<devices::Device>& device) const override {

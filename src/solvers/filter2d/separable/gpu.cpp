@@ -110,6 +110,9 @@ class Solver final : public Filter2dSolver {
   }
   ErrorBound bound(const Filter2dTask& task) const override { return separable_bound(task); }
   double operations(const Filter2dTask& task) const override { return separable_operations(task); }
+  std::int64_t workspace_bytes(const Filter2dTask& task, const devices::Device&) const override {
+    return chunk_for(task).workspace_bytes;
+  }
   std::unique_ptr<Filter2dPlanBody> plan(const Filter2dTask& task,
                                          const std::shared_ptr<devices::Device>& device) const override {
     return std::make_unique<Plan>(task, *device);

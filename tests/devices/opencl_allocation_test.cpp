@@ -1,0 +1,93 @@
+// A run on an OpenCL queue allocates nothing after the first: what `new` gives the submitting thread is counted. The
+// driver's own memory comes from malloc, or belongs to its threads.
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+#include <new>
+#include <vector>
+
+#include "core/weights.h"
+#include "devices/device.h"
+#include "omniconv/filter2d.h"
+
+namespace {
+thread_local long allocations = 0;
+
+void* counted(std::size_t size) {
+  ++allocations;
+  return std::malloc(size == 0 ? 1 : size);
+}
+}  // namespace
+
+// Not inlined: GCC would see std::free meet a `new`, or delete a std::malloc, and warn.
+[[gnu::noinline]] void* operator new(std::size_t size) {
+  if (void* const memory = counted(size)) return memory;
+  throw std::bad_alloc();
+}
+[[gnu::noinline]] void* operator new(std::size_t size, const std::nothrow_t&) noexcept {
+  return counted(size);
+}
+[[gnu::noinline]] void operator delete(void* memory) noexcept {
+  std::free(memory);
+}
+[[gnu::noinline]] void operator delete(void* memory, std::size_t) noexcept {
+  std::free(memory);
+}
+
+namespace omniconv {
+namespace {
+
+class OpenClAllocation : public testing::TestWithParam<const char*> {
+ protected:
+  void SetUp() override {
+    for (const DeviceInfo& info : list_devices().found)
+      if (info.id.starts_with("opencl")) ids_.push_back(info.id);
+    if (ids_.empty()) GTEST_SKIP() << "no OpenCL device";
+  }
+  std::vector<std::string> ids_;
+};
+
+TEST_P(OpenClAllocation, RunsAllocateNothing) {
+  // A row has an interior and a rest, so that every solver launches several kernels and spans them.
+  const auto problem = std::get<Filter2dProblem>(parse_problem("filter2d u8 h40w200c3r3s5"));
+  Filter filter;
+  for (const double row : {1.0, 2.0, 1.0})
+    for (const double column : {1.0, 4.0, 6.0, 4.0, 1.0}) filter.weights.push_back(row * column);
+  for (const std::string& id : ids_) {
+    const Context context({.device = id});
+    const Filter2dPlan plan(context, problem, filter, {.solver = GetParam()});
+    Queue queue = context.make_queue();
+    const Buffer input = context.allocate(40 * 200 * 3), output = context.allocate(40 * 200 * 3),
+                 workspace = context.allocate(plan.workspace_bytes());
+    const Filter2dRun run{.input = input, .output = output, .workspace = workspace};
+    std::vector<std::byte> pixels(40 * 200 * 3);
+
+    const long before_all = allocations;
+    plan.run(queue, run).wait();
+    EXPECT_GT(allocations, before_all) << "the first run makes kernels: the counter counts";
+
+    long before = allocations;
+    for (int i = 0; i < 20; ++i) plan.run(queue, run).wait();
+    EXPECT_EQ(allocations - before, 0) << id << ": one after the other";
+
+    before = allocations;
+    Event last;
+    for (int i = 0; i < 200; ++i) last = plan.run(queue, run);  // more than the queue keeps at a time
+    last.wait();
+    EXPECT_EQ(allocations - before, 0) << id << ": without waiting in between";
+
+    before = allocations;
+    queue.upload(input, 0, pixels.data(), input.bytes());
+    queue.download(pixels.data(), output, 0, output.bytes()).wait();
+    EXPECT_EQ(allocations - before, 0) << id << ": transfers";
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Solvers, OpenClAllocation,
+                         testing::Values("filter2d/direct/gpu.1", "filter2d/separable/gpu.1"), [](const auto& solver) {
+                           return std::string(solver.param).find("direct") != std::string::npos ? "direct"
+                                                                                                : "separable";
+                         });
+
+}  // namespace
+}  // namespace omniconv
