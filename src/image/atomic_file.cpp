@@ -38,13 +38,28 @@ std::string random_suffix() {
   return fmt::format("{:08x}{:08x}", device(), device());
 }
 
+std::filesystem::path folder_of(const std::filesystem::path& file) {
+  return file.has_parent_path() ? file.parent_path() : std::filesystem::path(".");
+}
+
 }  // namespace
 
-AtomicFile::AtomicFile(const std::string& path) : path_(path) {
+void check_names_a_file(const std::string& path) {
   if (path.empty()) throw bad_input("the name of the output file is empty");
+  struct stat status {};
+  const bool is_there = ::stat(path.c_str(), &status) == 0;
+  if (path.back() == '/' || (is_there && S_ISDIR(status.st_mode)))
+    throw bad_input(fmt::format("cannot write {}: it is a folder; name a file in it", path));
+  if (is_there && !S_ISREG(status.st_mode))
+    throw bad_input(
+        fmt::format("cannot write {}: it is a device or a pipe; images are written to regular files", path));
+}
+
+AtomicFile::AtomicFile(const std::string& path, Temporary temporary) : path_(path) {
+  check_names_a_file(path);
   const std::filesystem::path target = resolve_links(path);
   target_ = target.string();
-  const std::filesystem::path folder = target.has_parent_path() ? target.parent_path() : std::filesystem::path(".");
+  const std::filesystem::path folder = folder_of(target);
 
   struct stat status {};
   if (::stat(folder.c_str(), &status) != 0) {
@@ -55,37 +70,61 @@ AtomicFile::AtomicFile(const std::string& path) : path_(path) {
   if (!S_ISDIR(status.st_mode))
     throw bad_input(fmt::format("cannot write {}: {} is not a folder", path, folder.string()));
 
-  bool keep_mode = false;
-  if (target.has_filename() && ::stat(target_.c_str(), &status) == 0) {
-    if (S_ISDIR(status.st_mode))
-      throw bad_input(fmt::format("cannot write {}: it is a folder; name a file in it", path));
-    if (!S_ISREG(status.st_mode))
-      throw bad_input(
-          fmt::format("cannot write {}: it is a device or a pipe; images are written to regular files", path));
-    // A rename would replace a file that its owner protected.
-    if (::faccessat(AT_FDCWD, target_.c_str(), W_OK, AT_EACCESS) != 0) throw cannot_write(path, errno);
-    keep_mode = true;
-  } else if (!target.has_filename()) {
-    throw bad_input(fmt::format("cannot write {}: it is a folder; name a file in it", path));
-  } else if (errno != ENOENT) {
-    throw cannot_write(path, errno);
-  }
+  // A link may end in a name of a folder that is not there.
+  if (!target.has_filename()) throw bad_input(fmt::format("cannot write {}: it is a folder; name a file in it", path));
+  const bool replaces = ::stat(target_.c_str(), &status) == 0;
+  if (!replaces && errno != ENOENT) throw cannot_write(path, errno);
+  // A rename would replace a file that its owner protected.
+  if (replaces && ::faccessat(AT_FDCWD, target_.c_str(), W_OK, AT_EACCESS) != 0) throw cannot_write(path, errno);
 
+  if (temporary == Temporary::unnamed_if_possible) open_unnamed();
+  if (descriptor_ < 0) open_named();
+  if (replaces) keep(status);
+}
+
+std::string AtomicFile::new_name() const {
+  const std::filesystem::path target = target_;
   // Room for the suffix within the 255 bytes of a file name.
   const std::string stem = target.filename().string().substr(0, 200);
+  return (folder_of(target) / fmt::format(".{}.{}.tmp", stem, random_suffix())).string();
+}
+
+std::string AtomicFile::own_path() const {
+  return fmt::format("/proc/self/fd/{}", descriptor_);
+}
+
+std::string AtomicFile::temporary_path() const {
+  return temporary_.empty() ? own_path() : temporary_;
+}
+
+// Whatever stands against it, the attempt with a name says so.
+void AtomicFile::open_unnamed() noexcept {
+  descriptor_ = ::open(folder_of(target_).c_str(), O_TMPFILE | O_RDWR | O_CLOEXEC, 0666);
+  // Without /proc it could get no name later.
+  if (descriptor_ >= 0 && ::access(own_path().c_str(), F_OK) != 0) close_and_remove();
+}
+
+void AtomicFile::open_named() {
   for (int attempt = 0; descriptor_ < 0; ++attempt) {
-    temporary_ = (folder / fmt::format(".{}.{}.tmp", stem, random_suffix())).string();
+    temporary_ = new_name();
     descriptor_ = ::open(temporary_.c_str(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
     if (descriptor_ < 0 && (errno != EEXIST || attempt == 100)) {
       const int error = errno;
       temporary_.clear();
-      throw cannot_write(path, error);
+      throw cannot_write(path_, error);
     }
   }
-  if (keep_mode && ::fchmod(descriptor_, status.st_mode & 07777) != 0) {
+}
+
+void AtomicFile::keep(const struct stat& replaced) {
+  // Before the mode, of which a change of owner clears bits. Only the superuser may give files away, and others only to
+  // groups of theirs.
+  [[maybe_unused]] const bool kept = ::fchown(descriptor_, replaced.st_uid, replaced.st_gid) == 0 ||
+                                     ::fchown(descriptor_, static_cast<uid_t>(-1), replaced.st_gid) == 0;
+  if (::fchmod(descriptor_, replaced.st_mode & 07777) != 0) {
     const int error = errno;
     close_and_remove();
-    throw cannot_write(path, error);
+    throw cannot_write(path_, error);
   }
 }
 
@@ -145,6 +184,14 @@ void AtomicFile::commit() {
   struct stat status {};
   if (::fsync(descriptor_) != 0 || ::fstat(descriptor_, &status) != 0) error = errno;
   if (error == 0 && status.st_size != size_) error = EIO;
+  // A link cannot replace a file, a rename can; so a file without a name gets one for a moment.
+  for (int attempt = 0; error == 0 && temporary_.empty(); ++attempt) {
+    const std::string name = new_name();
+    if (::linkat(AT_FDCWD, own_path().c_str(), AT_FDCWD, name.c_str(), AT_SYMLINK_FOLLOW) == 0)
+      temporary_ = name;
+    else if (errno != EEXIST || attempt == 100)
+      error = errno;
+  }
   if (::close(descriptor_) != 0 && error == 0) error = errno;
   descriptor_ = -1;
   if (error == 0 && ::rename(temporary_.c_str(), target_.c_str()) != 0) error = errno;
@@ -154,8 +201,7 @@ void AtomicFile::commit() {
   }
   temporary_.clear();
   // The name, too, should outlive a power cut; where the folder cannot be synchronised, the file is in place anyway.
-  const std::filesystem::path folder = std::filesystem::path(target_).parent_path();
-  const int folder_descriptor = ::open(folder.empty() ? "." : folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  const int folder_descriptor = ::open(folder_of(target_).c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
   if (folder_descriptor >= 0) {
     ::fsync(folder_descriptor);
     ::close(folder_descriptor);

@@ -1,20 +1,32 @@
 // A file that appears whole or not at all.
 #pragma once
 
+#include <sys/stat.h>
+
 #include <cstddef>
 #include <cstdint>
 #include <string>
 
 namespace omniconv::image {
 
-// Writes a temporary file in the target's folder; commit() renames it over the target. Where the target is a symbolic
-// link, the file it names is replaced and the link stays. An existing file's mode is kept. Without commit(), and after
-// any error, the destructor leaves the folder as it was.
+// Throws bad_input when `path` is empty, or is a folder, a device or a pipe.
+void check_names_a_file(const std::string& path);
+
+// Where the data are until commit().
+enum class Temporary {
+  unnamed_if_possible,  // in a file without a name, which ends with the process, however that ends
+  named                 // in the target's folder; left there by a process that is killed
+};
+
+// Writes a temporary file on the target's file system; commit() renames it over the target. Where the target is a
+// symbolic link, the file it names is replaced and the link stays. An existing file's mode is kept, and its owner and
+// group where this user may give them. Without commit(), and after any error, the destructor leaves the folder as it
+// was.
 class AtomicFile {
  public:
   // Throws bad_input when the target could not be replaced later: its folder is missing or not writable, or the target
   // is a folder, a device, or write-protected.
-  explicit AtomicFile(const std::string& path);
+  explicit AtomicFile(const std::string& path, Temporary temporary = Temporary::unnamed_if_possible);
   ~AtomicFile();
   AtomicFile(const AtomicFile&) = delete;
   AtomicFile& operator=(const AtomicFile&) = delete;
@@ -24,17 +36,24 @@ class AtomicFile {
   // Sets disk space aside where the file system can, so that a full disk is found before the work is done.
   void reserve(std::int64_t bytes);
   void write_at(std::int64_t offset, const void* from, std::int64_t bytes);
-  // Where to write for those who write by name; adopt() then takes over what they wrote.
-  const std::string& temporary_path() const { return temporary_; }
+  // What to open for those who write by name, within this process; adopt() then takes over what they wrote.
+  std::string temporary_path() const;
   void adopt();
   void read_at(std::int64_t offset, void* to, std::int64_t bytes) const;
   // Throws, and leaves the target as it was, unless every byte is safely stored.
   void commit();
 
  private:
+  void open_named();
+  void open_unnamed() noexcept;
+  std::string new_name() const;
+  // Of the file without a name: the name by which this process can still reach it.
+  std::string own_path() const;
+  void keep(const struct stat& replaced);
   void close_and_remove() noexcept;
 
-  std::string path_, target_, temporary_;
+  std::string path_, target_;
+  std::string temporary_;  // empty while the file has no name
   int descriptor_ = -1;
   std::int64_t size_ = 0;
 };

@@ -5,6 +5,7 @@
 #include <filesystem>
 
 #include "image/alpha_apart.h"
+#include "image/atomic_file.h"
 #include "image/input_file.h"
 #include "image/module.h"
 #include "image/npy.h"
@@ -52,6 +53,7 @@ std::unique_ptr<ImageReader> open_image(const std::string& path, int page, std::
 }
 
 std::unique_ptr<ImageWriter> create_image(const std::string& path, const ImageInfo& like) {
+  check_names_a_file(path);
   const std::string extension = extension_of(path);
   if (extension.empty())
     throw bad_input(fmt::format("the output {} has no extension to name its format; add one, such as .png", path));

@@ -16,18 +16,14 @@ namespace {
 // One bit a pixel, which can hold black and white and nothing between.
 class BitWriter final : public ImageWriter {
  public:
-  BitWriter(const std::string& path, const ImageInfo& info) : file_(path), info_(info) {
-    const std::string header = fmt::format("P4\n{} {}\n", info.w, info.h);
-    position_ = static_cast<std::int64_t>(header.size());
-    file_.reserve(position_ + packed_bytes() * info.h);
-    file_.write_at(0, header.data(), position_);
-  }
+  BitWriter(const std::string& path, const ImageInfo& info) : file_(path), info_(info) {}
 
   std::int64_t resident_bytes() const override { return packed_bytes(); }
 
   void write_rows(std::int64_t first, std::int64_t count, const std::byte* from, std::int64_t stride_bytes) override {
     check_rows(info_, first, count, file_.path());
     check_next_row(first, rows_written_, file_.path());
+    if (first == 0 && count > 0) begin();
     for (std::int64_t i = 0; i < count; ++i) {
       pack(from + i * stride_bytes, first + i);
       file_.write_at(position_, packed_.data(), packed_bytes());
@@ -42,6 +38,14 @@ class BitWriter final : public ImageWriter {
   }
 
  private:
+  // Not before: a writer that is made to see what it would need takes no disk.
+  void begin() {
+    const std::string header = fmt::format("P4\n{} {}\n", info_.w, info_.h);
+    position_ = static_cast<std::int64_t>(header.size());
+    file_.reserve(position_ + packed_bytes() * info_.h);
+    file_.write_at(0, header.data(), position_);
+  }
+
   std::int64_t packed_bytes() const { return (info_.w - 1) / 8 + 1; }
 
   void pack(const std::byte* row, std::int64_t index) {

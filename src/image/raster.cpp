@@ -95,10 +95,9 @@ class RasterReader final : public ImageReader {
 class RasterWriter final : public ImageWriter {
  public:
   RasterWriter(const std::string& path, const ImageInfo& info, std::string_view header, RasterLayout layout)
-      : file_(path), info_(info), layout_(layout) {
+      : file_(path), info_(info), header_(header), layout_(layout) {
     layout_.offset = static_cast<std::int64_t>(header.size());
-    file_.reserve(checked_add(layout_.offset, raster_bytes(info, path), path));
-    file_.write_at(0, header.data(), layout_.offset);
+    whole_bytes_ = checked_add(layout_.offset, raster_bytes(info, path), path);
     // Whole rows, about a megabyte of them; one row at least.
     buffer_rows_ = std::clamp<std::int64_t>((std::int64_t{1} << 20) / row_bytes(info), 1, info.h);
   }
@@ -108,6 +107,7 @@ class RasterWriter final : public ImageWriter {
   void write_rows(std::int64_t first, std::int64_t count, const std::byte* from, std::int64_t stride_bytes) override {
     check_rows(info_, first, count, file_.path());
     check_next_row(first, rows_written_, file_.path());
+    if (first == 0 && count > 0) begin();
     const std::int64_t bytes = row_bytes(info_);
     const bool as_it_is = !layout_.swapped && info_.max_value == 0;
     if (as_it_is && stride_bytes == bytes && !layout_.bottom_up) {
@@ -126,6 +126,12 @@ class RasterWriter final : public ImageWriter {
   }
 
  private:
+  // Not before: a writer that is made to see what it would need takes no disk.
+  void begin() {
+    file_.reserve(whole_bytes_);
+    file_.write_at(0, header_.data(), layout_.offset);
+  }
+
   void write_block(std::int64_t first, std::int64_t count, const std::byte* from, std::int64_t stride_bytes) {
     const std::int64_t bytes = row_bytes(info_);
     for (std::int64_t i = 0; i < count; ++i) {
@@ -144,7 +150,9 @@ class RasterWriter final : public ImageWriter {
 
   AtomicFile file_;
   ImageInfo info_;
+  std::string header_;
   RasterLayout layout_;
+  std::int64_t whole_bytes_ = 0;
   std::int64_t buffer_rows_ = 1;
   std::vector<std::byte> buffer_;
   std::int64_t rows_written_ = 0;

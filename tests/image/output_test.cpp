@@ -1,7 +1,11 @@
 // The output appears whole or not at all.
+#include <fcntl.h>
 #include <gtest/gtest.h>
 #include <sys/mount.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
+
+#include <csignal>
 
 #include "files.h"
 #include "image/atomic_file.h"
@@ -16,6 +20,12 @@ class Output : public ::testing::Test {
   TemporaryFolder folder_;
   std::string path_ = folder_.file("image.pgm");
   Image image_ = random_image(4, 4, 1, DataType::u8, 1);
+
+  // Whether the file system can hold a file without a name.
+  bool unnamed_files() const {
+    const int descriptor = ::open(folder_.path().c_str(), O_TMPFILE | O_RDWR, 0600);
+    return descriptor >= 0 && ::close(descriptor) == 0;
+  }
 };
 
 TEST_F(Output, NothingAppearsBeforeFinish) {
@@ -24,13 +34,60 @@ TEST_F(Output, NothingAppearsBeforeFinish) {
     const auto writer = create_image(path_, image_.info);
     writer->write_rows(0, 4, image_.pixels.data(), 4);
     EXPECT_EQ(read_file(path_), "old");
-    EXPECT_EQ(folder_.names().size(), 2u);
+    EXPECT_EQ(folder_.names().size(), unnamed_files() ? 1u : 2u);
   }
   EXPECT_EQ(read_file(path_), "old");
   EXPECT_EQ(folder_.names().size(), 1u);
   write_image(path_, image_);
   EXPECT_EQ(read_image(path_).pixels, image_.pixels);
   EXPECT_EQ(folder_.names().size(), 1u);
+}
+
+TEST_F(Output, FileSystemsWithoutUnnamedFiles) {
+  for (const bool there : {false, true}) {
+    {
+      AtomicFile dropped(path_, Temporary::named);
+      dropped.write_at(0, "new", 3);
+      EXPECT_EQ(folder_.names().size(), there ? 2u : 1u);
+      EXPECT_EQ(read_file(dropped.temporary_path()), "new");
+    }
+    EXPECT_EQ(fs::exists(path_), there);
+    AtomicFile kept(path_, Temporary::named);
+    kept.write_at(0, "new", 3);
+    kept.commit();
+    EXPECT_EQ(read_file(path_), "new");
+    EXPECT_EQ(folder_.names().size(), 1u);
+  }
+}
+
+TEST_F(Output, IsAlsoWrittenByName) {
+  for (const Temporary temporary : {Temporary::named, Temporary::unnamed_if_possible}) {
+    AtomicFile file(path_, temporary);
+    write_file(file.temporary_path(), "by name");
+    file.adopt();
+    file.commit();
+    EXPECT_EQ(read_file(path_), "by name");
+    EXPECT_EQ(folder_.names().size(), 1u);
+    fs::remove(path_);
+  }
+}
+
+TEST_F(Output, AKilledProcessLeavesNothing) {
+  if (!unnamed_files()) GTEST_SKIP() << "this file system has no files without a name (O_TMPFILE)";
+  for (const char* old : {"", "old"}) {
+    if (*old != '\0') write_file(path_, old);
+    const pid_t child = ::fork();
+    if (child == 0) {
+      const auto writer = create_image(path_, image_.info);
+      writer->write_rows(0, 3, image_.pixels.data(), 4);
+      ::kill(::getpid(), SIGKILL);
+    }
+    int status = 0;
+    ASSERT_EQ(::waitpid(child, &status, 0), child);
+    ASSERT_TRUE(WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL);
+    EXPECT_EQ(folder_.names().size(), *old != '\0' ? 1u : 0u);
+    EXPECT_EQ(read_file(path_), old);
+  }
 }
 
 TEST_F(Output, MayBeTheInput) {
@@ -79,6 +136,33 @@ TEST_F(Output, ModesAreKept) {
   EXPECT_EQ(fs::status(folder_.file("new.pgm")).permissions(), fs::perms(0640));
 }
 
+TEST_F(Output, OwnerAndGroupAreKeptWhereAllowed) {
+  if (::geteuid() != 0) GTEST_SKIP() << "only the superuser can give files away";
+  constexpr uid_t nobody = 65534;
+  const auto owner = [&] {
+    struct stat status {};
+    EXPECT_EQ(::stat(path_.c_str(), &status), 0);
+    return std::pair(status.st_uid, status.st_gid);
+  };
+  write_file(path_, "old");
+  ASSERT_EQ(::chown(path_.c_str(), nobody, 1234), 0);
+  ASSERT_EQ(::chmod(path_.c_str(), 06750), 0);
+  write_image(path_, image_);
+  EXPECT_EQ(owner(), std::pair(nobody, gid_t{1234}));
+  EXPECT_EQ(fs::status(path_).permissions(), fs::perms(06750));
+
+  // Another user may replace the file, and owns the new one.
+  ASSERT_EQ(::chmod(path_.c_str(), 0666), 0);
+  ASSERT_EQ(::chmod(folder_.path().c_str(), 0777), 0);
+  ASSERT_EQ(::seteuid(4321), 0);
+  const int mine = ::access(path_.c_str(), R_OK);
+  write_image(path_, image_);
+  ASSERT_EQ(::seteuid(0), 0);
+  EXPECT_EQ(mine, 0);
+  EXPECT_EQ(owner(), std::pair(uid_t{4321}, ::getegid()));
+  EXPECT_EQ(fs::status(path_).permissions(), fs::perms(0666));
+}
+
 TEST_F(Output, ImpossibleTargets) {
   const auto refusal = [&](const std::string& path) { return error_of([&] { create_image(path, image_.info); }); };
   EXPECT_EQ(refusal(folder_.file("missing/a.pgm")), "cannot write " + folder_.file("missing/a.pgm") +
@@ -96,7 +180,11 @@ TEST_F(Output, ImpossibleTargets) {
   EXPECT_TRUE(refusal("/proc/a.pgm").starts_with("cannot write /proc/a.pgm: "));
   EXPECT_EQ(refusal(folder_.file("a")),
             "the output " + folder_.file("a") + " has no extension to name its format; add one, such as .png");
-  EXPECT_EQ(refusal(""), "the output  has no extension to name its format; add one, such as .png");
+  EXPECT_EQ(refusal(""), "the name of the output file is empty");
+  for (const std::string& path : {std::string("."), folder_.path().string(), folder_.file("new.png/")})
+    EXPECT_EQ(refusal(path), "cannot write " + path + ": it is a folder; name a file in it");
+  EXPECT_EQ(refusal("/dev/null"),
+            "cannot write /dev/null: it is a device or a pipe; images are written to regular files");
 }
 
 TEST_F(Output, ProtectedFilesAndFoldersAreNotReplaced) {
@@ -146,17 +234,27 @@ class FullDisk : public Output {
   bool mounted_ = false;
 };
 
-TEST_F(FullDisk, IsFoundBeforeTheWork) {
+TEST_F(FullDisk, IsFoundByTheFirstRow) {
   const std::string full = ": No space left on device; free some space or write elsewhere";
-  for (const char* extension : {".pgm", ".pam", ".npy"}) {
+  for (const char* extension : {".pgm", ".pbm", ".pam", ".npy"}) {
     const std::string path = folder_.file("image") + extension;
     write_file(path, "old");
-    const Image image = random_image(1000, 300, 1, DataType::u8, 1);
-    EXPECT_EQ(error_of([&] { create_image(path, image.info); }), "cannot write " + path + full);
+    // In bits, too, more than the disk has.
+    Image image = random_image(8000, 300, 1, DataType::u8, 1);
+    const auto writer = create_image(path, image.info);
+    EXPECT_EQ(error_of([&] { writer->write_rows(0, 1, image.pixels.data(), 300); }), "cannot write " + path + full);
     EXPECT_EQ(read_file(path), "old");
     fs::remove(path);
   }
   EXPECT_TRUE(folder_.names().empty());
+}
+
+TEST_F(FullDisk, AWriterWithoutRowsTakesNoDisk) {
+  const std::uintmax_t before = fs::space(folder_.path()).available;
+  for (const char* extension : {".pgm", ".pbm", ".pam", ".npy"}) {
+    const auto writer = create_image(folder_.file("image") + extension, image_.info);
+    EXPECT_EQ(fs::space(folder_.path()).available, before) << extension;
+  }
 }
 
 TEST_F(FullDisk, IsFoundByAWrite) {
