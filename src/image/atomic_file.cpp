@@ -98,7 +98,7 @@ std::string AtomicFile::temporary_path() const {
 }
 
 // Whatever stands against it, the attempt with a name says so.
-void AtomicFile::open_unnamed() noexcept {
+void AtomicFile::open_unnamed() {
   descriptor_ = ::open(folder_of(target_).c_str(), O_TMPFILE | O_RDWR | O_CLOEXEC, 0666);
   // Without /proc it could get no name later.
   if (descriptor_ >= 0 && ::access(own_path().c_str(), F_OK) != 0) close_and_remove();

@@ -45,7 +45,7 @@ class AtomicFile {
 
  private:
   void open_named();
-  void open_unnamed() noexcept;
+  void open_unnamed();
   std::string new_name() const;
   // Of the file without a name: the name by which this process can still reach it.
   std::string own_path() const;

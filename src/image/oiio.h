@@ -36,9 +36,9 @@ std::string plugin_of(const InputFile& file);
 std::int64_t bytes_held_by_opening(const InputFile& file, const std::string& plugin);
 // True for a PNG file that can only be decoded whole.
 bool is_interlaced_png(const InputFile& file);
-// Throws unless the chunks of a PNG file follow each other to its end: libpng would complain on stderr, past any
-// handler.
-void check_png_is_whole(const InputFile& file);
+// Throws unless a PNG file begins with a header that PNG allows, and chunks with the right checksums follow each other
+// to its end. Reads the file once.
+void check_png(const InputFile& file);
 // False for a TIFF page that leaves the number of bits to its default, 1, which OpenImageIO 2.4 takes for 8. True where
 // the file is too damaged to say.
 bool tiff_says_bits_per_sample(const InputFile& file, int page_index);

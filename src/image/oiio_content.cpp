@@ -181,18 +181,6 @@ std::int64_t bytes_held_by_opening(const InputFile& file, const std::string& plu
   return 0;
 }
 
-bool is_interlaced_png(const InputFile& file) {
-  return number_at(file, 28, 1) != 0;
-}
-
-void check_png_is_whole(const InputFile& file) {
-  for (std::int64_t at = 8; at + 12 <= file.size();) {
-    if (number_at(file, at + 4, 4) == 0x49454E44) return;  // IEND
-    at += 12 + static_cast<std::int64_t>(number_at(file, at, 4));
-  }
-  throw bad_input(fmt::format("{} is damaged or cut short: it has no end", file.path()));
-}
-
 bool tiff_says_bits_per_sample(const InputFile& file, int page_index) {
   const bool little = number_at(file, 0, 1) == 'I';
   const bool big_tiff = number_at(file, 2, 2, little) == 43;

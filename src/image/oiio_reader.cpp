@@ -4,6 +4,7 @@
 #include <cstring>
 #include <vector>
 
+#include "image/libpng_silence.h"
 #include "image/oiio.h"
 #include "image/raster.h"
 #include "omniconv/error.h"
@@ -70,7 +71,7 @@ class Reader final : public ImageReader {
       : file_(path), plugin_(plugin_of(file_)), page_(page) {
     const std::int64_t held = bytes_held_by_opening(file_, plugin_);
     check_limit(held, max_resident_bytes);
-    if (plugin_ == "png") check_png_is_whole(file_);
+    if (plugin_ == "png") check_png(file_);
     open();
     check_kind(spec_, path);
     if (plugin_ == "tiff" && !tiff_says_bits_per_sample(file_, page_index()))
@@ -114,6 +115,7 @@ class Reader final : public ImageReader {
   // A damaged file may be "read successfully" with an error noted, and make a reader throw what no one expects.
   template <typename Call>
   void check(Call call) const {
+    const LibpngSilence silence(plugin_);
     std::string reason = "its decoder failed";
     try {
       const bool success = call();
@@ -133,7 +135,7 @@ class Reader final : public ImageReader {
   }
 
   void open_first_page() {
-    input_ = OIIO::ImageInput::create(plugin_);
+    input_.reset(OIIO::ImageInput::create(plugin_).release());
     if (!input_)
       throw environment_error(fmt::format("{} is a {} file, which this OpenImageIO cannot read: {}", path(), plugin_,
                                           one_line(OIIO::geterror())));
@@ -227,7 +229,7 @@ class Reader final : public ImageReader {
   InputFile file_;
   std::string plugin_;
   int page_;
-  std::unique_ptr<OIIO::ImageInput> input_;
+  std::unique_ptr<OIIO::ImageInput, SilentDelete> input_;
   OIIO::ImageSpec spec_;
   ImageInfo info_;
   bool pages_checked_ = false;

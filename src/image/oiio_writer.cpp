@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "image/atomic_file.h"
+#include "image/libpng_silence.h"
 #include "image/oiio.h"
 #include "image/raster.h"
 #include "omniconv/error.h"
@@ -17,8 +18,7 @@ namespace omniconv::image::oiio {
 namespace {
 
 // Through this every codec writes, so that none can lose an error. None learns of one either: the first is kept, what
-// follows is thrown away, and the writer asks after each call. (libpng would complain on stderr, libjpeg end the
-// process.)
+// follows is thrown away, and the writer asks after each call. (libjpeg would end the process.)
 class FileProxy final : public OIIO::Filesystem::IOProxy {
  public:
   explicit FileProxy(AtomicFile& file) : IOProxy("", Write), file_(file) {}
@@ -115,7 +115,7 @@ class Writer final : public ImageWriter {
  public:
   Writer(const std::string& path, const Format& format, const ImageInfo& like)
       : file_(path), proxy_(file_), info_(like), format_(format), spec_(spec_of(format, like)) {
-    output_ = OIIO::ImageOutput::create(std::string(format.plugin));
+    output_.reset(OIIO::ImageOutput::create(std::string(format.plugin)).release());
     if (!output_ || !output_->supports("ioproxy"))
       throw environment_error(fmt::format("{}: this OpenImageIO cannot write {}", path, format.plugin));
     output_->threads(1);
@@ -129,12 +129,6 @@ class Writer final : public ImageWriter {
   }
   ~Writer() override {
     proxy_.abandon();
-    // Closing a PNG file without pixels, libpng would complain on stderr; rows of zeros soon make some.
-    const std::vector<std::byte> zeros(output_ && format_.plugin == "png" ? static_cast<std::size_t>(row_bytes(info_))
-                                                                          : 0);
-    for (const std::size_t header = proxy_.size();
-         !zeros.empty() && rows_written_ < info_.h && proxy_.size() == header;)
-      output_->write_scanline(static_cast<int>(rows_written_++), 0, spec_.format, zeros.data());
     output_.reset();
   }
 
@@ -198,6 +192,7 @@ class Writer final : public ImageWriter {
 
   template <typename Call>
   void check(Call call) {
+    const LibpngSilence silence(format_.plugin);
     std::string reason = "its encoder failed";
     try {
       const bool success = call();
@@ -219,7 +214,7 @@ class Writer final : public ImageWriter {
   OIIO::ImageSpec spec_;
   bool by_name_ = false;
   RowDigest written_;
-  std::unique_ptr<OIIO::ImageOutput> output_;
+  std::unique_ptr<OIIO::ImageOutput, SilentDelete> output_;
   std::int64_t rows_written_ = 0;
 };
 

@@ -1,0 +1,204 @@
+// Damaged files of formats that need the image module: one error, and nothing else on the standard error.
+#include <fcntl.h>
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include "files.h"
+#include "handmade.h"
+#include "image/libpng_silence.h"
+
+namespace omniconv::image {
+namespace {
+
+using namespace std::string_literals;
+
+// What reaches descriptor 2, whoever writes it.
+class StandardError {
+ public:
+  explicit StandardError(const std::string& path) : path_(path), real_(::dup(STDERR_FILENO)) {
+    const int file = ::open(path.c_str(), O_RDWR | O_CREAT | O_TRUNC, 0600);
+    ::dup2(file, STDERR_FILENO);
+    ::close(file);
+  }
+  ~StandardError() {
+    ::dup2(real_, STDERR_FILENO);
+    ::close(real_);
+  }
+  std::string text() const { return read_file(path_); }
+
+ private:
+  std::string path_;
+  int real_;
+};
+
+class DamagedFormats : public ::testing::Test {
+ protected:
+  // The message, less the path, with which `content` is refused; empty if it is read.
+  std::string refusal(const std::string& content) const {
+    const std::string path = folder_.file("image");
+    write_file(path, content);
+    const StandardError captured(folder_.file("stderr"));
+    std::string message;
+    try {
+      read_rows(path);
+    } catch (const Error& error) {
+      message = error.what();
+      EXPECT_TRUE(message.starts_with(path)) << message;
+      EXPECT_EQ(message.find('\n'), std::string::npos) << message;
+      message.erase(0, path.size());
+    }
+    EXPECT_EQ(captured.text(), "") << message;
+    return message;
+  }
+  // Not whole, which would need memory for as much as a damaged header claims.
+  static void read_rows(const std::string& path) {
+    const auto reader = open_image(path);
+    std::vector<std::byte> row(static_cast<std::size_t>(bytes_per_row(reader->info())));
+    for (std::int64_t y = 0; y < std::min<std::int64_t>(reader->info().h, 1000); ++y)
+      reader->read_rows(y, 1, row.data(), bytes_per_row(reader->info()));
+  }
+  std::string content_of(std::string_view name, const Image& image) const {
+    write_image(folder_.file(name), image);
+    return read_file(folder_.file(name));
+  }
+
+  TemporaryFolder folder_;
+};
+
+TEST_F(DamagedFormats, ExtentsOfPng) {
+  const auto says = [&](std::uint32_t w, std::uint32_t h) { return refusal(png(w, h, 8, 0, 0, "\0\1"s)); };
+  const auto refused = [](const std::string& extents) {
+    return ": its header says " + extents + "; a PNG file is read with 1 to 1000000 of each";
+  };
+  EXPECT_EQ(says(1, 1), "");
+  EXPECT_EQ(says(0, 1), refused("1 rows and 0 columns"));
+  EXPECT_EQ(says(1, 0), refused("0 rows and 1 columns"));
+  EXPECT_EQ(says(2000000000, 2000000000), refused("2000000000 rows and 2000000000 columns"));
+  EXPECT_EQ(says(1000001, 1), refused("1 rows and 1000001 columns"));
+  EXPECT_TRUE(says(1000000, 1).starts_with(" is damaged or cut short: "));
+}
+
+TEST_F(DamagedFormats, HeadersOfPng) {
+  const auto refused = [](const std::string& what) {
+    return " is damaged: its header says " + what + ", which PNG has not";
+  };
+  EXPECT_EQ(refusal(png(1, 1, 3, 0, 0, "\0\1"s)),
+            refused("3 bits of the colour type 0, compression 0, filter 0 and interlacing 0"));
+  EXPECT_EQ(refusal(png(1, 1, 8, 5, 0, "\0\1"s)),
+            refused("8 bits of the colour type 5, compression 0, filter 0 and interlacing 0"));
+  EXPECT_EQ(refusal(png(1, 1, 16, 3, 0, "\0\1"s)),
+            refused("16 bits of the colour type 3, compression 0, filter 0 and interlacing 0"));
+  EXPECT_EQ(refusal(png(1, 1, 4, 2, 0, "\0\1"s)),
+            refused("4 bits of the colour type 2, compression 0, filter 0 and interlacing 0"));
+  EXPECT_EQ(refusal(png(1, 1, 8, 0, 2, "\0\1"s)),
+            refused("8 bits of the colour type 0, compression 0, filter 0 and interlacing 2"));
+  EXPECT_EQ(refusal("\x89PNG\r\n\x1a\n" + png_chunk("IDAT", "") + png_chunk("IEND", "")),
+            " is damaged: it begins with 0 bytes of \"IDAT\", where PNG has 13 of \"IHDR\"");
+}
+
+TEST_F(DamagedFormats, EveryByteOfPng) {
+  // Long enough for a chunk of several steps of eight bytes.
+  const std::string whole = content_of("a.png", random_image(9, 7, 3, DataType::u8, 1));
+  ASSERT_EQ(refusal(whole), "");
+  for (std::size_t i = 0; i < whole.size(); ++i) {
+    std::string changed = whole;
+    changed[i] = static_cast<char>(changed[i] ^ 0x10);
+    EXPECT_NE(refusal(changed), "") << i;
+  }
+  const std::size_t pixels = whole.find("IDAT");
+  std::string changed = whole;
+  changed[pixels + 20] = static_cast<char>(changed[pixels + 20] ^ 1);
+  const auto length =
+      static_cast<unsigned char>(whole[pixels - 1]) + 256 * static_cast<unsigned char>(whole[pixels - 2]);
+  EXPECT_EQ(refusal(changed), " is damaged: the " + std::to_string(length) + " bytes of its chunk \"IDAT\" at byte " +
+                                  std::to_string(pixels - 4) + " do not match their checksum");
+}
+
+// Its checksums are right, so that libpng itself must find what is wrong.
+TEST_F(DamagedFormats, PngThatOnlyLibpngRefuses) {
+  const std::string begin = png(2, 2, 8, 0, 0, "").substr(0, 33), end = png_chunk("IEND", "");
+  const std::string rows = zlib_stored("\0\1\2\0\3\4"s);
+  ASSERT_EQ(refusal(begin + png_chunk("IDAT", rows) + end), "");
+  std::string no_zlib = rows;
+  no_zlib[0] = '\0';
+  for (const std::string& content :
+       {begin + end, begin + png_chunk("IDAT", no_zlib) + end, begin + png_chunk("IDAT", zlib_stored("\0\1\2"s)) + end,
+        begin + png_chunk("ABCD", "critical and unknown") + png_chunk("IDAT", rows) + end,
+        png(2, 2, 8, 3, 0, "\0\0\0\0\0\0"s), png(2, 2, 8, 0, 0, "\x09\1\2\0\3\4"s)})
+    EXPECT_TRUE(refusal(content).starts_with(" is damaged or cut short: ")) << testing::PrintToString(content);
+  // Of these it only warns.
+  EXPECT_EQ(
+      refusal(begin + png_chunk("gAMA", "short") + png_chunk("iCCP", "no profile") + png_chunk("IDAT", rows) + end),
+      "");
+}
+
+TEST_F(DamagedFormats, NothingIsPrinted) {
+  const Image colors = random_image(36, 40, 3, DataType::u8, 1), light = random_image(36, 40, 3, DataType::f32, 1);
+  std::mt19937 random(20240607);
+  for (const char* extension : {"png", "jpg", "tif", "bmp", "tga", "webp", "jp2", "exr", "hdr"}) {
+    const bool is_light = extension == "exr"s || extension == "hdr"s;
+    const std::string whole = content_of("a."s + extension, is_light ? light : colors);
+    int refused = 0;
+    for (int round = 0; round < 300; ++round) {
+      std::string changed = whole;
+      const std::size_t range = round % 2 == 0 ? whole.size() : std::min<std::size_t>(whole.size(), 200);
+      changed[random() % range] ^= static_cast<char>(1 << random() % 8);
+      refused += refusal(changed).empty() ? 0 : 1;
+      if (HasFailure()) FAIL() << extension << ' ' << round;
+    }
+    EXPECT_GT(refused, 0) << extension;
+  }
+}
+
+TEST_F(DamagedFormats, AnUnfinishedWriterPrintsNothing) {
+  const Image image = random_image(20, 24, 3, DataType::u8, 1);
+  const StandardError captured(folder_.file("stderr"));
+  for (const std::int64_t rows : {0, 1, 19}) {
+    const auto writer = create_image(folder_.file("a.png"), image.info);
+    writer->write_rows(0, rows, image.pixels.data(), 72);
+  }
+  EXPECT_EQ(captured.text(), "");
+}
+
+void say(std::string_view text) {
+  ASSERT_EQ(::write(STDERR_FILENO, text.data(), text.size()), static_cast<ssize_t>(text.size()));
+}
+
+TEST_F(DamagedFormats, OthersAreHeard) {
+  using oiio::LibpngSilence;
+  const StandardError captured(folder_.file("stderr"));
+  {
+    const LibpngSilence other("tiff");
+    say("before\n");
+    EXPECT_EQ(captured.text(), "before\n");
+  }
+  auto first = std::make_unique<LibpngSilence>("png"), second = std::make_unique<LibpngSilence>("png");
+  std::fprintf(stderr, "10 %%");
+  say("libpng warning: iCCP: no profile\n");
+  first.reset();
+  say("libpng error: bad adaptive filter value\nwithin\n");
+  EXPECT_EQ(captured.text(), "before\n");
+  second.reset();
+  EXPECT_EQ(captured.text(), "before\n10 %within\n");
+  say("after\n");
+  EXPECT_EQ(captured.text(), "before\n10 %within\nafter\n");
+}
+
+TEST_F(DamagedFormats, WithoutAStandardError) {
+  const std::string content = png(2, 2, 8, 3, 0, "\0\0\0\0\0\0"s);
+  write_file(folder_.file("image"), content);
+  const int real = ::dup(STDERR_FILENO);
+  ::close(STDERR_FILENO);
+  std::string message;
+  try {
+    read_image(folder_.file("image"));
+  } catch (const Error& error) {
+    message = error.what();
+  }
+  ::dup2(real, STDERR_FILENO);
+  ::close(real);
+  EXPECT_TRUE(message.starts_with(folder_.file("image") + " is damaged or cut short: ")) << message;
+}
+
+}  // namespace
+}  // namespace omniconv::image
