@@ -4,12 +4,14 @@
 //
 // By default 24 megapixels of RGB in u8, u16 and f32; random full-rank weights that are no integers. OpenCV may use as
 // many threads as omniconv.
+#include <fmt/chrono.h>
 #include <fmt/format.h>
 
 #include <chrono>
 #include <cmath>
 #include <cstdlib>
 #include <cstring>
+#include <ctime>
 #include <fstream>
 #include <nlohmann/json.hpp>
 #include <opencv2/core.hpp>
@@ -18,6 +20,7 @@
 #include <vector>
 
 #include "core/build_info.h"
+#include "devices/device.h"
 #include "image/kernels.h"
 #include "omniconv/context.h"
 #include "omniconv/filter2d.h"
@@ -87,7 +90,8 @@ nlohmann::json compare(const Context& context, const std::string& text, double s
           {"opencv_median_ms", b.median * 1e3},
           {"ratio", b.median / a.median},
           {"ratio_ci95", {b.low / a.high, b.high / a.low}},
-          {"samples", a.samples}};
+          {"samples", a.samples},
+          {"largest_difference", largest_difference(ours, theirs)}};
 }
 
 }  // namespace
@@ -114,10 +118,15 @@ int main(int argc, char** argv) {
         problems.push_back(fmt::format("filter2d {} h4000w6000c3{}", type, size));
   const Context context({.device = "cpu", .threads = threads});
   cv::setNumThreads(threads);
-  nlohmann::json json = {{"schema", "omniconv-compare/1"},    {"version", build_version()}, {"commit", build_commit()},
-                         {"cpu", context.device().name},      {"threads", threads},         {"opencv", CV_VERSION},
-                         {"results", nlohmann::json::array()}};
-  fmt::print("{}, {} threads, OpenCV {}\n", context.device().name, threads, CV_VERSION);
+  const auto peaks = context.impl()->measure_peaks(1);
+  nlohmann::json json = {
+      {"schema", "omniconv-compare/1"}, {"version", build_version()},
+      {"commit", build_commit()},       {"date", fmt::format("{:%Y-%m-%dT%H:%M:%SZ}", fmt::gmtime(std::time(nullptr)))},
+      {"cpu", context.device().name},   {"threads", threads},
+      {"opencv", CV_VERSION},           {"peak_tflops", peaks.tflops},
+      {"peak_gbps", peaks.gbps},        {"results", nlohmann::json::array()}};
+  fmt::print("{}, {} threads, {:.3f} TFLOP/s of multiply-adds, {:.1f} GB/s of copying; OpenCV {}\n",
+             context.device().name, threads, peaks.tflops, peaks.gbps, CV_VERSION);
   fmt::print("{:<40} {:>8} {:>8} {:>7} {:<14} {:>8}\n", "problem", "Mpixel/s", "OpenCV", "ratio", "95 %", "max diff");
   for (const std::string& problem : problems) json["results"].push_back(compare(context, problem, seconds));
   if (!json_path.empty()) std::ofstream(json_path) << json.dump(2) << "\n";
