@@ -49,14 +49,12 @@ HWY_INLINE void add_row(D d, const Real* HWY_RESTRICT input, const Real* HWY_RES
                         std::int64_t step, Sums& sums) {
   const std::int64_t lanes = static_cast<std::int64_t>(hn::Lanes(d));
   for (std::int64_t k = 0; k < s; ++k, input += step) {
-    hn::Vec<D> x[V];
     OMNICONV_UNROLL for (int v = 0; v < V; ++v) {
-      x[v] = hn::LoadU(d, input + v * lanes);
-      if constexpr (last > first) keep_in_register(x[v]);
-    }
-    OMNICONV_UNROLL for (int j = first; j <= last; ++j) {
-      const auto w = hn::Set(d, weights[k - j * s]);
-      OMNICONV_UNROLL for (int v = 0; v < V; ++v) sums[j][v] = multiply_add<fused>(w, x[v], sums[j][v]);
+      auto x = hn::LoadU(d, input + v * lanes);
+      if constexpr (last > first) keep_in_register(x);
+      OMNICONV_UNROLL for (int j = first; j <= last; ++j) {
+        sums[j][v] = multiply_add<fused>(hn::Set(d, weights[k - j * s]), x, sums[j][v]);
+      }
     }
   }
 }
