@@ -50,6 +50,8 @@ double largest_difference(const cv::Mat& a, const cv::Mat& b) {
   return cv::norm(a.reshape(1), b.reshape(1), cv::NORM_INF);
 }
 
+constexpr int runs_in_turn = 5;
+
 nlohmann::json compare(const Context& context, const std::string& text, double seconds) {
   const auto problem = std::get<Filter2dProblem>(parse_problem(text));
   const image::Kernel kernel = image::kernel_for(problem, 1);
@@ -74,10 +76,11 @@ nlohmann::json compare(const Context& context, const std::string& text, double s
   run_ours();
   run_theirs();
   std::vector<double> our_seconds, their_seconds;
-  for (double spent = 0; spent < seconds || our_seconds.size() < 5;) {
-    our_seconds.push_back(seconds_of(run_ours));
-    their_seconds.push_back(seconds_of(run_theirs));
-    spent += our_seconds.back() + their_seconds.back();
+  // Several runs of one, then of the other: a second core that slept through a peer's single thread is slow to wake,
+  // which would be counted against every run that follows one of the peer's.
+  for (double spent = 0; spent < seconds || our_seconds.size() < runs_in_turn;) {
+    for (int i = 0; i < runs_in_turn; ++i) spent += our_seconds.emplace_back(seconds_of(run_ours));
+    for (int i = 0; i < runs_in_turn; ++i) spent += their_seconds.emplace_back(seconds_of(run_theirs));
   }
   const timing::Summary a = timing::summarize(our_seconds), b = timing::summarize(their_seconds);
   const double megapixels = static_cast<double>(problem.h * problem.w) / 1e6;

@@ -14,7 +14,7 @@ std::int64_t block_elements_for(std::int64_t rows_kept, std::int64_t element_byt
 std::int64_t band_rows_for(std::int64_t rows, std::int64_t r, int threads) {
   const std::int64_t share = rows / (std::int64_t{4} * threads) + 1;
   const std::int64_t least = std::max<std::int64_t>(8, 2 * r);
-  return std::clamp<std::int64_t>(share, std::min(least, rows), 256 > least ? 256 : least);
+  return std::clamp<std::int64_t>(share, std::min(least, rows), std::max<std::int64_t>(least, 64));
 }
 
 }  // namespace omniconv::kernels
