@@ -32,8 +32,8 @@ class Plan final : public Filter2dPlanBody {
  private:
   void execute(const Filter2dRun& run) const {
     const kernels::Tiling tiling = filter_.tiling(run.output_rows, cpu_.threads());
-    const RowWindow input{run.input.impl()->host() + run.input_offset_bytes, run.input_stride_bytes,
-                                   run.input_first, run.input_rows};
+    const RowWindow input{run.input.impl()->host() + run.input_offset_bytes, run.input_stride_bytes, run.input_first,
+                          run.input_rows};
     const typename kernels::TileFilter<Real>::Output output{
         run.output.impl()->host() + run.output_offset_bytes, run.output_stride_bytes, run.output_first,
         size_of(task.problem.output) >= 4 && run.output_rows * run.output_stride_bytes >= streamed_bytes};
