@@ -26,7 +26,7 @@ function(omniconv_folder name)
   set_property(TARGET omniconv_${name} PROPERTY LINKER_LANGUAGE CXX)
   target_include_directories(omniconv_${name} PUBLIC ${view} PUBLIC ${PROJECT_SOURCE_DIR}/include)
   list(TRANSFORM folder_USES PREPEND omniconv_)
-  target_link_libraries(omniconv_${name} PUBLIC ${folder_USES} PRIVATE omniconv_flags ${folder_LINKS})
+  target_link_libraries(omniconv_${name} PRIVATE ${folder_USES} omniconv_flags ${folder_LINKS})
   set_property(GLOBAL APPEND PROPERTY OMNICONV_FOLDERS omniconv_${name})
 endfunction()
 
