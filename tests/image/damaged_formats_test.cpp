@@ -132,6 +132,14 @@ TEST_F(DamagedFormats, PngThatOnlyLibpngRefuses) {
       "");
 }
 
+// A decoder that believes a damaged extent sets aside gigabytes, which an address sanitizer marks byte by byte: fewer
+// there.
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+constexpr int damages = 40;
+#else
+constexpr int damages = 300;
+#endif
+
 TEST_F(DamagedFormats, NothingIsPrinted) {
   const Image colors = random_image(36, 40, 3, DataType::u8, 1), light = random_image(36, 40, 3, DataType::f32, 1);
   std::mt19937 random(20240607);
@@ -139,7 +147,7 @@ TEST_F(DamagedFormats, NothingIsPrinted) {
     const bool is_light = extension == "exr"s || extension == "hdr"s;
     const std::string whole = content_of("a."s + extension, is_light ? light : colors);
     int refused = 0;
-    for (int round = 0; round < 300; ++round) {
+    for (int round = 0; round < damages; ++round) {
       std::string changed = whole;
       const std::size_t range = round % 2 == 0 ? whole.size() : std::min<std::size_t>(whole.size(), 200);
       changed[random() % range] ^= static_cast<char>(1 << random() % 8);
