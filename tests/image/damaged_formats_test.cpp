@@ -134,13 +134,16 @@ TEST_F(DamagedFormats, PngThatOnlyLibpngRefuses) {
 
 // A decoder that believes a damaged extent sets aside gigabytes, which an address sanitizer marks byte by byte: fewer
 // there.
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+#if defined(__SANITIZE_ADDRESS__)
 constexpr int damages = 40;
 #else
 constexpr int damages = 300;
 #endif
 
 TEST_F(DamagedFormats, NothingIsPrinted) {
+#if defined(__SANITIZE_THREAD__)
+  GTEST_SKIP() << "the thread sanitizer ends a process that asks for gigabytes, as decoders of damaged extents do";
+#endif
   const Image colors = random_image(36, 40, 3, DataType::u8, 1), light = random_image(36, 40, 3, DataType::f32, 1);
   std::mt19937 random(20240607);
   for (const char* extension : {"png", "jpg", "tif", "bmp", "tga", "webp", "jp2", "exr", "hdr"}) {
