@@ -127,8 +127,54 @@ HWY_INLINE void chain_block(D d, const Chain<Real>& a, std::int64_t e, const Sto
   }
 }
 
+// One kernel row of `taps` weights (0: any number) over V vectors of one row.
+template <bool fused, int taps, int V, class D, typename Real = hn::TFromD<D>>
+HWY_INLINE void along_row(D d, const Real* HWY_RESTRICT input, const Real* HWY_RESTRICT weights, std::int64_t s,
+                          std::int64_t step, Real* HWY_RESTRICT to) {
+  const std::int64_t lanes = static_cast<std::int64_t>(hn::Lanes(d));
+  hn::Vec<D> sums[V];
+  OMNICONV_UNROLL for (int v = 0; v < V; ++v) { sums[v] = hn::Zero(d); }
+  const auto add = [&](std::int64_t k) HWY_ATTR {
+    const auto w = hn::Set(d, weights[k]);
+    OMNICONV_UNROLL for (int v = 0; v < V; ++v) {
+      sums[v] = multiply_add<fused>(w, hn::LoadU(d, input + k * step + v * lanes), sums[v]);
+    }
+  };
+  if constexpr (taps > 0) {
+    OMNICONV_UNROLL for (int k = 0; k < taps; ++k) { add(k); }
+  } else {
+    for (std::int64_t k = 0; k < s; ++k) add(k);
+  }
+  OMNICONV_UNROLL for (int v = 0; v < V; ++v) { hn::StoreU(sums[v], d, to + v * lanes); }
+}
+
+// Twice the vectors of a block: a multiply-add's result is needed only after as many others.
+template <bool fused, int taps, typename Real>
+HWY_INLINE void along_rows(const Chain<Real>& a, Real* const* sums) {
+  const hn::ScalableTag<Real> d;
+  const std::int64_t lanes = static_cast<std::int64_t>(hn::Lanes(d));
+  for (int j = 0; j < a.count; ++j) {
+    const Real* const input = a.inputs[j] + a.offset;
+    std::int64_t e = 0;
+    for (; e + 2 * vectors * lanes <= a.n; e += 2 * vectors * lanes)
+      along_row<fused, taps, 2 * vectors>(d, input + e, a.weights, a.s, a.step, sums[j] + e);
+    for (; e < a.n; e += lanes) along_row<fused, taps, 1>(d, input + e, a.weights, a.s, a.step, sums[j] + e);
+  }
+}
+
+template <bool fused, typename Real>
+HWY_INLINE void along_rows_of(const Chain<Real>& a, Real* const* sums) {
+  switch (a.s) {
+    case 3: return along_rows<fused, 3>(a, sums);
+    case 5: return along_rows<fused, 5>(a, sums);
+    case 7: return along_rows<fused, 7>(a, sums);
+    default: return along_rows<fused, 0>(a, sums);
+  }
+}
+
 template <bool fused, typename Real>
 HWY_INLINE void chain_vectors(const Chain<Real>& a, Real* const* sums) {
+  if (a.r == 1) return along_rows_of<fused>(a, sums);
   const hn::ScalableTag<Real> d;
   const std::int64_t lanes = static_cast<std::int64_t>(hn::Lanes(d));
   using VecF = decltype(hn::Zero(d));

@@ -30,9 +30,8 @@ struct TileFilter<Real>::Buffers {
   const Real** entered;   // the rows in the ring, or in the image itself
   const Real** upcoming;  // chain_rows rows that enter next
   Real** sums;            // chain_rows rows of results
-  Real** entering;        // chain_rows rows of the ring that the row pass writes
   Real* ring;
-  Real* widened;  // chain_rows rows, before the row pass
+  Real* widened;  // one row, before the row pass
   std::byte* staged;
 };
 
@@ -57,7 +56,7 @@ TileFilter<Real>::TileFilter(const Filter2dTask& task, bool rows_first) : task_(
 
   ring_rows_ = problem.r + chain_rows - 1;
   block_elements_ =
-      block_elements_for(ring_rows_ + chain_rows * (rows_first ? 2 : 1), sizeof(Real), Q(problem) * problem.c);
+      block_elements_for(ring_rows_ + chain_rows + (rows_first ? 1 : 0), sizeof(Real), Q(problem) * problem.c);
   const std::int64_t reach = checked_multiply(problem.s - 1, problem.c, "a kernel row over all channels");
   // Bytes are read in whole vectors, and in whole groups of taps.
   slack_ = is_bytes<Real> ? byte_chain_slack + dot_taps * problem.c : chain_slack;
@@ -65,10 +64,10 @@ TileFilter<Real>::TileFilter(const Filter2dTask& task, bool rows_first) : task_(
   sum_pitch_ = is_bytes<Real> ? 0 : round_up(block_elements_ + chain_slack, 16);
   ring_pitch_ = rows_first ? sum_pitch_ : widened_pitch_;
   const std::int64_t ring = checked_multiply(ring_rows_, ring_pitch_, "the ring of rows");
-  const std::int64_t widened = rows_first ? checked_multiply(chain_rows, widened_pitch_, "the widened rows") : 0;
+  const std::int64_t widened = rows_first ? widened_pitch_ : 0;
   const std::int64_t reals =
       checked_add(checked_add(ring, widened, "the workspace"), chain_rows * sum_pitch_, "the workspace");
-  pointers_bytes_ = round_up((2 * ring_rows_ + 3 * chain_rows) * static_cast<std::int64_t>(sizeof(Real*)), 64);
+  pointers_bytes_ = round_up((2 * ring_rows_ + 2 * chain_rows) * static_cast<std::int64_t>(sizeof(Real*)), 64);
   workspace_bytes_ = round_up(checked_add(pointers_bytes_ + chain_rows * staged_bytes,
                                           checked_multiply(reals, sizeof(Real), "the workspace"), "the workspace"),
                               64);
@@ -94,11 +93,10 @@ void TileFilter<Real>::run(const RowWindow& input, const Output& output, const T
   buffers.entered = buffers.inputs + ring_rows_;
   buffers.upcoming = buffers.entered + ring_rows_;
   buffers.sums = reinterpret_cast<Real**>(workspace) + 2 * ring_rows_ + chain_rows;
-  buffers.entering = buffers.sums + chain_rows;
   buffers.ring = reinterpret_cast<Real*>(workspace + pointers_bytes_);
   Real* const sums = buffers.ring + ring_rows_ * ring_pitch_;
   buffers.widened = sums + chain_rows * sum_pitch_;
-  buffers.staged = reinterpret_cast<std::byte*>(buffers.widened + (rows_first_ ? chain_rows * widened_pitch_ : 0));
+  buffers.staged = reinterpret_cast<std::byte*>(buffers.widened + (rows_first_ ? widened_pitch_ : 0));
   for (int j = 0; j < chain_rows; ++j) buffers.sums[j] = sums + j * sum_pitch_;
 
   const std::int64_t base = output.first + tile.row - task_.weights.anchor_y;  // the input row that enters first
@@ -202,31 +200,31 @@ const Real* const* TileFilter<Real>::upcoming_rows(const RowWindow& input, std::
 template <typename Real>
 void TileFilter<Real>::fill_ring(const RowWindow& input, std::int64_t base, std::int64_t first, std::int64_t count,
                                  const Tile& tile, const Buffers& buffers) const {
-  const Filter2dProblem& problem = task_.problem;
-  const auto place = [&](std::int64_t i) { return buffers.ring + i % ring_rows_ * ring_pitch_; };
-  if (!rows_first_) {
-    for (std::int64_t i = first; i < first + count; ++i)
-      buffers.entered[i % ring_rows_] = source_row(input, base + i, tile, place(i));
-    return;
-  }
-  if constexpr (!is_bytes<Real>) {
-    Chain<Real> chain{.inputs = buffers.inputs,
-                      .weights = row_weights_.data(),
-                      .r = 1,
-                      .s = problem.s,
-                      .step = problem.c,
-                      .n = tile.elements,
-                      .exact = task_.weights.exact};
-    for (std::int64_t i = first; i < first + count; i += chain.count) {
-      chain.count = static_cast<int>(std::min<std::int64_t>(chain_rows, first + count - i));
-      for (int j = 0; j < chain.count; ++j) {
-        buffers.inputs[j] = source_row(input, base + i + j, tile, buffers.widened + j * widened_pitch_);
-        buffers.entering[j] = place(i + j);
-        buffers.entered[(i + j) % ring_rows_] = buffers.entering[j];
-      }
-      kernels::chain(chain, buffers.entering);
+  for (std::int64_t i = first; i < first + count; ++i) {
+    Real* const place = buffers.ring + i % ring_rows_ * ring_pitch_;
+    const Real*& entered = buffers.entered[i % ring_rows_];
+    if (rows_first_) {
+      filter_row(source_row(input, base + i, tile, buffers.widened), tile, place);
+      entered = place;
+    } else {
+      entered = source_row(input, base + i, tile, place);
     }
   }
+}
+
+// The row pass, of one row while it is in the nearest cache.
+template <typename Real>
+void TileFilter<Real>::filter_row(const Real* from, const Tile& tile, Real* to) const {
+  if constexpr (!is_bytes<Real>)
+    kernels::chain({.inputs = &from,
+                    .weights = row_weights_.data(),
+                    .r = 1,
+                    .s = task_.problem.s,
+                    .step = task_.problem.c,
+                    .n = tile.elements,
+                    .count = 1,
+                    .exact = task_.weights.exact},
+                   &to);
 }
 
 template class TileFilter<float>;

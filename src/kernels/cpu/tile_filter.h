@@ -46,6 +46,7 @@ class TileFilter {
   Chain<Real> chain_over(const Tile& tile, const Buffers& buffers) const;
   void chain_and_finish(const Chain<Real>& chain, const Finish& finish, std::byte* to, std::int64_t stride_bytes,
                         const Buffers& buffers) const;
+  void filter_row(const Real* from, const Tile& tile, Real* to) const;
   void filter_rows(Chain<Real> chain, const Output& output, const Tile& tile, std::byte* to,
                    const Buffers& buffers) const;
 
