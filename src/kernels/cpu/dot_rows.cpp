@@ -134,9 +134,9 @@ void chain_rows_into(const Chain<std::uint8_t>& a, const Finish& the_finish, std
   const __m512 scale = _mm512_set1_ps(static_cast<float>(the_finish.scale)),
                bias = _mm512_set1_ps(static_cast<float>(the_finish.bias));
   for (std::int64_t e = 0; e < a.n; e += block) {
-    if (a.upcoming != nullptr)
+    if (a.upcoming.rows != nullptr)
       for (int j = 0; j < rows; ++j)
-        _mm_prefetch(reinterpret_cast<const char*>(a.upcoming[j] + a.offset + e), _MM_HINT_T0);
+        _mm_prefetch(reinterpret_cast<const char*>(a.upcoming.rows[j] + a.offset + e), _MM_HINT_T0);
     Sums<rows, parts> sums;
     add_rows<rows, parts>(a, e, taps, sums);
     const __mmask64 whole = ~__mmask64{0}, mask = a.n - e >= block ? whole : whole >> (block - (a.n - e));
@@ -173,7 +173,7 @@ void chain_and_finish(const Chain<std::uint8_t>& arguments, const Finish& finish
       rows == 2 ? chain_rows_of<2, 2>(a, finish, to, stride_bytes) : chain_rows_of<1, 2>(a, finish, to, stride_bytes);
     left -= rows;
     a.inputs += rows;
-    if (a.upcoming != nullptr) a.upcoming += rows;
+    if (a.upcoming.rows != nullptr) a.upcoming.rows += rows;
     to += rows * stride_bytes;
   }
 }

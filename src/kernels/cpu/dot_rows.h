@@ -26,7 +26,7 @@ struct Chain<std::uint8_t> {
   std::int64_t r = 0, s = 0, step = 0;
   std::int64_t offset = 0, n = 0;
   int count = 0;
-  const std::uint8_t* const* upcoming = nullptr;
+  Upcoming upcoming = {};
 };
 inline constexpr std::int64_t byte_chain_slack = 64;
 

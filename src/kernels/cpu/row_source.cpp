@@ -29,11 +29,6 @@ void widen(DataType, const std::byte* from, std::int64_t n, std::uint8_t* to) {
   std::memcpy(to, from, static_cast<std::size_t>(n));
 }
 
-// Asks for a stretch of memory to be brought near.
-void prefetch(const std::byte* from, std::int64_t bytes) {
-  for (std::int64_t i = 0; i < bytes; i += 64) __builtin_prefetch(from + i, 0, 2);
-}
-
 }  // namespace
 
 const std::byte* row_data(const Filter2dTask& task, const RowWindow& window, std::int64_t row) {
@@ -57,9 +52,6 @@ void load_row(const Filter2dTask& task, const RowWindow& window, std::int64_t ro
   const std::int64_t width = problem.w * problem.c;
   const std::int64_t inside_begin = std::clamp(begin, std::int64_t{0}, width),
                      inside_end = std::clamp(end, std::int64_t{0}, width);
-  // The processor's own prefetching starts anew at every row: ask for the next one while this one is widened.
-  if (const std::byte* const next = row_data(task, window, row + 1))
-    prefetch(next + inside_begin * size_of(problem.input), (inside_end - inside_begin) * size_of(problem.input));
   to = load_outside(task, data, begin, std::min(end, std::int64_t{0}), to);
   widen(problem.input, data + inside_begin * size_of(problem.input), inside_end - inside_begin, to);
   load_outside(task, data, std::max(begin, width), end, to + (inside_end - inside_begin));

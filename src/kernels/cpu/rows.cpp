@@ -42,6 +42,18 @@ HWY_INLINE void keep_in_register(V& value) {
 #endif
 }
 
+// The cache lines that begin within elements [e, e + n) of the upcoming rows.
+HWY_INLINE void prefetch(const Upcoming& upcoming, std::int64_t e, std::int64_t n) {
+  if (upcoming.rows == nullptr) return;
+  constexpr std::int64_t line = 64;
+  const std::int64_t end = (e + n) * upcoming.element_bytes;
+  for (std::int64_t b = (e * upcoming.element_bytes + line - 1) / line * line; b < end; b += line) {
+    OMNICONV_UNROLL for (int j = 0; j < chain_rows; ++j) {
+      hwy::Prefetch(upcoming.rows[j] + b);
+    }
+  }
+}
+
 // One input row into the sums of output rows first .. last: tap column k of output row j has the weight weights[k - j *
 // s].
 template <int first, int last, bool fused, int V, class D, class Sums, typename Real = hn::TFromD<D>>
@@ -103,12 +115,7 @@ HWY_INLINE void chain_block(D d, const Chain<Real>& a, std::int64_t e, const Sto
       sums[j][v] = hn::Zero(d);
     }
   }
-  if (a.upcoming != nullptr)
-    for (int j = 0; j < a.count; ++j) {
-      OMNICONV_UNROLL for (int v = 0; v < V; ++v) {
-        hwy::Prefetch(a.upcoming[j] + a.offset + e + v * static_cast<std::int64_t>(hn::Lanes(d)));
-      }
-    }
+  prefetch(a.upcoming, a.offset + e, V * static_cast<std::int64_t>(hn::Lanes(d)));
   // Full blocks of the kernels that matter without a branch: a switch makes GCC move sums between registers.
   if (a.count == chain_rows && a.r >= chain_rows - 1) {
     add_input_row<0, 0, fused>(d, a, e, 0, sums);
@@ -133,7 +140,9 @@ HWY_INLINE void along_row(D d, const Real* HWY_RESTRICT input, const Real* HWY_R
                           std::int64_t step, Real* HWY_RESTRICT to) {
   const std::int64_t lanes = static_cast<std::int64_t>(hn::Lanes(d));
   hn::Vec<D> sums[V];
-  OMNICONV_UNROLL for (int v = 0; v < V; ++v) { sums[v] = hn::Zero(d); }
+  OMNICONV_UNROLL for (int v = 0; v < V; ++v) {
+    sums[v] = hn::Zero(d);
+  }
   const auto add = [&](std::int64_t k) HWY_ATTR {
     const auto w = hn::Set(d, weights[k]);
     OMNICONV_UNROLL for (int v = 0; v < V; ++v) {
@@ -141,11 +150,15 @@ HWY_INLINE void along_row(D d, const Real* HWY_RESTRICT input, const Real* HWY_R
     }
   };
   if constexpr (taps > 0) {
-    OMNICONV_UNROLL for (int k = 0; k < taps; ++k) { add(k); }
+    OMNICONV_UNROLL for (int k = 0; k < taps; ++k) {
+      add(k);
+    }
   } else {
     for (std::int64_t k = 0; k < s; ++k) add(k);
   }
-  OMNICONV_UNROLL for (int v = 0; v < V; ++v) { hn::StoreU(sums[v], d, to + v * lanes); }
+  OMNICONV_UNROLL for (int v = 0; v < V; ++v) {
+    hn::StoreU(sums[v], d, to + v * lanes);
+  }
 }
 
 // Twice the vectors of a block: a multiply-add's result is needed only after as many others.

@@ -28,6 +28,13 @@ struct Finish {
   bool f32 = true;      // arithmetic in fp32, even where the sums are fp64 (exact integers)
 };
 
+// Stored rows that the next chain needs first: they are asked for, a line at a time, while this one works, since the
+// processor's own prefetching starts anew at every row.
+struct Upcoming {
+  const std::byte* const* rows = nullptr;  // chain_rows rows from element 0 on, or null
+  std::int64_t element_bytes = 1;
+};
+
 // The chain s <- fma(w, x, s) over taps in row-major order, for output rows j in [0, count) and elements e in [0, n):
 // x = inputs[j + i][offset + e + k * step], w = weights[i * s + k].
 template <typename Real>
@@ -36,8 +43,8 @@ struct Chain {
   const Real* weights;        // r x s
   std::int64_t r = 0, s = 0, step = 0;
   std::int64_t offset = 0, n = 0;
-  int count = 0;                          // 1 .. chain_rows
-  const Real* const* upcoming = nullptr;  // as many rows of the same elements that the next chain reads first, or null
+  int count = 0;  // 1 .. chain_rows
+  Upcoming upcoming = {};
   bool exact = false;  // no product or sum needs rounding, so that an unfused multiply-add serves too
 };
 

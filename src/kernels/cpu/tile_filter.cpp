@@ -26,10 +26,10 @@ constexpr std::int64_t staged_bytes = 4096;
 // The parts of one tile's workspace.
 template <typename Real>
 struct TileFilter<Real>::Buffers {
-  const Real** inputs;    // of a chain
-  const Real** entered;   // the rows in the ring, or in the image itself
-  const Real** upcoming;  // chain_rows rows that enter next
-  Real** sums;            // chain_rows rows of results
+  const Real** inputs;         // of a chain
+  const Real** entered;        // the rows in the ring, or in the image itself
+  const std::byte** upcoming;  // chain_rows rows that enter next
+  Real** sums;                 // chain_rows rows of results
   Real* ring;
   Real* widened;  // one row, before the row pass
   std::byte* staged;
@@ -91,7 +91,7 @@ void TileFilter<Real>::run(const RowWindow& input, const Output& output, const T
   Buffers buffers;
   buffers.inputs = reinterpret_cast<const Real**>(workspace);
   buffers.entered = buffers.inputs + ring_rows_;
-  buffers.upcoming = buffers.entered + ring_rows_;
+  buffers.upcoming = reinterpret_cast<const std::byte**>(buffers.entered + ring_rows_);
   buffers.sums = reinterpret_cast<Real**>(workspace) + 2 * ring_rows_ + chain_rows;
   buffers.ring = reinterpret_cast<Real*>(workspace + pointers_bytes_);
   Real* const sums = buffers.ring + ring_rows_ * ring_pitch_;
@@ -186,14 +186,19 @@ const Real* TileFilter<Real>::source_row(const RowWindow& input, std::int64_t ro
   return place;
 }
 
-// The next chain_rows rows, where they will be read in place; else null.
+// The next chain_rows rows, as far as they are there.
 template <typename Real>
-const Real* const* TileFilter<Real>::upcoming_rows(const RowWindow& input, std::int64_t first, const Tile& tile,
-                                                   const Buffers& buffers) const {
-  if (rows_first_) return nullptr;
-  for (int j = 0; j < chain_rows; ++j)
-    if ((buffers.upcoming[j] = row_in_place(input, first + j, tile)) == nullptr) return nullptr;
-  return buffers.upcoming;
+Upcoming TileFilter<Real>::upcoming_rows(const RowWindow& input, std::int64_t first, const Tile& tile,
+                                         const Buffers& buffers) const {
+  const Filter2dProblem& problem = task_.problem;
+  const std::int64_t size = size_of(problem.input),
+                     element = std::max<std::int64_t>(tile.element - task_.weights.anchor_x * problem.c, 0);
+  for (int j = 0; j < chain_rows; ++j) {
+    const std::byte* const data = row_data(task_, input, first + j);
+    if (data == nullptr) return {};
+    buffers.upcoming[j] = data + element * size;
+  }
+  return {buffers.upcoming, size};
 }
 
 // Rows [first, first + count) after `base` enter the ring.

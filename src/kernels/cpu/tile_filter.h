@@ -38,8 +38,7 @@ class TileFilter {
  private:
   struct Buffers;
   const Real* row_in_place(const RowWindow& input, std::int64_t row, const Tile& tile) const;
-  const Real* const* upcoming_rows(const RowWindow& input, std::int64_t first, const Tile& tile,
-                                   const Buffers& buffers) const;
+  Upcoming upcoming_rows(const RowWindow& input, std::int64_t first, const Tile& tile, const Buffers& buffers) const;
   const Real* source_row(const RowWindow& input, std::int64_t row, const Tile& tile, Real* place) const;
   void fill_ring(const RowWindow& input, std::int64_t base, std::int64_t first, std::int64_t count, const Tile& tile,
                  const Buffers& buffers) const;

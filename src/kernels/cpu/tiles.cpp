@@ -5,7 +5,7 @@
 namespace omniconv::kernels {
 
 std::int64_t block_elements_for(std::int64_t rows_kept, std::int64_t element_bytes, std::int64_t elements) {
-  constexpr std::int64_t kept_bytes = 256 * 1024;  // of a core's second-level cache, 1 MiB and more where it matters
+  constexpr std::int64_t kept_bytes = 128 * 1024;  // of a core's second-level cache, with room for the image rows
   constexpr std::int64_t least = 512, granule = 64;
   const std::int64_t fitting = kept_bytes / (rows_kept * element_bytes) / granule * granule;
   return std::min(elements, std::max(least, fitting));
