@@ -20,6 +20,12 @@ struct ErrorBound {
   double constant = 2;  // the last fused multiply-add, and the rounding of s32 pixels to fp32
 };
 
+// The refusal of solvers that treat all channels alike.
+inline std::string alpha_refusal(const Filter2dTask& task) {
+  if (task.weights.alpha_rule == AlphaRule::none) return {};
+  return "treats all channels alike, and the problem's alpha channel is none of them";
+}
+
 class Filter2dPlanBody : public std::enable_shared_from_this<Filter2dPlanBody> {
  public:
   virtual ~Filter2dPlanBody() = default;

@@ -1,4 +1,5 @@
-// The plan that the CPU's direct and separable solvers share: tiles of the output over the arena's threads.
+// The plan that the CPU's direct, separable and premultiplied solvers share: tiles of the output over the arena's
+// threads.
 #pragma once
 
 #include "solvers/solver.h"
