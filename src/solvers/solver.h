@@ -1,6 +1,8 @@
 // The promise of a solver: applicable means that the result is right, within the stated bound, for every such task.
 #pragma once
 
+#include <fmt/format.h>
+
 #include <memory>
 #include <span>
 #include <string>
@@ -23,7 +25,7 @@ struct ErrorBound {
 // The refusal of solvers that treat all channels alike.
 inline std::string alpha_refusal(const Filter2dTask& task) {
   if (task.weights.alpha_rule == AlphaRule::none) return {};
-  return "treats all channels alike, and the problem's alpha channel is none of them";
+  return fmt::format("treats all channels alike, and channel {} holds opacity", task.problem.alpha_channel);
 }
 
 class Filter2dPlanBody : public std::enable_shared_from_this<Filter2dPlanBody> {
