@@ -5,6 +5,7 @@
 #include <random>
 
 #include "alpha_testing.h"
+#include "devices/device.h"
 #include "kernels/device_text.h"
 
 namespace omniconv {
@@ -19,18 +20,22 @@ std::vector<std::string> opencl_devices() {
 
 class EveryDeviceWithAlpha : public testing::TestWithParam<const char*> {};
 
-TEST_P(EveryDeviceWithAlpha, BordersChannelsPositionsKernels) {
+// Every case is a text to compile, which takes longer than to run: each form of weights meets one border and one
+// position of opacity for each type, not all of them.
+TEST_P(EveryDeviceWithAlpha, FormsBordersPositions) {
+  const std::string type = GetParam();
+  const char* const borders[] = {"constant:3", "replicate", "reflect101", "wrap", "valid"};
+  const char* const positions[] = {"c4{} alpha:3", "c2{} alpha:0", "c3{} alpha:1", "c5{} alpha:2"};
   for (const std::string& id : opencl_devices()) {
     const Context context({.device = id});
-    for (const char* kernel : {"r3s5 kernel:random", "r3s5 kernel:rank1", "r4s3 kernel:equal", "r3s3 kernel:laplacian",
-                               "r3s3 kernel:sobel-x"}) {
-      for (const char* border : {"constant:3", "replicate", "reflect101", "wrap", "valid"})
-        expect_conformance(context, fmt::format("filter2d {} h9w143c4{} {} alpha:3", GetParam(), kernel, border));
-      for (const char* channels : {"c2{} alpha:0", "c3{} alpha:1", "c5{} alpha:2"})
-        expect_conformance(context,
-                           fmt::format("filter2d {} h9w31{}", GetParam(), fmt::format(fmt::runtime(channels), kernel)));
-      expect_conformance(context, fmt::format("filter2d {} h21w30c2{} wrap alpha:1", GetParam(), kernel),
+    std::size_t i = type.size();
+    for (const char* kernel :
+         {"r3s5 kernel:random", "r3s5 kernel:rank1", "r4s3 kernel:equal", "r3s3 kernel:laplacian"}) {
+      const auto shape = [&](const char* position) { return fmt::format(fmt::runtime(position), kernel); };
+      expect_conformance(context, fmt::format("filter2d {} h9w143{} {}", type, shape(positions[0]), borders[i % 5]));
+      expect_conformance(context, fmt::format("filter2d {} h21w31{} wrap", type, shape(positions[1 + i % 3])),
                          {.strip_rows = 4});
+      ++i;
     }
   }
 }
