@@ -5,6 +5,10 @@
 namespace omniconv::solvers {
 namespace {
 
+CpuMethod method(const Filter2dTask& task) {
+  return premultiplied_rows_first(task) ? CpuMethod::rows_first : CpuMethod::chains;
+}
+
 class Solver final : public Filter2dSolver {
  public:
   std::string_view id() const override { return "filter2d/premultiplied/cpu.1"; }
@@ -18,12 +22,12 @@ class Solver final : public Filter2dSolver {
   double operations(const Filter2dTask& task) const override { return premultiplied_operations(task); }
 
   std::int64_t workspace_bytes(const Filter2dTask& task, const devices::Device& device) const override {
-    return cpu_workspace_bytes(task, device, premultiplied_rows_first(task));
+    return cpu_workspace_bytes(task, device, method(task));
   }
 
   std::unique_ptr<Filter2dPlanBody> plan(const Filter2dTask& task,
                                          const std::shared_ptr<devices::Device>& device) const override {
-    return make_cpu_plan(task, device, premultiplied_rows_first(task));
+    return make_cpu_plan(task, device, method(task));
   }
 };
 
