@@ -21,7 +21,7 @@ namespace {
 struct FilterOptions {
   Common common;
   image::FilterJob job;
-  std::string kernel, border = "replicate", anchor, depth, alpha, memory = "1G";
+  std::string kernel, border = "replicate", anchor, depth, alpha = "premultiply", memory = "1G";
   bool correlate = false, convolve = false, normalize = false;
   bool list_kernels = false, print_kernel = false, explain = false, dry_run = false;
 };
@@ -74,11 +74,10 @@ void parse_anchor(const std::string& text, image::Kernel& kernel) {
 }
 
 image::Alpha parse_alpha(const std::string& text) {
-  if (text.empty()) return image::Alpha::unspecified;
+  if (text == "premultiply") return image::Alpha::premultiply;
   if (text == "ignore") return image::Alpha::ignore;
   if (text == "filter") return image::Alpha::filter;
-  if (text == "premultiply") throw bad_input("--alpha premultiply is not in this version: choose filter or ignore");
-  static constexpr std::array<std::string_view, 2> known = {"ignore", "filter"};
+  static constexpr std::array<std::string_view, 3> known = {"premultiply", "ignore", "filter"};
   throw bad_input(fmt::format("unknown --alpha '{}': {}", text, suggest(text, known)));
 }
 
@@ -226,7 +225,11 @@ void add_filter(CLI::App& app, Body& body) {
       ->add_option("--depth", options->depth, "of the output: u8, u16, s16, s32, f16, f32, f64; the input's by default")
       ->check(not_empty());
   command->add_flag("--rescale", options->job.rescale, "map white to white when the depth changes");
-  command->add_option("--alpha", options->alpha, "an opacity channel: filter it too, or ignore (copy) it")
+  command
+      ->add_option("--alpha", options->alpha,
+                   "an opacity channel: premultiply colours by it while filtering, ignore (copy) it, or filter it like "
+                   "the colours")
+      ->capture_default_str()
       ->check(not_empty());
   command->add_option("--page", options->job.page, "of a file with several, counted from 1")
       ->check(whole_number(0, 1 << 30));

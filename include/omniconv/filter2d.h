@@ -22,6 +22,8 @@ struct Filter {
   std::vector<double> weights = {};
   std::optional<std::int64_t> anchor_y = {}, anchor_x = {};
   double scale = 1, bias = 0;
+  // The stored values of full opacity, where the problem has an alpha channel; 0: the type's highest, 1 for floats.
+  double opaque_input = 0, opaque_output = 0;
 };
 
 struct Filter2dOptions {

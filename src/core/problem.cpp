@@ -225,6 +225,17 @@ std::optional<BrokenRule> valid_rule(const Filter2dProblem& problem) {
   return std::nullopt;
 }
 
+std::optional<BrokenRule> alpha_rule(const Filter2dProblem& problem) {
+  if (problem.alpha_channel == -1) return std::nullopt;
+  if (problem.c < 2)
+    return BrokenRule{"alpha", fmt::format("alpha channel is {}: it needs at least 2 channels, and c is {}",
+                                           problem.alpha_channel, problem.c)};
+  if (problem.alpha_channel < 0 || problem.alpha_channel >= problem.c)
+    return BrokenRule{"alpha", fmt::format("alpha channel is {}: must be from 0 to {}, counted from 0",
+                                           problem.alpha_channel, problem.c - 1)};
+  return std::nullopt;
+}
+
 template <typename T>
 void refuse_bad_extents(const T& problem, std::span<const Field<T>> fields, std::string_view operation) {
   if (const auto broken = extent_rule<T>(problem, fields))
@@ -263,6 +274,7 @@ std::optional<BrokenRule> first_broken_rule(const Filter2dProblem& problem) {
   if (problem.border.mode == BorderMode::constant && !std::isfinite(problem.border.value))
     return BrokenRule{"border", fmt::format("border value is {}: must be finite", problem.border.value)};
   if (auto broken = valid_rule(problem)) return broken;
+  if (auto broken = alpha_rule(problem)) return broken;
   const Extent c{"c", "c", problem.c};
   if (auto broken = array_rule("the input", {{"h", "h", problem.h}, {"w", "w", problem.w}, c}, size_of(problem.input)))
     return broken;
@@ -348,7 +360,8 @@ bool Filter2dProblem::operator==(const Filter2dProblem& other) const {
   const bool same_border =
       border.mode == other.border.mode && (border.mode != BorderMode::constant || border.value == other.border.value);
   return same_border && input == other.input && output == other.output && h == other.h && w == other.w &&
-         c == other.c && r == other.r && s == other.s && flip == other.flip && kernel == other.kernel;
+         c == other.c && r == other.r && s == other.s && flip == other.flip && alpha_channel == other.alpha_channel &&
+         kernel == other.kernel;
 }
 
 bool Conv2dProblem::operator==(const Conv2dProblem& other) const {

@@ -277,15 +277,24 @@ Problem read_gemm(const Words& line) {
   return finish<G>(problem, line, gemm_letters, places);
 }
 
-constexpr std::array<std::string_view, 15> filter2d_names{
-    "u8",         "u16",       "s16",     "s32",        "f16",  "f32",  "f64", "flip", "kernel:random",
-    "constant:0", "replicate", "reflect", "reflect101", "wrap", "valid"};
-constexpr std::string_view kernel_prefix = "kernel:";
+constexpr std::array<std::string_view, 16> filter2d_names{
+    "u8",         "u16",       "s16",     "s32",        "f16",  "f32",   "f64",    "flip", "kernel:random",
+    "constant:0", "replicate", "reflect", "reflect101", "wrap", "valid", "alpha:3"};
+constexpr std::string_view kernel_prefix = "kernel:", alpha_prefix = "alpha:";
 
 DataType read_type(std::string_view word, std::string_view part) {
   if (const auto type = parse_data_type(part)) return *type;
   if (part.empty()) refuse(word, "expected a type on both sides of >, as in u8>f32");
   refuse(part, fmt::format("expected a type; {}", suggest(part, std::span(filter2d_names).first(7))));
+}
+
+std::int64_t read_alpha(std::string_view word) {
+  const std::string_view digits = word.substr(alpha_prefix.size());
+  std::int64_t channel = 0;
+  const auto [end, status] = std::from_chars(digits.data(), digits.data() + digits.size(), channel);
+  if (digits.empty() || leading(digits, '0', '9') != digits || status != std::errc())
+    refuse(word, "expected the number of a channel, counted from 0, as in alpha:3");
+  return channel;
 }
 
 Problem read_filter2d(const Words& line) {
@@ -297,6 +306,9 @@ Problem read_filter2d(const Words& line) {
     if (word.starts_with(kernel_prefix)) {
       places.claim("kernel", word);
       problem.kernel = word.substr(kernel_prefix.size());
+    } else if (word.starts_with(alpha_prefix)) {
+      places.claim("alpha", word);
+      problem.alpha_channel = read_alpha(word);
     } else if (arrow != std::string_view::npos || parse_data_type(word)) {
       places.claim("type", word);
       problem.input = read_type(word, word.substr(0, arrow));
@@ -399,8 +411,9 @@ std::string to_text(const Filter2dProblem& p) {
       p.input == p.output ? std::string(name(p.input)) : fmt::format("{}>{}", name(p.input), name(p.output));
   const std::string geometry = fmt::format("h{}w{}{}r{}s{}", p.h, p.w, unless(p.c, 1, "c"), p.r, p.s);
   const std::string border = p.border.mode == BorderMode::replicate ? "" : to_text(p.border);
+  const std::string alpha = p.alpha_channel < 0 ? "" : fmt::format("{}{}", alpha_prefix, p.alpha_channel);
   const std::string kernel = p.kernel == "random" ? "" : fmt::format("{}{}", kernel_prefix, p.kernel);
-  return join_words({"filter2d", types, geometry, border, p.flip ? "flip" : "", kernel, in_quotes(p.name)});
+  return join_words({"filter2d", types, geometry, border, p.flip ? "flip" : "", alpha, kernel, in_quotes(p.name)});
 }
 
 std::string to_text(const Conv2dProblem& p) {

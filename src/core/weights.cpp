@@ -10,6 +10,7 @@
 #include "core/border_map.h"
 #include "core/checked.h"
 #include "core/convert.h"
+#include "core/opacity.h"
 #include "omniconv/error.h"
 
 namespace omniconv {
@@ -199,6 +200,7 @@ Weights analyse(const Filter2dProblem& problem, const Filter& filter) {
     weights.form = WeightForm::rank_one;
   if (weights.form != WeightForm::rank_one) weights.row.clear(), weights.column.clear();
   weights.exact = always_exact(weights, problem.input);
+  if (problem.alpha_channel >= 0) decide_alpha(problem, filter, weights);
   return weights;
 }
 

@@ -15,6 +15,11 @@ namespace omniconv {
 enum class WeightForm : std::uint8_t { equal, rank_one, general };
 std::string_view name(WeightForm form);
 
+// What becomes of the problem's alpha channel (docs/arithmetic.md, rule 8). premultiplied: colours are multiplied by
+// opacity as they enter the sums, and the sums divided by it; copied: the weights sum to zero or less, so that colours
+// are filtered plainly and opacity stays.
+enum class AlphaRule : std::uint8_t { none, premultiplied, copied };
+
 // A filter made ready for solvers: mirrored if the problem says so, rounded to the accumulating type.
 struct Weights {
   std::int64_t r = 0, s = 0;
@@ -28,6 +33,11 @@ struct Weights {
   bool exact = false;
   double scale = 1, bias = 0;
   double border_value = 0;  // rounded and saturated to the input type
+  AlphaRule alpha_rule = AlphaRule::none;
+  double opacity_unit = 1;    // opacity enters sums as a fraction: its stored value times this
+  double opaque_sum = 1;      // what opacity sums to where all is opaque: the weights' own sum
+  double opaque_output = 1;   // full opacity as the output stores it
+  bool keeps_opacity = true;  // full opacity is stored alike in input and output: copies keep the stored value
 };
 
 // Throws bad_input for a wrong count, a non-finite weight, all weights zero, or an anchor outside the kernel.

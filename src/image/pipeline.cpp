@@ -14,7 +14,7 @@
 #include <vector>
 
 #include "core/checked.h"
-#include "core/convert.h"
+#include "core/opacity.h"
 #include "core/weights.h"
 #include "image/channel.h"
 #include "image/image.h"
@@ -98,8 +98,13 @@ struct Job {
   ImageInfo output;
   Strips strips;
   std::int64_t input_row_bytes = 0, output_row_bytes = 0, input_rows = 0;  // rows: of the largest strip
-  bool copy_alpha = false;
+  std::optional<OpacityCopy> opacity_copy;
 };
+
+// Whether colours are to be multiplied by opacity: not where they are already, nor where there are none.
+bool premultiplies(const FilterJob& job, const ImageInfo& input) {
+  return input.alpha_channel >= 0 && job.alpha == Alpha::premultiply && !input.associated_alpha && input.c > 1;
+}
 
 // `kernel` is turned to the stored pixels.
 Filter2dProblem problem_of(const FilterJob& job, const ImageInfo& input, const Kernel& kernel) {
@@ -113,6 +118,7 @@ Filter2dProblem problem_of(const FilterJob& job, const ImageInfo& input, const K
   problem.s = kernel.s;
   problem.border = job.border;
   problem.flip = job.convolve;
+  if (premultiplies(job, input)) problem.alpha_channel = input.alpha_channel;
   if (job.border.mode == BorderMode::valid && (problem.h < problem.r || problem.w < problem.s))
     throw bad_input(
         fmt::format("{}: {}x{} pixels hold no whole {}x{} window (width x height): choose another border than valid",
@@ -133,15 +139,9 @@ Filter filter_of(const FilterJob& job, const ImageInfo& input, const Kernel& ker
     filter.scale *= ratio;
     filter.bias *= ratio;
   }
+  filter.opaque_input = white(input, problem.input);
+  filter.opaque_output = white(input, problem.output);
   return filter;
-}
-
-void check_alpha(const FilterJob& job, const ImageInfo& input) {
-  if (input.alpha_channel >= 0 && job.alpha == Alpha::unspecified)
-    throw bad_input(
-        fmt::format("{}: has an alpha channel, and filtering with premultiplied alpha is not in this version: choose "
-                    "--alpha filter (opacity is filtered too) or --alpha ignore (opacity is copied)",
-                    job.input));
 }
 
 // Bytes of strips, codecs and workspace for strips of so many rows.
@@ -181,12 +181,18 @@ void choose_strips(const FilterJob& wanted, const Filter2dPlan& plan, bool host_
 void prepare(const FilterJob& wanted, Job& job) {
   job.reader = open_image(wanted.input, wanted.page, wanted.max_memory_bytes);
   const ImageInfo& input = job.reader->info();
-  check_alpha(wanted, input);
   const Kernel kernel = input.orientation == 1 ? wanted.kernel : turned_to_stored(wanted.kernel, input.orientation);
   job.report.problem = problem_of(wanted, input, kernel);
   job.report.filter = filter_of(wanted, input, kernel, job.report.problem);
   job.task = {job.report.problem, analyse(job.report.problem, job.report.filter)};
-  job.copy_alpha = input.alpha_channel >= 0 && wanted.alpha == Alpha::ignore;
+  const bool stays = job.task.weights.alpha_rule == AlphaRule::copied;
+  if (stays) {  // colours are filtered plainly, so that every solver may serve
+    job.report.problem.alpha_channel = -1;
+    job.task = {job.report.problem, analyse(job.report.problem, job.report.filter)};
+  }
+  if (input.alpha_channel >= 0 && (stays || wanted.alpha == Alpha::ignore))
+    job.opacity_copy.emplace(job.report.problem, input.alpha_channel, job.report.filter.opaque_input,
+                             job.report.filter.opaque_output);
   job.output = input;
   job.output.type = job.report.problem.output;
   job.output.h = P(job.report.problem);
@@ -260,7 +266,7 @@ class StripRunner {
       }
       throw;
     }
-    if (job_.copy_alpha) copy_alpha(strip, input, output);
+    if (job_.opacity_copy) copy_opacity(strip, input, output);
   }
 
  private:
@@ -281,22 +287,10 @@ class StripRunner {
     event.wait();
   }
 
-  // Opacity of the pixel on which the window was centred, in the output's depth.
-  void copy_alpha(const Strip& strip, const std::byte* input, std::byte* output) const {
-    const Filter2dProblem& problem = job_.task.problem;
-    const bool valid = problem.border.mode == BorderMode::valid;
-    const std::int64_t down = valid ? problem.r / 2 : 0, right = valid ? problem.s / 2 : 0;
-    const std::int64_t channel = job_.output.alpha_channel;
-    const double ratio = white(job_.output, problem.output) / white(job_.reader->info(), problem.input);
+  void copy_opacity(const Strip& strip, const std::byte* input, std::byte* output) const {
+    const RowWindow x{input, job_.input_row_bytes, strip.input.first, strip.input.last - strip.input.first};
     for (std::int64_t p = 0; p < strip.output_rows; ++p)
-      for (std::int64_t q = 0; q < Q(problem); ++q) {
-        const std::int64_t row = strip.output_first + p + down - strip.input.first;
-        const double value =
-            load_element(problem.input, input + row * job_.input_row_bytes +
-                                            ((q + right) * problem.c + channel) * size_of(problem.input));
-        store_element(problem.output, value * ratio,
-                      output + p * job_.output_row_bytes + (q * problem.c + channel) * size_of(problem.output));
-      }
+      job_.opacity_copy->run(x, strip.output_first + p, 0, Q(job_.task.problem), output + p * job_.output_row_bytes);
   }
 
   const Context& context_;

@@ -11,8 +11,11 @@
 
 namespace omniconv::image {
 
-// What becomes of an opacity channel: filtered like any other, or copied while the colours are filtered.
-enum class Alpha : std::uint8_t { unspecified, ignore, filter };
+// What becomes of an opacity channel. premultiply: colours count by their opacity while they are filtered, and opacity
+// is filtered too (rule 8 of docs/arithmetic.md; copied, where the weights sum to zero or less); ignore: it is copied,
+// and colours are filtered as they are; filter: it is filtered like any other channel, and so it is under premultiply
+// where the file says that its colours are already multiplied by opacity.
+enum class Alpha : std::uint8_t { premultiply, ignore, filter };
 
 struct FilterJob {
   std::string input, output;
@@ -22,7 +25,7 @@ struct FilterJob {
   double scale = 1, bias = 0;     // in stored pixel values
   std::optional<DataType> depth;  // of the output; the input's by default
   bool rescale = false;           // map white to white when the depth changes
-  Alpha alpha = Alpha::unspecified;
+  Alpha alpha = Alpha::premultiply;
   std::int64_t max_memory_bytes = std::int64_t{1} << 30;  // of strips, codecs and workspace; not the program itself
   std::int64_t strip_rows = 0;                            // of the output; 0: chosen
   int page = 0;                                           // 0: the only one

@@ -8,4 +8,7 @@ namespace omniconv::kernels {
 // Types of pixels, borders and index maps of the filter2d kernels; its constants are listed at its top.
 std::string_view filter2d_pixels();
 
+// divide(n, d): the fp32 quotient rounded to nearest even, whatever the device's own division rounds to.
+std::string_view exact_division();
+
 }  // namespace omniconv::kernels

@@ -29,8 +29,10 @@ std::vector<const Filter2dSolver*> in_order(const Filter2dTask& task) {
 
 std::string describe(const solvers::ErrorBound& bound, const Filter2dTask& task) {
   if (is_bit_exact(task.problem)) return "bit-exact";
-  return fmt::format("{:g} * ({:g}/2 + {:g}) * 2^-{} * sum|x*w|", bound.amplification, bound.chain, bound.constant,
-                     task.weights.accumulate == DataType::f64 ? 52 : 23);
+  const bool divided = task.weights.alpha_rule == AlphaRule::premultiplied;
+  return fmt::format("{:g} * ({:g}/2 + {:g}) * 2^-{} * {}", bound.amplification, bound.chain, bound.constant,
+                     task.weights.accumulate == DataType::f64 ? 52 : 23,
+                     divided ? "(sums of magnitudes / mean opacity)" : "sum|x*w|");
 }
 
 const Filter2dSolver& named_solver(const std::string& id, const Filter2dTask& task, const devices::Device& device) {

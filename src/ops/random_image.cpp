@@ -54,6 +54,10 @@ double s32_limit(const Weights& weights) {
 
 void fill_random(const Filter2dTask& task, std::uint64_t seed, std::span<std::byte> image) {
   SplitMix random(seed);
+  std::int64_t elements = 0;
+  const auto opacity_or_color = [&](auto value) {
+    return elements++ % task.problem.c == task.problem.alpha_channel && value < 0 ? 0 : value;
+  };
   switch (task.problem.input) {
     case DataType::u8: return fill_integers<std::uint8_t>(random, image);
     case DataType::u16: return fill_integers<std::uint16_t>(random, image);
@@ -65,10 +69,12 @@ void fill_random(const Filter2dTask& task, std::uint64_t seed, std::span<std::by
       });
     }
     case DataType::f16:
-    case DataType::bf16: return fill<std::uint16_t>(image, [&] { return float_to_half(random.unit()); });
+    case DataType::bf16:
+      return fill<std::uint16_t>(image, [&] { return float_to_half(opacity_or_color(random.unit())); });
     case DataType::tf32:
-    case DataType::f32: return fill<float>(image, [&] { return random.unit(); });
-    case DataType::f64: return fill<double>(image, [&] { return random.unit() + random.unit() * 0x1p-24; });
+    case DataType::f32: return fill<float>(image, [&] { return opacity_or_color(random.unit()); });
+    case DataType::f64:
+      return fill<double>(image, [&] { return opacity_or_color(random.unit() + random.unit() * 0x1p-24); });
   }
 }
 

@@ -16,8 +16,10 @@ void definition_element(const Filter2dTask& task, RowWindow x, std::int64_t p, s
 
 // `double`: the sum in double precision before any conversion, and |scale| * sum |x * w| + |bias|, in which error
 // bounds are stated.
+// Where sums are divided by others (premultiplied alpha), an error of e * magnitude in the sums becomes at most
+// e * magnitude / (1 - e * condition), and nothing can be said where e * condition reaches 1.
 struct DoubleResult {
-  double value = 0, magnitude = 0;
+  double value = 0, magnitude = 0, condition = 0;
 };
 DoubleResult double_element(const Filter2dTask& task, RowWindow x, std::int64_t p, std::int64_t q, std::int64_t ch);
 

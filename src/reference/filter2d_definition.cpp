@@ -1,46 +1,17 @@
 #include <cmath>
 
+#include "reference/alpha.h"
 #include "reference/filter2d.h"
-#include "reference/pixel.h"
+#include "reference/sum_of_taps.h"
 
 namespace omniconv::reference {
 namespace {
 
-// Rules 2 to 5 in the accumulating type.
-template <typename Real>
-Real sum_of_taps(const Filter2dTask& task, RowWindow x, std::int64_t p, std::int64_t q, std::int64_t ch) {
-  const Weights& weights = task.weights;
-  const auto tap = [&](std::int64_t r, std::int64_t s) {
-    return pixel(task, x, p + r - weights.anchor_y, q + s - weights.anchor_x, ch);
-  };
-  if (weights.form == WeightForm::equal) {
-    std::int64_t sum = 0;
-    for (std::int64_t r = 0; r < weights.r; ++r)
-      for (std::int64_t s = 0; s < weights.s; ++s) sum += static_cast<std::int64_t>(tap(r, s));
-    return static_cast<Real>(sum) * static_cast<Real>(weights.values.front());
-  }
-  if (weights.form == WeightForm::rank_one) {
-    Real down = 0;
-    for (std::int64_t r = 0; r < weights.r; ++r) {
-      Real along = 0;
-      for (std::int64_t s = 0; s < weights.s; ++s)
-        along =
-            std::fma(static_cast<Real>(weights.row[static_cast<std::size_t>(s)]), static_cast<Real>(tap(r, s)), along);
-      down = std::fma(static_cast<Real>(weights.column[static_cast<std::size_t>(r)]), along, down);
-    }
-    return down;
-  }
-  Real sum = 0;
-  for (std::int64_t r = 0; r < weights.r; ++r)
-    for (std::int64_t s = 0; s < weights.s; ++s)
-      sum = std::fma(static_cast<Real>(weights.values[static_cast<std::size_t>(r * weights.s + s)]),
-                     static_cast<Real>(tap(r, s)), sum);
-  return sum;
-}
-
 template <typename Real>
 void element(const Filter2dTask& task, RowWindow x, std::int64_t p, std::int64_t q, std::int64_t ch, std::byte* y) {
-  const Real sum = sum_of_taps<Real>(task, x, p, q, ch);
+  const Real sum = sum_of_taps<Real>(task.weights, [&](std::int64_t r, std::int64_t s) {
+    return pixel(task, x, p + r - task.weights.anchor_y, q + s - task.weights.anchor_x, ch);
+  });
   const Real value = std::fma(static_cast<Real>(task.weights.scale), sum, static_cast<Real>(task.weights.bias));
   store_element(task.problem.output, value, y);
 }
@@ -49,6 +20,7 @@ void element(const Filter2dTask& task, RowWindow x, std::int64_t p, std::int64_t
 
 void definition_element(const Filter2dTask& task, RowWindow x, std::int64_t p, std::int64_t q, std::int64_t ch,
                         std::byte* y) {
+  if (task.weights.alpha_rule != AlphaRule::none) return definition_with_alpha(task, x, p, q, ch, y);
   if (task.weights.accumulate == DataType::f64)
     element<double>(task, x, p, q, ch, y);
   else

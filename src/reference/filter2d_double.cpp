@@ -1,11 +1,13 @@
 #include <cmath>
 
+#include "reference/alpha.h"
 #include "reference/filter2d.h"
 #include "reference/pixel.h"
 
 namespace omniconv::reference {
 
 DoubleResult double_element(const Filter2dTask& task, RowWindow x, std::int64_t p, std::int64_t q, std::int64_t ch) {
+  if (task.weights.alpha_rule != AlphaRule::none) return double_with_alpha(task, x, p, q, ch);
   const Weights& weights = task.weights;
   double sum = 0, magnitude = 0;
   for (std::int64_t r = 0; r < weights.r; ++r)

@@ -1,6 +1,8 @@
 // The promise of a solver: applicable means that the result is right, within the stated bound, for every such task.
 #pragma once
 
+#include <fmt/format.h>
+
 #include <memory>
 #include <span>
 #include <string>
@@ -19,6 +21,12 @@ struct ErrorBound {
   double chain = 0;     // L, dependent additions
   double constant = 2;  // the last fused multiply-add, and the rounding of s32 pixels to fp32
 };
+
+// The refusal of solvers that treat all channels alike.
+inline std::string alpha_refusal(const Filter2dTask& task) {
+  if (task.weights.alpha_rule == AlphaRule::none) return {};
+  return fmt::format("treats all channels alike, and channel {} holds opacity", task.problem.alpha_channel);
+}
 
 class Filter2dPlanBody : public std::enable_shared_from_this<Filter2dPlanBody> {
  public:

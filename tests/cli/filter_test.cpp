@@ -81,7 +81,30 @@ TEST_F(Filter, AlphaIsFilteredOrCopied) {
   EXPECT_EQ(read_here("out.pam").substr(read_here("out.pam").find("ENDHDR\n") + 7), std::string({10, 1, 10, 1, 20, 2}));
   ASSERT_EQ(run("filter in.pam out.pam --kernel '3x1: 1,0,0' --alpha ignore").status, 0);
   EXPECT_EQ(read_here("out.pam").substr(read_here("out.pam").find("ENDHDR\n") + 7), std::string({10, 1, 10, 2, 20, 3}));
-  refuses("filter in.pam no.pam --kernel sobel-x", {"in.pam", "alpha channel", "--alpha filter"});
+  refuses("filter in.pam no.pam --kernel sobel-x --alpha copy", {"--alpha 'copy'", "premultiply"});
+}
+
+TEST_F(Filter, ColorsCountByTheirOpacity) {
+  const std::string head = "P7\nWIDTH 3\nHEIGHT 1\nDEPTH 2\nMAXVAL 255\nTUPLTYPE GRAYSCALE_ALPHA\nENDHDR\n";
+  const auto pixels = [&](std::vector<int> values) { return head + std::string(values.begin(), values.end()); };
+  write("in.pam", pixels({100, 255, 200, 0, 50, 255}));
+  for (const char* alpha : {"", " --alpha premultiply"}) {
+    const Outcome outcome =
+        run(std::string("filter in.pam out.pam --kernel '3x1: 1,1,1' --normalize --explain") + alpha);
+    ASSERT_EQ(outcome.status, 0) << outcome.error;
+    EXPECT_NE(outcome.out.find("h1w3c2r1s3 alpha:1"), std::string::npos) << outcome.out;
+    EXPECT_EQ(read_here("out.pam"), pixels({100, 170, 75, 170, 50, 170}));
+  }
+  // Weights that sum to zero leave opacity as it is, and every solver may serve.
+  ASSERT_EQ(run("filter in.pam edges.pam --kernel '3x1: -1,0,1' --bias 60 --solver filter2d/direct/cpu.1").status, 0);
+  EXPECT_EQ(read_here("edges.pam"), pixels({160, 255, 10, 0, 0, 255}));
+  // Opacity stays opacity when the depth changes; colours keep their stored values, unless --rescale is given.
+  ASSERT_EQ(run("filter in.pam deep.pam --kernel identity --depth u16").status, 0);
+  EXPECT_EQ(read_here("deep.pam").substr(read_here("deep.pam").find("ENDHDR\n") + 7),
+            std::string({0, 100, -1, -1, 0, 0, 0, 0, 0, 50, -1, -1}));
+  ASSERT_EQ(run("filter in.pam deep.pam --kernel identity --depth u16 --rescale").status, 0);
+  EXPECT_EQ(read_here("deep.pam").substr(read_here("deep.pam").find("ENDHDR\n") + 7),
+            std::string({100, 100, -1, -1, 0, 0, 0, 0, 50, 50, -1, -1}));
 }
 
 TEST_F(Filter, DryRunExplainAndLists) {

@@ -54,6 +54,11 @@ const char* const problems[] = {
     "filter2d u8 h150w211c3r31s31 valid",
     "filter2d f64 h150w211c1r3s3 wrap",
     "filter2d u8 h150w211c4r9s9 kernel:equal",
+    "filter2d u8 h150w211c4r5s5 alpha:3",
+    "filter2d f32 h150w211c2r5s5 alpha:0 kernel:rank1",
+    "filter2d u16 h150w211c3r7s5 wrap alpha:1 kernel:equal",
+    "filter2d f64 h150w211c4r3s3 valid alpha:3",
+    "filter2d u8 h150w211c4r3s3 alpha:3 kernel:sobel-x",
 };
 
 TEST(SameBits, ThreadsAndStrips) {
@@ -96,7 +101,8 @@ TEST(SameBits, InstructionSetsConform) {
     hwy::GetChosenTarget().Update(target);
     for (const char* kernel : {"random", "integer", "rank1", "equal"})
       for (const char* type : {"u8", "s16", "f16", "f32", "f32>u8"})
-        expect_conformance(context, fmt::format("filter2d {} h13w61c3r3s4 kernel:{}", type, kernel));
+        for (const char* channels : {"c3", "c4", "c4 alpha:3", "c3 alpha:0"})
+          expect_conformance(context, fmt::format("filter2d {} r3s4h13w61{} kernel:{}", type, channels, kernel));
     hwy::GetChosenTarget().Update(hwy::SupportedTargets());
   }
 }

@@ -85,6 +85,7 @@ class Generator {
     p.border.value = coin() ? static_cast<double>(number(-300, 300))
                             : std::ldexp(static_cast<double>(number(-(1LL << 52), 1LL << 52)), int(number(-600, 600)));
     p.flip = coin();
+    p.alpha_channel = p.c < 2 || coin() ? -1 : number(0, p.c - 1);
     p.kernel = one_of<std::string>({"random", "integer", "rank1", "equal", "gaussian:5,1.1", "sobel-x", "box:3"});
     p.name = name();
     return p;

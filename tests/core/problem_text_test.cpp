@@ -183,6 +183,27 @@ TEST(GemmText, MeansAndPrints) {
     }
 }
 
+TEST(ProblemText, AlphaNamesAChannel) {
+  EXPECT_EQ(filter("filter2d u8 h1w1r1s1").alpha_channel, -1);
+  EXPECT_EQ(filter("alpha:3 filter2d u8 h1w1c4r1s1").alpha_channel, 3);
+  EXPECT_EQ(canonical("kernel:equal alpha:00 flip filter2d u8 wrap h1w1c2r1s1"),
+            "filter2d u8 h1w1c2r1s1 wrap flip alpha:0 kernel:equal");
+  EXPECT_NE(filter("filter2d u8 h1w1c2r1s1 alpha:0"), filter("filter2d u8 h1w1c2r1s1 alpha:1"));
+  EXPECT_NE(filter("filter2d u8 h1w1c2r1s1 alpha:0"), filter("filter2d u8 h1w1c2r1s1"));
+  const std::string number = "expected the number of a channel, counted from 0, as in alpha:3";
+  for (const std::string word :
+       {"alpha:", "alpha:x", "alpha:-1", "alpha:+1", "alpha:1x", "alpha:1.0", "alpha:99999999999999999999"})
+    expect_refusal("filter2d u8 h1w1c4r1s1 " + word, 24, number);
+  expect_refusal("filter2d u8 h1w1c4r1s1 alpha:4", 24, "alpha channel is 4: must be from 0 to 3, counted from 0");
+  expect_refusal("filter2d u8 h1w1r1s1 alpha:0", 22, "alpha channel is 0: it needs at least 2 channels, and c is 1");
+  expect_refusal("filter2d u8 h1w1c4r1s1 alpha:3 alpha:3", 32, "expected one alpha");
+  expect_refusal("filter2d u8 h1w1c4r1s1 alfa:3", 24, "did you mean alpha:3?");
+  Filter2dProblem negative = filter("filter2d u8 h1w1c4r1s1");
+  negative.alpha_channel = -2;
+  EXPECT_EQ(message_of([&] { validate(negative); }),
+            "filter2d problem: alpha channel is -2: must be from 0 to 3, counted from 0");
+}
+
 TEST(ProblemText, NamesHoldWhatALineCan) {
   EXPECT_EQ(conv("n1c1h1w1k1r1s1 \"  two  words, # and 'more' \"").name, "  two  words, # and 'more' ");
   EXPECT_EQ(conv("n1c1h1w1k1r1s1 \"gr\xC3\xB6\xC3\x9F"

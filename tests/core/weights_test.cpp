@@ -10,7 +10,7 @@
 namespace omniconv {
 namespace {
 
-Weights of(const char* text, std::vector<double> weights, double scale = 1, double bias = 0) {
+Weights of(std::string_view text, std::vector<double> weights, double scale = 1, double bias = 0) {
   return analyse(std::get<Filter2dProblem>(parse_problem(text)),
                  {.weights = std::move(weights), .scale = scale, .bias = bias});
 }
@@ -77,6 +77,40 @@ TEST(Weights, ConstantsAreRoundedAndSaturated) {
   EXPECT_EQ(of("filter2d u8 h8w8r1s2 constant:2.5", {1, 2}).border_value, 2);
   EXPECT_EQ(of("filter2d s16 h8w8r1s2 constant:-2.5", {1, 2}).border_value, -2);
   EXPECT_EQ(of("filter2d f32 h8w8r1s2 constant:0.1", {1, 2}).border_value, static_cast<double>(0.1f));
+}
+
+// Premultiplied where the weights sum to more than rounding can account for.
+TEST(Weights, TheSumDecidesWhatBecomesOfAlpha) {
+  const auto rule = [](const char* type, std::vector<double> weights) {
+    const std::string text = std::string("filter2d ") + type + " h8w8c2r1s3 alpha:1";
+    return of(text, std::move(weights)).alpha_rule;
+  };
+  for (const char* type : {"u8", "f32", "f64"}) {
+    EXPECT_EQ(rule(type, {0.25, 0.5, 0.25}), AlphaRule::premultiplied);
+    EXPECT_EQ(rule(type, {-1, 3, -1}), AlphaRule::premultiplied);
+    EXPECT_EQ(rule(type, {-1, 0, 1}), AlphaRule::copied);
+    EXPECT_EQ(rule(type, {-1, 0, 0.5}), AlphaRule::copied);
+    EXPECT_EQ(rule(type, {0.1, -0.3, 0.2}), AlphaRule::copied);  // some 1e-8 of rounding is left
+    EXPECT_EQ(rule(type, {-1, 2.001, -1}), AlphaRule::premultiplied);
+    EXPECT_EQ(rule(type, {-1, 2.0009, -1}), AlphaRule::copied);  // below 2^-12 of 4.0009
+  }
+  EXPECT_EQ(of("filter2d u8 h8w8c2r1s3", {1, 2, 1}).alpha_rule, AlphaRule::none);
+  EXPECT_FALSE(of("filter2d u8 h8w8c2r1s3 alpha:1", {1, 2, 1}).exact);
+  EXPECT_TRUE(of("filter2d u8 h8w8c2r1s3 alpha:1", {-1, 0, 1}).exact);
+  EXPECT_EQ(of("filter2d u8 h8w8c2r1s3 alpha:1", {1, 2, 1}).opaque_sum, 4);
+  EXPECT_EQ(of("filter2d u8 h8w8c2r2s2 alpha:1", {3, 3, 3, 3}).opaque_sum, 12);
+  EXPECT_EQ(of("filter2d u8 h8w8c2r2s2 alpha:1", {1, 2, 3, 6}).opaque_sum, 12);
+}
+
+// White is a fraction of exactly 1 in every type, so that opaque pixels keep their colours to the bit.
+TEST(Weights, FullOpacityIsOne) {
+  for (const DataType type :
+       {DataType::u8, DataType::u16, DataType::s16, DataType::s32, DataType::f16, DataType::f32}) {
+    const std::string text = "filter2d " + std::string(name(type)) + " h8w8c2r1s1 alpha:1";
+    const Weights weights = of(text, {1});
+    const auto white = static_cast<float>(is_integer(type) ? highest_value(type) : 1);
+    EXPECT_EQ(white * static_cast<float>(weights.opacity_unit), 1.0f) << name(type);
+  }
 }
 
 }  // namespace

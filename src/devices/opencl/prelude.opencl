@@ -19,6 +19,9 @@
 #define BARRIER barrier(CLK_LOCAL_MEM_FENCE)
 
 #define FMA(a, b, c) fma((a), (b), (c))
+#define FABS(x) fabs(x)
+#define FREXP(x, exponent) frexp((x), (exponent))
+#define LDEXP(x, exponent) ldexp((x), (exponent))
 
 // IEEE binary16 in memory; fp32 in registers. Stores round to nearest even.
 typedef half half_t;

@@ -137,7 +137,7 @@ HWY_INLINE void chain_block(D d, const Chain<Real>& a, std::int64_t e, const Sto
 // One kernel row of `taps` weights (0: any number) over V vectors of one row.
 template <bool fused, int taps, int V, class D, typename Real = hn::TFromD<D>>
 HWY_INLINE void along_row(D d, const Real* HWY_RESTRICT input, const Real* HWY_RESTRICT weights, std::int64_t s,
-                          std::int64_t step, Real* HWY_RESTRICT to) {
+                          std::int64_t step, Real* to) {
   const std::int64_t lanes = static_cast<std::int64_t>(hn::Lanes(d));
   hn::Vec<D> sums[V];
   OMNICONV_UNROLL for (int v = 0; v < V; ++v) {

@@ -41,10 +41,12 @@ TileFilter<Real>::TileFilter(const Filter2dTask& task, bool rows_first) : task_(
   const bool sums_of_pixels = task.weights.form == WeightForm::equal;
   if constexpr (is_bytes<Real>) {
     byte_weights_ = byte_weights(task.weights.values, problem.r, problem.s);
+  } else if (sums_of_pixels) {
+    row_weights_.assign(static_cast<std::size_t>(problem.s), 1);
+    weights_.assign(static_cast<std::size_t>(rows_first ? problem.r : problem.r * problem.s), 1);
   } else {
     if (rows_first) row_weights_ = to_real<Real>(task.weights.row);
     weights_ = to_real<Real>(rows_first ? task.weights.column : task.weights.values);
-    if (sums_of_pixels) std::fill(weights_.begin(), weights_.end(), Real{1});
   }
   finish_ = {.type = problem.output,
              .scale = task.weights.scale,
@@ -52,11 +54,23 @@ TileFilter<Real>::TileFilter(const Filter2dTask& task, bool rows_first) : task_(
              .times_weight = sums_of_pixels,
              .weight = task.weights.values.front(),
              .f32 = task.weights.accumulate == DataType::f32};
+  if (premultiplied()) {
+    opacity_ = {.channels = problem.c,
+                .alpha = problem.alpha_channel,
+                .unit = task.weights.opacity_unit,
+                .weight = sums_of_pixels ? finish_.weight : 1,
+                .opaque_sum = task.weights.opaque_sum,
+                .opaque_value = task.weights.opaque_output,
+                .scale = finish_.scale,
+                .bias = finish_.bias};
+    finish_ = {.type = problem.output, .f32 = finish_.f32};  // all else is done when sums are divided
+  }
   if constexpr (is_bytes<Real>) finish_.scale *= byte_weights_.unit;
 
   ring_rows_ = problem.r + chain_rows - 1;
   block_elements_ =
       block_elements_for(ring_rows_ + chain_rows + (rows_first ? 1 : 0), sizeof(Real), Q(problem) * problem.c);
+  if (premultiplied()) block_elements_ = std::max(block_elements_ / problem.c, std::int64_t{1}) * problem.c;
   const std::int64_t reach = checked_multiply(problem.s - 1, problem.c, "a kernel row over all channels");
   // Bytes are read in whole vectors, and in whole groups of taps.
   slack_ = is_bytes<Real> ? byte_chain_slack + dot_taps * problem.c : chain_slack;
@@ -76,7 +90,8 @@ TileFilter<Real>::TileFilter(const Filter2dTask& task, bool rows_first) : task_(
   const bool in_place = (problem.input == DataType::f32 && sizeof(Real) == 4) ||
                         (problem.input == DataType::f64 && sizeof(Real) == 8) || is_bytes<Real>;
   const std::int64_t edge = round_up(checked_add(reach, slack_, "a kernel row over all channels"), 64);
-  if (in_place && edge <= block_elements_ && edge < Q(problem) * problem.c / 8) edge_elements_ = edge;
+  if (in_place && !premultiplied() && edge <= block_elements_ && edge < Q(problem) * problem.c / 8)
+    edge_elements_ = edge;
 }
 
 template <typename Real>
@@ -146,10 +161,26 @@ void TileFilter<Real>::chain_and_finish(const Chain<Real>& chain, const Finish& 
     kernels::chain_and_finish(chain, finish, buffers.sums, to, stride_bytes);
 }
 
+// The chain that takes finished values to the outputs: one tap of weight 1. It may leave its sums in the same rows,
+// since it never writes an element before it has read it.
+template <typename Real>
+Chain<Real> stored_as_they_are(const Chain<Real>& chain, Real* const* values) {
+  static constexpr Real one = 1;
+  return {
+      .inputs = values, .weights = &one, .r = 1, .s = 1, .step = 1, .n = chain.n, .count = chain.count, .exact = true};
+}
+
 // The chains of up to chain_rows output rows over the tile's elements.
 template <typename Real>
 void TileFilter<Real>::filter_rows(Chain<Real> chain, const Output& output, const Tile& tile, std::byte* to,
                                    const Buffers& buffers) const {
+  if constexpr (!is_bytes<Real>) {
+    if (premultiplied()) {
+      kernels::chain(chain, buffers.sums);
+      for (int j = 0; j < chain.count; ++j) divide_by_opacity(opacity_, chain.n, buffers.sums[j]);
+      chain = stored_as_they_are(chain, buffers.sums);
+    }
+  }
   const auto on_lines = [](auto address) { return static_cast<std::uintptr_t>(address) % cache_line == 0; };
   Finish finish = finish_;
   finish.stream = output.stream && finish.type == DataType::f32 && finish.f32 &&
@@ -182,7 +213,11 @@ template <typename Real>
 const Real* TileFilter<Real>::source_row(const RowWindow& input, std::int64_t row, const Tile& tile,
                                          Real* place) const {
   if (const Real* const in_place = row_in_place(input, row, tile)) return in_place;
-  load_row(task_, input, row, tile.element, tile.elements + (task_.problem.s - 1) * task_.problem.c, place);
+  const std::int64_t elements = tile.elements + (task_.problem.s - 1) * task_.problem.c;
+  load_row(task_, input, row, tile.element, elements, place);
+  if constexpr (!is_bytes<Real>) {
+    if (premultiplied()) premultiply(opacity_, elements, place);
+  }
   return place;
 }
 

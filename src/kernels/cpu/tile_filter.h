@@ -1,12 +1,14 @@
 // One tile of a filtered image on one CPU thread: rows are widened once into a ring of buffers that stays in the cache,
 // and every pass chains the taps for several output rows at a time. `rows_first` filters each row as it enters the ring
-// and chains down the column alone.
+// and chains down the column alone. Where the task's weights say so, the ring holds colours times opacity, and the sums
+// are divided by it before they are stored.
 #pragma once
 
 #include <vector>
 
 #include "core/weights.h"
 #include "kernels/cpu/dot_rows.h"
+#include "kernels/cpu/premultiply.h"
 #include "kernels/cpu/row_source.h"
 #include "kernels/cpu/rows.h"
 #include "kernels/cpu/tiles.h"
@@ -17,7 +19,7 @@ namespace omniconv::kernels {
 template <typename Real>
 class TileFilter {
  public:
-  // rows_first: the weights have rank one; not for bytes.
+  // rows_first: the weights have rank one, or are equal and the task is one of premultiplied alpha; not for bytes.
   TileFilter(const Filter2dTask& task, bool rows_first);
 
   // Bytes of workspace of one tile at a time, a multiple of 64.
@@ -49,6 +51,8 @@ class TileFilter {
   void filter_rows(Chain<Real> chain, const Output& output, const Tile& tile, std::byte* to,
                    const Buffers& buffers) const;
 
+  bool premultiplied() const { return task_.weights.alpha_rule == AlphaRule::premultiplied; }
+
   Filter2dTask task_;
   bool rows_first_;
   std::vector<Real> row_weights_, weights_;  // of the row pass, and of the chains over the ring
@@ -58,6 +62,7 @@ class TileFilter {
   std::int64_t edge_elements_ = 0;  // where inner blocks read image rows in place
   std::int64_t pointers_bytes_, workspace_bytes_;
   Finish finish_;
+  Opacity opacity_;
 };
 
 extern template class TileFilter<float>;

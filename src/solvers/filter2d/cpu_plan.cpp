@@ -1,6 +1,7 @@
 #include "solvers/filter2d/cpu_plan.h"
 
 #include "core/checked.h"
+#include "core/opacity.h"
 #include "devices/cpu/cpu_device.h"
 #include "kernels/cpu/tile_filter.h"
 
@@ -21,7 +22,9 @@ std::int64_t workspace_of_all_threads(const kernels::TileFilter<Real>& filter, c
 template <typename Real>
 class Plan final : public Filter2dPlanBody {
  public:
-  Plan(const Filter2dTask& the_task, CpuDevice& cpu, bool rows_first) : cpu_(cpu), filter_(the_task, rows_first) {}
+  Plan(const Filter2dTask& the_task, CpuDevice& cpu, bool rows_first) : cpu_(cpu), filter_(the_task, rows_first) {
+    if (the_task.weights.alpha_rule == AlphaRule::copied) opacity_copy_ = OpacityCopy(the_task);
+  }
 
   std::int64_t workspace_bytes() const override { return workspace_of_all_threads(filter_, cpu_); }
 
@@ -40,15 +43,28 @@ class Plan final : public Filter2dPlanBody {
     std::byte* const workspace = run.workspace.impl()->host();
     cpu_.parallel_for(tiling.count(), [&](std::int64_t i, int slot) {
       filter_.run(input, output, tiling[i], workspace + slot * filter_.workspace_bytes());
+      if (opacity_copy_) copy_opacity(input, output, tiling[i]);
     });
+  }
+
+  // Into the pixels whose opacity the tile holds.
+  void copy_opacity(const RowWindow& input, const typename kernels::TileFilter<Real>::Output& output,
+                    const kernels::Tile& tile) const {
+    const std::int64_t c = task.problem.c, alpha = task.problem.alpha_channel;
+    const auto pixels_before = [&](std::int64_t element) { return divide_up(element - alpha, c); };
+    const std::int64_t first = pixels_before(tile.element), last = pixels_before(tile.element + tile.elements);
+    for (std::int64_t row = tile.row; row < tile.row + tile.rows; ++row)
+      opacity_copy_->run(input, output.first + row, first, last - first, output.data + row * output.stride_bytes);
   }
 
   CpuDevice& cpu_;
   kernels::TileFilter<Real> filter_;
+  std::optional<OpacityCopy> opacity_copy_;
 };
 
 bool chains_in_f64(const Filter2dTask& task) {
-  const bool wide_sums = task.weights.form == WeightForm::equal && !pixel_sums_fit_f32(task);
+  const bool integer_sums = task.weights.alpha_rule != AlphaRule::premultiplied;
+  const bool wide_sums = integer_sums && task.weights.form == WeightForm::equal && !pixel_sums_fit_f32(task);
   return wide_sums || task.weights.accumulate == DataType::f64;
 }
 

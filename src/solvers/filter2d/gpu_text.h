@@ -55,11 +55,39 @@ constexpr std::int64_t group_items = 128;
 struct RowParts {
   std::int64_t interior = 0, rest = 0;
 };
-inline RowParts row_parts(const Filter2dTask& task) {
-  const std::int64_t columns = Q(task.problem), channels = task.problem.c;
-  const std::int64_t inside = std::clamp<std::int64_t>(task.problem.w - task.problem.s + 1, 0, columns) * channels;
+// The same in work items, where a pixel has so many.
+inline RowParts row_parts(const Filter2dTask& task, std::int64_t pixel_items) {
+  const std::int64_t columns = Q(task.problem);
+  const std::int64_t inside = std::clamp<std::int64_t>(task.problem.w - task.problem.s + 1, 0, columns) * pixel_items;
   const std::int64_t interior = inside / group_items * group_items;
-  return {interior, columns * channels - interior};
+  return {interior, columns * pixel_items - interior};
+}
+inline RowParts row_parts(const Filter2dTask& task) {
+  return row_parts(task, task.problem.c);
+}
+
+// Where rows are filtered into a workspace of fp32 rows and columns from there: output rows per chunk, and the
+// workspace for them and the r - 1 rows more that they read. At least r - 1 output rows, so that at most half of the
+// chains along rows are computed twice.
+struct Chunk {
+  std::int64_t rows = 0, workspace_bytes = 0;
+};
+inline Chunk chunk_for(const Filter2dTask& task) {
+  // Small enough to stay in the larger caches between its writing and its reading, large enough to fill a GPU.
+  constexpr std::int64_t usual_workspace_bytes = std::int64_t{32} << 20;
+  const Filter2dProblem& problem = task.problem;
+  const std::int64_t elements = checked_multiply(Q(problem), problem.c, "an intermediate row");
+  const std::int64_t row_bytes = checked_multiply(elements, sizeof(float), "an intermediate row");
+  const std::int64_t least = std::max<std::int64_t>(problem.r - 1, 1);
+  const std::int64_t rows = std::min(std::max(usual_workspace_bytes / row_bytes - (problem.r - 1), least), P(problem));
+  return {rows, checked_multiply(checked_add(rows, problem.r - 1, "the workspace"), row_bytes, "the workspace")};
+}
+// Why no such workspace fits into one buffer of the device; empty if it does.
+inline std::string chunk_refusal(const Filter2dTask& task, const devices::Device& device) {
+  const std::int64_t workspace = chunk_for(task).workspace_bytes, limit = device.info().max_buffer_bytes;
+  if (workspace <= limit) return {};
+  return fmt::format("the workspace of {} bytes is larger than a buffer of the device may be ({} bytes)", workspace,
+                     limit);
 }
 
 // Work items for `elements` of `rows` rows.

@@ -4,6 +4,7 @@
 #include "reference/filter2d.h"
 #include "solvers/filter2d/candidates.h"
 #include "solvers/filter2d/direct/direct.h"
+#include "solvers/filter2d/premultiplied/premultiplied.h"
 
 namespace omniconv::solvers {
 namespace {
@@ -61,6 +62,7 @@ class Reference : public Filter2dSolver {
 
   // Of the definition: rank one adds the error of the factors, as in separable. The double reference is far within.
   ErrorBound bound(const Filter2dTask& task) const override {
+    if (task.weights.alpha_rule != AlphaRule::none) return premultiplied_bound(task);
     ErrorBound bound = direct_bound(task);
     if (task.weights.form == WeightForm::rank_one) bound.constant = 4;
     return bound;

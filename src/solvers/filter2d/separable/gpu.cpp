@@ -11,23 +11,6 @@ namespace {
 using devices::KernelArgument;
 
 constexpr std::int64_t rows_per_item = 4;
-// Small enough to stay in the larger caches between its writing and its reading, large enough to fill a GPU.
-constexpr std::int64_t usual_workspace_bytes = std::int64_t{32} << 20;
-
-// Output rows per chunk, and the workspace for them and the r - 1 rows more that they read. At least r - 1 output rows,
-// so that at most half of the chains along rows are computed twice.
-struct Chunk {
-  std::int64_t rows = 0, workspace_bytes = 0;
-};
-Chunk chunk_for(const Filter2dTask& task) {
-  const Filter2dProblem& problem = task.problem;
-  const std::int64_t elements = checked_multiply(Q(problem), problem.c, "an intermediate row");
-  const std::int64_t row_bytes = checked_multiply(elements, sizeof(float), "an intermediate row");
-  const std::int64_t least = std::max<std::int64_t>(problem.r - 1, 1);
-  const std::int64_t rows = std::min(std::max(usual_workspace_bytes / row_bytes - (problem.r - 1), least), P(problem));
-  return {rows, checked_multiply(checked_add(rows, problem.r - 1, "the workspace"), row_bytes, "the workspace")};
-}
-
 class Plan final : public Filter2dPlanBody {
  public:
   Plan(const Filter2dTask& the_task, devices::Device& the_device)
@@ -103,10 +86,7 @@ class Solver final : public Filter2dSolver {
   std::string refusal(const Filter2dTask& task, const devices::Device& device) const override {
     if (const std::string reason = gpu_refusal(task, device); !reason.empty()) return reason;
     if (const std::string reason = separable_refusal(task); !reason.empty()) return reason;
-    const std::int64_t workspace = chunk_for(task).workspace_bytes, limit = device.info().max_buffer_bytes;
-    if (workspace <= limit) return {};
-    return fmt::format("the workspace of {} bytes is larger than a buffer of the device may be ({} bytes)", workspace,
-                       limit);
+    return chunk_refusal(task, device);
   }
   ErrorBound bound(const Filter2dTask& task) const override { return separable_bound(task); }
   double operations(const Filter2dTask& task) const override { return separable_operations(task); }

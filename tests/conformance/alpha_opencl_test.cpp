@@ -1,0 +1,123 @@
+// Premultiplied alpha on every OpenCL device, and the division that it rests on.
+#include <fmt/format.h>
+
+#include <cmath>
+#include <random>
+
+#include "alpha_testing.h"
+#include "devices/device.h"
+#include "kernels/device_text.h"
+
+namespace omniconv {
+namespace {
+
+std::vector<std::string> opencl_devices() {
+  std::vector<std::string> ids;
+  for (const DeviceInfo& info : list_devices().found)
+    if (info.id.starts_with("opencl")) ids.push_back(info.id);
+  return ids;
+}
+
+class EveryDeviceWithAlpha : public testing::TestWithParam<const char*> {};
+
+// Every case is a text to compile, which takes longer than to run: each form of weights meets one border and one
+// position of opacity for each type, not all of them.
+TEST_P(EveryDeviceWithAlpha, FormsBordersPositions) {
+  const std::string type = GetParam();
+  const char* const borders[] = {"constant:3", "replicate", "reflect101", "wrap", "valid"};
+  const char* const positions[] = {"c4{} alpha:3", "c2{} alpha:0", "c3{} alpha:1", "c5{} alpha:2"};
+  for (const std::string& id : opencl_devices()) {
+    const Context context({.device = id});
+    std::size_t i = type.size();
+    for (const char* kernel :
+         {"r3s5 kernel:random", "r3s5 kernel:rank1", "r4s3 kernel:equal", "r3s3 kernel:laplacian"}) {
+      const auto shape = [&](const char* position) { return fmt::format(fmt::runtime(position), kernel); };
+      expect_conformance(context, fmt::format("filter2d {} h9w143{} {}", type, shape(positions[0]), borders[i % 5]));
+      expect_conformance(context, fmt::format("filter2d {} h21w31{} wrap", type, shape(positions[1 + i % 3])),
+                         {.strip_rows = 4});
+      ++i;
+    }
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(OpenClAlpha, EveryDeviceWithAlpha,
+                         testing::Values("u8", "u16", "s32", "f16", "f32", "u8>u16", "f32>u8"), [](const auto& type) {
+                           std::string name = type.param;
+                           std::replace(name.begin(), name.end(), '>', '_');
+                           return name;
+                         });
+
+TEST(OpenClAlpha, OpaqueImagesAreFilteredAsIfThereWereNoAlpha) {
+  for (const std::string& id : opencl_devices()) {
+    const Context context({.device = id});
+    for (const char* text : {"filter2d u8 h21w37c4r5s5 kernel:gaussian:5,1.1", "filter2d u16 h21w37c4r7s6 kernel:equal",
+                             "filter2d u8>f32 h21w37c4r3s5", "filter2d u8 h21w37c4r3s3 kernel:laplacian"})
+      expect_opaque_as_plain(context, text, 3);
+  }
+}
+
+TEST(OpenClAlpha, AKernelLargerThanItsUnrolledCode) {
+  for (const std::string& id : opencl_devices()) {
+    const Context context({.device = id});
+    expect_conformance(context, "filter2d u8 h40w50c4r9s11 alpha:3");
+    expect_conformance(context, "filter2d u8 h40w50c4r37s41 alpha:3 kernel:rank1");
+  }
+}
+
+// Random quotients, and the hardest: n = q d moved by one unit, where q is a midpoint of two fp32 numbers.
+std::vector<float> hard_dividends(const std::vector<float>& divisors, std::mt19937& random) {
+  std::vector<float> dividends;
+  for (std::size_t i = 0; i < divisors.size(); ++i) {
+    const auto exponent = static_cast<int>(random() % 60) - 30;
+    const double mantissa =
+        static_cast<double>((1u << 24) + (random() & 0xFFFFFFu));  // 25 bits: every other a midpoint
+    const auto n = static_cast<float>(std::ldexp(mantissa, exponent) * static_cast<double>(divisors[i]));
+    const float up = std::nextafter(n, INFINITY), down = std::nextafter(n, 0.0f);
+    dividends.push_back(i % 3 == 0 ? n : i % 3 == 1 ? up : down);
+    if (random() % 2 == 0) dividends.back() = -dividends.back();
+  }
+  return dividends;
+}
+
+TEST(OpenClAlpha, QuotientsAreThoseOfIeee754) {
+  constexpr std::int64_t count = 1 << 20;
+  std::mt19937 random(3);
+  std::vector<float> divisors;
+  for (std::int64_t i = 0; i < count; ++i)
+    divisors.push_back(
+        std::ldexp(static_cast<float>((1u << 23) + (random() & 0x7FFFFFu)), static_cast<int>(random() % 60) - 50));
+  std::vector<float> dividends = hard_dividends(divisors, random);
+  const std::vector<std::pair<float, float>> special = {
+      {0.0f, 3.0f},           {1.0f, 1.0f},           {1.0f, 3.0f},
+      {255.0f, 1.0f},         {0x1p-140f, 0x1p-130f}, {0x1.fffffep127f, 2.0f},
+      {2.0f, -3.0f},          {0x1.fffffep0f, 1.0f},  {1.0f, 0x1.fffffep0f},
+      {0x1p-149f, 0x1p-149f}, {5.0f, INFINITY},       {INFINITY, 5.0f}};
+  for (std::size_t i = 0; i < special.size(); ++i) std::tie(dividends[i], divisors[i]) = special[i];
+  const std::string text = std::string(kernels::exact_division()) +
+                           "KERNEL void quotients(GLOBAL const float* n, GLOBAL const float* d, GLOBAL float* q) {\n"
+                           "  q[GLOBAL_ID_X] = divide(n[GLOBAL_ID_X], d[GLOBAL_ID_X]);\n}\n";
+  for (const std::string& id : opencl_devices()) {
+    const Context context({.device = id});
+    Queue queue = context.make_queue();
+    const std::int64_t bytes = count * static_cast<std::int64_t>(sizeof(float));
+    const Buffer n = context.allocate(bytes), d = context.allocate(bytes), q = context.allocate(bytes);
+    queue.upload(n, 0, dividends.data(), bytes);
+    queue.upload(d, 0, divisors.data(), bytes);
+    const auto program = context.impl()->build(text, {});
+    const devices::KernelArgument arguments[] = {n.impl().get(), d.impl().get(), q.impl().get()};
+    queue.impl()->launch(program, "quotients", {{count, 1}, {64, 1}}, arguments).wait();
+    std::vector<float> found(static_cast<std::size_t>(count));
+    queue.download(found.data(), q, 0, bytes).wait();
+    int wrong = 0;
+    for (std::size_t i = 0; i < found.size() && wrong < 10; ++i) {
+      const float expected = dividends[i] / divisors[i];
+      if (found[i] == expected) continue;
+      ++wrong;
+      ADD_FAILURE() << id << ": " << dividends[i] << " / " << divisors[i] << " is " << expected << ", found "
+                    << found[i];
+    }
+  }
+}
+
+}  // namespace
+}  // namespace omniconv
