@@ -117,43 +117,9 @@ double stored_value(DataType type, double value) {
   return load_element(type, stored);
 }
 
-}  // namespace
-
-std::string_view name(WeightForm form) {
-  switch (form) {
-    case WeightForm::equal: return "equal weights";
-    case WeightForm::rank_one: return "rank one";
-    case WeightForm::general: return "general";
-  }
-  return "?";
-}
-
-bool is_bit_exact(const Filter2dProblem& problem) {
-  return is_integer(problem.input);
-}
-
-bool pixel_sums_fit_f32(const Filter2dTask& task) {
-  const double taps = static_cast<double>(task.weights.r) * static_cast<double>(task.weights.s);
-  return taps * largest_pixel(task.problem.input) <= exact_f32_integers;
-}
-
-RowSpan input_rows_for(const Filter2dTask& task, std::int64_t output_first, std::int64_t output_rows) {
-  const Filter2dProblem& problem = task.problem;
-  const std::int64_t first = output_first - task.weights.anchor_y, last = first + output_rows + problem.r - 1;
-  if (problem.border.mode == BorderMode::wrap) return {first, last};
-  RowSpan span{std::clamp<std::int64_t>(first, 0, problem.h - 1), std::clamp<std::int64_t>(last, 1, problem.h)};
-  const auto include = [&](std::int64_t row) {
-    const std::int64_t mapped = border_index(problem.border.mode, row, problem.h);
-    if (mapped < 0) return;
-    span.first = std::min(span.first, mapped);
-    span.last = std::max(span.last, mapped + 1);
-  };
-  for (std::int64_t row = first; row < std::min<std::int64_t>(last, 0); ++row) include(row);
-  for (std::int64_t row = std::max(first, problem.h); row < last; ++row) include(row);
-  return span;
-}
-
-Weights analyse(const Filter2dProblem& problem, const Filter& filter) {
+// `which` names the weights in errors: "" or "second ".
+Weights analyse_kernel(const Filter2dProblem& problem, const Filter& filter, const std::vector<double>& given,
+                       std::string_view which) {
   validate(problem);
   Weights weights;
   weights.r = problem.r;
@@ -163,19 +129,20 @@ Weights analyse(const Filter2dProblem& problem, const Filter& filter) {
     weights.accumulate = DataType::f64;
 
   const std::int64_t taps = checked_multiply(problem.r, problem.s, "the number of weights");
-  if (static_cast<std::int64_t>(filter.weights.size()) != taps)
-    throw bad_input(
-        fmt::format("the filter has {} weights: r{}s{} needs {}", filter.weights.size(), problem.r, problem.s, taps));
-  for (std::size_t i = 0; i < filter.weights.size(); ++i) {
-    const double rounded = round_to(weights.accumulate, filter.weights[i]);
+  if (static_cast<std::int64_t>(given.size()) != taps)
+    throw bad_input(fmt::format("the filter has {} {}weights: r{}s{} needs {}", given.size(), which, problem.r,
+                                problem.s, taps));
+  for (std::size_t i = 0; i < given.size(); ++i) {
+    const double rounded = round_to(weights.accumulate, given[i]);
     if (!std::isfinite(rounded))
-      check_finite(rounded,
-                   fmt::format("the weight in row {}, column {} ({})", static_cast<std::int64_t>(i) / problem.s + 1,
-                               static_cast<std::int64_t>(i) % problem.s + 1, filter.weights[i]));
+      check_finite(rounded, fmt::format("the {}weight in row {}, column {} ({})", which,
+                                        static_cast<std::int64_t>(i) / problem.s + 1,
+                                        static_cast<std::int64_t>(i) % problem.s + 1, given[i]));
     weights.values.push_back(rounded);
   }
   if (sum_of_magnitudes(weights.values) == 0)
-    throw bad_input("all weights are zero: the result would hold nothing of the image; give at least one other weight");
+    throw bad_input(fmt::format(
+        "all {}weights are zero: the result would hold nothing of the image; give at least one other weight", which));
 
   weights.anchor_y = anchor_or_middle(filter.anchor_y, problem.r, "y");
   weights.anchor_x = anchor_or_middle(filter.anchor_x, problem.s, "x");
@@ -201,6 +168,59 @@ Weights analyse(const Filter2dProblem& problem, const Filter& filter) {
   if (weights.form != WeightForm::rank_one) weights.row.clear(), weights.column.clear();
   weights.exact = always_exact(weights, problem.input);
   return weights;
+}
+
+}  // namespace
+
+std::string_view name(WeightForm form) {
+  switch (form) {
+    case WeightForm::equal: return "equal weights";
+    case WeightForm::rank_one: return "rank one";
+    case WeightForm::general: return "general";
+  }
+  return "?";
+}
+
+bool is_bit_exact(const Filter2dProblem& problem) {
+  return is_integer(problem.input);
+}
+
+double largest_sum(const Weights& weights, DataType input) {
+  double positive = 0, negative = 0;
+  for (const double w : weights.values) (w > 0 ? positive : negative) += std::fabs(w);
+  const double highest = highest_value(input), lowest = -lowest_value(input);
+  return std::max(positive * highest + negative * lowest, positive * lowest + negative * highest);
+}
+
+bool pixel_sums_fit_f32(const Filter2dTask& task) {
+  const double taps = static_cast<double>(task.weights.r) * static_cast<double>(task.weights.s);
+  return taps * largest_pixel(task.problem.input) <= exact_f32_integers;
+}
+
+RowSpan input_rows_for(const Filter2dTask& task, std::int64_t output_first, std::int64_t output_rows) {
+  const Filter2dProblem& problem = task.problem;
+  const std::int64_t first = output_first - task.weights.anchor_y, last = first + output_rows + problem.r - 1;
+  if (problem.border.mode == BorderMode::wrap) return {first, last};
+  RowSpan span{std::clamp<std::int64_t>(first, 0, problem.h - 1), std::clamp<std::int64_t>(last, 1, problem.h)};
+  const auto include = [&](std::int64_t row) {
+    const std::int64_t mapped = border_index(problem.border.mode, row, problem.h);
+    if (mapped < 0) return;
+    span.first = std::min(span.first, mapped);
+    span.last = std::max(span.last, mapped + 1);
+  };
+  for (std::int64_t row = first; row < std::min<std::int64_t>(last, 0); ++row) include(row);
+  for (std::int64_t row = std::max(first, problem.h); row < last; ++row) include(row);
+  return span;
+}
+
+Weights analyse(const Filter2dProblem& problem, const Filter& filter) {
+  return analyse_kernel(problem, filter, filter.weights, "");
+}
+
+Filter2dTask task_for(const Filter2dProblem& problem, const Filter& filter) {
+  Filter2dTask task{problem, analyse(problem, filter)};
+  if (!filter.second_weights.empty()) task.second = analyse_kernel(problem, filter, filter.second_weights, "second ");
+  return task;
 }
 
 }  // namespace omniconv

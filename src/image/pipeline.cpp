@@ -127,7 +127,7 @@ double white(const ImageInfo& info, DataType type) {
 }
 
 Filter filter_of(const FilterJob& job, const ImageInfo& input, const Kernel& kernel, const Filter2dProblem& problem) {
-  Filter filter{kernel.weights, kernel.anchor_y, kernel.anchor_x, job.scale, job.bias};
+  Filter filter{kernel.weights, kernel.anchor_y, kernel.anchor_x, job.scale, job.bias, kernel.second_weights};
   if (job.rescale) {
     const double ratio = white(input, problem.output) / white(input, problem.input);
     filter.scale *= ratio;
@@ -185,7 +185,7 @@ void prepare(const FilterJob& wanted, Job& job) {
   const Kernel kernel = input.orientation == 1 ? wanted.kernel : turned_to_stored(wanted.kernel, input.orientation);
   job.report.problem = problem_of(wanted, input, kernel);
   job.report.filter = filter_of(wanted, input, kernel, job.report.problem);
-  job.task = {job.report.problem, analyse(job.report.problem, job.report.filter)};
+  job.task = task_for(job.report.problem, job.report.filter);
   job.copy_alpha = input.alpha_channel >= 0 && wanted.alpha == Alpha::ignore;
   job.output = input;
   job.output.type = job.report.problem.output;

@@ -6,10 +6,10 @@
 namespace omniconv::reference {
 namespace {
 
-// Rules 2 to 5 in the accumulating type.
+// Rules 2 to 5 in the accumulating type, for one of the task's kernels.
 template <typename Real>
-Real sum_of_taps(const Filter2dTask& task, RowWindow x, std::int64_t p, std::int64_t q, std::int64_t ch) {
-  const Weights& weights = task.weights;
+Real sum_of_taps(const Filter2dTask& task, const Weights& weights, RowWindow x, std::int64_t p, std::int64_t q,
+                 std::int64_t ch) {
   const auto tap = [&](std::int64_t r, std::int64_t s) {
     return pixel(task, x, p + r - weights.anchor_y, q + s - weights.anchor_x, ch);
   };
@@ -38,9 +38,16 @@ Real sum_of_taps(const Filter2dTask& task, RowWindow x, std::int64_t p, std::int
   return sum;
 }
 
+// Rule 7.
+template <typename Real>
+Real magnitude(Real gx, Real gy) {
+  return std::sqrt(std::fma(gx, gx, gy * gy));
+}
+
 template <typename Real>
 void element(const Filter2dTask& task, RowWindow x, std::int64_t p, std::int64_t q, std::int64_t ch, std::byte* y) {
-  const Real sum = sum_of_taps<Real>(task, x, p, q, ch);
+  Real sum = sum_of_taps<Real>(task, task.weights, x, p, q, ch);
+  if (task.second) sum = magnitude(sum, sum_of_taps<Real>(task, *task.second, x, p, q, ch));
   const Real value = std::fma(static_cast<Real>(task.weights.scale), sum, static_cast<Real>(task.weights.bias));
   store_element(task.problem.output, value, y);
 }

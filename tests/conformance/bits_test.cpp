@@ -18,7 +18,7 @@ std::vector<std::byte> run(const Context& context, const Filter2dProblem& proble
   const std::int64_t row_out = Q(problem) * problem.c * size_of(problem.output);
   std::vector<std::byte> image(static_cast<std::size_t>(problem.h * row_in)),
       result(static_cast<std::size_t>(P(problem) * row_out));
-  fill_random({problem, analyse(problem, filter)}, 7, image);
+  fill_random(task_for(problem, filter), 7, image);
   Queue queue = context.make_queue();
   const Buffer workspace = context.allocate(plan.workspace_bytes());
   const Buffer output = context.borrow(result.data(), static_cast<std::int64_t>(result.size()));

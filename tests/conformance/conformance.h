@@ -17,7 +17,7 @@ namespace omniconv {
 
 inline Filter filter_for(const Filter2dProblem& problem, std::uint64_t seed = 1) {
   const image::Kernel kernel = image::kernel_for(problem, seed);
-  return centred(problem, {.weights = kernel.weights});
+  return centred(problem, {.weights = kernel.weights, .second_weights = kernel.second_weights});
 }
 
 // Returns how many solvers served; at least one must.

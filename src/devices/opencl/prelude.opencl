@@ -19,6 +19,8 @@
 #define BARRIER barrier(CLK_LOCAL_MEM_FENCE)
 
 #define FMA(a, b, c) fma((a), (b), (c))
+#define FLOAT_TO_BITS(value) as_int(value)
+#define BITS_TO_FLOAT(bits) as_float(bits)
 
 // IEEE binary16 in memory; fp32 in registers. Stores round to nearest even.
 typedef half half_t;

@@ -20,5 +20,8 @@ void load_row(const Filter2dTask& task, const RowWindow& window, std::int64_t ro
 
 extern template void load_row(const Filter2dTask&, const RowWindow&, std::int64_t, std::int64_t, std::int64_t, float*);
 extern template void load_row(const Filter2dTask&, const RowWindow&, std::int64_t, std::int64_t, std::int64_t, double*);
+// Images of u8 alone: as they are stored.
+extern template void load_row(const Filter2dTask&, const RowWindow&, std::int64_t, std::int64_t, std::int64_t,
+                              std::uint8_t*);
 
 }  // namespace omniconv::kernels

@@ -9,6 +9,8 @@ const Filter2dSolver& separable_cpu();
 const Filter2dSolver& separable_gpu();
 const Filter2dSolver& direct_cpu();
 const Filter2dSolver& direct_gpu();
+const Filter2dSolver& gradient_cpu();
+const Filter2dSolver& gradient_gpu();
 const Filter2dSolver& definition();
 const Filter2dSolver& double_precision();
 
