@@ -146,10 +146,7 @@ int run_explain(const Checks& checks) {
     const Filter2dTask task = task_for(problem, filter);
     const std::string form = fmt::format("{}{}", task.second ? "a pair, " : "", name(task.weights.form));
     const bool exact = task.weights.exact && (!task.second || task.second->exact);
-    Json entry = {{"problem", to_text(problem)},
-                  {"weights", form},
-                  {"exact", exact},
-                  {"candidates", Json::array()}};
+    Json entry = {{"problem", to_text(problem)}, {"weights", form}, {"exact", exact}, {"candidates", Json::array()}};
     if (print) {
       fmt::print("{}\n  on {} ({})\n  weights: {}{}\n", title(problem), context.device().id, context.device().name,
                  form, exact ? "; every sum is exact in fp32, whatever its order" : "");

@@ -130,8 +130,8 @@ Weights analyse_kernel(const Filter2dProblem& problem, const Filter& filter, con
 
   const std::int64_t taps = checked_multiply(problem.r, problem.s, "the number of weights");
   if (static_cast<std::int64_t>(given.size()) != taps)
-    throw bad_input(fmt::format("the filter has {} {}weights: r{}s{} needs {}", given.size(), which, problem.r,
-                                problem.s, taps));
+    throw bad_input(
+        fmt::format("the filter has {} {}weights: r{}s{} needs {}", given.size(), which, problem.r, problem.s, taps));
   for (std::size_t i = 0; i < given.size(); ++i) {
     const double rounded = round_to(weights.accumulate, given[i]);
     if (!std::isfinite(rounded))

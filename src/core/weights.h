@@ -31,8 +31,8 @@ struct Weights {
   double border_value = 0;  // rounded and saturated to the input type
 };
 
-// Of the filter's first weights. Throws bad_input for a wrong count, a non-finite weight, all weights zero, or an anchor
-// outside the kernel.
+// Of the filter's first weights. Throws bad_input for a wrong count, a non-finite weight, all weights zero, or an
+// anchor outside the kernel.
 Weights analyse(const Filter2dProblem& problem, const Filter& filter);
 
 // The promise of docs/arithmetic.md: the result is defined to the bit, rather than bounded.

@@ -407,7 +407,8 @@ Kernel turned_to_stored(const Kernel& kernel, int orientation) {
   for (std::int64_t r = 0; r < kernel.r; ++r)
     for (std::int64_t s = 0; s < kernel.s; ++s) {
       const auto [row, column] = stored(r, s);
-      const auto to = static_cast<std::size_t>(row * turned.s + column), from = static_cast<std::size_t>(r * kernel.s + s);
+      const auto to = static_cast<std::size_t>(row * turned.s + column),
+                 from = static_cast<std::size_t>(r * kernel.s + s);
       turned.weights[to] = kernel.weights[from];
       // Each kernel of a pair is turned by itself and keeps its place, so that the magnitude has the upright bits.
       if (!kernel.second_weights.empty()) turned.second_weights[to] = kernel.second_weights[from];

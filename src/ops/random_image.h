@@ -10,7 +10,8 @@
 namespace omniconv {
 
 // Fills stored elements of the task's input type. Integers take their whole range, a quarter of them at its ends
-// (for a pair of kernels, ranges that change along the image); s32 stays where every sum is below 2^24, the range in which bits are promised. Floats are uniform in [-1, 1).
+// (for a pair of kernels, ranges that change along the image); s32 stays where every sum is below 2^24, the range in
+// which bits are promised. Floats are uniform in [-1, 1).
 void fill_random(const Filter2dTask& task, std::uint64_t seed, std::span<std::byte> image);
 
 // The filter with a bias that centres the results of such an image in the range of an integer output, so that a check

@@ -14,7 +14,8 @@ namespace omniconv::solvers {
 
 // |error| <= amplification * (chain / 2 + constant) * epsilon * (|scale| * sum |x * w| + |bias|), per output element,
 // before the conversion to the output type; for a pair of
-// kernels with the square root of the sum of both sums' squares. A bit-exact solver states it all the same, for floating images.
+// kernels with the square root of the sum of both sums' squares. A bit-exact solver states it all the same, for
+// floating images.
 struct ErrorBound {
   double amplification = 1;
   double chain = 0;     // L, dependent additions

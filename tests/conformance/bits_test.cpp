@@ -54,6 +54,11 @@ const char* const problems[] = {
     "filter2d u8 h150w211c3r31s31 valid",
     "filter2d f64 h150w211c1r3s3 wrap",
     "filter2d u8 h150w211c4r9s9 kernel:equal",
+    "filter2d u8 h150w1211c3r3s3 kernel:sobel",
+    "filter2d u8>f32 h150w211c1r3s3 wrap kernel:scharr",
+    "filter2d u16 h150w211c3r3s3 reflect kernel:prewitt",
+    "filter2d f32 h150w2211c3r3s3 constant:1 kernel:sobel",
+    "filter2d f64>u8 h50w211c3r3s3 valid kernel:scharr",
 };
 
 TEST(SameBits, ThreadsAndStrips) {
@@ -97,6 +102,9 @@ TEST(SameBits, InstructionSetsConform) {
     for (const char* kernel : {"random", "integer", "rank1", "equal"})
       for (const char* type : {"u8", "s16", "f16", "f32", "f32>u8"})
         expect_conformance(context, fmt::format("filter2d {} h13w61c3r3s4 kernel:{}", type, kernel));
+    for (const char* kernel : {"sobel", "prewitt", "scharr"})
+      for (const char* type : {"u8", "u8>s16", "u8>f32", "u16", "s32", "f16", "f32", "f32>u8", "f64"})
+        expect_conformance(context, fmt::format("filter2d {} h13w61c3r3s3 kernel:{}", type, kernel));
     hwy::GetChosenTarget().Update(hwy::SupportedTargets());
   }
 }

@@ -48,13 +48,21 @@ Scratch scratch_row(const Differences& a, int j) {
 
 #if HWY_ARCH_X86 && HWY_TARGET != HWY_SCALAR && HWY_TARGET != HWY_EMU128
 
-// unit: the outer weights are 1.
-template <bool unit, class D, class V>
-HWY_INLINE V smooth(D d, DifferencePair::Smoothing w, V first, V middle, V last) {
-  auto outer = hn::Add(first, last);
-  if constexpr (!unit) outer = hn::Mul(outer, hn::Set(d, w.outer));
-  return hn::Add(outer, hn::Mul(middle, hn::Set(d, w.middle)));
-}
+// The weights of a smoothing in registers: read where they are used they would be read anew after every store. unit:
+// the outer weights are 1.
+template <bool unit, class V>
+struct Smoother {
+  template <class D>
+  HWY_INLINE Smoother(D d, DifferencePair::Smoothing w) : outer(hn::Set(d, w.outer)), middle(hn::Set(d, w.middle)) {}
+
+  HWY_INLINE V operator()(V x0, V x1, V x2) const {
+    auto sides = hn::Add(x0, x2);
+    if constexpr (!unit) sides = hn::Mul(sides, outer);
+    return hn::Add(sides, hn::Mul(x1, middle));
+  }
+
+  V outer, middle;
+};
 
 // All rows at once, since neighbouring outputs share two input rows of three.
 template <bool unit>
@@ -62,17 +70,19 @@ HWY_INLINE void differences_down(const Differences& a) {
   const hn::ScalableTag<std::int16_t> d;
   const hn::Rebind<std::uint8_t, decltype(d)> stored;
   const auto lanes = static_cast<std::int64_t>(hn::Lanes(d));
+  const Smoother<unit, hn::Vec<decltype(d)>> smooth(d, a.pair.x);
+  const std::int64_t end = a.n + 2 * a.step;
   const std::uint8_t* input[difference_rows + 2];
   std::copy_n(a.inputs, difference_rows + 2, input);
   Scratch to[difference_rows];
   for (int j = 0; j < difference_rows; ++j) to[j] = scratch_row(a, j);
-  for (std::int64_t e = 0; e < a.n + 2 * a.step; e += lanes) {
+  for (std::int64_t e = 0; e < end; e += lanes) {
     hn::Vec<decltype(d)> x[difference_rows + 2];
     OMNICONV_UNROLL for (int i = 0; i < difference_rows + 2; ++i) {
       x[i] = hn::PromoteTo(d, hn::LoadU(stored, input[i] + e));
     }
     OMNICONV_UNROLL for (int j = 0; j < difference_rows; ++j) {
-      hn::StoreU(smooth<unit>(d, a.pair.x, x[j], x[j + 1], x[j + 2]), d, to[j].smoothed + e);
+      hn::StoreU(smooth(x[j], x[j + 1], x[j + 2]), d, to[j].smoothed + e);
       hn::StoreU(hn::Sub(x[j + 2], x[j]), d, to[j].differences + e);
     }
   }
@@ -83,12 +93,12 @@ template <class V>
 struct Sums {
   V gx, gy;
 };
-template <bool unit, class D>
-HWY_INLINE auto sums_along(D d, const Differences& a, const Scratch& row, std::int64_t e) {
+template <class D, class Smooth>
+HWY_INLINE auto sums_along(D d, const Smooth& smooth, std::int64_t step, const Scratch& row, std::int64_t e) {
   const auto smoothed = [&](std::int64_t at) HWY_ATTR { return hn::LoadU(d, row.smoothed + at); };
   const auto difference = [&](std::int64_t at) HWY_ATTR { return hn::LoadU(d, row.differences + at); };
-  return Sums<hn::Vec<D>>{hn::Sub(smoothed(e + 2 * a.step), smoothed(e)),
-                          smooth<unit>(d, a.pair.y, difference(e), difference(e + a.step), difference(e + 2 * a.step))};
+  return Sums<hn::Vec<D>>{hn::Sub(smoothed(e + 2 * step), smoothed(e)),
+                          smooth(difference(e), difference(e + step), difference(e + 2 * step))};
 }
 
 // What Highway lacks, or guards against operands that do not occur here.
@@ -137,14 +147,28 @@ HWY_INLINE V rounded_magnitude(D d, Sums<V> sums) {
   return hn::IfThenElse(hn::RebindMask(d, hn::Gt(n, last)), next, k);
 }
 
-// `load(e)` gives the sums of a vector of elements; reads past n, writes up to it.
+#if HWY_TARGET <= HWY_AVX3
+// Two vectors as 64 bytes, with one permutation for both.
+template <class V>
+HWY_INLINE void store_bytes(V first, V second, std::uint8_t* to) {
+  const __m512i order = _mm512_setr_epi64(0, 2, 4, 6, 1, 3, 5, 7);
+  _mm512_storeu_si512(to, _mm512_permutexvar_epi64(order, _mm512_packus_epi16(first.raw, second.raw)));
+}
+#endif
+
+// `load(d, e)` gives the sums of a vector of elements; reads past n, writes up to it.
 template <class Load>
 HWY_INLINE void store_rounded(std::int64_t n, std::uint8_t* to, const Load& load) {
   const hn::ScalableTag<std::int16_t> d;
   const hn::Rebind<std::uint8_t, decltype(d)> stored;
   const auto lanes = static_cast<std::int64_t>(hn::Lanes(d));
   std::int64_t e = 0;
-  const auto rounded = [&](std::int64_t at) HWY_ATTR { return hn::DemoteTo(stored, rounded_magnitude(d, load(d, at))); };
+#if HWY_TARGET <= HWY_AVX3
+  for (; e + 2 * lanes <= n; e += 2 * lanes)
+    store_bytes(rounded_magnitude(d, load(d, e)), rounded_magnitude(d, load(d, e + lanes)), to + e);
+#endif
+  const auto rounded = [&](std::int64_t at)
+                           HWY_ATTR { return hn::DemoteTo(stored, rounded_magnitude(d, load(d, at))); };
   for (; e + lanes <= n; e += lanes) hn::StoreU(rounded(e), stored, to + e);
   if (e == n) return;
   std::uint8_t last[difference_slack];
@@ -157,8 +181,9 @@ void store_real(const Differences& a, const Scratch& row, float* to) {
   const hn::ScalableTag<std::int16_t> d;
   const hn::ScalableTag<float> real;
   const auto lanes = static_cast<std::int64_t>(hn::Lanes(d));
+  const Smoother<unit, hn::Vec<decltype(d)>> smooth(d, a.pair.y);
   for (std::int64_t e = 0; e < a.n; e += lanes) {
-    const auto [gx, gy] = sums_along<unit>(d, a, row, e);
+    const auto [gx, gy] = sums_along(d, smooth, a.step, row, e);
     const auto magnitude = [&](auto lower_x, auto lower_y) HWY_ATTR {
       const auto x = hn::ConvertTo(real, hn::PromoteTo(hn::ScalableTag<std::int32_t>(), lower_x));
       const auto y = hn::ConvertTo(real, hn::PromoteTo(hn::ScalableTag<std::int32_t>(), lower_y));
@@ -180,7 +205,10 @@ void DifferenceMagnitudes(const Differences& a, float* const* to) {
 template <bool unit>
 void store_rounded_row(const Differences& a, int j, std::uint8_t* to) {
   const Scratch row = scratch_row(a, j);
-  store_rounded(a.n, to, [&](auto d, std::int64_t e) HWY_ATTR { return sums_along<unit>(d, a, row, e); });
+  const std::int64_t step = a.step;
+  const hn::ScalableTag<std::int16_t> d16;
+  const Smoother<unit, hn::Vec<decltype(d16)>> smooth(d16, a.pair.y);
+  store_rounded(a.n, to, [=](auto d, std::int64_t e) HWY_ATTR { return sums_along(d, smooth, step, row, e); });
 }
 
 void RoundedDifferenceMagnitudes(const Differences& a, std::uint8_t* to, std::int64_t stride_bytes) {
@@ -224,8 +252,8 @@ void DifferenceMagnitudes(const Differences& a, float* const* to) {
 }
 
 void RoundedDifferenceMagnitudes(const Differences& a, std::uint8_t* to, std::int64_t stride_bytes) {
-  plain_differences(
-      a, [&](int j, std::int64_t e, int gx, int gy) { to[j * stride_bytes + e] = plain_rounded(gx, gy); });
+  plain_differences(a,
+                    [&](int j, std::int64_t e, int gx, int gy) { to[j * stride_bytes + e] = plain_rounded(gx, gy); });
 }
 
 void RoundedMagnitudes(const std::int16_t* gx, const std::int16_t* gy, std::int64_t n, std::uint8_t* to) {

@@ -37,8 +37,8 @@ void finish_rows(Finish finish, Real* const* magnitudes, Real* const* scratch, i
 
 bool sums_are_small(const Filter2dTask& task) {
   const auto small = [&](const Weights& weights) {
-    const bool whole = std::all_of(weights.values.begin(), weights.values.end(),
-                                   [](double w) { return w == std::nearbyint(w); });
+    const bool whole =
+        std::all_of(weights.values.begin(), weights.values.end(), [](double w) { return w == std::nearbyint(w); });
     return weights.exact && whole && largest_sum(weights, task.problem.input) <= largest_exact_sum;
   };
   return is_integer(task.problem.input) && small(task.weights) && small(*task.second);
@@ -66,7 +66,7 @@ PairTiles<Real>::PairTiles(const Filter2dTask& task, bool x_rows_first, bool y_r
       y_(make_kernel(task, *task.second, y_rows_first)),
       exact_(sums_are_small(task)),
       finish_(finish_of(task)) {
-  constexpr std::int64_t kept_bytes = 512 * 1024;  // of both sums, in a core's second-level cache
+  constexpr std::int64_t kept_bytes = 256 * 1024;  // of both sums, in a core's second-level cache
   constexpr std::int64_t least_elements = 512, granule = 64;
   // The r - 1 rows that neighbouring groups both read do not weigh.
   rows_at_once_ = round_up(std::max<std::int64_t>(8, checked_multiply(2, problem_.r, "rows at once")), chain_rows);
@@ -176,6 +176,37 @@ std::optional<DifferencePair::Smoothing> smoothing(const std::array<std::int64_t
   return DifferencePair::Smoothing{static_cast<std::int16_t>(taps[0]), static_cast<std::int16_t>(taps[1])};
 }
 
+// How far the chains of rule 3 may end from the exact sum of integer weights and bytes: the factors' product need not
+// be the weights (3 / 10 is no float), and every step down the column rounds by half a unit at most. Sums along rows of
+// integers are exact.
+double largest_deviation(const Weights& weights) {
+  if (weights.exact) return 0;
+  constexpr double pixel = 255;
+  double positive = 0, negative = 0;
+  for (const double w : weights.row) (w > 0 ? positive : negative) += std::fabs(w) * pixel;
+  double deviation = 0, partial = 0;
+  for (std::size_t i = 0; i < weights.column.size(); ++i) {
+    for (std::size_t j = 0; j < weights.row.size(); ++j)
+      deviation += std::fabs(weights.column[i] * weights.row[j] - weights.values[i * weights.row.size() + j]) * pixel;
+    partial += std::fabs(weights.column[i]) * std::max(positive, negative) * (1 + 1e-6);  // what was rounded before
+    if (partial > 0) deviation += std::ldexp(1.0, std::ilogb(partial) - 24);
+  }
+  return deviation;
+}
+
+bool is_rounded_to_bytes(const Filter2dTask& task) {
+  return task.problem.output == DataType::u8 && task.weights.scale == 1 && task.weights.bias == 0;
+}
+
+// Whether magnitudes of the exact sums have the promised bits: where the promised sums are exact, and where bytes are
+// written. The root of an integer up to 255.5^2 keeps a distance of 1/4 / 512 from the halves between bytes; the
+// deviation of both sums and the three roundings of the magnitude, half a unit of 256 each, must not reach across.
+bool exact_sums_serve(const Filter2dTask& task) {
+  const double x = largest_deviation(task.weights), y = largest_deviation(*task.second);
+  if (x == 0 && y == 0) return true;
+  return is_rounded_to_bytes(task) && std::hypot(x, y) + 3 * 256 * 0x1p-24 < 0.25 / 512;
+}
+
 }  // namespace
 
 std::optional<DifferencePair> difference_pair(const Filter2dTask& task) {
@@ -185,7 +216,7 @@ std::optional<DifferencePair> difference_pair(const Filter2dTask& task) {
   const auto x = integer_factors(task.weights, true), y = integer_factors(*task.second, false);
   if (!x || !y || !is_central_difference(x->row) || !is_central_difference(y->column)) return {};
   const auto x_smoothing = smoothing(x->column), y_smoothing = smoothing(y->row);
-  if (!x_smoothing || !y_smoothing) return {};
+  if (!x_smoothing || !y_smoothing || !exact_sums_serve(task)) return {};
   return DifferencePair{*x_smoothing, *y_smoothing};
 }
 
@@ -199,7 +230,7 @@ struct DifferenceTiles::Buffers {
 DifferenceTiles::DifferenceTiles(const Filter2dTask& task, const DifferencePair& pair)
     : task_(task), pair_(pair), finish_(finish_of(task)) {
   const Filter2dProblem& problem = task.problem;
-  rounded_ = problem.output == DataType::u8 && task.weights.scale == 1 && task.weights.bias == 0;
+  rounded_ = is_rounded_to_bytes(task);
   constexpr std::int64_t usual_chunk = 1024;  // of four rows: what is summed down stays in the first-level cache
   const std::int64_t reach = checked_multiply(2, problem.c, "a kernel row over all channels");
   chunk_elements_ = std::min(std::max(usual_chunk, reach), Q(problem) * problem.c);
@@ -214,7 +245,7 @@ DifferenceTiles::DifferenceTiles(const Filter2dTask& task, const DifferencePair&
 Tiling DifferenceTiles::tiling(std::int64_t rows, int threads) const {
   constexpr std::int64_t widest = 65536;  // six rows stay in the second-level cache; long rows are prefetched best
   const std::int64_t elements = Q(task_.problem) * task_.problem.c;
-  return {rows, elements, band_rows_for(rows, task_.problem.r, threads),
+  return {rows, elements, round_up(band_rows_for(rows, task_.problem.r, threads), difference_rows),
           std::min(elements, std::max(widest, chunk_elements_))};
 }
 
@@ -223,8 +254,7 @@ void DifferenceTiles::run(const RowWindow& input, const MagnitudeOutput& output,
   Buffers buffers;
   buffers.rows = reinterpret_cast<std::uint8_t*>(workspace);
   buffers.scratch = reinterpret_cast<std::int16_t*>(buffers.rows + (difference_rows + 2) * row_pitch_);
-  auto* const reals =
-      reinterpret_cast<float*>(buffers.scratch + difference_scratch(chunk_elements_, task_.problem.c));
+  auto* const reals = reinterpret_cast<float*>(buffers.scratch + difference_scratch(chunk_elements_, task_.problem.c));
   for (int j = 0; j < difference_rows; ++j) {
     buffers.magnitudes[j] = rounded_ ? nullptr : reals + j * real_pitch_;
     buffers.finished[j] = rounded_ ? nullptr : reals + (difference_rows + j) * real_pitch_;

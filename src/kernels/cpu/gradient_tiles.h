@@ -44,7 +44,7 @@ class PairTiles {
 extern template class PairTiles<float>;
 extern template class PairTiles<double>;
 
-// The pair as central differences of bytes, if that is what it is.
+// The pair as central differences of bytes, if that is what it is and their magnitudes have the promised bits.
 std::optional<DifferencePair> difference_pair(const Filter2dTask& task);
 
 class DifferenceTiles {

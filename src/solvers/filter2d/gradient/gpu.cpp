@@ -86,7 +86,8 @@ class Solver final : public Filter2dSolver {
   std::string refusal(const Filter2dTask& task, const devices::Device& device) const override {
     if (const std::string reason = gpu_refusal(task, device); !reason.empty()) return reason;
     if (const std::string reason = gradient_refusal(task); !reason.empty()) return reason;
-    if (has_wide_sums(task)) return "a kernel of equal weights has sums of pixels beyond 2^24, which only the CPU makes";
+    if (has_wide_sums(task))
+      return "a kernel of equal weights has sums of pixels beyond 2^24, which only the CPU makes";
     return {};
   }
   ErrorBound bound(const Filter2dTask& task) const override { return gradient_bound(task); }
