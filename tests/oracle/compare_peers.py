@@ -403,10 +403,11 @@ def compare_gradients(comparison, random):
             for dtype in (np.uint8, np.uint16, np.float32):
                 case = Case(image_of(random, dtype, (31, 53)), kernel, border, np.float32, name=name)
                 comparison.check("cv2.magnitude", case, opencv_gradient(case), magnitude_within_bound)
-        if name != "scharr":
+        # SciPy filters axis after axis, and puts the constant beside the results of the first: not the same filter.
+        if name != "scharr" and border != "constant":
             case = Case(image_of(random, np.float64, (23, 31)), kernel, border, np.float64, name=name)
             function = getattr(ndimage, name)
-            sums = [function(case.image, axis, mode=SCIPY_MODES[border], cval=VALUE) for axis in (1, 0)]
+            sums = [function(case.image, axis, mode=SCIPY_MODES[border]) for axis in (1, 0)]
             comparison.check("scipy." + name, case, np.hypot(*sums), magnitude_within_bound)
 
 
