@@ -30,18 +30,6 @@ double unit_in_last_place(DataType type, double w) {
   return std::ldexp(1.0, std::max(std::ilogb(w) - digits + 1, lowest));
 }
 
-// The largest power of two that divides every value; 1 for zeros alone.
-double common_unit(const std::vector<double>& values) {
-  int exponent = std::numeric_limits<int>::max();
-  for (const double value : values) {
-    if (value == 0) continue;
-    int e = 0;
-    const auto mantissa = static_cast<std::int64_t>(std::ldexp(std::frexp(std::fabs(value), &e), 53));
-    exponent = std::min(exponent, e - 53 + __builtin_ctzll(static_cast<unsigned long long>(mantissa)));
-  }
-  return exponent == std::numeric_limits<int>::max() ? 1.0 : std::ldexp(1.0, exponent);
-}
-
 double sum_of_magnitudes(const std::vector<double>& values) {
   return std::accumulate(values.begin(), values.end(), 0.0, [](double sum, double w) { return sum + std::fabs(w); });
 }
@@ -117,6 +105,62 @@ double stored_value(DataType type, double value) {
   return load_element(type, stored);
 }
 
+}  // namespace
+
+std::string_view name(WeightForm form) {
+  switch (form) {
+    case WeightForm::equal: return "equal weights";
+    case WeightForm::rank_one: return "rank one";
+    case WeightForm::general: return "general";
+  }
+  return "?";
+}
+
+double common_unit(const std::vector<double>& values) {
+  int exponent = std::numeric_limits<int>::max();
+  for (const double value : values) {
+    if (value == 0) continue;
+    int e = 0;
+    const auto mantissa = static_cast<std::int64_t>(std::ldexp(std::frexp(std::fabs(value), &e), 53));
+    exponent = std::min(exponent, e - 53 + __builtin_ctzll(static_cast<unsigned long long>(mantissa)));
+  }
+  return exponent == std::numeric_limits<int>::max() ? 1.0 : std::ldexp(1.0, exponent);
+}
+
+bool is_bit_exact(const Filter2dProblem& problem) {
+  return is_integer(problem.input);
+}
+
+double largest_sum(const Weights& weights, DataType input) {
+  double positive = 0, negative = 0;
+  for (const double w : weights.values) (w > 0 ? positive : negative) += std::fabs(w);
+  const double highest = highest_value(input), lowest = -lowest_value(input);
+  return std::max(positive * highest + negative * lowest, positive * lowest + negative * highest);
+}
+
+bool pixel_sums_fit_f32(const Filter2dTask& task) {
+  const double taps = static_cast<double>(task.weights.r) * static_cast<double>(task.weights.s);
+  return taps * largest_pixel(task.problem.input) <= exact_f32_integers;
+}
+
+RowSpan input_rows_for(const Filter2dTask& task, std::int64_t output_first, std::int64_t output_rows) {
+  const Filter2dProblem& problem = task.problem;
+  const std::int64_t first = output_first - task.weights.anchor_y, last = first + output_rows + problem.r - 1;
+  if (problem.border.mode == BorderMode::wrap) return {first, last};
+  RowSpan span{std::clamp<std::int64_t>(first, 0, problem.h - 1), std::clamp<std::int64_t>(last, 1, problem.h)};
+  const auto include = [&](std::int64_t row) {
+    const std::int64_t mapped = border_index(problem.border.mode, row, problem.h);
+    if (mapped < 0) return;
+    span.first = std::min(span.first, mapped);
+    span.last = std::max(span.last, mapped + 1);
+  };
+  for (std::int64_t row = first; row < std::min<std::int64_t>(last, 0); ++row) include(row);
+  for (std::int64_t row = std::max(first, problem.h); row < last; ++row) include(row);
+  return span;
+}
+
+namespace {
+
 // `which` names the weights in errors: "" or "second ".
 Weights analyse_kernel(const Filter2dProblem& problem, const Filter& filter, const std::vector<double>& given,
                        std::string_view which) {
@@ -171,47 +215,6 @@ Weights analyse_kernel(const Filter2dProblem& problem, const Filter& filter, con
 }
 
 }  // namespace
-
-std::string_view name(WeightForm form) {
-  switch (form) {
-    case WeightForm::equal: return "equal weights";
-    case WeightForm::rank_one: return "rank one";
-    case WeightForm::general: return "general";
-  }
-  return "?";
-}
-
-bool is_bit_exact(const Filter2dProblem& problem) {
-  return is_integer(problem.input);
-}
-
-double largest_sum(const Weights& weights, DataType input) {
-  double positive = 0, negative = 0;
-  for (const double w : weights.values) (w > 0 ? positive : negative) += std::fabs(w);
-  const double highest = highest_value(input), lowest = -lowest_value(input);
-  return std::max(positive * highest + negative * lowest, positive * lowest + negative * highest);
-}
-
-bool pixel_sums_fit_f32(const Filter2dTask& task) {
-  const double taps = static_cast<double>(task.weights.r) * static_cast<double>(task.weights.s);
-  return taps * largest_pixel(task.problem.input) <= exact_f32_integers;
-}
-
-RowSpan input_rows_for(const Filter2dTask& task, std::int64_t output_first, std::int64_t output_rows) {
-  const Filter2dProblem& problem = task.problem;
-  const std::int64_t first = output_first - task.weights.anchor_y, last = first + output_rows + problem.r - 1;
-  if (problem.border.mode == BorderMode::wrap) return {first, last};
-  RowSpan span{std::clamp<std::int64_t>(first, 0, problem.h - 1), std::clamp<std::int64_t>(last, 1, problem.h)};
-  const auto include = [&](std::int64_t row) {
-    const std::int64_t mapped = border_index(problem.border.mode, row, problem.h);
-    if (mapped < 0) return;
-    span.first = std::min(span.first, mapped);
-    span.last = std::max(span.last, mapped + 1);
-  };
-  for (std::int64_t row = first; row < std::min<std::int64_t>(last, 0); ++row) include(row);
-  for (std::int64_t row = std::max(first, problem.h); row < last; ++row) include(row);
-  return span;
-}
 
 Weights analyse(const Filter2dProblem& problem, const Filter& filter) {
   return analyse_kernel(problem, filter, filter.weights, "");

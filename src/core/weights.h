@@ -54,6 +54,9 @@ RowSpan input_rows_for(const Filter2dTask& task, std::int64_t output_first, std:
 // The largest magnitude that a sum of the weights' products with pixels of an integer type can have.
 double largest_sum(const Weights& weights, DataType input);
 
+// The largest power of two that divides every value; 1 for zeros alone.
+double common_unit(const std::vector<double>& values);
+
 // True when sums of r * s pixels of the input type are exact in fp32 chains.
 bool pixel_sums_fit_f32(const Filter2dTask& task);
 

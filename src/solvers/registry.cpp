@@ -6,9 +6,9 @@
 namespace omniconv::solvers {
 
 std::span<const Filter2dSolver* const> filter2d_solvers() {
-  static const std::array<const Filter2dSolver*, 8> solvers = {
-      &separable_cpu(), &separable_gpu(), &direct_cpu(), &direct_gpu(),
-      &gradient_cpu(),  &gradient_gpu(),  &definition(), &double_precision(),
+  static const std::array<const Filter2dSolver*, 9> solvers = {
+      &integer_dot_cpu(), &separable_cpu(), &separable_gpu(), &direct_cpu(),       &direct_gpu(),
+      &gradient_cpu(),    &gradient_gpu(),  &definition(),    &double_precision(),
   };
   return solvers;
 }

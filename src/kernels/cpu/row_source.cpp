@@ -10,10 +10,6 @@
 namespace omniconv::kernels {
 namespace {
 
-void widen(DataType, const std::byte* from, std::int64_t n, std::uint8_t* to) {
-  std::memcpy(to, from, static_cast<std::size_t>(n));
-}
-
 // Image elements [first, last) that all lie left or right of the image.
 template <typename Real>
 Real* load_outside(const Filter2dTask& task, const std::byte* data, std::int64_t first, std::int64_t last, Real* to) {
@@ -27,6 +23,10 @@ Real* load_outside(const Filter2dTask& task, const std::byte* data, std::int64_t
     if (++ch == c) ch = 0, ++column;
   }
   return to;
+}
+
+void widen(DataType, const std::byte* from, std::int64_t n, std::uint8_t* to) {
+  std::memcpy(to, from, static_cast<std::size_t>(n));
 }
 
 // Asks for a stretch of memory to be brought near.
