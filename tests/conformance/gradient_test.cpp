@@ -229,7 +229,7 @@ TEST(Gradient, RoundedRootsOfAllSums) {
   std::vector<std::int16_t> gx(count + kernels::difference_slack), gy(count + kernels::difference_slack);
   for (std::int64_t i = 0; i < count; ++i) gx[static_cast<std::size_t>(i)] = static_cast<std::int16_t>(i - most);
   std::vector<std::uint8_t> found(static_cast<std::size_t>(count)), expected(found.size());
-  for (int y = 0; y <= most; y += y < 300 ? 1 : 73) {
+  for (int y = 0; y <= most; y += y >= 300 ? 73 : instrumented ? 7 : 1) {
     std::fill(gy.begin(), gy.end(), static_cast<std::int16_t>(y));
     for (std::int64_t i = 0; i < count; ++i) {
       const auto x = static_cast<float>(i - most), real_y = static_cast<float>(y);
