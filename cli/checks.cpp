@@ -143,14 +143,13 @@ int run_explain(const Checks& checks) {
   const bool print = !checks.common.quiet && checks.common.json != "-";
   for (const Filter2dProblem& problem : read_problems(checks.input)) {
     const Filter filter = filter_for(problem, checks.input.seed);
-    const Weights weights = analyse(problem, filter);
-    Json entry = {{"problem", to_text(problem)},
-                  {"weights", name(weights.form)},
-                  {"exact", weights.exact},
-                  {"candidates", Json::array()}};
+    const Filter2dTask task = task_for(problem, filter);
+    const std::string form = fmt::format("{}{}", task.second ? "a pair, " : "", name(task.weights.form));
+    const bool exact = task.weights.exact && (!task.second || task.second->exact);
+    Json entry = {{"problem", to_text(problem)}, {"weights", form}, {"exact", exact}, {"candidates", Json::array()}};
     if (print) {
       fmt::print("{}\n  on {} ({})\n  weights: {}{}\n", title(problem), context.device().id, context.device().name,
-                 name(weights.form), weights.exact ? "; every sum is exact in fp32, whatever its order" : "");
+                 form, exact ? "; every sum is exact in fp32, whatever its order" : "");
       fmt::print("  cheapest first; the first yes is what auto runs\n");
     }
     std::vector<std::vector<std::string>> table;

@@ -118,8 +118,10 @@ std::vector<Filter2dProblem> read_problems(const ProblemInput& input) {
 
 Filter filter_for(const Filter2dProblem& problem, std::uint64_t seed) {
   image::Kernel kernel = image::kernel_for(problem, seed);
-  return centred(problem,
-                 {.weights = std::move(kernel.weights), .anchor_y = kernel.anchor_y, .anchor_x = kernel.anchor_x});
+  return centred(problem, {.weights = std::move(kernel.weights),
+                           .anchor_y = kernel.anchor_y,
+                           .anchor_x = kernel.anchor_x,
+                           .second_weights = std::move(kernel.second_weights)});
 }
 
 std::int64_t parse_bytes(std::string_view text) {

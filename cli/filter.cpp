@@ -111,13 +111,20 @@ int print_kernel_list() {
   return 0;
 }
 
-int print_weights(const image::Kernel& kernel) {
-  for (std::int64_t r = 0; r < kernel.r; ++r) {
+void print_matrix(const std::vector<double>& weights, std::int64_t r, std::int64_t s) {
+  for (std::int64_t i = 0; i < r; ++i) {
     std::string line;
-    for (std::int64_t s = 0; s < kernel.s; ++s)
-      line += fmt::format("{}{}", s > 0 ? " " : "", kernel.weights[static_cast<std::size_t>(r * kernel.s + s)]);
+    for (std::int64_t j = 0; j < s; ++j)
+      line += fmt::format("{}{}", j > 0 ? " " : "", weights[static_cast<std::size_t>(i * s + j)]);
     fmt::print("{}\n", line);
   }
+}
+
+int print_weights(const image::Kernel& kernel) {
+  print_matrix(kernel.weights, kernel.r, kernel.s);
+  if (kernel.second_weights.empty()) return 0;
+  fmt::print("\n");
+  print_matrix(kernel.second_weights, kernel.r, kernel.s);
   return 0;
 }
 

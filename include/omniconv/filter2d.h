@@ -2,7 +2,8 @@
 //
 //   y[p, q, ch] = convert(scale * sum over r, s of x[p + r - anchor_y, q + s - anchor_x, ch] * w[r, s] + bias)
 //
-// with x continued outside the image by the problem's border. docs/arithmetic.md says which bits are promised.
+// with x continued outside the image by the problem's border; or, of a pair of kernels, with sqrt(gx^2 + gy^2) of their
+// two sums in place of the sum. docs/arithmetic.md says which bits are promised.
 #pragma once
 
 #include <cstdint>
@@ -24,6 +25,9 @@ struct Filter {
   double scale = 1, bias = 0;
   // The stored values of full opacity, where the problem has an alpha channel; 0: the type's highest, 1 for floats.
   double opaque_input = 0, opaque_output = 0;
+  // Empty, or r x s as well: then the result is the magnitude of the pair, `weights` of x and these of y. The anchor,
+  // the scale and the bias serve both.
+  std::vector<double> second_weights = {};
 };
 
 struct Filter2dOptions {

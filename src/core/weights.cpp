@@ -132,6 +132,13 @@ bool is_bit_exact(const Filter2dProblem& problem) {
   return is_integer(problem.input);
 }
 
+double largest_sum(const Weights& weights, DataType input) {
+  double positive = 0, negative = 0;
+  for (const double w : weights.values) (w > 0 ? positive : negative) += std::fabs(w);
+  const double highest = highest_value(input), lowest = -lowest_value(input);
+  return std::max(positive * highest + negative * lowest, positive * lowest + negative * highest);
+}
+
 bool pixel_sums_fit_f32(const Filter2dTask& task) {
   const double taps = static_cast<double>(task.weights.r) * static_cast<double>(task.weights.s);
   return taps * largest_pixel(task.problem.input) <= exact_f32_integers;
@@ -153,7 +160,11 @@ RowSpan input_rows_for(const Filter2dTask& task, std::int64_t output_first, std:
   return span;
 }
 
-Weights analyse(const Filter2dProblem& problem, const Filter& filter) {
+namespace {
+
+// `which` names the weights in errors: "" or "second ".
+Weights analyse_kernel(const Filter2dProblem& problem, const Filter& filter, const std::vector<double>& given,
+                       std::string_view which) {
   validate(problem);
   Weights weights;
   weights.r = problem.r;
@@ -163,19 +174,20 @@ Weights analyse(const Filter2dProblem& problem, const Filter& filter) {
     weights.accumulate = DataType::f64;
 
   const std::int64_t taps = checked_multiply(problem.r, problem.s, "the number of weights");
-  if (static_cast<std::int64_t>(filter.weights.size()) != taps)
+  if (static_cast<std::int64_t>(given.size()) != taps)
     throw bad_input(
-        fmt::format("the filter has {} weights: r{}s{} needs {}", filter.weights.size(), problem.r, problem.s, taps));
-  for (std::size_t i = 0; i < filter.weights.size(); ++i) {
-    const double rounded = round_to(weights.accumulate, filter.weights[i]);
+        fmt::format("the filter has {} {}weights: r{}s{} needs {}", given.size(), which, problem.r, problem.s, taps));
+  for (std::size_t i = 0; i < given.size(); ++i) {
+    const double rounded = round_to(weights.accumulate, given[i]);
     if (!std::isfinite(rounded))
-      check_finite(rounded,
-                   fmt::format("the weight in row {}, column {} ({})", static_cast<std::int64_t>(i) / problem.s + 1,
-                               static_cast<std::int64_t>(i) % problem.s + 1, filter.weights[i]));
+      check_finite(rounded, fmt::format("the {}weight in row {}, column {} ({})", which,
+                                        static_cast<std::int64_t>(i) / problem.s + 1,
+                                        static_cast<std::int64_t>(i) % problem.s + 1, given[i]));
     weights.values.push_back(rounded);
   }
   if (sum_of_magnitudes(weights.values) == 0)
-    throw bad_input("all weights are zero: the result would hold nothing of the image; give at least one other weight");
+    throw bad_input(fmt::format(
+        "all {}weights are zero: the result would hold nothing of the image; give at least one other weight", which));
 
   weights.anchor_y = anchor_or_middle(filter.anchor_y, problem.r, "y");
   weights.anchor_x = anchor_or_middle(filter.anchor_x, problem.s, "x");
@@ -202,6 +214,24 @@ Weights analyse(const Filter2dProblem& problem, const Filter& filter) {
   weights.exact = always_exact(weights, problem.input);
   if (problem.alpha_channel >= 0) decide_alpha(problem, filter, weights);
   return weights;
+}
+
+}  // namespace
+
+Weights analyse(const Filter2dProblem& problem, const Filter& filter) {
+  return analyse_kernel(problem, filter, filter.weights, "");
+}
+
+Filter2dTask task_for(const Filter2dProblem& problem, const Filter& filter) {
+  Filter2dTask task{problem, analyse(problem, filter)};
+  if (filter.second_weights.empty()) return task;
+  if (problem.alpha_channel >= 0)
+    throw bad_input(fmt::format(
+        "alpha:{} beside the magnitude of a pair of kernels: a pair has no weights for opacity to be summed "
+        "by; leave alpha out, and copy that channel",
+        problem.alpha_channel));
+  task.second = analyse_kernel(problem, filter, filter.second_weights, "second ");
+  return task;
 }
 
 }  // namespace omniconv

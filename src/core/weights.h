@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <vector>
 
 #include "omniconv/filter2d.h"
@@ -40,7 +41,8 @@ struct Weights {
   bool keeps_opacity = true;  // full opacity is stored alike in input and output: copies keep the stored value
 };
 
-// Throws bad_input for a wrong count, a non-finite weight, all weights zero, or an anchor outside the kernel.
+// Of the filter's first weights. Throws bad_input for a wrong count, a non-finite weight, all weights zero, or an
+// anchor outside the kernel.
 Weights analyse(const Filter2dProblem& problem, const Filter& filter);
 
 // The promise of docs/arithmetic.md: the result is defined to the bit, rather than bounded.
@@ -50,10 +52,17 @@ bool is_bit_exact(const Filter2dProblem& problem);
 struct Filter2dTask {
   Filter2dProblem problem;
   Weights weights;
+  std::optional<Weights> second = {};  // of y, where the result is the magnitude of a pair
 };
+
+// Throws as analyse does, for each kernel of the filter.
+Filter2dTask task_for(const Filter2dProblem& problem, const Filter& filter);
 
 // The input rows that a run of output rows reads: see input_rows_for in omniconv/filter2d.h.
 RowSpan input_rows_for(const Filter2dTask& task, std::int64_t output_first, std::int64_t output_rows);
+
+// The largest magnitude that a sum of the weights' products with pixels of an integer type can have.
+double largest_sum(const Weights& weights, DataType input);
 
 // The largest power of two that divides every value; 1 for zeros alone.
 double common_unit(const std::vector<double>& values);

@@ -274,6 +274,12 @@ Kernel scharr_x() {
   return matrix({{-3, 0, 3}, {-10, 0, 10}, {-3, 0, 3}});
 }
 
+// The magnitude of a kernel and its transpose.
+Kernel with_transpose(Kernel kernel) {
+  kernel.second_weights = transposed(kernel).weights;
+  return kernel;
+}
+
 struct Named {
   std::string_view name;
   std::size_t fewest = 0, most = 0;  // arguments
@@ -294,10 +300,16 @@ constexpr std::array named = {
           },
           "second derivatives, four neighbours"},
     Named{"log", 2, 2, make_log, "Laplacian of a Gaussian, sum 0", "log:SIZE,SIGMA"},
+    Named{"sobel", 0, 0, [](const Arguments&) { return with_transpose(sobel_x()); },
+          "strength of edges: magnitude of sobel-x and sobel-y"},
     Named{"sobel-x", 0, 0, [](const Arguments&) { return sobel_x(); }, "change along a row, smoothed 1 2 1"},
     Named{"sobel-y", 0, 0, [](const Arguments&) { return transposed(sobel_x()); }, "the same down a column"},
+    Named{"prewitt", 0, 0, [](const Arguments&) { return with_transpose(prewitt_x()); },
+          "the same of prewitt-x and prewitt-y"},
     Named{"prewitt-x", 0, 0, [](const Arguments&) { return prewitt_x(); }, "change along a row, smoothed 1 1 1"},
     Named{"prewitt-y", 0, 0, [](const Arguments&) { return transposed(prewitt_x()); }, "the same down a column"},
+    Named{"scharr", 0, 0, [](const Arguments&) { return with_transpose(scharr_x()); },
+          "the same of scharr-x and scharr-y"},
     Named{"scharr-x", 0, 0, [](const Arguments&) { return scharr_x(); }, "change along a row, smoothed 3 10 3"},
     Named{"scharr-y", 0, 0, [](const Arguments&) { return transposed(scharr_x()); }, "the same down a column"},
     Named{"sharpen", 0, 0,
@@ -319,11 +331,6 @@ constexpr std::array named = {
 const Named& find_named(std::string_view name) {
   const auto found = std::find_if(named.begin(), named.end(), [&](const Named& entry) { return entry.name == name; });
   if (found != named.end()) return *found;
-  if (name == "sobel" || name == "prewitt" || name == "scharr")
-    throw bad_input(
-        fmt::format("kernel {0}, the magnitude of the pair {0}-x and {0}-y, is not served by this version: "
-                    "use {0}-x or {0}-y",
-                    name));
   std::vector<std::string_view> names;
   for (const Named& entry : named) names.push_back(entry.name);
   throw bad_input(fmt::format("unknown kernel {}: {}", quoted(name), suggest(name, names)));
@@ -386,8 +393,10 @@ Kernel turned_to_stored(const Kernel& kernel, int orientation) {
   const bool transposed = orientation >= 5 && orientation <= 8;
   const bool rows_back = orientation == 3 || orientation == 4 || orientation == 6 || orientation == 7;
   const bool columns_back = orientation == 2 || orientation == 3 || orientation == 7 || orientation == 8;
-  Kernel turned{
-      .r = transposed ? kernel.s : kernel.r, .s = transposed ? kernel.r : kernel.s, .weights = kernel.weights};
+  Kernel turned{.r = transposed ? kernel.s : kernel.r,
+                .s = transposed ? kernel.r : kernel.s,
+                .weights = kernel.weights,
+                .second_weights = kernel.second_weights};
   struct Tap {
     std::int64_t row, column;
   };
@@ -398,8 +407,11 @@ Kernel turned_to_stored(const Kernel& kernel, int orientation) {
   for (std::int64_t r = 0; r < kernel.r; ++r)
     for (std::int64_t s = 0; s < kernel.s; ++s) {
       const auto [row, column] = stored(r, s);
-      turned.weights[static_cast<std::size_t>(row * turned.s + column)] =
-          kernel.weights[static_cast<std::size_t>(r * kernel.s + s)];
+      const auto to = static_cast<std::size_t>(row * turned.s + column),
+                 from = static_cast<std::size_t>(r * kernel.s + s);
+      turned.weights[to] = kernel.weights[from];
+      // Each kernel of a pair is turned by itself and keeps its place, so that the magnitude has the upright bits.
+      if (!kernel.second_weights.empty()) turned.second_weights[to] = kernel.second_weights[from];
     }
   const auto [anchor_y, anchor_x] =
       stored(kernel.anchor_y.value_or(kernel.r / 2), kernel.anchor_x.value_or(kernel.s / 2));
@@ -409,6 +421,10 @@ Kernel turned_to_stored(const Kernel& kernel, int orientation) {
 }
 
 void normalize(Kernel& kernel) {
+  if (!kernel.second_weights.empty())
+    throw bad_input(
+        "the kernel cannot be normalized: it is a pair, whose magnitude is no weighted sum; leave the normalization "
+        "out, or give --scale");
   const double total = sum(kernel.weights);
   double magnitudes = 0;
   for (const double weight : kernel.weights) magnitudes += std::abs(weight);

@@ -20,6 +20,8 @@ struct Kernel {
   std::vector<double> weights = {};  // row-major, for correlation
   // Row and column; only ImageMagick's form sets them, and then both.
   std::optional<std::int64_t> anchor_y = {}, anchor_x = {};
+  // Empty, or r x s as well: a pair, whose magnitude is taken (omniconv/filter2d.h).
+  std::vector<double> second_weights = {};
 };
 
 // Throws unless there are 1 to 4096 rows and columns of finite weights, not all zero. `source` begins the message.
@@ -39,7 +41,8 @@ Kernel parse_kernel(std::string_view text);
 // The text of a kernel file (matrix, CSV, ImageMagick form) or the bytes of a .npy array; `source` names it in errors.
 Kernel parse_kernel_file(std::string_view content, std::string_view source);
 
-// Divided by the sum of the weights; throws when that is zero, or no larger than the rounding of its additions.
+// Divided by the sum of the weights; throws when that is zero, or no larger than the rounding of its additions, and for
+// a pair.
 void normalize(Kernel& kernel);
 
 // The kernel that does to the stored pixels of an image what `kernel` does to the upright picture: turned as Exif

@@ -118,7 +118,7 @@ Filter2dProblem problem_of(const FilterJob& job, const ImageInfo& input, const K
   problem.s = kernel.s;
   problem.border = job.border;
   problem.flip = job.convolve;
-  if (premultiplies(job, input)) problem.alpha_channel = input.alpha_channel;
+  if (premultiplies(job, input) && kernel.second_weights.empty()) problem.alpha_channel = input.alpha_channel;
   if (job.border.mode == BorderMode::valid && (problem.h < problem.r || problem.w < problem.s))
     throw bad_input(
         fmt::format("{}: {}x{} pixels hold no whole {}x{} window (width x height): choose another border than valid",
@@ -133,7 +133,12 @@ double white(const ImageInfo& info, DataType type) {
 }
 
 Filter filter_of(const FilterJob& job, const ImageInfo& input, const Kernel& kernel, const Filter2dProblem& problem) {
-  Filter filter{kernel.weights, kernel.anchor_y, kernel.anchor_x, job.scale, job.bias};
+  Filter filter{.weights = kernel.weights,
+                .anchor_y = kernel.anchor_y,
+                .anchor_x = kernel.anchor_x,
+                .scale = job.scale,
+                .bias = job.bias,
+                .second_weights = kernel.second_weights};
   if (job.rescale) {
     const double ratio = white(input, problem.output) / white(input, problem.input);
     filter.scale *= ratio;
@@ -184,11 +189,12 @@ void prepare(const FilterJob& wanted, Job& job) {
   const Kernel kernel = input.orientation == 1 ? wanted.kernel : turned_to_stored(wanted.kernel, input.orientation);
   job.report.problem = problem_of(wanted, input, kernel);
   job.report.filter = filter_of(wanted, input, kernel, job.report.problem);
-  job.task = {job.report.problem, analyse(job.report.problem, job.report.filter)};
-  const bool stays = job.task.weights.alpha_rule == AlphaRule::copied;
-  if (stays) {  // colours are filtered plainly, so that every solver may serve
+  job.task = task_for(job.report.problem, job.report.filter);
+  const bool pair = premultiplies(wanted, input) && job.task.second;
+  const bool stays = pair || job.task.weights.alpha_rule == AlphaRule::copied;
+  if (stays && !pair) {  // colours are filtered plainly, so that every solver may serve
     job.report.problem.alpha_channel = -1;
-    job.task = {job.report.problem, analyse(job.report.problem, job.report.filter)};
+    job.task = task_for(job.report.problem, job.report.filter);
   }
   if (input.alpha_channel >= 0 && (stays || wanted.alpha == Alpha::ignore))
     job.opacity_copy.emplace(job.report.problem, input.alpha_channel, job.report.filter.opaque_input,

@@ -29,10 +29,11 @@ std::vector<const Filter2dSolver*> in_order(const Filter2dTask& task) {
 
 std::string describe(const solvers::ErrorBound& bound, const Filter2dTask& task) {
   if (is_bit_exact(task.problem)) return "bit-exact";
-  const bool divided = task.weights.alpha_rule == AlphaRule::premultiplied;
+  const char* magnitudes = "sum|x*w|";
+  if (task.weights.alpha_rule == AlphaRule::premultiplied) magnitudes = "(sums of magnitudes / mean opacity)";
+  if (task.second) magnitudes = "hypot(sum|x*wx|, sum|x*wy|)";
   return fmt::format("{:g} * ({:g}/2 + {:g}) * 2^-{} * {}", bound.amplification, bound.chain, bound.constant,
-                     task.weights.accumulate == DataType::f64 ? 52 : 23,
-                     divided ? "(sums of magnitudes / mean opacity)" : "sum|x*w|");
+                     task.weights.accumulate == DataType::f64 ? 52 : 23, magnitudes);
 }
 
 const Filter2dSolver& named_solver(const std::string& id, const Filter2dTask& task, const devices::Device& device) {
@@ -162,7 +163,7 @@ void check_rows_present(const Filter2dTask& task, const Filter2dRun& run) {
 
 Filter2dPlan::Filter2dPlan(const Context& context, const Filter2dProblem& problem, const Filter& filter,
                            const Options& options)
-    : body_(choose({problem, analyse(problem, filter)}, context.impl(), options)) {}
+    : body_(choose(task_for(problem, filter), context.impl(), options)) {}
 
 const Filter2dProblem& Filter2dPlan::problem() const {
   return body_->task.problem;
@@ -205,7 +206,7 @@ Event Filter2dPlan::run(Queue& queue, const Filter2dRun& run) const {
 }
 
 std::vector<Filter2dCandidate> explain(const Context& context, const Filter2dProblem& problem, const Filter& filter) {
-  const Filter2dTask task{problem, analyse(problem, filter)};
+  const Filter2dTask task = task_for(problem, filter);
   std::vector<Filter2dCandidate> candidates;
   for (const Filter2dSolver* solver : in_order(task)) {
     Filter2dCandidate candidate;

@@ -49,7 +49,7 @@ Images make_images(const Context& context, Queue& queue, const Filter2dTask& tas
 
 std::vector<MeasureResult> measure(const Context& context, const Filter2dProblem& problem, const Filter& filter,
                                    const devices::Device::Peaks& peaks, const MeasureOptions& options) {
-  const Filter2dTask task{problem, analyse(problem, filter)};
+  const Filter2dTask task = task_for(problem, filter);
   const double outputs =
       static_cast<double>(P(problem)) * static_cast<double>(Q(problem)) * static_cast<double>(problem.c);
   const double inputs =
@@ -76,7 +76,8 @@ std::vector<MeasureResult> measure(const Context& context, const Filter2dProblem
     r.compile_seconds = plan.compile_seconds();
     r.workspace_bytes = plan.workspace_bytes();
     r.transfer_seconds = images.upload_seconds;
-    r.operations = 2 * outputs * static_cast<double>(problem.r) * static_cast<double>(problem.s);
+    const double kernels = task.second ? 2 : 1;
+    r.operations = 2 * kernels * outputs * static_cast<double>(problem.r) * static_cast<double>(problem.s);
     r.bytes =
         inputs * static_cast<double>(size_of(problem.input)) + outputs * static_cast<double>(size_of(problem.output));
     const Buffer workspace = context.allocate(std::max<std::int64_t>(plan.workspace_bytes(), 1));

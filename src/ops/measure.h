@@ -23,7 +23,7 @@ struct MeasureResult {
   Status status = Status::ok;
   std::string reason;
   timing::Summary seconds;
-  double operations = 0;     // of the definition: two per tap and output element
+  double operations = 0;     // of the definition: two per weight and output element
   double bytes = 0;          // each input element read once, each output element written once
   double floor_seconds = 0;  // the larger of operations / peak and bytes / bandwidth; 0 where the peaks are unknown
   double compile_seconds = 0, plan_seconds = 0, transfer_seconds = 0;

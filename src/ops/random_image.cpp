@@ -35,6 +35,19 @@ void fill(std::span<std::byte> image, const Make& make) {
   }
 }
 
+// The same from a range that changes from run to run of elements: noise over the whole range of u8 would saturate most
+// magnitudes of a pair.
+template <typename T>
+void fill_contrasts(SplitMix& random, std::span<std::byte> image) {
+  constexpr int run = 100;
+  int left = 0, shift = 0;
+  fill<T>(image, [&] {
+    if (left-- == 0) left = run - 1, shift = static_cast<int>(random() % (8 * sizeof(T)));
+    const auto value = static_cast<T>(random() >> 8);
+    return static_cast<T>(value >> shift);
+  });
+}
+
 template <typename T>
 void fill_integers(SplitMix& random, std::span<std::byte> image) {
   fill<T>(image, [&] {
@@ -44,9 +57,13 @@ void fill_integers(SplitMix& random, std::span<std::byte> image) {
   });
 }
 
-double s32_limit(const Weights& weights) {
-  double sum = 0;
-  for (const double w : weights.values) sum += std::fabs(w);
+double sum_of_magnitudes(const std::vector<double>& values) {
+  return std::accumulate(values.begin(), values.end(), 0.0, [](double sum, double w) { return sum + std::fabs(w); });
+}
+
+double s32_limit(const Filter2dTask& task) {
+  double sum = sum_of_magnitudes(task.weights.values);
+  if (task.second) sum = std::max(sum, sum_of_magnitudes(task.second->values));
   return std::clamp(std::floor(0x1p23 / std::max(1.0, sum)), 1.0, 0x1p20);
 }
 
@@ -58,12 +75,15 @@ void fill_random(const Filter2dTask& task, std::uint64_t seed, std::span<std::by
   const auto opacity_or_color = [&](auto value) {
     return elements++ % task.problem.c == task.problem.alpha_channel && value < 0 ? 0 : value;
   };
+  if (task.second && task.problem.input == DataType::u8) return fill_contrasts<std::uint8_t>(random, image);
+  if (task.second && task.problem.input == DataType::u16) return fill_contrasts<std::uint16_t>(random, image);
+  if (task.second && task.problem.input == DataType::s16) return fill_contrasts<std::int16_t>(random, image);
   switch (task.problem.input) {
     case DataType::u8: return fill_integers<std::uint8_t>(random, image);
     case DataType::u16: return fill_integers<std::uint16_t>(random, image);
     case DataType::s16: return fill_integers<std::int16_t>(random, image);
     case DataType::s32: {
-      const auto limit = static_cast<std::uint64_t>(s32_limit(task.weights));
+      const auto limit = static_cast<std::uint64_t>(s32_limit(task));
       return fill<std::int32_t>(image, [&] {
         return static_cast<std::int32_t>(random() % (2 * limit + 1)) - static_cast<std::int32_t>(limit);
       });
@@ -79,7 +99,7 @@ void fill_random(const Filter2dTask& task, std::uint64_t seed, std::span<std::by
 }
 
 Filter centred(const Filter2dProblem& problem, Filter filter) {
-  if (!is_integer(problem.output)) return filter;
+  if (!is_integer(problem.output) || !filter.second_weights.empty()) return filter;
   const double sum = std::accumulate(filter.weights.begin(), filter.weights.end(), 0.0);
   const auto middle = [](DataType type) { return (lowest_value(type) + highest_value(type)) / 2; };
   const bool small_input = !is_integer(problem.input) || problem.input == DataType::s32;  // centred at zero

@@ -58,8 +58,7 @@ class Judge {
     const double taps = static_cast<double>(task.weights.r) * static_cast<double>(task.weights.s);
     const double solver_units = bound.amplification * (bound.chain / 2 + bound.constant);
     // The reference's own roundings count too: in fp32's epsilon they vanish, for f64 images they do not.
-    const double steps = taps / 2 + (task.weights.alpha_rule == AlphaRule::none ? 2 : 4);
-    const double reference_units = closed(steps, 0x1p-52) * 0x1p-52 / epsilon;
+    const double reference_units = closed(taps / 2 + 4, 0x1p-52) * 0x1p-52 / epsilon;
     epsilon_ = epsilon;
     bound_ = exact_ ? 0 : closed(solver_units, epsilon) + reference_units;
   }
@@ -207,7 +206,7 @@ std::string_view name(Status status) {
 
 std::vector<VerifyResult> verify(const Context& context, const Filter2dProblem& problem, const Filter& filter,
                                  const VerifyOptions& options) {
-  const Filter2dTask task{problem, analyse(problem, filter)};
+  const Filter2dTask task = task_for(problem, filter);
   const std::int64_t elements =
       checked_multiply(checked_multiply(problem.h, problem.w, "the image"), problem.c, "the image");
   std::vector<std::byte> image(

@@ -14,8 +14,8 @@ namespace omniconv::reference {
 void definition_element(const Filter2dTask& task, RowWindow x, std::int64_t p, std::int64_t q, std::int64_t ch,
                         std::byte* y);
 
-// `double`: the sum in double precision before any conversion, and |scale| * sum |x * w| + |bias|, in which error
-// bounds are stated.
+// `double`: the sum (of a pair, the magnitude of both sums) in double precision before any conversion, and |scale| *
+// sum |x * w| + |bias|, in which error bounds are stated; of a pair, with the magnitude of both such sums.
 // Where sums are divided by others (premultiplied alpha), an error of e * magnitude in the sums becomes at most
 // e * magnitude / (1 - e * condition), and nothing can be said where e * condition reaches 1.
 struct DoubleResult {

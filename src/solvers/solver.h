@@ -15,7 +15,9 @@
 namespace omniconv::solvers {
 
 // |error| <= amplification * (chain / 2 + constant) * epsilon * (|scale| * sum |x * w| + |bias|), per output element,
-// before the conversion to the output type. A bit-exact solver states it all the same, for floating images.
+// before the conversion to the output type; for a pair of
+// kernels with the square root of the sum of both sums' squares. A bit-exact solver states it all the same, for
+// floating images.
 struct ErrorBound {
   double amplification = 1;
   double chain = 0;     // L, dependent additions
@@ -27,6 +29,9 @@ inline std::string alpha_refusal(const Filter2dTask& task) {
   if (task.weights.alpha_rule == AlphaRule::none) return {};
   return fmt::format("treats all channels alike, and channel {} holds opacity", task.problem.alpha_channel);
 }
+
+// Of the solvers that filter by one kernel.
+inline constexpr const char* pair_refusal = "the result is the magnitude of a pair of kernels, and this filters by one";
 
 class Filter2dPlanBody : public std::enable_shared_from_this<Filter2dPlanBody> {
  public:

@@ -107,6 +107,21 @@ TEST_F(Filter, ColorsCountByTheirOpacity) {
             std::string({100, 100, -1, -1, 0, 0, 0, 0, 50, 50, -1, -1}));
 }
 
+TEST_F(Filter, GradientMagnitudes) {
+  write("in.pgm", pgm(3, 3, {10, 10, 10, 10, 10, 10, 13, 10, 10}));
+  // At the middle gx = 0 - 3, gy = 3: sqrt(18) = 4.24.
+  ASSERT_EQ(run("filter in.pgm out.pgm --kernel sobel --border valid").status, 0);
+  EXPECT_EQ(read_here("out.pgm"), pgm(1, 1, {4}));
+  ASSERT_EQ(run("filter in.pgm out.pgm --kernel scharr --border valid --scale 0.5 --bias 1").status, 0);
+  EXPECT_EQ(read_here("out.pgm"), pgm(1, 1, {7}));  // sqrt(9^2 + 9^2) / 2 + 1
+  const std::string head = "P7\nWIDTH 3\nHEIGHT 1\nDEPTH 2\nMAXVAL 255\nTUPLTYPE GRAYSCALE_ALPHA\nENDHDR\n";
+  write("in.pam", head + std::string({10, 1, 20, 2, 30, 3}));
+  ASSERT_EQ(run("filter in.pam out.pam --kernel prewitt --alpha ignore").status, 0);
+  EXPECT_EQ(read_here("out.pam").substr(read_here("out.pam").find("ENDHDR\n") + 7), std::string({30, 1, 60, 2, 30, 3}));
+  EXPECT_EQ(run("filter --print-kernel --kernel prewitt").out, "-1 0 1\n-1 0 1\n-1 0 1\n\n-1 -1 -1\n0 0 0\n1 1 1\n");
+  EXPECT_NE(run("filter --list-kernels").out.find("magnitude of sobel-x and sobel-y"), std::string::npos);
+}
+
 TEST_F(Filter, DryRunExplainAndLists) {
   const Outcome dry = run("filter $PHOTO out.png --kernel sobel-x --dry-run");
   EXPECT_EQ(dry.status, 0);

@@ -74,7 +74,10 @@ TEST_F(Refusal, Kernels) {
     refuses("filter in.pgm out.pgm --kernel " + text, parts);
   };
   kernel("gausian:5", {"gausian", "gaussian"});
-  kernel("sobel", {"sobel-x"});
+  kernel("sobl", {"sobel"});
+  kernel("sobel:5", {"sobel takes no arguments"});
+  kernel("sobel --normalize", {"cannot be normalized", "pair"});
+  kernel("sobel --solver filter2d/direct/cpu.1", {"magnitude of a pair"});
   kernel("gaussian", {"SIZE"});
   kernel("'3x1: 0,0,0'", {"zero"});
   kernel("'3x1: 1,nan,0'", {"nan"});

@@ -18,7 +18,7 @@ std::vector<std::byte> run(const Context& context, const Filter2dProblem& proble
   const std::int64_t row_out = Q(problem) * problem.c * size_of(problem.output);
   std::vector<std::byte> image(static_cast<std::size_t>(problem.h * row_in)),
       result(static_cast<std::size_t>(P(problem) * row_out));
-  fill_random({problem, analyse(problem, filter)}, 7, image);
+  fill_random(task_for(problem, filter), 7, image);
   Queue queue = context.make_queue();
   const Buffer workspace = context.allocate(plan.workspace_bytes());
   const Buffer output = context.borrow(result.data(), static_cast<std::int64_t>(result.size()));
@@ -59,6 +59,11 @@ const char* const problems[] = {
     "filter2d u16 h150w211c3r7s5 wrap alpha:1 kernel:equal",
     "filter2d f64 h150w211c4r3s3 valid alpha:3",
     "filter2d u8 h150w211c4r3s3 alpha:3 kernel:sobel-x",
+    "filter2d u8 h150w1211c3r3s3 kernel:sobel",
+    "filter2d u8>f32 h150w211c1r3s3 wrap kernel:scharr",
+    "filter2d u16 h150w211c3r3s3 reflect kernel:prewitt",
+    "filter2d f32 h150w2211c3r3s3 constant:1 kernel:sobel",
+    "filter2d f64>u8 h50w211c3r3s3 valid kernel:scharr",
 };
 
 TEST(SameBits, ThreadsAndStrips) {
@@ -103,6 +108,9 @@ TEST(SameBits, InstructionSetsConform) {
       for (const char* type : {"u8", "s16", "f16", "f32", "f32>u8"})
         for (const char* channels : {"c3", "c4", "c4 alpha:3", "c3 alpha:0"})
           expect_conformance(context, fmt::format("filter2d {} r3s4h13w61{} kernel:{}", type, channels, kernel));
+    for (const char* kernel : {"sobel", "prewitt", "scharr"})
+      for (const char* type : {"u8", "u8>s16", "u8>f32", "u16", "s32", "f16", "f32", "f32>u8", "f64"})
+        expect_conformance(context, fmt::format("filter2d {} h13w61c3r3s3 kernel:{}", type, kernel));
     hwy::GetChosenTarget().Update(hwy::SupportedTargets());
   }
 }

@@ -30,7 +30,7 @@ constexpr std::int64_t samples(std::int64_t wanted) {
 
 inline Filter filter_for(const Filter2dProblem& problem, std::uint64_t seed = 1) {
   const image::Kernel kernel = image::kernel_for(problem, seed);
-  return centred(problem, {.weights = kernel.weights});
+  return centred(problem, {.weights = kernel.weights, .second_weights = kernel.second_weights});
 }
 
 // Returns how many solvers served; at least one must.
@@ -53,14 +53,14 @@ inline int expect_conformance(const Context& context, const std::string& text, c
   return expect_conformance(context, problem, filter_for(problem), options);
 }
 
-// The project's filtering problems, extents shrunk until the image has at most most_pixels and holds the kernel where
-// the full one did.
-inline std::vector<Filter2dProblem> shrunk_problems() {
-  std::ifstream file(std::string(OMNICONV_SOURCE_DIR) + "/data/problems/filters.txt");
+// The filtering problems of one of the project's lists, extents shrunk until the image has at most most_pixels and
+// holds the kernel where the full one did.
+inline std::vector<Filter2dProblem> shrunk_problems(const std::string& list = "filters.txt") {
+  std::ifstream file(std::string(OMNICONV_SOURCE_DIR) + "/data/problems/" + list);
   std::stringstream text;
   text << file.rdbuf();
   std::vector<Filter2dProblem> problems;
-  for (const Problem& parsed : parse_problem_list(text.str(), "filters.txt")) {
+  for (const Problem& parsed : parse_problem_list(text.str(), list)) {
     Filter2dProblem problem = std::get<Filter2dProblem>(parsed);
     while (problem.h * problem.w > most_pixels) {
       problem.h = std::max<std::int64_t>(problem.h * 7 / 10, std::min(problem.h, problem.r + 1));

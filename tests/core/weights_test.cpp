@@ -37,6 +37,21 @@ TEST(Weights, Forms) {
   EXPECT_EQ(of("filter2d u8 h8w8r1s3", {1, 2, 4}).form, WeightForm::general);  // one row has no two factors
 }
 
+TEST(Weights, PairsAreAnalysedEachByItsOwnForm) {
+  const auto problem = std::get<Filter2dProblem>(parse_problem("filter2d u8 h8w8r2s2 flip"));
+  EXPECT_FALSE(task_for(problem, {.weights = {1, 2, 2, 4}}).second);
+  const Filter2dTask task = task_for(problem, {.weights = {1, 2, 2, 4}, .second_weights = {1, 2, 2, 5}});
+  EXPECT_EQ(task.weights.form, WeightForm::rank_one);
+  EXPECT_EQ(task.second->form, WeightForm::general);
+  EXPECT_EQ(task.second->values, (std::vector<double>{5, 2, 2, 1}));  // turned, as the first is
+  EXPECT_EQ(task.second->anchor_y, task.weights.anchor_y);
+}
+
+TEST(Weights, LargestSumTakesTheWorstPixels) {
+  EXPECT_EQ(largest_sum(of("filter2d u8 h8w8r1s3", {1, -5, 2}), DataType::u8), 5 * 255);
+  EXPECT_EQ(largest_sum(of("filter2d s16 h8w8r1s2", {1, -1}), DataType::s16), 65535);
+}
+
 // The pivot is the first of the largest magnitude; its row is kept, its column divided by it.
 TEST(Weights, FactorsOfSobel) {
   const Weights sobel = of("filter2d u8 h8w8r3s3", {-1, 0, 1, -2, 0, 2, -1, 0, 1});

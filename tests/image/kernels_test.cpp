@@ -21,7 +21,7 @@ TEST(NamedKernels, MatricesAreTheseNumbers) {
 }
 
 TEST(NamedKernels, EveryOneThatIsListedCanBeMade) {
-  ASSERT_EQ(named_kernels().size(), 16u);
+  ASSERT_EQ(named_kernels().size(), 19u);
   for (const KernelDescription& description : named_kernels()) {
     EXPECT_FALSE(description.meaning.empty());
     std::string text(description.usage);
@@ -210,10 +210,15 @@ TEST(NamedKernels, UnknownOnesGetTheNearestNames) {
             "no kernel is given: write a name (gaussian:9,1.5), @FILE, or WIDTHxHEIGHT[+X+Y]: weights");
 }
 
-TEST(NamedKernels, GradientMagnitudesAreRefusedByName) {
-  for (const std::string name : {"sobel", "prewitt", "scharr"})
-    EXPECT_EQ(kernel_error(name), "kernel " + name + ", the magnitude of the pair " + name + "-x and " + name +
-                                      "-y, is not served by this version: use " + name + "-x or " + name + "-y");
+TEST(NamedKernels, GradientMagnitudesArePairs) {
+  for (const std::string name : {"sobel", "prewitt", "scharr"}) {
+    const Kernel pair = parse_kernel(name);
+    EXPECT_EQ(pair.weights, parse_kernel(name + "-x").weights);
+    EXPECT_EQ(pair.second_weights, parse_kernel(name + "-y").weights);
+    EXPECT_TRUE(parse_kernel(name + "-x").second_weights.empty());
+    EXPECT_EQ(kernel_error(name + ":3"),
+              "kernel \"" + name + ":3\": 1 given; " + name + " takes no arguments: write " + name);
+  }
 }
 
 TEST(Normalize, DividesByTheSum) {
@@ -223,6 +228,15 @@ TEST(Normalize, DividesByTheSum) {
   kernel = parse_kernel("2x1: -3,1");
   normalize(kernel);
   expect_kernel(kernel, 1, 2, {1.5, -0.5});
+}
+
+TEST(Normalize, RefusesAPair) {
+  EXPECT_EQ(error_of([] {
+              Kernel kernel = parse_kernel("sobel");
+              normalize(kernel);
+            }),
+            "the kernel cannot be normalized: it is a pair, whose magnitude is no weighted sum; leave the "
+            "normalization out, or give --scale");
 }
 
 TEST(Normalize, RefusesASumOfZero) {

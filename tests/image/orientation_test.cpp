@@ -68,5 +68,23 @@ TEST(Orientation, FilteringStoredPixelsFiltersTheSeenPicture) {
   }
 }
 
+// Of a pair each kernel is turned by itself.
+TEST(Orientation, PairsKeepTheirOrder) {
+  const Kernel pair{.r = 2,
+                    .s = 3,
+                    .weights = {1, 2, 4, 8, 16, 32},
+                    .anchor_y = 0,
+                    .anchor_x = 2,
+                    .second_weights = {3, 1, 4, 1, 5, 9}};
+  for (int orientation = 1; orientation <= 8; ++orientation) {
+    const Kernel turned = turned_to_stored(pair, orientation);
+    Kernel x = pair, y = pair;
+    y.weights = pair.second_weights;
+    EXPECT_EQ(turned.weights, turned_to_stored(x, orientation).weights) << orientation;
+    EXPECT_EQ(turned.second_weights, turned_to_stored(y, orientation).weights) << orientation;
+    EXPECT_EQ(turned.anchor_y, turned_to_stored(x, orientation).anchor_y) << orientation;
+  }
+}
+
 }  // namespace
 }  // namespace omniconv::image

@@ -38,15 +38,16 @@ SIZES = [(3, 3), (5, 5), (7, 7), (2, 2), (4, 3), (2, 6), (1, 4), (5, 1)]
 class Case:
     """One filtering: an image, a kernel and how they meet."""
 
-    def __init__(self, image, kernel, border, output, anchor=None, convolve=False):
+    def __init__(self, image, kernel, border, output, anchor=None, convolve=False, name=None):
         self.image, self.kernel, self.border = image, kernel, border
+        self.name = name  # of a pair of kernels: `kernel` and its transpose
         self.output = np.dtype(output)
         self.anchor = anchor  # row, column
         self.convolve = convolve
 
     def __str__(self):
         image = "x".join(str(extent) for extent in self.image.shape)
-        kernel = "x".join(str(extent) for extent in self.kernel.shape)
+        kernel = self.name or "x".join(str(extent) for extent in self.kernel.shape)
         types = DEPTHS[self.image.dtype] + ">" + DEPTHS[self.output]
         anchor = "" if self.anchor is None else f" anchor row {self.anchor[0]} column {self.anchor[1]}"
         return f"{types} {image} kernel {kernel} {self.border}{anchor}{' convolve' if self.convolve else ''}"
@@ -174,7 +175,8 @@ class Comparison:
         np.save(self.path("in.npy"), case.image)
         np.save(self.path("k.npy"), case.kernel)
         border = f"constant:{VALUE}" if case.border == "constant" else case.border
-        command = self.command + [self.path("in.npy"), self.path("out.npy"), "--kernel", "@" + self.path("k.npy"),
+        kernel = case.name or "@" + self.path("k.npy")
+        command = self.command + [self.path("in.npy"), self.path("out.npy"), "--kernel", kernel,
                                   "--border", border, "--depth", DEPTHS[case.output]] + self.options
         if case.anchor is not None:
             command += ["--anchor", f"{case.anchor[1]},{case.anchor[0]}"]
@@ -345,6 +347,70 @@ def compare_opencv(comparison, random):
         comparison.check("cv2.filter2D", case, opencv_filter(case), same_bits)
 
 
+GRADIENTS = {"sobel": [1, 2, 1], "prewitt": [1, 1, 1], "scharr": [3, 10, 3]}
+
+
+def directions(case):
+    """The two filterings whose magnitude a gradient is."""
+    return [Case(case.image, kernel, case.border, case.output) for kernel in (case.kernel, case.kernel.T)]
+
+
+def magnitude_within_bound(case, result, peer):
+    """Both sums err by their bound at most, and the magnitude rounds three times more: (L/2 + c + 1) epsilon times the
+    magnitude of both sums of magnitudes, for omniconv and for the peer."""
+    epsilon = DOUBLE if case.output == np.float64 else SINGLE
+    scales = [definition(direction)[1] for direction in directions(case)]
+    half = case.kernel.size / 2
+    bound = ((half + 5) + (half + 3)) * epsilon * np.hypot(*scales)
+    difference = np.abs(result.astype(np.float64) - peer.astype(np.float64))
+    beyond = np.count_nonzero(~(difference <= bound))
+    worst = np.max(difference / np.where(bound > 0, bound, 1))
+    if beyond:
+        return f"{beyond} of {result.size} values differ by more than the bound; the largest by {worst:.3g} of it", ""
+    return "", f"largest difference {worst:.3f} of the bound"
+
+
+def opencv_gradient(case):
+    """cv2.Sobel twice and cv2.magnitude, in fp32; Prewitt's pair by filter2D."""
+    border = OPENCV_BORDERS[case.border]
+    if case.name == "sobel":
+        sums = [cv2.Sobel(case.image, cv2.CV_32F, *order, borderType=border) for order in ((1, 0), (0, 1))]
+    elif case.name == "scharr":
+        sums = [cv2.Scharr(case.image, cv2.CV_32F, *order, borderType=border) for order in ((1, 0), (0, 1))]
+    else:
+        kernels = (case.kernel, np.ascontiguousarray(case.kernel.T))
+        sums = [cv2.filter2D(case.image, cv2.CV_32F, kernel, borderType=border) for kernel in kernels]
+    return cv2.magnitude(*sums)
+
+
+def compare_gradients(comparison, random):
+    """Magnitudes of Sobel, Prewitt and Scharr. Into bytes they are integers' roots, which no rounding brings across a
+    half: NumPy's and OpenCV's, rounded, are the same bytes."""
+    for (name, smoothing), border in itertools.product(GRADIENTS.items(), BORDERS):
+        kernel = np.outer(smoothing, [-1, 0, 1]).astype(np.float32)
+        for shape in [(47, 61, 3), (13, 40), (1, 5), (2, 1, 2)]:
+            # Low contrast, so that most magnitudes fit.
+            image = image_of(random, np.uint8, shape) // np.uint8(sum(smoothing))
+            case = Case(image, kernel, border, np.uint8, name=name)
+            if numpy_can(case):
+                exact = np.hypot(*[numpy_filter(direction) for direction in directions(case)])
+                comparison.check("numpy.hypot", case, np.minimum(np.rint(exact), 255).astype(np.uint8), same_bits)
+        if border not in ("constant", "wrap"):
+            image = image_of(random, np.uint8, (47, 61, 3)) // np.uint8(sum(smoothing))
+            case = Case(image, kernel, border, np.uint8, name=name)
+            rounded = np.minimum(np.rint(opencv_gradient(case)), 255).astype(np.uint8)
+            comparison.check("cv2.magnitude", case, rounded, same_bits)
+            for dtype in (np.uint8, np.uint16, np.float32):
+                case = Case(image_of(random, dtype, (31, 53)), kernel, border, np.float32, name=name)
+                comparison.check("cv2.magnitude", case, opencv_gradient(case), magnitude_within_bound)
+        # SciPy filters axis after axis, and puts the constant beside the results of the first: not the same filter.
+        if name != "scharr" and border != "constant":
+            case = Case(image_of(random, np.float64, (23, 31)), kernel, border, np.float64, name=name)
+            function = getattr(ndimage, name)
+            sums = [function(case.image, axis, mode=SCIPY_MODES[border]) for axis in (1, 0)]
+            comparison.check("scipy." + name, case, np.hypot(*sums), magnitude_within_bound)
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("omniconv", help="the program")
@@ -360,6 +426,7 @@ def main():
         compare_scipy(comparison, random)
         compare_numpy(comparison, random)
         compare_opencv(comparison, random)
+        compare_gradients(comparison, random)
     print(f"{comparison.count} comparisons, {comparison.mismatches} mismatches")
     return 1 if comparison.mismatches else 0
 

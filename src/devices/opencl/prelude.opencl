@@ -22,6 +22,8 @@
 #define FABS(x) fabs(x)
 #define FREXP(x, exponent) frexp((x), (exponent))
 #define LDEXP(x, exponent) ldexp((x), (exponent))
+#define FLOAT_TO_BITS(value) as_int(value)
+#define BITS_TO_FLOAT(bits) as_float(bits)
 
 // IEEE binary16 in memory; fp32 in registers. Stores round to nearest even.
 typedef half half_t;

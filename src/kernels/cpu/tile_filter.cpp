@@ -117,7 +117,8 @@ void TileFilter<Real>::run(const RowWindow& input, const Output& output, const T
   const std::int64_t base = output.first + tile.row - task_.weights.anchor_y;  // the input row that enters first
   std::int64_t entered = 0;
   Chain<Real> chain = chain_over(tile, buffers);
-  std::byte* to = output.data + tile.row * output.stride_bytes + tile.element * size_of(problem.output);
+  std::byte* to =
+      output.data + tile.row * output.stride_bytes + (tile.element - output.element) * size_of(problem.output);
   for (std::int64_t row = 0; row < tile.rows; row += chain.count) {
     chain.count = static_cast<int>(std::min<std::int64_t>(chain_rows, tile.rows - row));
     const std::int64_t needed = row + chain.count + problem.r - 1;

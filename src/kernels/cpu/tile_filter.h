@@ -34,6 +34,7 @@ class TileFilter {
     std::int64_t stride_bytes;
     std::int64_t first;
     bool stream;
+    std::int64_t element = 0;  // of an output row, at which `data` begins
   };
   void run(const RowWindow& input, const Output& output, const Tile& tile, std::byte* workspace) const;
 

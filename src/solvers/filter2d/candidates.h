@@ -12,6 +12,8 @@ const Filter2dSolver& direct_cpu();
 const Filter2dSolver& direct_gpu();
 const Filter2dSolver& premultiplied_cpu();
 const Filter2dSolver& premultiplied_gpu();
+const Filter2dSolver& gradient_cpu();
+const Filter2dSolver& gradient_gpu();
 const Filter2dSolver& definition();
 const Filter2dSolver& double_precision();
 

@@ -7,6 +7,7 @@ namespace omniconv::solvers {
 
 inline std::string direct_refusal(const Filter2dTask& task) {
   if (const std::string reason = alpha_refusal(task); !reason.empty()) return reason;
+  if (task.second) return pair_refusal;
   if (is_bit_exact(task.problem) && task.weights.form == WeightForm::rank_one && !task.weights.exact)
     return "the weights have rank one, so that the promised bits are those of rows first, then columns";
   return {};

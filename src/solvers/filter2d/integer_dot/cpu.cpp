@@ -16,6 +16,7 @@ class IntegerDotCpu final : public Filter2dSolver {
   std::string refusal(const Filter2dTask& task, const devices::Device& device) const override {
     if (device.kind() != devices::DeviceKind::cpu) return "runs on the CPU alone";
     if (const std::string reason = alpha_refusal(task); !reason.empty()) return reason;
+    if (task.second) return pair_refusal;
     if (!kernels::has_byte_dots()) return "this processor has no AVX-512 VNNI and VBMI instructions";
     const Filter2dProblem& problem = task.problem;
     if (problem.input != DataType::u8 || problem.output != DataType::u8) return "serves u8 images with u8 results";

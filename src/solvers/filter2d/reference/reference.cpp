@@ -4,6 +4,7 @@
 #include "reference/filter2d.h"
 #include "solvers/filter2d/candidates.h"
 #include "solvers/filter2d/direct/direct.h"
+#include "solvers/filter2d/gradient/gradient.h"
 #include "solvers/filter2d/premultiplied/premultiplied.h"
 
 namespace omniconv::solvers {
@@ -64,12 +65,16 @@ class Reference : public Filter2dSolver {
   ErrorBound bound(const Filter2dTask& task) const override {
     if (task.weights.alpha_rule != AlphaRule::none) return premultiplied_bound(task);
     ErrorBound bound = direct_bound(task);
-    if (task.weights.form == WeightForm::rank_one) bound.constant = 4;
+    const bool second_rank_one = task.second && task.second->form == WeightForm::rank_one;
+    if (task.weights.form == WeightForm::rank_one || second_rank_one) bound.constant = 4;
+    if (task.second) bound.constant += magnitude_constant;
     return bound;
   }
 
   // Scalar, with an index computation for every tap.
-  double operations(const Filter2dTask& task) const override { return 100 * direct_operations(task); }
+  double operations(const Filter2dTask& task) const override {
+    return (task.second ? 2 : 1) * 100 * direct_operations(task);
+  }
 
   std::int64_t workspace_bytes(const Filter2dTask&, const devices::Device&) const override { return no_workspace; }
 

@@ -7,6 +7,7 @@ namespace omniconv::solvers {
 
 inline std::string separable_refusal(const Filter2dTask& task) {
   if (const std::string reason = alpha_refusal(task); !reason.empty()) return reason;
+  if (task.second) return pair_refusal;
   if (task.weights.form == WeightForm::rank_one) return {};
   return "the weights are no product of a column and a row (" + std::string(name(task.weights.form)) + ")";
 }
