@@ -1,0 +1,23 @@
+// What the box solvers of all devices have in common: whom they serve, how exactly, at what cost (README.md).
+#pragma once
+
+#include <algorithm>
+
+#include "solvers/solver.h"
+
+namespace omniconv::solvers {
+
+inline std::string box_refusal(const Filter2dTask& task) {
+  const std::vector<double>& weights = task.weights.values;
+  if (std::any_of(weights.begin(), weights.end(), [&](double w) { return w != weights.front(); }))
+    return "the weights are not all equal";
+  return {};
+}
+
+// A product is rounded once, and passes through at most r - 1 additions down a column, s - 1 along a row and the last
+// multiply-add.
+inline ErrorBound box_bound(const Filter2dTask& task) {
+  return {.chain = static_cast<double>(task.weights.r) + static_cast<double>(task.weights.s)};
+}
+
+}  // namespace omniconv::solvers
