@@ -47,8 +47,7 @@ Stored element(const std::byte* row, std::int64_t e) {
 }
 
 template <typename Stored, bool leaves, typename Column>
-void slide(const std::byte* entering, const std::byte* leaving, const std::byte* upcoming, std::int64_t n,
-           Column* columns) {
+void slide(const std::byte* entering, const std::byte* leaving, std::int64_t n, Column* columns) {
   std::int64_t e = 0;
   if constexpr (sizeof(Column) < 8) {
     const auto* const in = reinterpret_cast<const Stored*>(entering);
@@ -56,7 +55,6 @@ void slide(const std::byte* entering, const std::byte* leaving, const std::byte*
     const hn::ScalableTag<Column> d;
     const auto lanes = static_cast<std::int64_t>(hn::Lanes(d));
     for (; e + lanes <= n; e += lanes) {
-      if (upcoming != nullptr) hwy::Prefetch(upcoming + e * static_cast<std::int64_t>(sizeof(Stored)));
       auto sum = hn::Add(hn::LoadU(d, columns + e), promoted<Stored>(d, in + e));
       if constexpr (leaves) sum = hn::Sub(sum, promoted<Stored>(d, out + e));
       hn::StoreU(sum, d, columns + e);
@@ -70,30 +68,28 @@ void slide(const std::byte* entering, const std::byte* leaving, const std::byte*
 }
 
 template <typename Stored, typename Column>
-void slide_rows(const std::byte* entering, const std::byte* leaving, const std::byte* upcoming, std::int64_t n,
-                Column* columns) {
+void slide_rows(const std::byte* entering, const std::byte* leaving, std::int64_t n, Column* columns) {
   if (leaving != nullptr)
-    slide<Stored, true>(entering, leaving, upcoming, n, columns);
+    slide<Stored, true>(entering, leaving, n, columns);
   else
-    slide<Stored, false>(entering, leaving, upcoming, n, columns);
+    slide<Stored, false>(entering, leaving, n, columns);
 }
 
-void SlideU16(DataType, const std::byte* entering, const std::byte* leaving, const std::byte* upcoming, std::int64_t n,
-              std::uint16_t* columns) {
-  slide_rows<std::uint8_t>(entering, leaving, upcoming, n, columns);
+void SlideU16(DataType, const std::byte* entering, const std::byte* leaving, std::int64_t n, std::uint16_t* columns) {
+  slide_rows<std::uint8_t>(entering, leaving, n, columns);
 }
-void SlideU32(DataType type, const std::byte* entering, const std::byte* leaving, const std::byte* upcoming,
-              std::int64_t n, std::uint32_t* columns) {
-  if (type == DataType::u8) return slide_rows<std::uint8_t>(entering, leaving, upcoming, n, columns);
-  if (type == DataType::u16) return slide_rows<std::uint16_t>(entering, leaving, upcoming, n, columns);
-  slide_rows<std::int16_t>(entering, leaving, upcoming, n, columns);
+void SlideU32(DataType type, const std::byte* entering, const std::byte* leaving, std::int64_t n,
+              std::uint32_t* columns) {
+  if (type == DataType::u8) return slide_rows<std::uint8_t>(entering, leaving, n, columns);
+  if (type == DataType::u16) return slide_rows<std::uint16_t>(entering, leaving, n, columns);
+  slide_rows<std::int16_t>(entering, leaving, n, columns);
 }
-void SlideU64(DataType type, const std::byte* entering, const std::byte* leaving, const std::byte* upcoming,
-              std::int64_t n, std::uint64_t* columns) {
-  if (type == DataType::u8) return slide_rows<std::uint8_t>(entering, leaving, upcoming, n, columns);
-  if (type == DataType::u16) return slide_rows<std::uint16_t>(entering, leaving, upcoming, n, columns);
-  if (type == DataType::s16) return slide_rows<std::int16_t>(entering, leaving, upcoming, n, columns);
-  slide_rows<std::int32_t>(entering, leaving, upcoming, n, columns);
+void SlideU64(DataType type, const std::byte* entering, const std::byte* leaving, std::int64_t n,
+              std::uint64_t* columns) {
+  if (type == DataType::u8) return slide_rows<std::uint8_t>(entering, leaving, n, columns);
+  if (type == DataType::u16) return slide_rows<std::uint16_t>(entering, leaving, n, columns);
+  if (type == DataType::s16) return slide_rows<std::int16_t>(entering, leaving, n, columns);
+  slide_rows<std::int32_t>(entering, leaving, n, columns);
 }
 
 // A vector whose lane i is lane from[i] of another.
@@ -157,9 +153,15 @@ HWY_INLINE Permutation<D> carried_by(D d, std::int64_t step) {
 struct Chunk {
   const Finish& finish;
   std::byte* to;
-  std::int64_t n, size;  // of the row; of a stored element
+  std::int64_t n, size;       // of the row; of a stored element
+  const std::byte* upcoming;  // the row that enters next, of elements of `upcoming_size` bytes, or null
+  std::int64_t upcoming_size;
   HWY_ALIGN float sums[chunk_elements + box_slack] = {};
 
+  // Memory is busy while sums are made: the next row comes near meanwhile.
+  void prefetch(std::int64_t e) const {
+    if (upcoming != nullptr) hwy::Prefetch(upcoming + e * upcoming_size);
+  }
   void done(std::int64_t first) {
     kernels::finish(finish, sums, std::min(chunk_elements, n - first), to + first * size);
   }
@@ -197,6 +199,7 @@ void add_one_by_one(D d, const BoxRow<Column>& a, Chunk& chunk) {
     const std::int64_t count = std::min(chunk_elements, a.n - first);
     for (std::int64_t e = 0; e < count; e += lanes) {
       const Column* from = a.columns + first + e;
+      chunk.prefetch(first + e);
       auto sum = promoted<Column>(d, from);
       for (std::int64_t k = 1; k < a.s; ++k) sum = hn::Add(sum, promoted<Column>(d, from += a.step));
       store_sums(d, sum, chunk.sums + e);
@@ -249,6 +252,7 @@ void run_within(D d, const BoxRow<Column>& a, Chunk& chunk) {
       if constexpr (shifts > 3) sum = hn::Add(sum, shift3(sum));
       if constexpr (shifts > 4) sum = hn::Add(sum, shift4(sum));
       running = hn::Add(sum, carried(running));
+      chunk.prefetch(first + e);
       store_sums(d, running, chunk.sums + e);
     }
     chunk.done(first);
@@ -297,7 +301,7 @@ void run(const BoxRow<Column>& a, Chunk& chunk) {
 template <typename Column>
 void row_of(const BoxRow<Column>& a, const Finish& finish, std::byte* to) {
   using Sum = std::conditional_t<sizeof(Column) == 8, Column, std::uint32_t>;
-  Chunk chunk{finish, to, a.n, size_of(finish.type)};
+  Chunk chunk{finish, to, a.n, size_of(finish.type), a.upcoming, a.upcoming_size};
 #if HWY_TARGET != HWY_SCALAR
   if constexpr (sizeof(Column) == 2) {
     if (a.narrow && a.s <= short_window) return add_one_by_one(hn::ScalableTag<Column>(), a, chunk);
@@ -333,17 +337,17 @@ HWY_EXPORT(BoxRowU16);
 HWY_EXPORT(BoxRowU32);
 HWY_EXPORT(BoxRowU64);
 
-void slide_columns(DataType type, const std::byte* entering, const std::byte* leaving, const std::byte* upcoming,
-                   std::int64_t n, std::uint16_t* columns) {
-  HWY_DYNAMIC_DISPATCH(SlideU16)(type, entering, leaving, upcoming, n, columns);
+void slide_columns(DataType type, const std::byte* entering, const std::byte* leaving, std::int64_t n,
+                   std::uint16_t* columns) {
+  HWY_DYNAMIC_DISPATCH(SlideU16)(type, entering, leaving, n, columns);
 }
-void slide_columns(DataType type, const std::byte* entering, const std::byte* leaving, const std::byte* upcoming,
-                   std::int64_t n, std::uint32_t* columns) {
-  HWY_DYNAMIC_DISPATCH(SlideU32)(type, entering, leaving, upcoming, n, columns);
+void slide_columns(DataType type, const std::byte* entering, const std::byte* leaving, std::int64_t n,
+                   std::uint32_t* columns) {
+  HWY_DYNAMIC_DISPATCH(SlideU32)(type, entering, leaving, n, columns);
 }
-void slide_columns(DataType type, const std::byte* entering, const std::byte* leaving, const std::byte* upcoming,
-                   std::int64_t n, std::uint64_t* columns) {
-  HWY_DYNAMIC_DISPATCH(SlideU64)(type, entering, leaving, upcoming, n, columns);
+void slide_columns(DataType type, const std::byte* entering, const std::byte* leaving, std::int64_t n,
+                   std::uint64_t* columns) {
+  HWY_DYNAMIC_DISPATCH(SlideU64)(type, entering, leaving, n, columns);
 }
 
 void box_row(const BoxRow<std::uint16_t>& arguments, const Finish& finish, std::byte* to) {

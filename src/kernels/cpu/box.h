@@ -14,20 +14,22 @@ namespace omniconv::kernels {
 
 // columns[e] += entering[e] - leaving[e] for stored elements e in [0, n); a null `leaving` stands for zeros.
 // `upcoming`, if not null, is the row of the same elements that enters next.
-void slide_columns(DataType type, const std::byte* entering, const std::byte* leaving, const std::byte* upcoming,
-                   std::int64_t n, std::uint16_t* columns);  // u8 alone
-void slide_columns(DataType type, const std::byte* entering, const std::byte* leaving, const std::byte* upcoming,
-                   std::int64_t n, std::uint32_t* columns);  // u8, u16, s16
-void slide_columns(DataType type, const std::byte* entering, const std::byte* leaving, const std::byte* upcoming,
-                   std::int64_t n, std::uint64_t* columns);  // every integer type
+void slide_columns(DataType type, const std::byte* entering, const std::byte* leaving, std::int64_t n,
+                   std::uint16_t* columns);  // u8 alone
+void slide_columns(DataType type, const std::byte* entering, const std::byte* leaving, std::int64_t n,
+                   std::uint32_t* columns);  // u8, u16, s16
+void slide_columns(DataType type, const std::byte* entering, const std::byte* leaving, std::int64_t n,
+                   std::uint64_t* columns);  // every integer type
 
 // Sums of s column sums, `step` apart: element e is that of columns[e + k * step], k in [0, s).
 template <typename Column>
 struct BoxRow {
   const Column* columns;  // [-step, n + (s - 1) * step + box_slack) may be read
   std::int64_t s, step, n;
-  bool narrow;      // no sum is above 65535
-  Column* scratch;  // box_scratch(step) of them
+  bool narrow;                          // no sum is above 65535
+  Column* scratch;                      // box_scratch(step) of them
+  const std::byte* upcoming = nullptr;  // stored elements that enter next, n or more, or null
+  std::int64_t upcoming_size = 0;       // bytes of one
 };
 inline constexpr std::int64_t box_slack = 64;
 inline constexpr std::int64_t box_scratch(std::int64_t step) {

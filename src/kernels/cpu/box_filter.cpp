@@ -173,20 +173,20 @@ void BoxFilter<Column>::run(const RowWindow& input, std::byte* to, std::int64_t 
   };
   const std::int64_t base = first + tile.row - task_.weights.anchor_y;  // the input row that enters first
   Column* const sums = buffers.columns + span.at;
-  for (std::int64_t i = 0; i < problem.r - 1; ++i)
-    slide_columns(problem.input, row(base + i), nullptr, row(base + i + 1), elements, sums);
-  const BoxRow<Column> windows{.columns = buffers.columns + span.window,
-                               .s = problem.s,
-                               .step = problem.c,
-                               .n = tile.elements,
-                               .narrow = narrow_,
-                               .scratch = buffers.scratch};
+  for (std::int64_t i = 0; i < problem.r - 1; ++i) slide_columns(problem.input, row(base + i), nullptr, elements, sums);
+  BoxRow<Column> windows{.columns = buffers.columns + span.window,
+                         .s = problem.s,
+                         .step = problem.c,
+                         .n = tile.elements,
+                         .narrow = narrow_,
+                         .scratch = buffers.scratch,
+                         .upcoming_size = size};
   to += tile.row * stride_bytes + tile.element * size_of(problem.output);
   for (std::int64_t i = 0; i < tile.rows; ++i, to += stride_bytes) {
     const std::int64_t entering = base + i + problem.r - 1;
-    slide_columns(problem.input, row(entering), i == 0 ? nullptr : row(base + i - 1),
-                  i + 1 < tile.rows ? row(entering + 1) : nullptr, elements, sums);
+    slide_columns(problem.input, row(entering), i == 0 ? nullptr : row(base + i - 1), elements, sums);
     if (!constant) fill_outside(span, buffers);
+    windows.upcoming = i + 1 < tile.rows ? row(entering + 1) : nullptr;
     box_row(windows, finish_, to);
   }
 }

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <algorithm>
+#include <bit>
 
 #include "solvers/solver.h"
 
@@ -14,10 +15,11 @@ inline std::string box_refusal(const Filter2dTask& task) {
   return {};
 }
 
-// A product is rounded once, and passes through at most r - 1 additions down a column, s - 1 along a row and the last
-// multiply-add.
+// A product is rounded once, and passes through at most r - 1 additions down a column, 2 floor(log2 s) along a row and
+// the last multiply-add.
 inline ErrorBound box_bound(const Filter2dTask& task) {
-  return {.chain = static_cast<double>(task.weights.r) + static_cast<double>(task.weights.s)};
+  const int along = 2 * (std::bit_width(static_cast<std::uint64_t>(task.weights.s)) - 1);
+  return {.chain = static_cast<double>(task.weights.r) + along};
 }
 
 }  // namespace omniconv::solvers

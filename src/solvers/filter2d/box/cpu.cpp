@@ -1,6 +1,7 @@
 #include "core/checked.h"
 #include "devices/cpu/cpu_device.h"
 #include "kernels/cpu/box_filter.h"
+#include "kernels/cpu/real_box_filter.h"
 #include "solvers/filter2d/box/box.h"
 #include "solvers/filter2d/candidates.h"
 
@@ -14,6 +15,10 @@ using kernels::BoxFilter;
 // Calls visit(filter) with the filter that serves the task.
 template <typename Visit>
 auto with_filter(const Filter2dTask& task, const Visit& visit) {
+  if (!is_integer(task.problem.input)) {
+    if (task.weights.accumulate == DataType::f64) return visit(kernels::RealBoxFilter<double>(task));
+    return visit(kernels::RealBoxFilter<float>(task));
+  }
   switch (kernels::box_column(task)) {
     case BoxColumn::u16: return visit(BoxFilter<std::uint16_t>(task));
     case BoxColumn::u32: return visit(BoxFilter<std::uint32_t>(task));
@@ -59,7 +64,6 @@ class BoxCpu final : public Filter2dSolver {
 
   std::string refusal(const Filter2dTask& task, const devices::Device& device) const override {
     if (device.kind() != devices::DeviceKind::cpu) return "runs on the CPU alone";
-    if (!is_bit_exact(task.problem)) return "integers alone";
     return box_refusal(task);
   }
 
