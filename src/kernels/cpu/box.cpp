@@ -156,14 +156,19 @@ struct Chunk {
   std::int64_t n, size;       // of the row; of a stored element
   const std::byte* upcoming;  // the row that enters next, of elements of `upcoming_size` bytes, or null
   std::int64_t upcoming_size;
-  HWY_ALIGN float sums[chunk_elements + box_slack] = {};
+  bool stream;
+  float* sums;
+  std::byte* staged;  // a chunk of results, where they go past the caches
 
   // Memory is busy while sums are made: the next row comes near meanwhile.
   void prefetch(std::int64_t e) const {
     if (upcoming != nullptr) hwy::Prefetch(upcoming + e * upcoming_size);
   }
   void done(std::int64_t first) {
-    kernels::finish(finish, sums, std::min(chunk_elements, n - first), to + first * size);
+    const std::int64_t count = std::min(chunk_elements, n - first);
+    std::byte* const target = to + first * size;
+    kernels::finish(finish, sums, count, stream ? staged : target);
+    if (stream) stream_copy(target, staged, count * size);
   }
 };
 
@@ -301,7 +306,9 @@ void run(const BoxRow<Column>& a, Chunk& chunk) {
 template <typename Column>
 void row_of(const BoxRow<Column>& a, const Finish& finish, std::byte* to) {
   using Sum = std::conditional_t<sizeof(Column) == 8, Column, std::uint32_t>;
-  Chunk chunk{finish, to, a.n, size_of(finish.type), a.upcoming, a.upcoming_size};
+  HWY_ALIGN float sums[chunk_elements + box_slack];
+  HWY_ALIGN std::byte staged[chunk_elements * 8];
+  Chunk chunk{finish, to, a.n, size_of(finish.type), a.upcoming, a.upcoming_size, a.stream, sums, staged};
 #if HWY_TARGET != HWY_SCALAR
   if constexpr (sizeof(Column) == 2) {
     if (a.narrow && a.s <= short_window) return add_one_by_one(hn::ScalableTag<Column>(), a, chunk);

@@ -30,6 +30,7 @@ struct BoxRow {
   Column* scratch;                      // box_scratch(step) of them
   const std::byte* upcoming = nullptr;  // stored elements that enter next, n or more, or null
   std::int64_t upcoming_size = 0;       // bytes of one
+  bool stream = false;                  // results go past the caches; the caller ends with stream_fence()
 };
 inline constexpr std::int64_t box_slack = 64;
 inline constexpr std::int64_t box_scratch(std::int64_t step) {

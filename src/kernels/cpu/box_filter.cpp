@@ -143,8 +143,8 @@ void BoxFilter<Column>::fill_outside(const Span& span, const Buffers& buffers) c
 }
 
 template <typename Column>
-void BoxFilter<Column>::run(const RowWindow& input, std::byte* to, std::int64_t stride_bytes, std::int64_t first,
-                            const Tile& tile, std::byte* workspace) const {
+void BoxFilter<Column>::run(const RowWindow& input, const Output& output, const Tile& tile,
+                            std::byte* workspace) const {
   const Filter2dProblem& problem = task_.problem;
   const Span span = span_of(tile);
   const Buffers buffers = buffers_in(workspace);
@@ -171,7 +171,7 @@ void BoxFilter<Column>::run(const RowWindow& input, std::byte* to, std::int64_t 
     const std::byte* const data = row_data(task_, input, i);
     return data == nullptr ? buffers.constant : data + span.first * size;
   };
-  const std::int64_t base = first + tile.row - task_.weights.anchor_y;  // the input row that enters first
+  const std::int64_t base = output.first + tile.row - task_.weights.anchor_y;  // the input row that enters first
   Column* const sums = buffers.columns + span.at;
   for (std::int64_t i = 0; i < problem.r - 1; ++i) slide_columns(problem.input, row(base + i), nullptr, elements, sums);
   BoxRow<Column> windows{.columns = buffers.columns + span.window,
@@ -180,15 +180,17 @@ void BoxFilter<Column>::run(const RowWindow& input, std::byte* to, std::int64_t 
                          .n = tile.elements,
                          .narrow = narrow_,
                          .scratch = buffers.scratch,
-                         .upcoming_size = size};
-  to += tile.row * stride_bytes + tile.element * size_of(problem.output);
-  for (std::int64_t i = 0; i < tile.rows; ++i, to += stride_bytes) {
+                         .upcoming_size = size,
+                         .stream = output.stream};
+  std::byte* to = output.data + tile.row * output.stride_bytes + tile.element * size_of(problem.output);
+  for (std::int64_t i = 0; i < tile.rows; ++i, to += output.stride_bytes) {
     const std::int64_t entering = base + i + problem.r - 1;
     slide_columns(problem.input, row(entering), i == 0 ? nullptr : row(base + i - 1), elements, sums);
     if (!constant) fill_outside(span, buffers);
     windows.upcoming = i + 1 < tile.rows ? row(entering + 1) : nullptr;
     box_row(windows, finish_, to);
   }
+  if (output.stream) stream_fence();
 }
 
 template class BoxFilter<std::uint16_t>;

@@ -25,9 +25,14 @@ class BoxFilter {
   // The cut of so many output rows for so many threads.
   Tiling tiling(std::int64_t rows, int threads) const;
 
-  // Writes a tile of a run whose output row `first` lies at `to`.
-  void run(const RowWindow& input, std::byte* to, std::int64_t stride_bytes, std::int64_t first, const Tile& tile,
-           std::byte* workspace) const;
+  // Where a run writes. `stream`: past the caches.
+  struct Output {
+    std::byte* data;  // of output row `first`
+    std::int64_t stride_bytes;
+    std::int64_t first;
+    bool stream;
+  };
+  void run(const RowWindow& input, const Output& output, const Tile& tile, std::byte* workspace) const;
 
  private:
   struct Span;

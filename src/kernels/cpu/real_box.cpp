@@ -10,9 +10,6 @@ HWY_BEFORE_NAMESPACE();
 namespace omniconv::kernels::HWY_NAMESPACE {
 namespace hn = hwy::HWY_NAMESPACE;
 
-// Windows of so many pixels are added up one by one: no longer a chain, and one pass.
-constexpr std::int64_t short_window = 5;
-
 // to[e] = make(d, e) for e in [0, n), and up to a vector more.
 template <typename Real, class Make>
 HWY_INLINE void for_vectors(std::int64_t n, Real* to, const Make& make) {
@@ -40,39 +37,60 @@ void add(Real* row, const Real* next, std::int64_t n) {
               [&](auto d, std::int64_t e) HWY_ATTR { return hn::Add(hn::LoadU(d, row + e), hn::LoadU(d, next + e)); });
 }
 
-// Sums of 1, 2, 4 ... pixels in turn, each of two of the half; those that the binary digits of s name make a window.
+// to[e] = the sum of the four elements from[e + k * step].
 template <typename Real>
-void double_up(const RealBoxRow<Real>& a) {
-  std::int64_t taken = 0, count = a.n + (a.s - 1) * a.step;  // pixels of the window; elements of the sums
-  for (std::int64_t pixels = 1;; pixels *= 2) {
-    const std::int64_t distance = pixels * a.step;
-    if ((a.s & pixels) != 0) {
-      const Real* const part = a.scratch + taken * a.step;
-      if (taken == 0)
-        for_vectors(a.n, a.sums, [&](auto d, std::int64_t e) HWY_ATTR { return hn::LoadU(d, part + e); });
-      else
-        add(a.sums, part, a.n);
-      taken += pixels;
+void sum_of_four(const Real* from, std::int64_t step, std::int64_t n, Real* to) {
+  for_vectors(n, to, [&](auto d, std::int64_t e) HWY_ATTR {
+    const auto at = [&](std::int64_t k) HWY_ATTR { return hn::LoadU(d, from + e + k * step); };
+    return hn::Add(hn::Add(at(0), at(1)), hn::Add(at(2), at(3)));
+  });
+}
+
+// to[e] = the sum of all parts' elements e, four vectors at a time: the list of parts is read once for them.
+template <typename Real>
+void add_parts(const Real* const* parts, int count, std::int64_t n, Real* to) {
+  const hn::ScalableTag<Real> d;
+  const auto lanes = static_cast<std::int64_t>(hn::Lanes(d));
+  for (std::int64_t e = 0; e < n; e += 4 * lanes) {
+    auto sum0 = hn::LoadU(d, parts[0] + e), sum1 = hn::LoadU(d, parts[0] + e + lanes),
+         sum2 = hn::LoadU(d, parts[0] + e + 2 * lanes), sum3 = hn::LoadU(d, parts[0] + e + 3 * lanes);
+    for (int i = 1; i < count; ++i) {
+      const Real* const part = parts[i] + e;
+      sum0 = hn::Add(sum0, hn::LoadU(d, part));
+      sum1 = hn::Add(sum1, hn::LoadU(d, part + lanes));
+      sum2 = hn::Add(sum2, hn::LoadU(d, part + 2 * lanes));
+      sum3 = hn::Add(sum3, hn::LoadU(d, part + 3 * lanes));
     }
-    if (taken == a.s) return;
-    count -= distance;
-    add(a.scratch, a.scratch + distance, count);  // forward: what is read has not been written
+    hn::StoreU(sum0, d, to + e);
+    hn::StoreU(sum1, d, to + e + lanes);
+    hn::StoreU(sum2, d, to + e + 2 * lanes);
+    hn::StoreU(sum3, d, to + e + 3 * lanes);
   }
 }
 
+// Column sums, then sums of 4, 16, 64 ... of them; as many of each as the digits of s to base 4 say make a window.
 template <typename Real>
 void windows(const RealBoxRow<Real>& a) {
-  const std::int64_t count = a.n + (a.s - 1) * a.step;
-  for_vectors(count, a.scratch, [&](auto d, std::int64_t e) HWY_ATTR {
+  const std::int64_t most = a.n + (a.s - 1) * a.step, pitch = real_box_pitch(a.n, a.s, a.step);
+  for_vectors(most, a.scratch, [&](auto d, std::int64_t e) HWY_ATTR {
     const auto upper = hn::LoadU(d, a.upper + e);
     return a.lower == nullptr ? upper : hn::Add(upper, hn::LoadU(d, a.lower + e));
   });
-  if (a.s > short_window) return double_up(a);
-  for_vectors(a.n, a.sums, [&](auto d, std::int64_t e) HWY_ATTR {
-    auto sum = hn::LoadU(d, a.scratch + e);
-    for (std::int64_t k = 1; k < a.s; ++k) sum = hn::Add(sum, hn::LoadU(d, a.scratch + e + k * a.step));
-    return sum;
-  });
+  const Real* parts[4 * 32];
+  int count = 0;
+  if (a.s <= real_box_short) {
+    for (; count < a.s; ++count) parts[count] = a.scratch + count * a.step;
+    return add_parts(parts, count, a.n, a.sums);
+  }
+  std::int64_t done = 0, pixels = 1;
+  for (Real* level = a.scratch;; level += pitch) {
+    for (std::int64_t digit = a.s / pixels % 4; digit > 0; --digit, done += pixels)
+      parts[count++] = level + done * a.step;
+    if (done == a.s) break;
+    sum_of_four(level, pixels * a.step, most - (4 * pixels - 1) * a.step, level + pitch);
+    pixels *= 4;
+  }
+  add_parts(parts, count, a.n, a.sums);
 }
 
 void EnterF32(float* row, float weight, float* total, bool starts, std::int64_t n) {

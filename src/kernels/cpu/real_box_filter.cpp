@@ -10,7 +10,8 @@ namespace {
 
 // Of the second-level cache, for the sums of a block of rows.
 constexpr std::int64_t kept_bytes = std::int64_t{1} << 20;
-constexpr std::int64_t usual_elements = 4096;  // of a row's windows, in the first-level cache
+// Windows that are made and finished at once, in the first-level cache.
+constexpr std::int64_t chunk_elements = 1024;
 
 }  // namespace
 
@@ -24,11 +25,15 @@ RealBoxFilter<Real>::RealBoxFilter(const Filter2dTask& task) : task_(task) {
   reach_ = checked_multiply(problem.s - 1, problem.c, "a kernel row over all channels");
   const std::int64_t fitting = kept_bytes / static_cast<std::int64_t>(sizeof(Real)) / problem.r - reach_;
   const std::int64_t least = std::max<std::int64_t>(1024, checked_multiply(reach_, 2, "a block of columns"));
-  block_elements_ = std::min(std::max(std::min(fitting, usual_elements), least), Q(problem) * problem.c);
+  block_elements_ = std::min(std::max(fitting, least), Q(problem) * problem.c);
+  chunk_elements_ = std::min(std::max(chunk_elements, least), block_elements_);
   pitch_ = round_up(checked_add(block_elements_ + real_box_slack, reach_, "a row of sums"), 16);
-  // r rows of one block, the sum of the next one's first rows, and the scratch and the sums of an output row.
-  workspace_bytes_ = round_up(
-      checked_multiply(checked_multiply(problem.r + 3, pitch_, "the workspace"), sizeof(Real), "the workspace"), 64);
+  chunk_pitch_ = round_up(real_box_pitch(chunk_elements_, problem.s, problem.c), 16);
+  // r rows of one block, the sum of the next one's first rows; scratch, sums and results of a chunk of an output row.
+  const std::int64_t chunks = checked_multiply(real_box_levels(problem.s) + 3, chunk_pitch_, "the workspace");
+  const std::int64_t rows = checked_multiply(problem.r + 1, pitch_, "the workspace");
+  workspace_bytes_ =
+      round_up(checked_multiply(checked_add(rows, chunks, "the workspace"), sizeof(Real), "the workspace"), 64);
 }
 
 template <typename Real>
@@ -47,13 +52,11 @@ Tiling RealBoxFilter<Real>::tiling(std::int64_t rows, int threads) const {
 }
 
 template <typename Real>
-void RealBoxFilter<Real>::run(const RowWindow& input, std::byte* to, std::int64_t stride_bytes, std::int64_t first,
-                              const Tile& tile, std::byte* workspace) const {
+void RealBoxFilter<Real>::run(const RowWindow& input, const Output& output, const Tile& tile,
+                              std::byte* workspace) const {
   const Filter2dProblem& problem = task_.problem;
   Real* const block = reinterpret_cast<Real*>(workspace);
   Real* const total = block + problem.r * pitch_;  // of the rows of the next block that are in the window
-  Real* const scratch = total + pitch_;
-  Real* const sums = scratch + pitch_;
   const std::int64_t n = tile.elements + reach_;
   const auto weight = static_cast<Real>(task_.weights.values.front());
   const auto place = [&](std::int64_t i) { return block + i % problem.r * pitch_; };
@@ -68,20 +71,36 @@ void RealBoxFilter<Real>::run(const RowWindow& input, std::byte* to, std::int64_
     for (std::int64_t j = problem.r - 2; j >= i % problem.r; --j) real_box_add(place(j), place(j + 1), n);
   };
 
-  const std::int64_t begin = first + tile.row, end = begin + tile.rows;
+  const std::int64_t first = output.first, begin = first + tile.row, end = begin + tile.rows;
   const std::int64_t next_block = round_up(begin + 1, problem.r);
   for (std::int64_t i = begin; i < next_block; ++i) enter(i, nullptr);
   sum_up_from(begin);
   for (std::int64_t i = next_block; i < begin + problem.r; ++i) enter(i, total);
 
-  to += tile.row * stride_bytes + tile.element * size_of(problem.output);
-  for (std::int64_t p = begin; p < end; ++p, to += stride_bytes) {
-    const Real* const lower = p % problem.r == 0 ? nullptr : total;
-    real_box_windows({place(p), lower, problem.s, problem.c, tile.elements, scratch, sums});
-    finish(finish_, sums, tile.elements, to);
+  for (std::int64_t p = begin; p < end; ++p) {
+    write_row(place(p), p % problem.r == 0 ? nullptr : total, output, tile, p - first, total + pitch_);
     if (p + 1 == end) break;
     enter(p + problem.r, total);
     if ((p + 1) % problem.r == 0) sum_up_from(p + 1);
+  }
+  if (output.stream) stream_fence();
+}
+
+// Row `row` of the run's output within the tile, whose column sums are upper + lower.
+template <typename Real>
+void RealBoxFilter<Real>::write_row(const Real* upper, const Real* lower, const Output& output, const Tile& tile,
+                                    std::int64_t row, Real* workspace) const {
+  const Filter2dProblem& problem = task_.problem;
+  const std::int64_t size = size_of(problem.output);
+  Real* const sums = workspace;
+  std::byte* const staged = reinterpret_cast<std::byte*>(sums + chunk_pitch_);  // of elements up to f64, so two pitches
+  Real* const scratch = sums + 3 * chunk_pitch_;
+  std::byte* to = output.data + row * output.stride_bytes + tile.element * size;
+  for (std::int64_t e = 0; e < tile.elements; e += chunk_elements_, to += chunk_elements_ * size) {
+    const std::int64_t n = std::min(chunk_elements_, tile.elements - e);
+    real_box_windows({upper + e, lower == nullptr ? nullptr : lower + e, problem.s, problem.c, n, scratch, sums});
+    finish(finish_, sums, n, output.stream ? staged : to);
+    if (output.stream) stream_copy(to, staged, n * size);
   }
 }
 

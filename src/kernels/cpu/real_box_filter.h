@@ -21,14 +21,22 @@ class RealBoxFilter {
   // The cut of so many output rows for so many threads.
   Tiling tiling(std::int64_t rows, int threads) const;
 
-  // Writes a tile of a run whose output row `first` lies at `to`.
-  void run(const RowWindow& input, std::byte* to, std::int64_t stride_bytes, std::int64_t first, const Tile& tile,
-           std::byte* workspace) const;
+  // Where a run writes. `stream`: past the caches.
+  struct Output {
+    std::byte* data;  // of output row `first`
+    std::int64_t stride_bytes;
+    std::int64_t first;
+    bool stream;
+  };
+  void run(const RowWindow& input, const Output& output, const Tile& tile, std::byte* workspace) const;
 
  private:
+  void write_row(const Real* upper, const Real* lower, const Output& output, const Tile& tile, std::int64_t row,
+                 Real* workspace) const;
+
   Filter2dTask task_;
   std::int64_t reach_;  // elements from the first to the last pixel of a window
-  std::int64_t block_elements_, pitch_, workspace_bytes_;
+  std::int64_t block_elements_, chunk_elements_, pitch_, chunk_pitch_, workspace_bytes_;
   Finish finish_;
 };
 

@@ -2,8 +2,8 @@
 #pragma once
 
 #include <algorithm>
-#include <bit>
 
+#include "kernels/cpu/real_box.h"
 #include "solvers/solver.h"
 
 namespace omniconv::solvers {
@@ -15,11 +15,10 @@ inline std::string box_refusal(const Filter2dTask& task) {
   return {};
 }
 
-// A product is rounded once, and passes through at most r - 1 additions down a column, 2 floor(log2 s) along a row and
-// the last multiply-add.
+// A product is rounded once, and passes through at most r - 1 additions down a column, those along the row and the last
+// multiply-add.
 inline ErrorBound box_bound(const Filter2dTask& task) {
-  const int along = 2 * (std::bit_width(static_cast<std::uint64_t>(task.weights.s)) - 1);
-  return {.chain = static_cast<double>(task.weights.r) + along};
+  return {.chain = static_cast<double>(task.weights.r + kernels::real_box_additions(task.weights.s))};
 }
 
 }  // namespace omniconv::solvers

@@ -12,6 +12,10 @@ using devices::CpuDevice;
 using kernels::BoxColumn;
 using kernels::BoxFilter;
 
+// Results larger than this leave the caches before anyone reads them, so they are written past them: where elements
+// have four bytes and more, and memory, not arithmetic, limits.
+constexpr std::int64_t streamed_bytes = std::int64_t{16} << 20;
+
 // Calls visit(filter) with the filter that serves the task.
 template <typename Visit>
 auto with_filter(const Filter2dTask& task, const Visit& visit) {
@@ -44,13 +48,14 @@ class Plan final : public Filter2dPlanBody {
   void execute(const Filter2dRun& run) const {
     const RowWindow input{run.input.impl()->host() + run.input_offset_bytes, run.input_stride_bytes, run.input_first,
                           run.input_rows};
-    std::byte* const output = run.output.impl()->host() + run.output_offset_bytes;
+    const typename BoxTiles::Output output{
+        run.output.impl()->host() + run.output_offset_bytes, run.output_stride_bytes, run.output_first,
+        size_of(task.problem.output) >= 4 && run.output_rows * run.output_stride_bytes >= streamed_bytes};
     std::byte* const workspace = run.workspace.impl()->host();
     if (run.output_rows == 0) return;
     const kernels::Tiling tiling = filter_.tiling(run.output_rows, cpu_.threads());
     cpu_.parallel_for(tiling.count(), [&](std::int64_t i, int slot) {
-      filter_.run(input, output, run.output_stride_bytes, run.output_first, tiling[i],
-                  workspace + slot * filter_.workspace_bytes());
+      filter_.run(input, output, tiling[i], workspace + slot * filter_.workspace_bytes());
     });
   }
 
