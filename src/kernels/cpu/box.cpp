@@ -149,29 +149,6 @@ HWY_INLINE Permutation<D> carried_by(D d, std::int64_t step) {
   return Permutation<D>(from);
 }
 
-// Where sums go: as fp32 (rounded to nearest even) into a chunk that is finished when it is full.
-struct Chunk {
-  const Finish& finish;
-  std::byte* to;
-  std::int64_t n, size;       // of the row; of a stored element
-  const std::byte* upcoming;  // the row that enters next, of elements of `upcoming_size` bytes, or null
-  std::int64_t upcoming_size;
-  bool stream;
-  float* sums;
-  std::byte* staged;  // a chunk of results, where they go past the caches
-
-  // Memory is busy while sums are made: the next row comes near meanwhile.
-  void prefetch(std::int64_t e) const {
-    if (upcoming != nullptr) hwy::Prefetch(upcoming + e * upcoming_size);
-  }
-  void done(std::int64_t first) {
-    const std::int64_t count = std::min(chunk_elements, n - first);
-    std::byte* const target = to + first * size;
-    kernels::finish(finish, sums, count, stream ? staged : target);
-    if (stream) stream_copy(target, staged, count * size);
-  }
-};
-
 template <class D, class V>
 HWY_INLINE void store_sums(D d, V sums, float* to) {
   using Sum = hn::TFromD<D>;
@@ -197,8 +174,61 @@ HWY_INLINE void store_sums(hn::ScalableTag<std::uint16_t> d, V sums, float* to) 
 }
 #endif
 
-template <class D, typename Column>
-void add_one_by_one(D d, const BoxRow<Column>& a, Chunk& chunk) {
+// Where sums go: as fp32 (rounded to nearest even) into a chunk that is finished when it is full.
+struct Chunk {
+  const Finish& finish;
+  std::byte* to;
+  std::int64_t n, size;       // of the row; of a stored element
+  const std::byte* upcoming;  // the row that enters next, of elements of `upcoming_size` bytes, or null
+  std::int64_t upcoming_size;
+  bool stream;
+  float* sums;
+  std::byte* staged;  // a chunk of results, where they go past the caches
+
+  // Memory is busy while sums are made: the next row comes near meanwhile.
+  void prefetch(std::int64_t e) const {
+    if (upcoming != nullptr) hwy::Prefetch(upcoming + e * upcoming_size);
+  }
+  template <class D, class V>
+  HWY_INLINE void put(D d, V sum, std::int64_t, std::int64_t e) const {
+    store_sums(d, sum, sums + e);
+  }
+  void done(std::int64_t first) const {
+    const std::int64_t count = std::min(chunk_elements, n - first);
+    std::byte* const target = to + first * size;
+    kernels::finish(finish, sums, count, stream ? staged : target);
+    if (stream) stream_copy(target, staged, count * size);
+  }
+};
+
+// Where narrow sums go that a multiplication finishes.
+struct ByteChunk {
+  const ByteQuotient& quotient;
+  std::byte* to;
+  std::int64_t n;
+  const std::byte* upcoming;
+  std::byte* staged;  // the row's last chunk, of which not all may be written
+
+  bool whole(std::int64_t first) const { return first + chunk_elements <= n; }
+  void prefetch(std::int64_t e) const {
+    if (upcoming != nullptr) hwy::Prefetch(upcoming + e);
+  }
+  template <class D, class V>
+  HWY_INLINE void put(D d, V sum, std::int64_t first, std::int64_t e) const {
+    const hn::RebindToSigned<D> wide;
+    const hn::Rebind<std::uint8_t, D> stored;
+    const auto product = hn::MulHigh(hn::Add(sum, hn::Set(d, quotient.add)), hn::Set(d, quotient.multiplier));
+    const auto value = hn::ShiftRightSame(product, quotient.shift);
+    std::byte* const at = whole(first) ? to + first + e : staged + e;
+    hn::StoreU(hn::DemoteTo(stored, hn::BitCast(wide, value)), stored, reinterpret_cast<std::uint8_t*>(at));
+  }
+  void done(std::int64_t first) const {
+    if (!whole(first)) std::memcpy(to + first, staged, static_cast<std::size_t>(n - first));
+  }
+};
+
+template <class D, typename Column, class Sink>
+void add_one_by_one(D d, const BoxRow<Column>& a, const Sink& chunk) {
   const auto lanes = static_cast<std::int64_t>(hn::Lanes(d));
   for (std::int64_t first = 0; first < a.n; first += chunk_elements) {
     const std::int64_t count = std::min(chunk_elements, a.n - first);
@@ -207,7 +237,7 @@ void add_one_by_one(D d, const BoxRow<Column>& a, Chunk& chunk) {
       chunk.prefetch(first + e);
       auto sum = promoted<Column>(d, from);
       for (std::int64_t k = 1; k < a.s; ++k) sum = hn::Add(sum, promoted<Column>(d, from += a.step));
-      store_sums(d, sum, chunk.sums + e);
+      chunk.put(d, sum, first, e);
     }
     chunk.done(first);
   }
@@ -234,8 +264,8 @@ void sums_before_first(const BoxRow<Column>& a, Sum* sums) {
 
 // Running sums w[e] = w[e - step] + columns[e + (s - 1) * step] - columns[e - step], for steps shorter than a vector: a
 // prefix sum within the vector, by `shifts` shifts of 1, 2, 4 ... steps, and what the vector before it carries over.
-template <int shifts, class D, typename Column>
-void run_within(D d, const BoxRow<Column>& a, Chunk& chunk) {
+template <int shifts, class D, typename Column, class Sink>
+void run_within(D d, const BoxRow<Column>& a, const Sink& chunk) {
   using Sum = hn::TFromD<D>;
   const auto lanes = static_cast<std::int64_t>(hn::Lanes(d));
   HWY_ALIGN Sum before[hn::MaxLanes(d)] = {};
@@ -258,7 +288,7 @@ void run_within(D d, const BoxRow<Column>& a, Chunk& chunk) {
       if constexpr (shifts > 4) sum = hn::Add(sum, shift4(sum));
       running = hn::Add(sum, carried(running));
       chunk.prefetch(first + e);
-      store_sums(d, running, chunk.sums + e);
+      chunk.put(d, running, first, e);
     }
     chunk.done(first);
   }
@@ -266,7 +296,7 @@ void run_within(D d, const BoxRow<Column>& a, Chunk& chunk) {
 
 // The same for steps of a vector and more: w[e - step] is in memory, one sum for each channel.
 template <typename Sum, typename Column>
-void run_by_channel(const BoxRow<Column>& a, Chunk& chunk) {
+void run_by_channel(const BoxRow<Column>& a, const Chunk& chunk) {
   using Signed = std::make_signed_t<std::conditional_t<sizeof(Sum) == 2, std::uint32_t, Sum>>;
   auto* const running = reinterpret_cast<Sum*>(a.scratch);
   sums_before_first(a, running);
@@ -289,18 +319,35 @@ void run_by_channel(const BoxRow<Column>& a, Chunk& chunk) {
   }
 }
 
-template <typename Sum, typename Column>
-void run(const BoxRow<Column>& a, Chunk& chunk) {
-  const hn::ScalableTag<Sum> d;
+// For steps shorter than a vector.
+template <class D, typename Column, class Sink>
+void run(D d, const BoxRow<Column>& a, const Sink& chunk) {
   const auto lanes = static_cast<std::int64_t>(hn::Lanes(d));
-  if (a.step >= lanes) return run_by_channel<Sum>(a, chunk);
-#if HWY_TARGET != HWY_SCALAR
   if (a.step * 2 >= lanes) return run_within<1>(d, a, chunk);
   if (a.step * 4 >= lanes) return run_within<2>(d, a, chunk);
   if (a.step * 8 >= lanes) return run_within<3>(d, a, chunk);
   if (a.step * 16 >= lanes) return run_within<4>(d, a, chunk);
-  return run_within<5>(d, a, chunk);
+  run_within<5>(d, a, chunk);
+}
+
+// Sums of 16 bits. False where the processor has no permutation of such lanes, or a pixel fills a vector.
+template <class Sink>
+bool narrow_row(const BoxRow<std::uint16_t>& a, const Sink& chunk) {
+#if HWY_TARGET != HWY_SCALAR
+  const hn::ScalableTag<std::uint16_t> d;
+  if (a.s <= short_window) {
+    add_one_by_one(d, a, chunk);
+    return true;
+  }
+#if HWY_TARGET <= HWY_AVX3
+  if (a.step < static_cast<std::int64_t>(hn::Lanes(d))) {
+    run(d, a, chunk);
+    return true;
+  }
 #endif
+#endif
+  (void)a, (void)chunk;
+  return false;
 }
 
 template <typename Column>
@@ -308,17 +355,19 @@ void row_of(const BoxRow<Column>& a, const Finish& finish, std::byte* to) {
   using Sum = std::conditional_t<sizeof(Column) == 8, Column, std::uint32_t>;
   HWY_ALIGN float sums[chunk_elements + box_slack];
   HWY_ALIGN std::byte staged[chunk_elements * 8];
-  Chunk chunk{finish, to, a.n, size_of(finish.type), a.upcoming, a.upcoming_size, a.stream, sums, staged};
-#if HWY_TARGET != HWY_SCALAR
+  const Chunk chunk{finish, to, a.n, size_of(finish.type), a.upcoming, a.upcoming_size, a.stream, sums, staged};
   if constexpr (sizeof(Column) == 2) {
-    if (a.narrow && a.s <= short_window) return add_one_by_one(hn::ScalableTag<Column>(), a, chunk);
-#if HWY_TARGET <= HWY_AVX3
-    if (a.narrow) return run<Column>(a, chunk);
-#endif
+    if (a.quotient != nullptr && narrow_row(a, ByteChunk{*a.quotient, to, a.n, a.upcoming, staged})) return;
+    if (a.narrow && narrow_row(a, chunk)) return;
   }
+  const hn::ScalableTag<Sum> d;
+  if (a.step >= static_cast<std::int64_t>(hn::Lanes(d)) && a.s > short_window) return run_by_channel<Sum>(a, chunk);
+#if HWY_TARGET == HWY_SCALAR
+  run_by_channel<Sum>(a, chunk);
+#else
+  if (a.s <= short_window) return add_one_by_one(d, a, chunk);
+  run(d, a, chunk);
 #endif
-  if (a.s <= short_window) return add_one_by_one(hn::ScalableTag<Sum>(), a, chunk);
-  run<Sum>(a, chunk);
 }
 
 void BoxRowU16(const BoxRow<std::uint16_t>& a, const Finish& finish, std::byte* to) {

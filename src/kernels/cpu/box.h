@@ -21,16 +21,24 @@ void slide_columns(DataType type, const std::byte* entering, const std::byte* le
 void slide_columns(DataType type, const std::byte* entering, const std::byte* leaving, std::int64_t n,
                    std::uint64_t* columns);  // every integer type
 
+// Sums of 16 bits to bytes: ((sum + add) * multiplier >> 16) >> shift, saturated. Only where that is what Finish says
+// of every sum that may occur.
+struct ByteQuotient {
+  std::uint16_t add = 0, multiplier = 0;
+  int shift = 0;
+};
+
 // Sums of s column sums, `step` apart: element e is that of columns[e + k * step], k in [0, s).
 template <typename Column>
 struct BoxRow {
   const Column* columns;  // [-step, n + (s - 1) * step + box_slack) may be read
   std::int64_t s, step, n;
-  bool narrow;                          // no sum is above 65535
-  Column* scratch;                      // box_scratch(step) of them
-  const std::byte* upcoming = nullptr;  // stored elements that enter next, n or more, or null
-  std::int64_t upcoming_size = 0;       // bytes of one
-  bool stream = false;                  // results go past the caches; the caller ends with stream_fence()
+  bool narrow;                             // no sum is above 65535
+  const ByteQuotient* quotient = nullptr;  // for narrow sums to bytes, where there is one
+  Column* scratch;                         // box_scratch(step) of them
+  const std::byte* upcoming = nullptr;     // stored elements that enter next, n or more, or null
+  std::int64_t upcoming_size = 0;          // bytes of one
+  bool stream = false;                     // results go past the caches; the caller ends with stream_fence()
 };
 inline constexpr std::int64_t box_slack = 64;
 inline constexpr std::int64_t box_scratch(std::int64_t step) {

@@ -1,6 +1,7 @@
 #include "kernels/cpu/box_filter.h"
 
 #include <algorithm>
+#include <cmath>
 
 #include "core/border_map.h"
 #include "core/checked.h"
@@ -27,6 +28,47 @@ BoxColumn box_column(const Filter2dTask& task) {
   const double rows = static_cast<double>(task.weights.r), largest = largest_magnitude(task.problem.input);
   if (rows * static_cast<double>(task.weights.s) * largest > 0x7FFFFFFF) return BoxColumn::u64;
   return task.problem.input == DataType::u8 && rows * largest <= 0xFFFF ? BoxColumn::u16 : BoxColumn::u32;
+}
+
+// Both sides are steps that rise with the sum, so that they are the same where they rise at the same sums.
+std::optional<ByteQuotient> byte_quotient(const Finish& finish, std::int64_t most) {
+  const double slope = finish.scale * finish.weight;
+  if (!(slope > 0x1p-30 && slope < 1) || most > 0xFFFF) return {};
+  const auto defined = [&](std::int64_t sum) {
+    const float value = static_cast<float>(sum) * static_cast<float>(finish.weight);
+    return std::int64_t{
+        saturate<std::uint8_t>(std::fma(static_cast<float>(finish.scale), value, static_cast<float>(finish.bias)))};
+  };
+  std::int64_t rises[256];  // the least sum that gives v, or one past the most
+  for (std::int64_t v = 0, sum = 0; v < 256; ++v) {
+    std::int64_t end = most + 1;
+    while (sum < end) {
+      const std::int64_t middle = (sum + end) / 2;
+      if (defined(middle) >= v)
+        end = middle;
+      else
+        sum = middle + 1;
+    }
+    rises[v] = sum;
+  }
+  const int shift = -std::ilogb(slope) - 1;  // the multiplier has 16 digits
+  const double multiplier = std::ldexp(slope, 16 + shift), add = (0.5 + finish.bias) / slope;
+  for (const double m : {std::floor(multiplier), std::ceil(multiplier)})
+    for (const double a : {std::floor(add), std::ceil(add) - 1, std::ceil(add)}) {
+      if (shift > 15 || m > 0xFFFF || a < 0 || static_cast<double>(most) + a > 0xFFFF) continue;
+      const ByteQuotient quotient{static_cast<std::uint16_t>(a), static_cast<std::uint16_t>(m), shift};
+      const auto made = [&](std::int64_t sum) {
+        return ((sum + quotient.add) * quotient.multiplier >> 16) >> quotient.shift;
+      };
+      const auto same = [&](std::int64_t v) {
+        const std::int64_t sum = rises[v];
+        return (sum > most || made(sum) >= v) && (sum == 0 || made(sum - 1) < v);
+      };
+      bool all = made(most) <= 0x7FFF;  // what saturates to bytes reads signed numbers
+      for (std::int64_t v = 1; v < 256; ++v) all = all && same(v);
+      if (all) return quotient;
+    }
+  return {};
 }
 
 // The elements of image rows that a tile adds up, and where their sums lie among the tile's column sums.
@@ -56,6 +98,9 @@ BoxFilter<Column>::BoxFilter(const Filter2dTask& task) : task_(task) {
              .weight = task.weights.values.front()};
   const double taps = static_cast<double>(problem.r) * static_cast<double>(problem.s);
   narrow_ = problem.input == DataType::u8 && taps * largest_magnitude(problem.input) <= 0xFFFF;
+
+  if (narrow_ && problem.output == DataType::u8)
+    quotient_ = byte_quotient(finish_, problem.r * problem.s * static_cast<std::int64_t>(highest_value(problem.input)));
 
   // Blocks of whole pixels, wide enough that what they share with their neighbours does not weigh.
   reach_ = checked_multiply(problem.s - 1, problem.c, "a kernel row over all channels");
@@ -179,6 +224,7 @@ void BoxFilter<Column>::run(const RowWindow& input, const Output& output, const 
                          .step = problem.c,
                          .n = tile.elements,
                          .narrow = narrow_,
+                         .quotient = quotient_ ? &*quotient_ : nullptr,
                          .scratch = buffers.scratch,
                          .upcoming_size = size,
                          .stream = output.stream};

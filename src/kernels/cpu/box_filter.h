@@ -3,6 +3,8 @@
 // have the sums of the columns that stand for them.
 #pragma once
 
+#include <optional>
+
 #include "core/weights.h"
 #include "kernels/cpu/box.h"
 #include "kernels/cpu/row_source.h"
@@ -13,6 +15,9 @@ namespace omniconv::kernels {
 // The narrowest type that holds every sum down a column; 64 bits where one along a window passes 2^31 too.
 enum class BoxColumn : std::uint8_t { u16, u32, u64 };
 BoxColumn box_column(const Filter2dTask& task);
+
+// The quotient that finishes every sum from 0 to `most` as `finish` says, if one is found; `finish` makes bytes.
+std::optional<ByteQuotient> byte_quotient(const Finish& finish, std::int64_t most);
 
 template <typename Column>
 class BoxFilter {
@@ -46,6 +51,7 @@ class BoxFilter {
   std::int64_t block_elements_, column_elements_, constant_bytes_, outside_bytes_, workspace_bytes_;
   bool narrow_;
   Finish finish_;
+  std::optional<ByteQuotient> quotient_;
 };
 
 extern template class BoxFilter<std::uint16_t>;

@@ -410,6 +410,7 @@ void widen(DataType type, const std::byte* from, std::int64_t n, float* to) {
   HWY_DYNAMIC_DISPATCH(WidenF32)(type, from, n, to);
 }
 void widen(DataType type, const std::byte* from, std::int64_t n, double* to) {
+  if (type == DataType::f64) return void(std::memcpy(to, from, static_cast<std::size_t>(n) * sizeof(double)));
   for (std::int64_t e = 0; e < n; ++e) to[e] = load_element(type, from + e * size_of(type));
 }
 

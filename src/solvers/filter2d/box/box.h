@@ -21,4 +21,12 @@ inline ErrorBound box_bound(const Filter2dTask& task) {
   return {.chain = static_cast<double>(task.weights.r + kernels::real_box_additions(task.weights.s))};
 }
 
+// As many as direct or separable carry out in the time that a box takes, measured (docs/measuring.md): whatever its size
+// on integers; on floating images a little more for long rows.
+inline double box_operations(const Filter2dTask& task) {
+  if (task.problem.input == DataType::u8) return 3;
+  if (is_bit_exact(task.problem)) return 8;
+  return 26 + static_cast<double>(kernels::real_box_additions(task.weights.s));
+}
+
 }  // namespace omniconv::solvers
