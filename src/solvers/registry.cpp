@@ -6,8 +6,9 @@
 namespace omniconv::solvers {
 
 std::span<const Filter2dSolver* const> filter2d_solvers() {
-  static const std::array<const Filter2dSolver*, 7> solvers = {
-      &box_cpu(), &separable_cpu(), &separable_gpu(), &direct_cpu(), &direct_gpu(), &definition(), &double_precision(),
+  static const std::array<const Filter2dSolver*, 8> solvers = {
+      &box_cpu(),    &integer_dot_cpu(), &separable_cpu(), &separable_gpu(),
+      &direct_cpu(), &direct_gpu(),      &definition(),    &double_precision(),
   };
   return solvers;
 }
