@@ -204,7 +204,7 @@ TEST(Box, HugePixelsHaveAMean) {
 }
 
 TEST(Box, ServesEqualWeightsAlone) {
-  for (const char* text : {"filter2d u8 h30w40r5s5", "filter2d f32 h30w40r5s5"}) {
+  for (const char* text : {"filter2d u8 h30w40r5s5", "filter2d u16 h30w40r5s5", "filter2d f32 h30w40r31s31"}) {
     const Filter2dProblem problem = problem_of(text);
     Filter filter = mean_of(problem);
     EXPECT_EQ(Filter2dPlan(cpu(), problem, filter).solver(), box) << text;
