@@ -64,6 +64,13 @@ const char* const problems[] = {
     "filter2d u16 h150w211c3r3s3 reflect kernel:prewitt",
     "filter2d f32 h150w2211c3r3s3 constant:1 kernel:sobel",
     "filter2d f64>u8 h50w211c3r3s3 valid kernel:scharr",
+    "filter2d u8 h150w211c3r31s41 reflect kernel:equal",
+    "filter2d u8 h150w211c1r3s3 kernel:equal",
+    "filter2d u16 h150w211c3r17s16 wrap kernel:equal",
+    "filter2d s32 h150w211c2r5s7 constant:3 kernel:equal",
+    "filter2d f32 h150w1500c3r25s27 wrap kernel:equal",
+    "filter2d f16>f32 h150w211c1r63s3 kernel:equal",
+    "filter2d f64 h150w211c3r27s31 reflect101 kernel:equal",
 };
 
 TEST(SameBits, ThreadsAndStrips) {

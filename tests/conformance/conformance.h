@@ -62,14 +62,16 @@ inline std::vector<Filter2dProblem> shrunk_problems(const std::string& list = "f
   std::vector<Filter2dProblem> problems;
   for (const Problem& parsed : parse_problem_list(text.str(), list)) {
     Filter2dProblem problem = std::get<Filter2dProblem>(parsed);
-    while (problem.h * problem.w > most_pixels) {
-      problem.h = std::max<std::int64_t>(problem.h * 7 / 10, std::min(problem.h, problem.r + 1));
-      problem.w = std::max<std::int64_t>(problem.w * 7 / 10, std::min(problem.w, problem.s + 1));
-    }
     // The references take r * s steps an element: large kernels get small images.
-    while (problem.h * problem.w * problem.c * problem.r * problem.s > most_taps && problem.h > problem.r + 1) {
-      problem.h = std::max(problem.h * 7 / 10, problem.r + 1);
-      problem.w = std::max(problem.w * 7 / 10, problem.s + 1);
+    const auto large = [](const Filter2dProblem& p) {
+      return p.h * p.w > most_pixels || p.h * p.w * p.c * p.r * p.s > most_taps;
+    };
+    while (large(problem)) {
+      const std::int64_t h = std::max(problem.h * 7 / 10, std::min(problem.h, problem.r + 1));
+      const std::int64_t w = std::max(problem.w * 7 / 10, std::min(problem.w, problem.s + 1));
+      if (h == problem.h && w == problem.w) break;
+      problem.h = h;
+      problem.w = w;
     }
     problems.push_back(problem);
   }

@@ -160,6 +160,25 @@ def opencv_filter(case):
     return cv2.filter2D(image, depth, kernel, anchor=(column, row))[rows:rows + h, columns:columns + w]
 
 
+def opencv_blur(case):
+    """cv2.blur, the mean; its borders as in opencv_filter."""
+    row, column = case.placed_anchor()
+    rows, columns = case.kernel.shape
+    options = {"ksize": (columns, rows), "anchor": (column, row)}
+    border = OPENCV_BORDERS[case.border]
+    if case.border not in ("constant", "wrap"):
+        return cv2.blur(case.image, borderType=border, **options)
+    h, w = case.image.shape[:2]
+    image = cv2.copyMakeBorder(case.image, rows, rows, columns, columns, border, value=(VALUE,) * 4)
+    return cv2.blur(image, **options)[rows:rows + h, columns:columns + w]
+
+
+def scipy_uniform(case):
+    """In doubles. SciPy centres even sizes as we do."""
+    return by_channel(lambda plane: ndimage.uniform_filter(plane, case.kernel.shape, mode=SCIPY_MODES[case.border],
+                                                           cval=VALUE), case.image.astype(np.float64))
+
+
 class Comparison:
     def __init__(self, arguments, folder):
         self.command = [arguments.omniconv, "filter"]
@@ -248,6 +267,19 @@ def rounded_within_bound(case, result, peer, peer_epsilon=None):
         return "", "equal"
     largest = np.max(np.abs(result.astype(np.int64) - peer.astype(np.int64)))
     return "", f"{different} of {result.size} round a near half the other way, by {largest} at most"
+
+
+def within_bound_of_running(case, result, peer):
+    """SciPy's running sum of a line never forgets: two operations a step, each rounded relative to a window's sum, and
+    that over lines in both directions."""
+    _, own, _ = bounds(case, DOUBLE, DOUBLE)
+    steps = sum(case.image.shape[:2]) + sum(case.kernel.shape)
+    bound = own.astype(np.float64) + (steps + 4) * DOUBLE * max(np.max(np.abs(case.image)), VALUE)
+    difference = np.abs(result - peer)
+    beyond = np.count_nonzero(~(difference <= bound))
+    if beyond:
+        return f"{beyond} of {result.size} values differ by more than the bound", ""
+    return "", f"largest difference {np.max(difference / bound):.3f} of the bound"
 
 
 def rounded_from_double(case, result, peer):
@@ -411,6 +443,28 @@ def compare_gradients(comparison, random):
             comparison.check("scipy." + name, case, np.hypot(*sums), magnitude_within_bound)
 
 
+def compare_boxes(comparison, random):
+    """Means. An odd number of integers has no mean that ends in a half, so that roundings to nearest agree."""
+    sizes = [(3, 3), (5, 5), (15, 15), (31, 31), (1, 9), (41, 7), (3, 63)]
+    for size, border, shape in itertools.product(sizes, BORDERS, [(67, 95, 3), (67, 95)]):
+        case = Case(image_of(random, np.uint8, shape), equal_kernel(random, size), border, np.uint8)
+        comparison.check("cv2.blur", case, opencv_blur(case), same_bits)
+    for size, border, anchor in itertools.product([(5, 5), (31, 7)], BORDERS, ["first", "last"]):
+        at = (0, 0) if anchor == "first" else (size[0] - 1, size[1] - 1)
+        case = Case(image_of(random, np.uint8, (67, 95, 3)), equal_kernel(random, size), border, np.uint8, at)
+        comparison.check("cv2.blur", case, opencv_blur(case), same_bits)
+    for size, border in itertools.product([(3, 3), (31, 31), (4, 6)], BORDERS):
+        case = Case(image_of(random, np.uint16, (67, 95, 3)), equal_kernel(random, size), border, np.uint16)
+        comparison.check("cv2.blur", case, opencv_blur(case), rounded_within_bound)
+    for size, border in itertools.product(sizes + [(4, 6), (32, 32)], BORDERS):
+        image = image_of(random, np.float32, (67, 95, 3))
+        case = Case(image, equal_kernel(random, size), border, np.float32)
+        comparison.check("cv2.blur", case, opencv_blur(case), within_bound)
+        kernel = np.full(size, 1 / (size[0] * size[1]))
+        case = Case(image.astype(np.float64), kernel, border, np.float64)
+        comparison.check("scipy.uniform", case, scipy_uniform(case), within_bound_of_running)
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("omniconv", help="the program")
@@ -427,6 +481,7 @@ def main():
         compare_numpy(comparison, random)
         compare_opencv(comparison, random)
         compare_gradients(comparison, random)
+        compare_boxes(comparison, random)
     print(f"{comparison.count} comparisons, {comparison.mismatches} mismatches")
     return 1 if comparison.mismatches else 0
 

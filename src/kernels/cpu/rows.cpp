@@ -358,6 +358,40 @@ void ChainAndFinishF32(const Chain<float>& a, const Finish& finish, float* const
   for (int j = 0; j < a.count; ++j) finish_scalar(finish, sums[j], a.n, to + j * stride_bytes);
 }
 
+template <DataType type, bool stream = false>
+void finish_into(const Finish& finish, const float* sums, std::int64_t n, std::byte* to) {
+  const hn::ScalableTag<float> d;
+  const std::int64_t lanes = static_cast<std::int64_t>(hn::Lanes(d));
+  constexpr std::int64_t size = type == DataType::u8 ? 1 : type == DataType::f32 ? 4 : 2;
+  const auto scale = hn::Set(d, static_cast<float>(finish.scale)), bias = hn::Set(d, static_cast<float>(finish.bias));
+  const auto weight = hn::Set(d, finish.times_weight ? static_cast<float>(finish.weight) : 1.0f);
+  const auto value = [&](std::int64_t e)
+                         HWY_ATTR { return hn::MulAdd(scale, hn::Mul(hn::LoadU(d, sums + e), weight), bias); };
+  std::int64_t e = 0;
+  for (; e + 4 * lanes <= n; e += 4 * lanes) {
+    const hn::Vec<decltype(d)> values[4] = {value(e), value(e + lanes), value(e + 2 * lanes), value(e + 3 * lanes)};
+    store_row<type, stream>(d, values, to + e * size);
+  }
+  for (; e + lanes <= n; e += lanes) store_vector<type, stream>(d, value(e), to + e * size);
+  finish_scalar(finish, sums + e, n - e, to + e * size);
+}
+
+void FinishF32(const Finish& a, const float* sums, std::int64_t n, std::byte* to) {
+#if HWY_NATIVE_FMA
+  switch (a.type) {
+    case DataType::u8: return finish_into<DataType::u8>(a, sums, n, to);
+    case DataType::u16: return finish_into<DataType::u16>(a, sums, n, to);
+    case DataType::s16: return finish_into<DataType::s16>(a, sums, n, to);
+    case DataType::f16: return finish_into<DataType::f16>(a, sums, n, to);
+    case DataType::f32:
+      if (a.stream) return finish_into<DataType::f32, true>(a, sums, n, to);
+      return finish_into<DataType::f32>(a, sums, n, to);
+    default: break;
+  }
+#endif
+  finish_scalar(a, sums, n, to);
+}
+
 template <typename Stored, class Load>
 HWY_INLINE void widen_vectors(const std::byte* from, std::int64_t n, float* to, const Load& load) {
   const hn::ScalableTag<float> d;
@@ -431,6 +465,7 @@ namespace omniconv::kernels {
 HWY_EXPORT(ChainF32);
 HWY_EXPORT(ChainF64);
 HWY_EXPORT(ChainAndFinishF32);
+HWY_EXPORT(FinishF32);
 HWY_EXPORT(WidenF32);
 HWY_EXPORT(StreamCopy);
 
@@ -449,25 +484,32 @@ void chain_and_finish(const Chain<float>& arguments, const Finish& finish, float
 void chain_and_finish(const Chain<double>& arguments, const Finish& finish, double* const* sums, std::byte* to,
                       std::int64_t stride_bytes) {
   chain(arguments, sums);
-  const std::int64_t size = size_of(finish.type);
-  const auto scale = static_cast<float>(finish.scale), bias = static_cast<float>(finish.bias);
-  for (int j = 0; j < arguments.count; ++j, to += stride_bytes)
-    for (std::int64_t e = 0; e < arguments.n; ++e) {
-      const double sum = sums[j][e];
-      if (finish.f32) {
-        const auto rounded = static_cast<float>(sum);
-        const float value = finish.times_weight ? rounded * static_cast<float>(finish.weight) : rounded;
-        store_element(finish.type, std::fma(scale, value, bias), to + e * size);
-      } else {
-        store_element(finish.type, std::fma(finish.scale, sum, finish.bias), to + e * size);
-      }
+  for (int j = 0; j < arguments.count; ++j) kernels::finish(finish, sums[j], arguments.n, to + j * stride_bytes);
+}
+
+void finish(const Finish& finish, const float* sums, std::int64_t n, std::byte* to) {
+  HWY_DYNAMIC_DISPATCH(FinishF32)(finish, sums, n, to);
+}
+
+void finish(const Finish& a, const double* sums, std::int64_t n, std::byte* to) {
+  const std::int64_t size = size_of(a.type);
+  const auto scale = static_cast<float>(a.scale), bias = static_cast<float>(a.bias);
+  for (std::int64_t e = 0; e < n; ++e) {
+    if (a.f32) {
+      const auto rounded = static_cast<float>(sums[e]);
+      const float value = a.times_weight ? rounded * static_cast<float>(a.weight) : rounded;
+      store_element(a.type, std::fma(scale, value, bias), to + e * size);
+    } else {
+      store_element(a.type, std::fma(a.scale, sums[e], a.bias), to + e * size);
     }
+  }
 }
 
 void widen(DataType type, const std::byte* from, std::int64_t n, float* to) {
   HWY_DYNAMIC_DISPATCH(WidenF32)(type, from, n, to);
 }
 void widen(DataType type, const std::byte* from, std::int64_t n, double* to) {
+  if (type == DataType::f64) return void(std::memcpy(to, from, static_cast<std::size_t>(n) * sizeof(double)));
   for (std::int64_t e = 0; e < n; ++e) to[e] = load_element(type, from + e * size_of(type));
 }
 

@@ -1,0 +1,34 @@
+// What the box solvers of all devices have in common: whom they serve, how exactly, at what cost (README.md).
+#pragma once
+
+#include <algorithm>
+
+#include "kernels/cpu/real_box.h"
+#include "solvers/solver.h"
+
+namespace omniconv::solvers {
+
+inline std::string box_refusal(const Filter2dTask& task) {
+  if (const std::string reason = alpha_refusal(task); !reason.empty()) return reason;
+  if (task.second) return pair_refusal;
+  const std::vector<double>& weights = task.weights.values;
+  if (std::any_of(weights.begin(), weights.end(), [&](double w) { return w != weights.front(); }))
+    return "the weights are not all equal";
+  return {};
+}
+
+// A product is rounded once, and passes through at most r - 1 additions down a column, those along the row and the last
+// multiply-add.
+inline ErrorBound box_bound(const Filter2dTask& task) {
+  return {.chain = static_cast<double>(task.weights.r + kernels::real_box_additions(task.weights.s))};
+}
+
+// As many as direct or separable carry out in the time that a box takes, measured (docs/measuring.md): whatever its
+// size on integers; on floating images a little more for long rows.
+inline double box_operations(const Filter2dTask& task) {
+  if (task.problem.input == DataType::u8) return 3;
+  if (is_bit_exact(task.problem)) return 8;
+  return 26 + static_cast<double>(kernels::real_box_additions(task.weights.s));
+}
+
+}  // namespace omniconv::solvers
