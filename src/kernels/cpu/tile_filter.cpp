@@ -49,7 +49,11 @@ TileFilter<Real>::TileFilter(const Filter2dTask& task, bool rows_first) : task_(
   ring_rows_ = problem.r + chain_rows - 1;
   block_elements_ =
       block_elements_for(ring_rows_ + chain_rows * (rows_first ? 2 : 1), sizeof(Real), Q(problem) * problem.c);
-  const std::int64_t reach = checked_multiply(problem.s - 1, problem.c, "a kernel row over all channels");
+  // With more channels than a block has elements, the taps of its row share none: only what they read is widened, and
+  // not what lies between.
+  const bool apart = problem.s > 1 && problem.c > block_elements_ + chain_slack;
+  tap_step_ = apart ? round_up(block_elements_ + chain_slack, 16) : problem.c;
+  const std::int64_t reach = checked_multiply(problem.s - 1, tap_step_, "a kernel row over all channels");
   widened_pitch_ = round_up(checked_add(block_elements_ + chain_slack, reach, "a widened row"), 16);
   sum_pitch_ = round_up(block_elements_ + chain_slack, 16);
   ring_pitch_ = rows_first ? sum_pitch_ : widened_pitch_;
@@ -66,7 +70,7 @@ TileFilter<Real>::TileFilter(const Filter2dTask& task, bool rows_first) : task_(
   const bool in_place =
       (problem.input == DataType::f32 && sizeof(Real) == 4) || (problem.input == DataType::f64 && sizeof(Real) == 8);
   const std::int64_t edge = round_up(checked_add(reach, chain_slack, "a kernel row over all channels"), 16);
-  if (in_place && edge <= block_elements_ && edge < Q(problem) * problem.c / 8) edge_elements_ = edge;
+  if (in_place && !apart && edge <= block_elements_ && edge < Q(problem) * problem.c / 8) edge_elements_ = edge;
 }
 
 template <typename Real>
@@ -96,7 +100,7 @@ void TileFilter<Real>::run(const RowWindow& input, const Output& output, const T
                     .weights = weights_.data(),
                     .r = problem.r,
                     .s = rows_first_ ? 1 : problem.s,
-                    .step = problem.c,
+                    .step = tap_step_,
                     .n = tile.elements,
                     .exact = task_.weights.exact || finish_.times_weight};
   std::byte* to = output.data + tile.row * output.stride_bytes + tile.element * size_of(problem.output);
@@ -149,8 +153,18 @@ template <typename Real>
 const Real* TileFilter<Real>::source_row(const RowWindow& input, std::int64_t row, const Tile& tile,
                                          Real* place) const {
   if (const Real* const in_place = row_in_place(input, row, tile)) return in_place;
-  load_row(task_, input, row, tile.element, tile.elements + (task_.problem.s - 1) * task_.problem.c, place);
+  load_taps(input, row, tile, place);
   return place;
+}
+
+// Widens what the taps of one row read: one stretch, or one for each column of taps where channels keep them apart.
+template <typename Real>
+void TileFilter<Real>::load_taps(const RowWindow& input, std::int64_t row, const Tile& tile, Real* place) const {
+  const Filter2dProblem& problem = task_.problem;
+  if (tap_step_ == problem.c)
+    return load_row(task_, input, row, tile.element, tile.elements + (problem.s - 1) * problem.c, place);
+  for (std::int64_t k = 0; k < problem.s; ++k)
+    load_row(task_, input, row, tile.element + k * problem.c, tile.elements, place + k * tap_step_);
 }
 
 // The next chain_rows rows, where they will be read in place; else null.
@@ -178,7 +192,7 @@ void TileFilter<Real>::fill_ring(const RowWindow& input, std::int64_t base, std:
                     .weights = row_weights_.data(),
                     .r = 1,
                     .s = problem.s,
-                    .step = problem.c,
+                    .step = tap_step_,
                     .n = tile.elements,
                     .exact = task_.weights.exact};
   for (std::int64_t i = first; i < first + count; i += chain.count) {
