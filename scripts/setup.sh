@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
 # Installs what is missing to build and run omniconv on Debian or Ubuntu, and says what and why.
 #
-#   scripts/setup.sh [--tests] [--bench]
+#   scripts/setup.sh [--tests] [--bench] [--fuzz]
 #
-# --tests adds what the tests need, --bench what the comparison programs need. Needs root or sudo only when something is
+# --tests adds what the tests need, --bench what the comparison programs need, --fuzz what the preset fuzz needs. Needs root or sudo only when something is
 # missing. Running it again does nothing.
 set -euo pipefail
 
@@ -12,12 +12,13 @@ fail() {
   exit 3
 }
 
-tests=no bench=no
+tests=no bench=no fuzz=no
 for argument; do
   case $argument in
     --tests) tests=yes ;;
     --bench) bench=yes ;;
-    *) fail "unknown option '$argument'; known are --tests and --bench" ;;
+    --fuzz) fuzz=yes ;;
+    *) fail "unknown option '$argument'; known are --tests, --bench and --fuzz" ;;
   esac
 done
 
@@ -63,6 +64,10 @@ if [[ $tests == yes ]]; then
 fi
 if [[ $bench == yes ]]; then
   need libopencv-imgproc-dev package:libopencv-imgproc-dev "OpenCV: the peer in bench/"
+fi
+if [[ $fuzz == yes ]]; then
+  need clang command:clang++ "Clang: the compiler of the fuzz targets"
+  need libclang-rt-14-dev package:libclang-rt-14-dev "  with libFuzzer and its sanitizers"
 fi
 if ((${#missing[@]} == 0)); then
   echo "  nothing is missing"
