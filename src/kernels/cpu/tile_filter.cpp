@@ -60,8 +60,8 @@ TileFilter<Real>::TileFilter(const Filter2dTask& task, bool rows_first) : task_(
       block_elements_for(ring_rows_ + chain_rows * (rows_first ? 2 : 1), sizeof(Real), Q(problem) * problem.c);
   // With more channels than a block has elements, the taps of its row share none: only what they read is widened, and
   // not what lies between.
-  const bool apart = problem.s > 1 && problem.c > block_elements_ + chain_slack;
-  tap_step_ = apart ? round_up(block_elements_ + chain_slack, 16) : problem.c;
+  const std::int64_t apart = round_up(block_elements_ + chain_slack, 16);
+  tap_step_ = problem.s > 1 ? std::min(problem.c, apart) : problem.c;
   const std::int64_t reach = checked_multiply(problem.s - 1, tap_step_, "a kernel row over all channels");
   // Bytes are read in whole vectors, and in whole groups of taps.
   slack_ = is_bytes<Real> ? byte_chain_slack + dot_taps * problem.c : chain_slack;
@@ -77,11 +77,12 @@ TileFilter<Real>::TileFilter(const Filter2dTask& task, bool rows_first) : task_(
                                           checked_multiply(reals, sizeof(Real), "the workspace"), "the workspace"),
                               64);
 
-  // Stored elements that are sums' elements already need no copy, except at the row's ends.
+  // Stored elements that are sums' elements already need no copy, except at the row's ends, and where taps are apart:
+  // their reach is more than a block.
   const bool in_place = (problem.input == DataType::f32 && sizeof(Real) == 4) ||
                         (problem.input == DataType::f64 && sizeof(Real) == 8) || is_bytes<Real>;
   const std::int64_t edge = round_up(checked_add(reach, slack_, "a kernel row over all channels"), 64);
-  if (in_place && !apart && edge <= block_elements_ && edge < Q(problem) * problem.c / 8) edge_elements_ = edge;
+  if (in_place && edge <= block_elements_ && edge < Q(problem) * problem.c / 8) edge_elements_ = edge;
 }
 
 template <typename Real>
