@@ -67,7 +67,7 @@ OIIO::ImageSpec spec_of(const Format& format, const ImageInfo& like);
 bool has_exif(const OIIO::ImageSpec& spec);
 
 std::unique_ptr<ImageReader> open(const std::string& path, int page, std::int64_t max_resident_bytes);
-std::unique_ptr<ImageWriter> create(const std::string& path, const ImageInfo& like);
+std::unique_ptr<ImageWriter> create(const std::string& path, const ImageInfo& like, int threads);
 FormatTraits traits(const std::string& path);
 
 // The text of OpenImageIO's error, in one line.
