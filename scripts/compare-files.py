@@ -105,7 +105,7 @@ def pixels(path):
 def compare(omniconv, folder, name, source, kernel_name, rounds):
     target = folder / f"out.{EXTENSIONS[name]}"
     programs = commands(omniconv, kernel_name, source, target, name, folder)
-    results = {program: {"seconds": [], "peak_bytes": 0} for program in programs}
+    results = {program: {"seconds": [], "cpu_seconds": [], "peak_bytes": 0} for program in programs}
     stages, ours = [], None
     for round_ in range(rounds + 1):
         for program, command in programs.items():
@@ -114,6 +114,7 @@ def compare(omniconv, folder, name, source, kernel_name, rounds):
             result["peak_bytes"] = max(result["peak_bytes"], measured["peak_bytes"])
             if round_ > 0:  # the first round fetches programs and libraries from the disk, and is for comparing
                 result["seconds"].append(measured["seconds"])
+                result["cpu_seconds"].append(measured["cpu_seconds"])
                 if program == "omniconv":
                     stages.append(json.loads((folder / "report.json").read_text()))
                 continue
@@ -126,6 +127,7 @@ def compare(omniconv, folder, name, source, kernel_name, rounds):
     return {"format": name, "kernel": kernel_name, "read_seconds": median["read_ms"], "compute_seconds": median["compute_ms"],
             "write_seconds": median["write_ms"], "codec_share": codec / (codec + median["compute_ms"]),
             "programs": {program: {"median_seconds": statistics.median(result["seconds"]), "min_seconds": min(result["seconds"]),
+                                   "median_cpu_seconds": statistics.median(result["cpu_seconds"]),
                                    **{key: result[key] for key in ("peak_bytes", "file_bytes", "largest_difference")}}
                          for program, result in results.items()}}
 

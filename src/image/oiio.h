@@ -55,6 +55,7 @@ struct Format {
   Alpha alpha;
   bool orientation;                     // is stored, and read back
   std::int64_t min_extent, max_extent;  // rows or columns; 0: no limit of its own
+  bool counts_in_32_bits;               // the bytes of the file
   // What the encoder holds, in bytes for each pixel and for each byte of pixels.
   std::int64_t bytes_per_pixel, bytes_per_byte;
 };

@@ -1,5 +1,6 @@
 #include "image/png_pixels.h"
 
+#include <tbb/global_control.h>
 #include <tbb/parallel_for.h>
 #include <tbb/task_arena.h>
 
@@ -132,7 +133,9 @@ std::int64_t PngPixels::resident_bytes() const {
 void PngPixels::write_rows(std::int64_t count, const std::byte* from, std::int64_t stride_bytes) {
   if (pieces_.empty())
     for (int i = 0; i < threads_ * pieces_per_thread; ++i) pieces_.push_back(std::make_unique<Piece>());
-  tbb::task_arena arena(threads_);
+  // More than are allowed would bring a warning on the standard error.
+  const auto allowed = tbb::global_control::active_value(tbb::global_control::max_allowed_parallelism);
+  tbb::task_arena arena(static_cast<int>(std::min(allowed, static_cast<std::size_t>(threads_))));
   const std::int64_t most_rows = piece_rows_ * static_cast<std::int64_t>(pieces_.size());
   for (std::int64_t done = 0; done < count;) {
     const std::int64_t rows = std::min(most_rows, count - done);
