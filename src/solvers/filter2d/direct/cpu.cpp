@@ -18,12 +18,12 @@ class DirectCpu final : public Filter2dSolver {
   double operations(const Filter2dTask& task) const override { return direct_operations(task); }
 
   std::int64_t workspace_bytes(const Filter2dTask& task, const devices::Device& device) const override {
-    return cpu_workspace_bytes(task, device, false);
+    return cpu_workspace_bytes(task, device, CpuMethod::chains);
   }
 
   std::unique_ptr<Filter2dPlanBody> plan(const Filter2dTask& task,
                                          const std::shared_ptr<devices::Device>& device) const override {
-    return make_cpu_plan(task, device, false);
+    return make_cpu_plan(task, device, CpuMethod::chains);
   }
 };
 
