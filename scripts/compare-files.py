@@ -81,8 +81,8 @@ def commands(omniconv, kernel_name, source, target, name, folder):
         "ImageMagick": ["convert", str(source), "-convolve", ",".join(str(v) for row in kernel for v in row), *magick, str(target)],
         "libvips integer": [*vips, "integer"],
     }
-    # Into the others it would write floating-point numbers, which is other work.
-    if name in ("png", "jpeg"):
+    # Into TIFF and PPM it would write floating-point numbers, which is other work; PNG takes its time for compression anyway.
+    if name == "jpeg":
         programs["libvips float"] = [*vips, "float"]
     return programs
 
@@ -124,7 +124,7 @@ def compare(omniconv, folder, name, source, kernel_name, rounds):
             result["largest_difference"] = int(abs(found - ours)[8:-8, 8:-8].max())
     median = {key: statistics.median(stage[key] for stage in stages) / 1e3 for key in ("read_ms", "compute_ms", "write_ms", "total_ms")}
     codec = median["read_ms"] + median["write_ms"]
-    return {"format": name, "kernel": kernel_name, "read_seconds": median["read_ms"], "compute_seconds": median["compute_ms"],
+    return {"format": name, "kernel": kernel_name, "rounds": rounds, "read_seconds": median["read_ms"], "compute_seconds": median["compute_ms"],
             "write_seconds": median["write_ms"], "codec_share": codec / (codec + median["compute_ms"]),
             "programs": {program: {"median_seconds": statistics.median(result["seconds"]), "min_seconds": min(result["seconds"]),
                                    "median_cpu_seconds": statistics.median(result["cpu_seconds"]),
@@ -164,7 +164,7 @@ def main():
     version = first_line([omniconv, "--version"])
     arguments.json.write_text(json.dumps({
         "schema": "omniconv-files/1", "commit": version.split("(")[1].rstrip(")"), "date": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
-        "cpu": cpu, "threads": THREADS, "pixels": WIDTH * HEIGHT, "rounds": arguments.rounds,
+        "cpu": cpu, "threads": THREADS, "pixels": WIDTH * HEIGHT,
         "versions": {"ImageMagick": first_line(["convert", "-version"]).split()[2], "libvips": first_line(["vips", "--version"]).split("-")[1].split()[0]},
         "results": results}, indent=1) + "\n")
 

@@ -35,7 +35,7 @@ def files(report):
     versions = ", ".join(f"{name} {version}" for name, version in report["versions"].items())
     yield (f"## Whole files beside ImageMagick and libvips\n\n{report['cpu']}, {report['threads']} threads, commit {report['commit']}, "
            f"{report['date'][:10]}; {versions}. From file to file in memory, {report['pixels'] / 1e6:.0f} megapixels of RGB, start of the program included, "
-           f"medians of {report['rounds']} runs in turn, in Mpixel/s. The codec's share is that of reading and writing in the time of all stages, which "
+           f"medians of {min(r['rounds'] for r in report['results'])} runs in turn or more, in Mpixel/s. The codec's share is that of reading and writing in the time of all stages, which "
            "omniconv runs side by side; the ratio is to the faster of the two others.\n\n"
            "| file, kernel | omniconv | ImageMagick | libvips | ratio | reads, computes, writes (s) | codec's share | largest difference | peak memory (MB) |\n"
            "| --- | --- | --- | --- | --- | --- | --- | --- | --- |\n")
