@@ -54,6 +54,7 @@ need libfmt-dev package:libfmt-dev "fmt: text"
 need libcli11-dev package:libcli11-dev "CLI11: the command line"
 need nlohmann-json3-dev package:nlohmann-json3-dev "JSON reports"
 need libopenimageio-dev package:libopenimageio-dev "OpenImageIO: JPEG, PNG, TIFF and other image files"
+need zlib1g-dev package:zlib1g-dev "zlib: compresses PNG files"
 need ocl-icd-libopencl1 library:libOpenCL.so.1 "the OpenCL loader"
 need pocl-opencl-icd package:pocl-opencl-icd "PoCL: an OpenCL device on any machine"
 if [[ $tests == yes ]]; then
