@@ -6,6 +6,8 @@
 #include <chrono>
 
 #include "core/checked.h"
+#include "core/suggest.h"
+#include "omniconv/error.h"
 #include "ops/predict.h"
 #include "ops/random_image.h"
 #include "solvers/solver.h"
@@ -19,7 +21,8 @@ constexpr std::int64_t most_images = 32;
 
 struct Images {
   std::vector<Buffer> inputs, outputs;
-  double upload_seconds = 0;  // of one input
+  double upload_seconds = 0;    // of one input
+  bool outgrow_caches = false;  // small ones may stay in a large cache, whatever their number
 };
 
 Images make_images(const Context& context, Queue& queue, const Filter2dTask& task, std::uint64_t seed) {
@@ -35,6 +38,7 @@ Images make_images(const Context& context, Queue& queue, const Filter2dTask& tas
   std::vector<std::byte> image(static_cast<std::size_t>(input_bytes));
   const std::vector<std::byte> poison(static_cast<std::size_t>(output_bytes), std::byte{0xA5});
   Images images;
+  images.outgrow_caches = count * (input_bytes + output_bytes) >= rotation_bytes;
   for (std::int64_t i = 0; i < count; ++i) {
     fill_random(task, seed + static_cast<std::uint64_t>(i), image);
     images.inputs.push_back(context.allocate(input_bytes));
@@ -68,6 +72,12 @@ const solvers::Filter2dSolver* find_solver(std::string_view id) {
   return nullptr;
 }
 
+Error unknown_solver(std::string_view id) {
+  std::vector<std::string_view> ids;
+  for (const solvers::Filter2dSolver* solver : solvers::filter2d_solvers()) ids.push_back(solver->id());
+  return bad_input(fmt::format("unknown solver '{}': {}", id, suggest(id, ids)));
+}
+
 // What measure() does with one problem, its images made once, when the first solver needs them.
 class Measuring {
  public:
@@ -79,7 +89,9 @@ class Measuring {
         peaks_(peaks),
         options_(options),
         queue_(context.make_queue()) {
-    if (!options_.versus.empty()) versus_ = check(options_.versus);
+    if (options_.versus.empty()) return;
+    if (find_solver(options_.versus) == nullptr) throw unknown_solver(options_.versus);  // auto and all among them
+    versus_ = check(options_.versus);
   }
 
   MeasureResult measure(const std::string& solver) {
@@ -137,6 +149,7 @@ class Measuring {
     if (peaks_.tflops <= 0 || peaks_.gbps <= 0) return;
     const double memory_floor = r.bytes / (peaks_.gbps * 1e9);
     r.floor_seconds = std::max(r.operations / (peaks_.tflops * 1e12), memory_floor);
+    if (!images_.outgrow_caches) return;
     distrust_if_too_fast(r.seconds, memory_floor, r.status, r.reason);
     if (r.versus && r.versus->status == Status::ok)
       distrust_if_too_fast(r.versus->seconds, memory_floor, r.versus->status, r.versus->reason);

@@ -89,7 +89,8 @@ TEST_F(Report, SweepsMultiply) {
       run("explain 'filter2d u8 h40w50r1s1' --device cpu --sweep rs=3:7:+2 --sweep c=1:4:x2 --json e.json");
   ASSERT_EQ(outcome.status, 0) << outcome.error;
   std::vector<std::string> problems;
-  for (const json& result : json::parse(read_here("e.json"))["results"]) problems.push_back(result["problem"]);
+  const json report = json::parse(read_here("e.json"));
+  for (const json& result : report["results"]) problems.push_back(result["problem"]);
   EXPECT_EQ(problems, (std::vector<std::string>{
                           "filter2d u8 h40w50r3s3", "filter2d u8 h40w50c2r3s3", "filter2d u8 h40w50c4r3s3",
                           "filter2d u8 h40w50r5s5", "filter2d u8 h40w50c2r5s5", "filter2d u8 h40w50c4r5s5",
@@ -124,7 +125,9 @@ TEST_F(Report, ExplainLeavesOutWhatWouldTakeTooLong) {
   const Outcome outcome =
       run("explain 'filter2d f32 h4000w4000c3r31s31' --device cpu --measure --budget 0.001 --json e.json");
   ASSERT_EQ(outcome.status, 0) << outcome.out << outcome.error;
-  for (const json& candidate : json::parse(read_here("e.json"))["results"][0]["candidates"])
+  const json report = json::parse(read_here("e.json"));
+  ASSERT_EQ(report["results"].size(), 1u);
+  for (const json& candidate : report["results"][0]["candidates"])
     if (candidate["applicable"].get<bool>()) {
       EXPECT_EQ(candidate["measured"]["status"], "refused");
       EXPECT_NE(candidate["measured"]["reason"].get<std::string>().find("longer than 0.001 s"), std::string::npos);
