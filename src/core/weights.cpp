@@ -30,18 +30,6 @@ double unit_in_last_place(DataType type, double w) {
   return std::ldexp(1.0, std::max(std::ilogb(w) - digits + 1, lowest));
 }
 
-// The largest power of two that divides every value; 1 for zeros alone.
-double common_unit(const std::vector<double>& values) {
-  int exponent = std::numeric_limits<int>::max();
-  for (const double value : values) {
-    if (value == 0) continue;
-    int e = 0;
-    const auto mantissa = static_cast<std::int64_t>(std::ldexp(std::frexp(std::fabs(value), &e), 53));
-    exponent = std::min(exponent, e - 53 + __builtin_ctzll(static_cast<unsigned long long>(mantissa)));
-  }
-  return exponent == std::numeric_limits<int>::max() ? 1.0 : std::ldexp(1.0, exponent);
-}
-
 double sum_of_magnitudes(const std::vector<double>& values) {
   return std::accumulate(values.begin(), values.end(), 0.0, [](double sum, double w) { return sum + std::fabs(w); });
 }
@@ -126,6 +114,17 @@ std::string_view name(WeightForm form) {
     case WeightForm::general: return "general";
   }
   return "?";
+}
+
+double common_unit(const std::vector<double>& values) {
+  int exponent = std::numeric_limits<int>::max();
+  for (const double value : values) {
+    if (value == 0) continue;
+    int e = 0;
+    const auto mantissa = static_cast<std::int64_t>(std::ldexp(std::frexp(std::fabs(value), &e), 53));
+    exponent = std::min(exponent, e - 53 + __builtin_ctzll(static_cast<unsigned long long>(mantissa)));
+  }
+  return exponent == std::numeric_limits<int>::max() ? 1.0 : std::ldexp(1.0, exponent);
 }
 
 bool is_bit_exact(const Filter2dProblem& problem) {

@@ -45,6 +45,9 @@ struct Filter2dTask {
 // The input rows that a run of output rows reads: see input_rows_for in omniconv/filter2d.h.
 RowSpan input_rows_for(const Filter2dTask& task, std::int64_t output_first, std::int64_t output_rows);
 
+// The largest power of two that divides every value; 1 for zeros alone.
+double common_unit(const std::vector<double>& values);
+
 // True when sums of r * s pixels of the input type are exact in fp32 chains.
 bool pixel_sums_fit_f32(const Filter2dTask& task);
 

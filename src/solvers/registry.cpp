@@ -6,8 +6,9 @@
 namespace omniconv::solvers {
 
 std::span<const Filter2dSolver* const> filter2d_solvers() {
-  static const std::array<const Filter2dSolver*, 6> solvers = {
-      &separable_cpu(), &separable_gpu(), &direct_cpu(), &direct_gpu(), &definition(), &double_precision(),
+  static const std::array<const Filter2dSolver*, 7> solvers = {
+      &integer_dot_cpu(), &separable_cpu(), &separable_gpu(),    &direct_cpu(),
+      &direct_gpu(),      &definition(),    &double_precision(),
   };
   return solvers;
 }

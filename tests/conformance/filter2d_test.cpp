@@ -96,7 +96,7 @@ TEST(Filter2d, WideReach) {
   for (const char* text : {"filter2d f32 h2w2000c3r3s201", "filter2d f32 h2w2000c3r201s201 kernel:gaussian:201",
                            "filter2d f64 h2w300c30r31s31", "filter2d u8 h3w700c30r2s61 wrap",
                            "filter2d f32 h3w9000c1r3s1001 kernel:rank1", "filter2d f32 h2w40c1000r3s3"})
-    expect_conformance(cpu(), text, {.sampled = true, .samples = 2000});
+    expect_conformance(cpu(), text, {.sampled = true, .samples = samples(2000)});
 }
 
 // Results of 16 MiB and more are written past the caches: rows that begin on cache lines and rows that do not.
@@ -104,7 +104,7 @@ TEST(Filter2d, LargeResults) {
   for (const char* text : {"filter2d f32 h900w1600c3r3s3", "filter2d f32 h900w1601c3r3s3 wrap",
                            "filter2d u8>f32 h900w1601c3r3s3 kernel:rank1", "filter2d f64 h700w1001c3r3s3",
                            "filter2d u8>s32 h900w1601c3r3s3 valid"})
-    expect_conformance(cpu(), text, {.sampled = true, .samples = 20000});
+    expect_conformance(cpu(), text, {.sampled = true, .samples = samples(20000)});
 }
 
 // Sums of equal weights that fp32 chains cannot hold: u16 beyond 2^8 taps.
@@ -118,7 +118,7 @@ TEST(Filter2d, ExactRankOneIsServedByBoth) {
   const auto problem = std::get<Filter2dProblem>(parse_problem("filter2d u8 h30w40c3r3s3 kernel:sobel-x"));
   int served = 0;
   for (const auto& candidate : explain(cpu(), problem, filter_for(problem))) served += candidate.applicable;
-  EXPECT_EQ(served, 3);  // separable, direct, definition
+  EXPECT_GE(served, 3);  // separable, direct, definition; dot products where the processor has them
 }
 
 }  // namespace

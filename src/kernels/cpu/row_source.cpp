@@ -1,6 +1,7 @@
 #include "kernels/cpu/row_source.h"
 
 #include <algorithm>
+#include <cstring>
 
 #include "core/border_map.h"
 #include "core/convert.h"
@@ -22,6 +23,10 @@ Real* load_outside(const Filter2dTask& task, const std::byte* data, std::int64_t
     if (++ch == c) ch = 0, ++column;
   }
   return to;
+}
+
+void widen(DataType, const std::byte* from, std::int64_t n, std::uint8_t* to) {
+  std::memcpy(to, from, static_cast<std::size_t>(n));
 }
 
 // Asks for a stretch of memory to be brought near.
@@ -62,5 +67,6 @@ void load_row(const Filter2dTask& task, const RowWindow& window, std::int64_t ro
 
 template void load_row(const Filter2dTask&, const RowWindow&, std::int64_t, std::int64_t, std::int64_t, float*);
 template void load_row(const Filter2dTask&, const RowWindow&, std::int64_t, std::int64_t, std::int64_t, double*);
+template void load_row(const Filter2dTask&, const RowWindow&, std::int64_t, std::int64_t, std::int64_t, std::uint8_t*);
 
 }  // namespace omniconv::kernels

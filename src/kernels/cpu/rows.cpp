@@ -33,8 +33,8 @@ HWY_INLINE V multiply_add(V w, V x, V sum) {
     return hn::Add(hn::Mul(w, x), sum);
 }
 
-// Keeps a value that is used several times in its register: else the compiler folds the load into every use, and an
-// unaligned load that crosses a cache line costs two.
+// Keeps a value that is used several times in its register: else the compiler folds the load into every use, and loads,
+// of which those across cache lines count twice, bind before the multiply-adds do.
 template <class V>
 HWY_INLINE void keep_in_register(V& value) {
 #if HWY_ARCH_X86 && HWY_COMPILER_GCC
@@ -49,18 +49,52 @@ HWY_INLINE void add_row(D d, const Real* HWY_RESTRICT input, const Real* HWY_RES
                         std::int64_t step, Sums& sums) {
   const std::int64_t lanes = static_cast<std::int64_t>(hn::Lanes(d));
   for (std::int64_t k = 0; k < s; ++k, input += step) {
+    hn::Vec<D> w[last + 1];
+    OMNICONV_UNROLL for (int j = first; j <= last; ++j) {
+      auto weight = hn::Set(d, weights[k - j * s]);
+      if constexpr (V > 1) keep_in_register(weight);
+      w[j] = weight;
+    }
     OMNICONV_UNROLL for (int v = 0; v < V; ++v) {
       auto x = hn::LoadU(d, input + v * lanes);
       if constexpr (last > first) keep_in_register(x);
       OMNICONV_UNROLL for (int j = first; j <= last; ++j) {
-        sums[j][v] = multiply_add<fused>(hn::Set(d, weights[k - j * s]), x, sums[j][v]);
+        sums[j][v] = multiply_add<fused>(w[j], x, sums[j][v]);
       }
     }
   }
 }
 
-// All taps for V vectors of every output row, then store(j, sums). Input row i serves output rows j with 0 <= i - j <
-// r.
+template <int first, int last, bool fused, class D, int V, typename Real = hn::TFromD<D>>
+HWY_INLINE void add_input_row(D d, const Chain<Real>& a, std::int64_t e, std::int64_t i,
+                              hn::Vec<D> (&sums)[chain_rows][V]) {
+  add_row<first, last, fused, V>(d, a.inputs[i] + a.offset + e, a.weights + i * a.s, a.s, a.step, sums);
+}
+
+// Input row i serves output rows j with 0 <= i - j < r.
+template <bool fused, class D, int V, typename Real = hn::TFromD<D>>
+HWY_INLINE void add_any_row(D d, const Chain<Real>& a, std::int64_t e, std::int64_t i,
+                            hn::Vec<D> (&sums)[chain_rows][V]) {
+  const std::int64_t first = i < a.r ? 0 : i - a.r + 1;
+  const std::int64_t last = i < a.count ? i : a.count - 1;
+  switch (first * chain_rows + last) {
+#define OMNICONV_ROWS(FIRST, LAST) \
+  case FIRST* chain_rows + LAST: add_input_row<FIRST, LAST, fused>(d, a, e, i, sums); break
+    OMNICONV_ROWS(0, 0);
+    OMNICONV_ROWS(0, 1);
+    OMNICONV_ROWS(0, 2);
+    OMNICONV_ROWS(0, 3);
+    OMNICONV_ROWS(1, 1);
+    OMNICONV_ROWS(1, 2);
+    OMNICONV_ROWS(1, 3);
+    OMNICONV_ROWS(2, 2);
+    OMNICONV_ROWS(2, 3);
+    OMNICONV_ROWS(3, 3);
+#undef OMNICONV_ROWS
+  }
+}
+
+// All taps for V vectors of every output row, then store(j, sums).
 template <bool fused, int V, class D, class Store, typename Real = hn::TFromD<D>>
 HWY_INLINE void chain_block(D d, const Chain<Real>& a, std::int64_t e, const Store& store) {
   hn::Vec<D> sums[chain_rows][V];
@@ -75,27 +109,18 @@ HWY_INLINE void chain_block(D d, const Chain<Real>& a, std::int64_t e, const Sto
         hwy::Prefetch(a.upcoming[j] + a.offset + e + v * static_cast<std::int64_t>(hn::Lanes(d)));
       }
     }
-  const std::int64_t rows = a.r + a.count - 1;
-  for (std::int64_t i = 0; i < rows; ++i) {
-    const Real* const input = a.inputs[i] + a.offset + e;
-    const Real* const weights = a.weights + i * a.s;
-    const std::int64_t first = i < a.r ? 0 : i - a.r + 1;
-    const std::int64_t last = i < a.count ? i : a.count - 1;
-    switch (first * chain_rows + last) {
-#define OMNICONV_ROWS(FIRST, LAST) \
-  case FIRST* chain_rows + LAST: add_row<FIRST, LAST, fused, V>(d, input, weights, a.s, a.step, sums); break
-      OMNICONV_ROWS(0, 0);
-      OMNICONV_ROWS(0, 1);
-      OMNICONV_ROWS(0, 2);
-      OMNICONV_ROWS(0, 3);
-      OMNICONV_ROWS(1, 1);
-      OMNICONV_ROWS(1, 2);
-      OMNICONV_ROWS(1, 3);
-      OMNICONV_ROWS(2, 2);
-      OMNICONV_ROWS(2, 3);
-      OMNICONV_ROWS(3, 3);
-#undef OMNICONV_ROWS
-    }
+  // Full blocks of the kernels that matter without a branch: a switch makes GCC move sums between registers.
+  if (a.count == chain_rows && a.r >= chain_rows - 1) {
+    add_input_row<0, 0, fused>(d, a, e, 0, sums);
+    add_input_row<0, 1, fused>(d, a, e, 1, sums);
+    add_input_row<0, 2, fused>(d, a, e, 2, sums);
+    if (a.r == chain_rows - 1) add_input_row<1, 3, fused>(d, a, e, 3, sums);
+    for (std::int64_t i = 3; i < a.r; ++i) add_input_row<0, 3, fused>(d, a, e, i, sums);
+    if (a.r >= chain_rows) add_input_row<1, 3, fused>(d, a, e, a.r, sums);
+    add_input_row<2, 3, fused>(d, a, e, a.r + 1, sums);
+    add_input_row<3, 3, fused>(d, a, e, a.r + 2, sums);
+  } else {
+    for (std::int64_t i = 0; i < a.r + a.count - 1; ++i) add_any_row<fused>(d, a, e, i, sums);
   }
   OMNICONV_UNROLL for (int j = 0; j < chain_rows; ++j) {
     if (j < a.count) store(j, sums[j]);
@@ -217,20 +242,20 @@ HWY_INLINE void store_row(D d, const V (&values)[count], std::byte* to) {
 }
 
 // The chain with its sums finished in registers.
-template <DataType type, bool stream = false>
+template <DataType type, bool stream, bool weighted>
 void chain_into(const Chain<float>& a, const Finish& finish, float* const* sums, std::byte* to,
                 std::int64_t stride_bytes) {
   const hn::ScalableTag<float> d;
   const std::int64_t lanes = static_cast<std::int64_t>(hn::Lanes(d));
   constexpr std::int64_t size = type == DataType::u8 ? 1 : type == DataType::f32 ? 4 : 2;
   const auto scale = hn::Set(d, static_cast<float>(finish.scale)), bias = hn::Set(d, static_cast<float>(finish.bias));
-  const auto weight = hn::Set(d, finish.times_weight ? static_cast<float>(finish.weight) : 1.0f);
+  const auto weight = hn::Set(d, static_cast<float>(finish.weight));
   using VecF = decltype(hn::Zero(d));
   std::int64_t e = 0;
   const auto store = [&]<int V>(int j, const VecF(&row)[V]) HWY_ATTR {
     VecF values[V];
     OMNICONV_UNROLL for (int v = 0; v < V; ++v) {
-      values[v] = hn::MulAdd(scale, hn::Mul(row[v], weight), bias);
+      values[v] = hn::MulAdd(scale, weighted ? hn::Mul(row[v], weight) : row[v], bias);
     }
     store_row<type, stream>(d, values, to + j * stride_bytes + e * size);
   };
@@ -241,19 +266,34 @@ void chain_into(const Chain<float>& a, const Finish& finish, float* const* sums,
   for (int j = 0; j < a.count; ++j) finish_scalar(finish, sums[j], a.n - e, to + j * stride_bytes + e * size);
 }
 
+#if HWY_NATIVE_FMA
+// False where rows are finished one element at a time.
+template <bool weighted>
+bool chain_into_rows(const Chain<float>& a, const Finish& finish, float* const* sums, std::byte* to,
+                     std::int64_t stride_bytes) {
+  const auto into = [&]<DataType type, bool stream>() {
+    chain_into<type, stream, weighted>(a, finish, sums, to, stride_bytes);
+    return true;
+  };
+  switch (finish.type) {
+    case DataType::u8: return into.template operator()<DataType::u8, false>();
+    case DataType::u16: return into.template operator()<DataType::u16, false>();
+    case DataType::s16: return into.template operator()<DataType::s16, false>();
+    case DataType::f16: return into.template operator()<DataType::f16, false>();
+    case DataType::f32:
+      if (finish.stream) return into.template operator()<DataType::f32, true>();
+      return into.template operator()<DataType::f32, false>();
+    default: return false;
+  }
+}
+#endif
+
 void ChainAndFinishF32(const Chain<float>& a, const Finish& finish, float* const* sums, std::byte* to,
                        std::int64_t stride_bytes) {
 #if HWY_NATIVE_FMA
-  switch (finish.type) {
-    case DataType::u8: return chain_into<DataType::u8>(a, finish, sums, to, stride_bytes);
-    case DataType::u16: return chain_into<DataType::u16>(a, finish, sums, to, stride_bytes);
-    case DataType::s16: return chain_into<DataType::s16>(a, finish, sums, to, stride_bytes);
-    case DataType::f16: return chain_into<DataType::f16>(a, finish, sums, to, stride_bytes);
-    case DataType::f32:
-      if (finish.stream) return chain_into<DataType::f32, true>(a, finish, sums, to, stride_bytes);
-      return chain_into<DataType::f32>(a, finish, sums, to, stride_bytes);
-    default: break;
-  }
+  if (finish.times_weight ? chain_into_rows<true>(a, finish, sums, to, stride_bytes)
+                          : chain_into_rows<false>(a, finish, sums, to, stride_bytes))
+    return;
 #endif
   chain_of(a, sums);
   for (int j = 0; j < a.count; ++j) finish_scalar(finish, sums[j], a.n, to + j * stride_bytes);

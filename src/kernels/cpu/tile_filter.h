@@ -6,16 +6,18 @@
 #include <vector>
 
 #include "core/weights.h"
+#include "kernels/cpu/dot_rows.h"
 #include "kernels/cpu/row_source.h"
 #include "kernels/cpu/rows.h"
 #include "kernels/cpu/tiles.h"
 
 namespace omniconv::kernels {
 
+// Real: float or double, or std::uint8_t for chains of bytes (dot_rows.h), which ask for byte_weights.
 template <typename Real>
 class TileFilter {
  public:
-  // rows_first: the weights have rank one.
+  // rows_first: the weights have rank one; not for bytes.
   TileFilter(const Filter2dTask& task, bool rows_first);
 
   // Bytes of workspace of one tile at a time, a multiple of 64.
@@ -41,13 +43,18 @@ class TileFilter {
   const Real* source_row(const RowWindow& input, std::int64_t row, const Tile& tile, Real* place) const;
   void fill_ring(const RowWindow& input, std::int64_t base, std::int64_t first, std::int64_t count, const Tile& tile,
                  const Buffers& buffers) const;
+  Chain<Real> chain_over(const Tile& tile, const Buffers& buffers) const;
+  void chain_and_finish(const Chain<Real>& chain, const Finish& finish, std::byte* to, std::int64_t stride_bytes,
+                        const Buffers& buffers) const;
   void filter_rows(Chain<Real> chain, const Output& output, const Tile& tile, std::byte* to,
                    const Buffers& buffers) const;
 
   Filter2dTask task_;
   bool rows_first_;
   std::vector<Real> row_weights_, weights_;  // of the row pass, and of the chains over the ring
+  ByteWeights byte_weights_;                 // instead, of chains of bytes
   std::int64_t ring_rows_, block_elements_, widened_pitch_, ring_pitch_, sum_pitch_;
+  std::int64_t slack_;              // elements that chains may read past those that they need
   std::int64_t edge_elements_ = 0;  // where inner blocks read image rows in place
   std::int64_t pointers_bytes_, workspace_bytes_;
   Finish finish_;
@@ -55,5 +62,6 @@ class TileFilter {
 
 extern template class TileFilter<float>;
 extern template class TileFilter<double>;
+extern template class TileFilter<std::uint8_t>;
 
 }  // namespace omniconv::kernels

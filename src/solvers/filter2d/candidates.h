@@ -5,6 +5,7 @@
 
 namespace omniconv::solvers {
 
+const Filter2dSolver& integer_dot_cpu();
 const Filter2dSolver& separable_cpu();
 const Filter2dSolver& separable_gpu();
 const Filter2dSolver& direct_cpu();

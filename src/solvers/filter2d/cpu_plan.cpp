@@ -50,15 +50,20 @@ class Plan final : public Filter2dPlanBody {
 
 }  // namespace
 
-std::int64_t cpu_workspace_bytes(const Filter2dTask& task, const devices::Device& device, bool rows_first) {
+std::int64_t cpu_workspace_bytes(const Filter2dTask& task, const devices::Device& device, CpuMethod method) {
   const auto& cpu = dynamic_cast<const CpuDevice&>(device);
+  const bool rows_first = method == CpuMethod::rows_first;
+  if (method == CpuMethod::byte_dots)
+    return workspace_of_all_threads(kernels::TileFilter<std::uint8_t>(task, rows_first), cpu);
   if (chains_in_f64(task)) return workspace_of_all_threads(kernels::TileFilter<double>(task, rows_first), cpu);
   return workspace_of_all_threads(kernels::TileFilter<float>(task, rows_first), cpu);
 }
 
 std::unique_ptr<Filter2dPlanBody> make_cpu_plan(const Filter2dTask& task,
-                                                const std::shared_ptr<devices::Device>& device, bool rows_first) {
+                                                const std::shared_ptr<devices::Device>& device, CpuMethod method) {
   auto& cpu = dynamic_cast<CpuDevice&>(*device);
+  const bool rows_first = method == CpuMethod::rows_first;
+  if (method == CpuMethod::byte_dots) return std::make_unique<Plan<std::uint8_t>>(task, cpu, rows_first);
   if (chains_in_f64(task)) return std::make_unique<Plan<double>>(task, cpu, rows_first);
   return std::make_unique<Plan<float>>(task, cpu, rows_first);
 }

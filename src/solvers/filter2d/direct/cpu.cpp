@@ -22,12 +22,12 @@ class DirectCpu final : public Filter2dSolver {
   }
 
   std::int64_t workspace_bytes(const Filter2dTask& task, const devices::Device& device) const override {
-    return cpu_workspace_bytes(task, device, false);
+    return cpu_workspace_bytes(task, device, CpuMethod::chains);
   }
 
   std::unique_ptr<Filter2dPlanBody> plan(const Filter2dTask& task,
                                          const std::shared_ptr<devices::Device>& device) const override {
-    return make_cpu_plan(task, device, false);
+    return make_cpu_plan(task, device, CpuMethod::chains);
   }
 };
 

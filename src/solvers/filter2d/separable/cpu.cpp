@@ -23,12 +23,12 @@ class SeparableCpu final : public Filter2dSolver {
   }
 
   std::int64_t workspace_bytes(const Filter2dTask& task, const devices::Device& device) const override {
-    return cpu_workspace_bytes(task, device, true);
+    return cpu_workspace_bytes(task, device, CpuMethod::rows_first);
   }
 
   std::unique_ptr<Filter2dPlanBody> plan(const Filter2dTask& task,
                                          const std::shared_ptr<devices::Device>& device) const override {
-    return make_cpu_plan(task, device, true);
+    return make_cpu_plan(task, device, CpuMethod::rows_first);
   }
 };
 

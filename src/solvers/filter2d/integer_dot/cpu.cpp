@@ -1,0 +1,61 @@
+// Integer dot products on CPUs that have them (README.md).
+#include <cmath>
+
+#include "kernels/cpu/dot_rows.h"
+#include "solvers/filter2d/candidates.h"
+#include "solvers/filter2d/cpu_plan.h"
+#include "solvers/filter2d/direct/direct.h"
+
+namespace omniconv::solvers {
+namespace {
+
+class IntegerDotCpu final : public Filter2dSolver {
+ public:
+  std::string_view id() const override { return "filter2d/integer_dot/cpu.1"; }
+
+  std::string refusal(const Filter2dTask& task, const devices::Device& device) const override {
+    if (device.kind() != devices::DeviceKind::cpu) return "runs on the CPU alone";
+    if (!kernels::has_byte_dots()) return "this processor has no AVX-512 VNNI and VBMI instructions";
+    const Filter2dProblem& problem = task.problem;
+    if (problem.input != DataType::u8 || problem.output != DataType::u8) return "serves u8 images with u8 results";
+    if (problem.c > kernels::most_dot_channels)
+      return "serves at most " + std::to_string(kernels::most_dot_channels) + " channels";
+    const Weights& weights = task.weights;
+    if (weights.form == WeightForm::equal) return "equal weights are multiplied after the sum";
+    if (!weights.exact) return "the weights are no integers times a power of two whose sums are exact in fp32";
+    const kernels::ByteWeights bytes = kernels::byte_weights(weights.values, weights.r, weights.s);
+    if (bytes.low.empty()) return "the weights are no integers, times a power of two, of at most 15 bits";
+    const double scale = weights.scale * bytes.unit;
+    if (weights.scale != 0 && (std::fabs(scale) < 0x1p-100 || std::fabs(scale) > 0x1p100))
+      return "the scale is too small or too large to take the weights' unit in";
+    return {};
+  }
+
+  ErrorBound bound(const Filter2dTask& task) const override { return direct_bound(task); }
+
+  // Four taps of a row are one instruction, which serves as many sums as a multiply-add; twice that for weights of two
+  // bytes. One more for the bytes that are brought together.
+  double operations(const Filter2dTask& task) const override {
+    const kernels::ByteWeights bytes = kernels::byte_weights(task.weights.values, task.weights.r, task.weights.s);
+    const double dots = static_cast<double>(bytes.r) * static_cast<double>(bytes.groups);
+    return dots * (bytes.high.empty() ? 1.25 : 2.5) + 1;
+  }
+
+  std::int64_t workspace_bytes(const Filter2dTask& task, const devices::Device& device) const override {
+    return cpu_workspace_bytes(task, device, CpuMethod::byte_dots);
+  }
+
+  std::unique_ptr<Filter2dPlanBody> plan(const Filter2dTask& task,
+                                         const std::shared_ptr<devices::Device>& device) const override {
+    return make_cpu_plan(task, device, CpuMethod::byte_dots);
+  }
+};
+
+}  // namespace
+
+const Filter2dSolver& integer_dot_cpu() {
+  static const IntegerDotCpu solver;
+  return solver;
+}
+
+}  // namespace omniconv::solvers
