@@ -3,6 +3,7 @@
 
 #include "kernels/cpu/dot_rows.h"
 #include "solvers/filter2d/candidates.h"
+#include "solvers/filter2d/cost.h"
 #include "solvers/filter2d/cpu_plan.h"
 #include "solvers/filter2d/direct/direct.h"
 
@@ -38,7 +39,7 @@ class IntegerDotCpu final : public Filter2dSolver {
   double operations(const Filter2dTask& task) const override {
     const kernels::ByteWeights bytes = kernels::byte_weights(task.weights.values, task.weights.r, task.weights.s);
     const double dots = static_cast<double>(bytes.r) * static_cast<double>(bytes.groups);
-    return dots * (bytes.high.empty() ? 1.25 : 2.5) + 1;
+    return cpu_pixel_operations(task) + dots * (bytes.high.empty() ? 1.25 : 2.5) + 1;
   }
 
   std::int64_t workspace_bytes(const Filter2dTask& task, const devices::Device& device) const override {
