@@ -57,12 +57,12 @@ void JsonOutput::write(const Json& json) {
 }
 
 void print_table(const std::vector<std::vector<std::string>>& rows) {
-  std::vector<std::size_t> widths;
+  std::size_t columns = 0;
+  for (const auto& row : rows) columns = std::max(columns, row.size());
+  std::vector<std::size_t> widths(columns, 0);
   for (const auto& row : rows)
-    for (std::size_t i = 0; i < row.size(); ++i) {
-      if (i == widths.size()) widths.push_back(0);
-      widths[i] = std::max(widths[i], row[i].size());
-    }
+    for (std::size_t i = 0; i < row.size(); ++i)
+      if (i + 1 < row.size() || row.size() == columns) widths[i] = std::max(widths[i], row[i].size());
   for (const auto& row : rows) {
     std::string line;
     for (std::size_t i = 0; i < row.size(); ++i) {

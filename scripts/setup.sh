@@ -62,6 +62,7 @@ if [[ $tests == yes ]]; then
   need python3-numpy package:python3-numpy "the tests compare with NumPy,"
   need python3-scipy package:python3-scipy "  SciPy"
   need python3-opencv package:python3-opencv "  and OpenCV"
+  need oclgrind command:oclgrind "Oclgrind: OpenCL kernels searched for races and stray accesses"
 fi
 if [[ $bench == yes ]]; then
   need libopencv-imgproc-dev package:libopencv-imgproc-dev "OpenCV: the peer in bench/"

@@ -3,6 +3,7 @@
 #include "core/checked.h"
 #include "devices/cpu/cpu_device.h"
 #include "kernels/cpu/tile_filter.h"
+#include "solvers/filter2d/cost.h"
 
 namespace omniconv::solvers {
 namespace {
@@ -46,11 +47,6 @@ class Plan final : public Filter2dPlanBody {
   CpuDevice& cpu_;
   kernels::TileFilter<Real> filter_;
 };
-
-bool chains_in_f64(const Filter2dTask& task) {
-  const bool wide_sums = task.weights.form == WeightForm::equal && !pixel_sums_fit_f32(task);
-  return wide_sums || task.weights.accumulate == DataType::f64;
-}
 
 }  // namespace
 
