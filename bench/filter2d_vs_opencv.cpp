@@ -57,7 +57,7 @@ nlohmann::json compare(const Context& context, const std::string& text, double s
   const image::Kernel kernel = image::kernel_for(problem, 1);
   Filter filter{.weights = kernel.weights};
   const Filter2dPlan plan(context, problem, filter);
-  const Filter2dTask task{problem, analyse(problem, filter)};
+  const Filter2dTask task = task_for(problem, filter);
   const int type = CV_MAKETYPE(depth_of(problem.input), static_cast<int>(problem.c));
   cv::Mat input(static_cast<int>(problem.h), static_cast<int>(problem.w), type), theirs(input.size(), type),
       ours(input.size(), type);

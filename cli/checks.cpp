@@ -2,11 +2,13 @@
 #include <fmt/format.h>
 
 #include <memory>
+#include <optional>
 
 #include "common.h"
 #include "core/weights.h"
 #include "omniconv/error.h"
 #include "ops/measure.h"
+#include "ops/predict.h"
 #include "ops/verify.h"
 #include "report.h"
 
@@ -19,6 +21,8 @@ struct Checks {
   bool sampled = false;
   std::int64_t samples = 4096, strip_rows = 0;
   double budget = 1;
+  std::string versus;
+  bool measure = false;
 };
 
 void stop_if_interrupted() {
@@ -71,28 +75,67 @@ int run_verify(const Checks& checks) {
   return failed > 0 ? 1 : 0;
 }
 
+Json to_json(const Versus& versus) {
+  return {{"solver", versus.solver},
+          {"status", name(versus.status)},
+          {"reason", versus.reason},
+          {"median_ms", versus.seconds.median * 1e3},
+          {"min_ms", versus.seconds.minimum * 1e3},
+          {"ci95_ms", {versus.seconds.low * 1e3, versus.seconds.high * 1e3}},
+          {"samples", versus.seconds.samples},
+          {"ratio", versus.ratio.median},
+          {"ratio_ci95", {versus.ratio.low, versus.ratio.high}}};
+}
+
 Json to_json(const Filter2dProblem& problem, const MeasureResult& r) {
   const auto per_second = [&](double amount) { return r.seconds.median > 0 ? amount / r.seconds.median : 0; };
-  return {{"problem", to_text(problem)},
-          {"name", problem.name},
-          {"solver", r.solver},
-          {"vendor", false},
-          {"status", name(r.status)},
-          {"reason", r.reason},
-          {"median_ms", r.seconds.median * 1e3},
-          {"min_ms", r.seconds.minimum * 1e3},
-          {"ci95_ms", {r.seconds.low * 1e3, r.seconds.high * 1e3}},
-          {"samples", r.seconds.samples},
-          {"tflops", per_second(r.operations) / 1e12},
-          {"gbps", per_second(r.bytes) / 1e9},
-          {"roofline", per_second(r.floor_seconds)},
-          {"compile_ms", r.compile_seconds * 1e3},
-          {"plan_ms", r.plan_seconds * 1e3},
-          {"transfer_ms", r.transfer_seconds * 1e3},
-          {"workspace_bytes", r.workspace_bytes},
-          {"error", r.error},
-          {"bound", r.bound},
-          {"config", Json::object()}};
+  Json json = {{"problem", to_text(problem)},
+               {"name", problem.name},
+               {"solver", r.solver},
+               {"vendor", false},
+               {"status", name(r.status)},
+               {"reason", r.reason},
+               {"median_ms", r.seconds.median * 1e3},
+               {"min_ms", r.seconds.minimum * 1e3},
+               {"ci95_ms", {r.seconds.low * 1e3, r.seconds.high * 1e3}},
+               {"samples", r.seconds.samples},
+               {"predicted_ms", r.predicted_seconds * 1e3},
+               {"tflops", per_second(r.operations) / 1e12},
+               {"gbps", per_second(r.bytes) / 1e9},
+               {"roofline", per_second(r.floor_seconds)},
+               {"compile_ms", r.compile_seconds * 1e3},
+               {"plan_ms", r.plan_seconds * 1e3},
+               {"transfer_ms", r.transfer_seconds * 1e3},
+               {"workspace_bytes", r.workspace_bytes},
+               {"error", r.error},
+               {"bound", r.bound},
+               {"config", Json::object()}};
+  if (r.versus) json["vs"] = to_json(*r.versus);
+  return json;
+}
+
+// The table's row of one result; a solver that was not timed has its reason there.
+std::vector<std::string> table_row(const Filter2dProblem& problem, const MeasureResult& r) {
+  std::vector<std::string> row = {title(problem), r.solver};
+  if (r.status != Status::ok) {
+    row.push_back(std::string(name(r.status)) + ": " + r.reason);
+    return row;
+  }
+  const double pixels = static_cast<double>(P(problem)) * static_cast<double>(Q(problem)), median = r.seconds.median;
+  row.insert(
+      row.end(),
+      {fmt::format("{:.3f}", median * 1e3), fmt::format("{:.3f}..{:.3f}", r.seconds.low * 1e3, r.seconds.high * 1e3),
+       fmt::format("{:.0f}", pixels / median / 1e6), fmt::format("{:.3f}", r.operations / median / 1e12),
+       fmt::format("{:.1f}", r.bytes / median / 1e9), fmt::format("{:.0f} %", 100 * r.floor_seconds / median)});
+  if (!r.versus) return row;
+  const Versus& versus = *r.versus;
+  if (versus.status != Status::ok)
+    row.push_back(std::string(name(versus.status)) + ": " + versus.reason);
+  else
+    row.insert(row.end(),
+               {fmt::format("{:.3f}", versus.seconds.median * 1e3), fmt::format("{:.2f}", versus.ratio.median),
+                fmt::format("{:.2f}..{:.2f}", versus.ratio.low, versus.ratio.high)});
+  return row;
 }
 
 int run_bench(const Checks& checks) {
@@ -105,43 +148,91 @@ int run_bench(const Checks& checks) {
   const bool print = !checks.common.quiet && checks.common.json != "-";
   std::vector<std::vector<std::string>> table = {
       {"problem", "solver", "median ms", "95 % interval", "Mpixel/s", "TFLOP/s", "GB/s", "roofline"}};
+  const std::string& versus = checks.versus;
+  if (!versus.empty()) table.front().insert(table.front().end(), {versus + " ms", "ratio", "95 % interval"});
   int failed = 0;
   for (const Filter2dProblem& problem : problems) {
     stop_if_interrupted();
-    const double pixels = static_cast<double>(P(problem)) * static_cast<double>(Q(problem));
-    for (const MeasureResult& r :
-         measure(context, problem, filter_for(problem, checks.input.seed), peaks,
-                 {.solver = checks.input.solver, .budget_seconds = checks.budget, .seed = checks.input.seed})) {
+    for (const MeasureResult& r : measure(context, problem, filter_for(problem, checks.input.seed), peaks,
+                                          {.solver = checks.input.solver,
+                                          .versus = versus,
+                                          .budget_seconds = checks.budget,
+                                          .seed = checks.input.seed})) {
       json["results"].push_back(to_json(problem, r));
-      failed += r.status == Status::failed;
-      if (r.status != Status::ok) {
-        table.push_back({title(problem), r.solver, std::string(name(r.status)) + ": " + r.reason});
-        continue;
-      }
-      table.push_back({title(problem), r.solver, fmt::format("{:.3f}", r.seconds.median * 1e3),
-                       fmt::format("{:.3f}..{:.3f}", r.seconds.low * 1e3, r.seconds.high * 1e3),
-                       fmt::format("{:.0f}", pixels / r.seconds.median / 1e6),
-                       fmt::format("{:.3f}", r.operations / r.seconds.median / 1e12),
-                       fmt::format("{:.1f}", r.bytes / r.seconds.median / 1e9),
-                       fmt::format("{:.0f} %", 100 * r.floor_seconds / r.seconds.median)});
+      failed += r.status == Status::failed || (r.versus && r.versus->status == Status::failed);
+      table.push_back(table_row(problem, r));
     }
   }
   if (print) {
     fmt::print("{} ({}): {:.3f} TFLOP/s of fp32 multiply-adds and {:.1f} GB/s of copying, measured\n",
                context.device().id, context.device().name, peaks.tflops, peaks.gbps);
     print_table(table);
+    if (!versus.empty())
+      fmt::print("ratio: the time of {}, divided by the solver's; the median of neighbouring runs, in turn\n", versus);
   }
   output.write(json);
   return failed > 0 ? 1 : 0;
 }
 
+std::string milliseconds(double seconds) {
+  return fmt::format("{:.3g} ms", seconds * 1e3);
+}
+
+// What is said of an applicable candidate's time: the prediction, and the measurement where one was asked for.
+struct Timing {
+  double predicted_seconds = 0;
+  std::optional<MeasureResult> measured;
+};
+
+Timing time_of(const Filter2dCandidate& candidate, const Filter2dProblem& problem, const Filter& filter,
+               const Context& context, const devices::Device::Peaks& peaks, const Checks& checks) {
+  Timing timing{.predicted_seconds = predicted_seconds(problem, candidate.operations, peaks), .measured = {}};
+  if (!checks.measure) return timing;
+  stop_if_interrupted();
+  timing.measured = measure(context, problem, filter, peaks,
+                            {.solver = candidate.solver,
+                             .budget_seconds = checks.budget,
+                             .longest_seconds = checks.budget,
+                             .seed = checks.input.seed})
+                        .front();
+  return timing;
+}
+
+Json to_json(const Filter2dCandidate& c, const Timing& timing) {
+  Json json = {{"solver", c.solver},         {"applicable", c.applicable},
+               {"reason", c.reason},         {"workspace_bytes", c.workspace_bytes},
+               {"operations", c.operations}, {"bound", c.bound}};
+  if (c.applicable) json["predicted_ms"] = timing.predicted_seconds * 1e3;
+  if (timing.measured)
+    json["measured"] = {{"status", name(timing.measured->status)},
+                        {"reason", timing.measured->reason},
+                        {"median_ms", timing.measured->seconds.median * 1e3},
+                        {"ci95_ms", {timing.measured->seconds.low * 1e3, timing.measured->seconds.high * 1e3}},
+                        {"samples", timing.measured->seconds.samples}};
+  return json;
+}
+
+std::vector<std::string> table_row(const Filter2dCandidate& c, const Timing& timing) {
+  if (!c.applicable) return {"  no", c.solver, c.reason};
+  std::vector<std::string> row = {"  yes", c.solver, fmt::format("{:.4g} operations an element", c.operations),
+                                  "predicted " + milliseconds(timing.predicted_seconds)};
+  if (const auto& m = timing.measured)
+    row.push_back(m->status == Status::ok ? "measured " + milliseconds(m->seconds.median) : m->reason);
+  row.insert(row.end(), {"workspace " + print_bytes(c.workspace_bytes), c.bound});
+  return row;
+}
+
 int run_explain(const Checks& checks) {
   JsonOutput output(checks.common.json);
+  const std::vector<Filter2dProblem> problems = read_problems(checks.input);
   const Context context({.device = checks.common.device, .threads = checks.common.threads});
-  Json json = report_head("omniconv-explain/1", context.device(), nullptr);
+  const auto peaks = context.impl()->measure_peaks(1.0);
+  Json json = report_head("omniconv-explain/1", context.device(), &peaks);
   json["results"] = Json::array();
   const bool print = !checks.common.quiet && checks.common.json != "-";
-  for (const Filter2dProblem& problem : read_problems(checks.input)) {
+  int failed = 0;
+  for (const Filter2dProblem& problem : problems) {
+    stop_if_interrupted();
     const Filter filter = filter_for(problem, checks.input.seed);
     const Filter2dTask task = task_for(problem, filter);
     const std::string form = fmt::format("{}{}", task.second ? "a pair, " : "", name(task.weights.form));
@@ -154,23 +245,16 @@ int run_explain(const Checks& checks) {
     }
     std::vector<std::vector<std::string>> table;
     for (const Filter2dCandidate& c : explain(context, problem, filter)) {
-      entry["candidates"].push_back({{"solver", c.solver},
-                                     {"applicable", c.applicable},
-                                     {"reason", c.reason},
-                                     {"workspace_bytes", c.workspace_bytes},
-                                     {"operations", c.operations},
-                                     {"bound", c.bound}});
-      if (c.applicable)
-        table.push_back({"  yes", c.solver, fmt::format("{:g} operations an element", c.operations),
-                         "workspace " + print_bytes(c.workspace_bytes), c.bound});
-      else
-        table.push_back({"  no", c.solver, c.reason});
+      const Timing timing = c.applicable ? time_of(c, problem, filter, context, peaks, checks) : Timing{};
+      failed += timing.measured && timing.measured->status == Status::failed;
+      entry["candidates"].push_back(to_json(c, timing));
+      table.push_back(table_row(c, timing));
     }
     if (print) print_table(table);
     json["results"].push_back(entry);
   }
   output.write(json);
-  return 0;
+  return failed > 0 ? 1 : 0;
 }
 
 CLI::App* add(CLI::App& app, const char* name, const char* meaning, const char* example,
@@ -203,6 +287,9 @@ void add_bench(CLI::App& app, Body& body) {
   command->add_option("--budget", checks->budget, "seconds for each solver and problem")
       ->capture_default_str()
       ->check(finite_number(0.001));
+  command->add_option("--vs", checks->versus, "a solver's id, timed in turn with each, and the ratio of the two")
+      ->type_name("ID")
+      ->check(not_empty());
   command->callback([checks, &body] { body = [checks] { return run_bench(*checks); }; });
 }
 
@@ -211,6 +298,12 @@ void add_explain(CLI::App& app, Body& body) {
   CLI::App* const command =
       add(app, "explain", "show which solvers can serve a problem, in the order of choice, and why not",
           "omniconv explain \"filter2d u8 h480w640c3r9s9 kernel:gaussian:9\"", checks);
+  command->add_flag("--measure", checks->measure, "time each candidate beside its prediction");
+  command
+      ->add_option("--budget", checks->budget,
+                   "of --measure: seconds for each candidate; one predicted to need more for one run is left out")
+      ->capture_default_str()
+      ->check(finite_number(0.001));
   command->callback([checks, &body] { body = [checks] { return run_explain(*checks); }; });
 }
 

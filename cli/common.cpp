@@ -14,6 +14,7 @@
 #include "omniconv/error.h"
 #include "omniconv/problem.h"
 #include "ops/random_image.h"
+#include "sweep.h"
 
 namespace omniconv::cli {
 namespace {
@@ -90,6 +91,10 @@ void add_common(CLI::App& app, Common& common) {
 void add_problems(CLI::App& app, ProblemInput& input) {
   app.add_option("PROBLEM", input.texts, "problems in the notation of docs/notation.md, each quoted as one word");
   app.add_option("--problems", input.files, "a file of problems, one a line")->type_name("FILE");
+  app.add_option("--sweep", input.sweeps,
+                 "LETTERS=FIRST:LAST:+STEP or :xFACTOR: each problem with each value of c h w r s")
+      ->type_name("SWEEP")
+      ->allow_extra_args(false);
   app.add_option("--solver", input.solver, "auto, all, or a solver's id")->capture_default_str();
   app.add_option("--seed", input.seed, "of the random data")
       ->capture_default_str()
@@ -113,7 +118,7 @@ std::vector<Filter2dProblem> read_problems(const ProblemInput& input) {
                       to_text(problem)));
     filters.push_back(*filter);
   }
-  return filters;
+  return swept(filters, input.sweeps);
 }
 
 Filter filter_for(const Filter2dProblem& problem, std::uint64_t seed) {

@@ -39,6 +39,7 @@ void add_common(CLI::App& app, Common& common);
 struct ProblemInput {
   std::vector<std::string> texts;
   std::vector<std::string> files;
+  std::vector<std::string> sweeps;
   std::string solver = "auto";
   std::uint64_t seed = 1;
 };

@@ -23,9 +23,8 @@ Json describe(const DeviceInfo& device) {
 }
 
 Json report_head(std::string_view schema, const DeviceInfo& device, const devices::Device::Peaks* peaks) {
-  DeviceInfo host;
-  for (const DeviceInfo& info : list_devices().found)
-    if (info.id == "cpu") host = info;
+  // Not list_devices(), which would load every OpenCL driver, and their compilers, for the processor's name.
+  const DeviceInfo host = device.id == "cpu" ? device : Context({.device = "cpu"}).device();
   Json json;
   json["schema"] = schema;
   json["version"] = build_version();
@@ -33,7 +32,6 @@ Json report_head(std::string_view schema, const DeviceInfo& device, const device
   json["date"] = fmt::format("{:%Y-%m-%dT%H:%M:%SZ}", fmt::gmtime(std::time(nullptr)));
   json["host"] = {{"cpu", host.name}, {"threads", host.compute_units}};
   json["device"] = describe(device);
-  if (device.id == "cpu") json["host"]["threads"] = device.compute_units;
   if (peaks != nullptr) {
     json["device"]["peak_tflops"] = peaks->tflops;
     json["device"]["peak_gbps"] = peaks->gbps;
@@ -59,12 +57,12 @@ void JsonOutput::write(const Json& json) {
 }
 
 void print_table(const std::vector<std::vector<std::string>>& rows) {
-  std::vector<std::size_t> widths;
+  std::size_t columns = 0;
+  for (const auto& row : rows) columns = std::max(columns, row.size());
+  std::vector<std::size_t> widths(columns, 0);
   for (const auto& row : rows)
-    for (std::size_t i = 0; i < row.size(); ++i) {
-      if (i == widths.size()) widths.push_back(0);
-      widths[i] = std::max(widths[i], row[i].size());
-    }
+    for (std::size_t i = 0; i < row.size(); ++i)
+      if (i + 1 < row.size() || row.size() == columns) widths[i] = std::max(widths[i], row[i].size());
   for (const auto& row : rows) {
     std::string line;
     for (std::size_t i = 0; i < row.size(); ++i) {

@@ -34,7 +34,8 @@ class JsonOutput {
   std::unique_ptr<image::AtomicFile> file_;
 };
 
-// Columns as wide as their widest cell; numbers (cells that begin with a digit or a minus) to the right.
+// Columns as wide as their widest cell; numbers (cells that begin with a digit or a minus) to the right. The last cell
+// of a row that is shorter than others, a reason, may run over the columns that the row lacks.
 void print_table(const std::vector<std::vector<std::string>>& rows);
 
 }  // namespace omniconv::cli

@@ -31,9 +31,39 @@ def benched(report):
                f"{result['gbps']:.0f} | {100 * result['roofline']:.0f} % |\n")
 
 
+def files(report):
+    versions = ", ".join(f"{name} {version}" for name, version in report["versions"].items())
+    yield (f"## Whole files beside ImageMagick and libvips\n\n{report['cpu']}, {report['threads']} threads, commit {report['commit']}, "
+           f"{report['date'][:10]}; {versions}. From file to file in memory, {report['pixels'] / 1e6:.0f} megapixels of RGB, start of the program included, "
+           f"medians of {min(r['rounds'] for r in report['results'])} runs in turn or more, in Mpixel/s. The codec's share is that of reading and writing in the time of all stages, which "
+           "omniconv runs side by side; the ratio is to the faster of the two others.\n\n"
+           "| file, kernel | omniconv | ImageMagick | libvips | ratio | reads, computes, writes (s) | codec's share | largest difference | peak memory (MB) |\n"
+           "| --- | --- | --- | --- | --- | --- | --- | --- | --- |\n")
+    for result in report["results"]:
+        programs = result["programs"]
+        rate = lambda name: report["pixels"] / programs[name]["median_seconds"] / 1e6
+        peers = [rate("ImageMagick"), rate("libvips integer")]
+        yield (f"| {result['format']}, {result['kernel']} | {rate('omniconv'):.1f} | {peers[0]:.1f} | {peers[1]:.1f} | "
+               f"{rate('omniconv') / max(peers):.2f} | {result['read_seconds']:.2f}, {result['compute_seconds']:.2f}, {result['write_seconds']:.2f} | "
+               f"{100 * result['codec_share']:.0f} % | {max(p['largest_difference'] for p in programs.values())} | "
+               f"{programs['omniconv']['peak_bytes'] / 2**20:.0f}, {programs['ImageMagick']['peak_bytes'] / 2**20:.0f}, "
+               f"{programs['libvips integer']['peak_bytes'] / 2**20:.0f} |\n")
+
+
+def huge(report):
+    yield (f"## Larger than memory: {report['side']} x {report['side']} RGB as TIFF, in {report['layout']}\n\nCommit {report['commit']}, "
+           f"{report['date'][:10]}, {report['threads']} threads, `--max-memory {report['max_memory_mb']}M`; a sample of rows was compared with NumPy.\n\n"
+           "| run | seconds | Mpixel/s | reads, computes, writes (s), side by side | planned (MB) | peak of the process (MB) |\n"
+           "| --- | --- | --- | --- | --- | --- |\n")
+    for result in report["results"]:
+        stages = ", ".join(f"{result[key] / 1e3:.1f}" for key in ("read_ms", "compute_ms", "write_ms"))
+        yield (f"| {result['run']} | {result['seconds']:.1f} | {report['side'] ** 2 / result['seconds'] / 1e6:.0f} | {stages} | "
+               f"{result['planned_bytes'] / 2**20:.0f} | {result['peak_bytes'] / 2**20:.0f} |\n")
+
+
 def table():
     yield "# Performance\n\nMade by `scripts/performance-table.py` from the JSON in `docs/performance/`. How it was measured: [measuring](measuring.md).\n"
-    makers = {"omniconv-compare/1": compared, "omniconv-bench/1": benched}
+    makers = {"omniconv-compare/1": compared, "omniconv-bench/1": benched, "omniconv-files/1": files, "omniconv-huge/1": huge}
     for path in sorted((docs / "performance").glob("*.json")):
         report = json.loads(path.read_text())
         yield "\n"

@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
 # Installs what is missing to build and run omniconv on Debian or Ubuntu, and says what and why.
 #
-#   scripts/setup.sh [--tests] [--bench]
+#   scripts/setup.sh [--tests] [--bench] [--fuzz]
 #
-# --tests adds what the tests need, --bench what the comparison programs need. Needs root or sudo only when something is
+# --tests adds what the tests need, --bench what the comparison programs need, --fuzz what the preset fuzz needs. Needs root or sudo only when something is
 # missing. Running it again does nothing.
 set -euo pipefail
 
@@ -12,12 +12,13 @@ fail() {
   exit 3
 }
 
-tests=no bench=no
+tests=no bench=no fuzz=no
 for argument; do
   case $argument in
     --tests) tests=yes ;;
     --bench) bench=yes ;;
-    *) fail "unknown option '$argument'; known are --tests and --bench" ;;
+    --fuzz) fuzz=yes ;;
+    *) fail "unknown option '$argument'; known are --tests, --bench and --fuzz" ;;
   esac
 done
 
@@ -53,6 +54,7 @@ need libfmt-dev package:libfmt-dev "fmt: text"
 need libcli11-dev package:libcli11-dev "CLI11: the command line"
 need nlohmann-json3-dev package:nlohmann-json3-dev "JSON reports"
 need libopenimageio-dev package:libopenimageio-dev "OpenImageIO: JPEG, PNG, TIFF and other image files"
+need zlib1g-dev package:zlib1g-dev "zlib: compresses PNG files"
 need ocl-icd-libopencl1 library:libOpenCL.so.1 "the OpenCL loader"
 need pocl-opencl-icd package:pocl-opencl-icd "PoCL: an OpenCL device on any machine"
 if [[ $tests == yes ]]; then
@@ -60,9 +62,14 @@ if [[ $tests == yes ]]; then
   need python3-numpy package:python3-numpy "the tests compare with NumPy,"
   need python3-scipy package:python3-scipy "  SciPy"
   need python3-opencv package:python3-opencv "  and OpenCV"
+  need oclgrind command:oclgrind "Oclgrind: OpenCL kernels searched for races and stray accesses"
 fi
 if [[ $bench == yes ]]; then
   need libopencv-imgproc-dev package:libopencv-imgproc-dev "OpenCV: the peer in bench/"
+fi
+if [[ $fuzz == yes ]]; then
+  need clang command:clang++ "Clang: the compiler of the fuzz targets"
+  need libclang-rt-14-dev package:libclang-rt-14-dev "  with libFuzzer and its sanitizers"
 fi
 if ((${#missing[@]} == 0)); then
   echo "  nothing is missing"

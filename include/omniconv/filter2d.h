@@ -75,7 +75,7 @@ struct Filter2dCandidate {
   bool applicable = false;
   std::string reason;                // of a refusal
   std::int64_t workspace_bytes = 0;  // the rest of an applicable one
-  double operations = 0;             // multiply-adds per output element, as the choice counts them
+  double operations = 0;             // per output element, in multiply-adds: the cost by which it is chosen
   std::string bound;                 // in words: "bit-exact", or the formula of its error bound
 };
 // In the order of choice: the first applicable one is what `auto` runs.

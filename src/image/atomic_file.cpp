@@ -178,28 +178,46 @@ void AtomicFile::adopt() {
   size_ = status.st_size;
 }
 
-void AtomicFile::commit() {
-  // A disk may report only here that it kept nothing: at fsync, or (over a network) at close.
-  int error = 0;
+// A disk may report only here that it kept nothing: at fsync, or (over a network) when a descriptor is closed.
+int AtomicFile::synchronise() {
   struct stat status {};
-  if (::fsync(descriptor_) != 0 || ::fstat(descriptor_, &status) != 0) error = errno;
-  if (error == 0 && status.st_size != size_) error = EIO;
-  // A link cannot replace a file, a rename can; so a file without a name gets one for a moment.
-  for (int attempt = 0; error == 0 && temporary_.empty(); ++attempt) {
+  if (::fsync(descriptor_) != 0 || ::fstat(descriptor_, &status) != 0) return errno;
+  if (status.st_size != size_) return EIO;
+  const int copy = ::fcntl(descriptor_, F_DUPFD_CLOEXEC, 0);
+  return copy < 0 || ::close(copy) != 0 ? errno : 0;
+}
+
+int AtomicFile::link_under_a_new_name() {
+  for (int attempt = 0;; ++attempt) {
     const std::string name = new_name();
-    if (::linkat(AT_FDCWD, own_path().c_str(), AT_FDCWD, name.c_str(), AT_SYMLINK_FOLLOW) == 0)
+    if (::linkat(AT_FDCWD, own_path().c_str(), AT_FDCWD, name.c_str(), AT_SYMLINK_FOLLOW) == 0) {
       temporary_ = name;
-    else if (errno != EEXIST || attempt == 100)
-      error = errno;
+      return 0;
+    }
+    if (errno != EEXIST || attempt == 100) return errno;
   }
-  if (::close(descriptor_) != 0 && error == 0) error = errno;
-  descriptor_ = -1;
-  if (error == 0 && ::rename(temporary_.c_str(), target_.c_str()) != 0) error = errno;
+}
+
+// A file without a name gets the target's, where that is free. A link cannot replace a file, a rename can: else it gets
+// a name of its own first, and between these two calls alone a kill would leave it behind.
+int AtomicFile::put_in_place() {
+  if (temporary_.empty()) {
+    if (::linkat(AT_FDCWD, own_path().c_str(), AT_FDCWD, target_.c_str(), AT_SYMLINK_FOLLOW) == 0) return 0;
+    if (errno != EEXIST) return errno;
+    if (const int error = link_under_a_new_name()) return error;
+  }
+  return ::rename(temporary_.c_str(), target_.c_str()) == 0 ? 0 : errno;
+}
+
+void AtomicFile::commit() {
+  int error = synchronise();
+  if (error == 0) error = put_in_place();
   if (error != 0) {
     close_and_remove();
     throw cannot_write(path_, error);
   }
   temporary_.clear();
+  close_and_remove();
   // The name, too, should outlive a power cut; where the folder cannot be synchronised, the file is in place anyway.
   const int folder_descriptor = ::open(folder_of(target_).c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
   if (folder_descriptor >= 0) {

@@ -18,7 +18,7 @@ enum class Temporary {
   named                 // in the target's folder; left there by a process that is killed
 };
 
-// Writes a temporary file on the target's file system; commit() renames it over the target. Where the target is a
+// Writes a temporary file on the target's file system; commit() puts it in the target's place. Where the target is a
 // symbolic link, the file it names is replaced and the link stays. An existing file's mode is kept, and its owner and
 // group where this user may give them. Without commit(), and after any error, the destructor leaves the folder as it
 // was.
@@ -47,6 +47,10 @@ class AtomicFile {
   void open_named();
   void open_unnamed();
   std::string new_name() const;
+  // Each returns 0 or an errno.
+  int synchronise();
+  int put_in_place();
+  int link_under_a_new_name();
   // Of the file without a name: the name by which this process can still reach it.
   std::string own_path() const;
   void keep(const struct stat& replaced);

@@ -32,10 +32,10 @@ FormatTraits traits_of(const std::string& path, const std::string& extension) {
 }
 
 std::unique_ptr<ImageWriter> create_as_it_is(const std::string& path, const std::string& extension,
-                                             const ImageInfo& like) {
+                                             const ImageInfo& like, int threads) {
   if (extension == "npy") return create_npy(path, like);
   if (is_pnm_extension(extension)) return create_pnm(path, extension, like);
-  return image_module(path).create(path, like);
+  return image_module(path).create(path, like, threads);
 }
 
 }  // namespace
@@ -52,7 +52,7 @@ std::unique_ptr<ImageReader> open_image(const std::string& path, int page, std::
   return image_module(path).open(path, page, max_resident_bytes);
 }
 
-std::unique_ptr<ImageWriter> create_image(const std::string& path, const ImageInfo& like) {
+std::unique_ptr<ImageWriter> create_image(const std::string& path, const ImageInfo& like, int threads) {
   check_names_a_file(path);
   const std::string extension = extension_of(path);
   if (extension.empty())
@@ -64,7 +64,7 @@ std::unique_ptr<ImageWriter> create_image(const std::string& path, const ImageIn
   const bool divide = like.alpha_channel >= 0 && like.associated_alpha && traits.alpha_apart &&
                       (like.type == DataType::u8 || like.type == DataType::u16);
   if (divide) stored.associated_alpha = false;
-  auto writer = create_as_it_is(path, extension, stored);
+  auto writer = create_as_it_is(path, extension, stored, threads);
   stored.associated_alpha = like.associated_alpha;
   if (divide) writer = make_alpha_apart_writer(std::move(writer), stored);
   if (turn) writer = make_upright_writer(std::move(writer), like, path);

@@ -60,6 +60,7 @@ std::unique_ptr<ImageReader> open_image(const std::string& path, int page = 0,
 // The format is decided by the extension of `path`. `like` gives extents, type and what to keep; nothing is written to
 // `path` itself before finish(). Throws when the format cannot hold it, naming the depths (or channels) it can hold.
 // Where the format cannot store like.orientation, the writer rotates the pixels (and holds the image whole to do so).
-std::unique_ptr<ImageWriter> create_image(const std::string& path, const ImageInfo& like);
+// A writer that compresses in pieces (PNG) uses up to `threads` threads; the file is the same for any number.
+std::unique_ptr<ImageWriter> create_image(const std::string& path, const ImageInfo& like, int threads = 1);
 
 }  // namespace omniconv::image

@@ -19,7 +19,7 @@ struct FormatTraits {
 struct Module {
   const char* version;  // of the build, which must be the library's
   std::unique_ptr<ImageReader> (*open)(const std::string& path, int page, std::int64_t max_resident_bytes);
-  std::unique_ptr<ImageWriter> (*create)(const std::string& path, const ImageInfo& like);
+  std::unique_ptr<ImageWriter> (*create)(const std::string& path, const ImageInfo& like, int threads);
   FormatTraits (*traits)(const std::string& path);
 };
 using ModuleEntry = const Module* (*)();

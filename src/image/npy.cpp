@@ -20,6 +20,13 @@ namespace {
 constexpr std::string_view magic = "\x93NUMPY";
 constexpr std::string_view known_types = "|u1, <u2, <i2, <i4, <f2, <f4 and <f8, of either byte order";
 
+// The extents, or the first of them where a damaged header has thousands.
+std::string shape_text(std::span<const std::int64_t> shape) {
+  constexpr std::size_t most = 8;
+  return fmt::format("({}{})", fmt::join(shape.first(std::min(shape.size(), most)), ", "),
+                     shape.size() > most ? ", ..." : "");
+}
+
 // Keeps the shape (h, w, 1), which would otherwise become (h, w).
 class NpyMetadata final : public Metadata {
  public:
@@ -207,9 +214,9 @@ void check_npy_size(const NpyHeader& header, std::int64_t file_bytes, std::strin
   for (const std::int64_t extent : header.shape) needed = checked_multiply(needed, extent, what);
   needed = checked_add(needed, static_cast<std::int64_t>(header.data_offset), what);
   if (file_bytes != needed)
-    throw bad_input(fmt::format("{} {}: the shape ({}) of {} needs a file of {} bytes, this one has {}", source,
+    throw bad_input(fmt::format("{} {}: the shape {} of {} needs a file of {} bytes, this one has {}", source,
                                 file_bytes < needed ? "is cut short" : "goes on after its array",
-                                fmt::join(header.shape, ", "), name(header.type), needed, file_bytes));
+                                shape_text(header.shape), name(header.type), needed, file_bytes));
 }
 
 std::string npy_header_text(DataType type, std::span<const std::int64_t> shape) {
@@ -246,8 +253,8 @@ std::unique_ptr<ImageReader> open_npy(std::shared_ptr<const InputFile> file) {
   const std::vector<std::byte> beginning = file->read_some(0, npy_header_limit + 12);
   const NpyHeader header = parse_npy_header(beginning, file->path());
   if (header.shape.size() != 2 && header.shape.size() != 3)
-    throw bad_input(fmt::format("{}: an array of shape ({}); an image is (rows, columns) or (rows, columns, channels)",
-                                file->path(), fmt::join(header.shape, ", ")));
+    throw bad_input(fmt::format("{}: an array of shape {}; an image is (rows, columns) or (rows, columns, channels)",
+                                file->path(), shape_text(header.shape)));
   ImageInfo info;
   info.h = header.shape[0];
   info.w = header.shape[1];

@@ -55,6 +55,7 @@ struct Format {
   Alpha alpha;
   bool orientation;                     // is stored, and read back
   std::int64_t min_extent, max_extent;  // rows or columns; 0: no limit of its own
+  bool counts_in_32_bits;               // the bytes of the file
   // What the encoder holds, in bytes for each pixel and for each byte of pixels.
   std::int64_t bytes_per_pixel, bytes_per_byte;
 };
@@ -67,7 +68,7 @@ OIIO::ImageSpec spec_of(const Format& format, const ImageInfo& like);
 bool has_exif(const OIIO::ImageSpec& spec);
 
 std::unique_ptr<ImageReader> open(const std::string& path, int page, std::int64_t max_resident_bytes);
-std::unique_ptr<ImageWriter> create(const std::string& path, const ImageInfo& like);
+std::unique_ptr<ImageWriter> create(const std::string& path, const ImageInfo& like, int threads);
 FormatTraits traits(const std::string& path);
 
 // The text of OpenImageIO's error, in one line.

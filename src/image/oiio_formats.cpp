@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "image/oiio.h"
+#include "image/raster.h"
 #include "omniconv/error.h"
 
 namespace omniconv::image::oiio {
@@ -18,18 +19,18 @@ namespace {
 const std::vector<Format>& formats() {
   using enum DataType;
   static const std::vector<Format> all = {
-      {"png", {"png"}, {u8, u16}, {1, 2, 3, 4}, Alpha::apart, false, 0, 0, 0, 0},
+      {"png", {"png"}, {u8, u16}, {1, 2, 3, 4}, Alpha::apart, false, 0, 0, false, 0, 0},
       // The compressed image is held until its end; it is smaller than the pixels.
-      {"jpeg", {"jpg", "jpeg", "jpe", "jif", "jfif"}, {u8}, {1, 3}, Alpha::none, true, 0, 65500, 0, 1},
-      {"tiff", {"tif", "tiff"}, {u8, u16, s16, s32, f16, f32, f64}, {}, Alpha::either, true, 0, 0, 0, 0},
-      {"openexr", {"exr"}, {f16, f32}, {}, Alpha::multiplied, true, 0, 0, 0, 0},
+      {"jpeg", {"jpg", "jpeg", "jpe", "jif", "jfif"}, {u8}, {1, 3}, Alpha::none, true, 0, 65500, false, 0, 1},
+      {"tiff", {"tif", "tiff"}, {u8, u16, s16, s32, f16, f32, f64}, {}, Alpha::either, true, 0, 0, false, 0, 0},
+      {"openexr", {"exr"}, {f16, f32}, {}, Alpha::multiplied, true, 0, 0, false, 0, 0},
       // Opacity would be changed: OpenImageIO takes pixels for multiplied by it, in linear light, whatever it is told.
-      {"webp", {"webp"}, {u8}, {3}, Alpha::none, false, 0, 16383, 8, 2},
-      {"bmp", {"bmp", "dib"}, {u8}, {1, 3, 4}, Alpha::apart, false, 0, 0, 0, 0},
-      {"targa", {"tga"}, {u8}, {1, 3, 4}, Alpha::apart, false, 0, 65535, 0, 0},
+      {"webp", {"webp"}, {u8}, {3}, Alpha::none, false, 0, 16383, false, 8, 2},
+      {"bmp", {"bmp", "dib"}, {u8}, {1, 3, 4}, Alpha::apart, false, 0, 0, true, 0, 0},
+      {"targa", {"tga"}, {u8}, {1, 3, 4}, Alpha::apart, false, 0, 65535, true, 0, 0},
       // Its six resolutions need 2^5 pixels.
-      {"jpeg2000", {"jp2"}, {u8, u16}, {1, 3, 4}, Alpha::apart, false, 32, 0, 0, 8},
-      {"hdr", {"hdr", "rgbe"}, {f32}, {3}, Alpha::none, false, 0, 0, 0, 0},
+      {"jpeg2000", {"jp2"}, {u8, u16}, {1, 3, 4}, Alpha::apart, false, 32, 0, false, 0, 8},
+      {"hdr", {"hdr", "rgbe"}, {f32}, {3}, Alpha::none, false, 0, 0, false, 0, 0},
   };
   return all;
 }
@@ -245,6 +246,11 @@ void check_format(const Format& format, const std::string& path, const ImageInfo
   if (format.max_extent > 0 && (info.h > format.max_extent || info.w > format.max_extent))
     throw bad_input(fmt::format("{}: .{} cannot hold {} x {} pixels; at most {} either way", path, extension, info.h,
                                 info.w, format.max_extent));
+  // A little less than 2^32, for headers.
+  constexpr std::int64_t most_bytes = (std::int64_t{1} << 32) - (1 << 16);
+  if (format.counts_in_32_bits && raster_bytes(info, path) > most_bytes)
+    throw bad_input(fmt::format("{}: .{} cannot hold {} x {} x {} pixels of {} bytes; at most {}; write .tif or .png",
+                                path, extension, info.h, info.w, info.c, raster_bytes(info, path), most_bytes));
   if (std::min(info.h, info.w) < format.min_extent)
     throw bad_input(fmt::format("{}: .{} is not written for {} x {} pixels; at least {} either way", path, extension,
                                 info.h, info.w, format.min_extent));

@@ -5,12 +5,14 @@
 #include <algorithm>
 #include <functional>
 #include <limits>
+#include <optional>
 #include <string_view>
 #include <vector>
 
 #include "image/atomic_file.h"
 #include "image/libpng_silence.h"
 #include "image/oiio.h"
+#include "image/png_pixels.h"
 #include "image/raster.h"
 #include "omniconv/error.h"
 
@@ -113,7 +115,7 @@ class RowDigest {
 
 class Writer final : public ImageWriter {
  public:
-  Writer(const std::string& path, const Format& format, const ImageInfo& like)
+  Writer(const std::string& path, const Format& format, const ImageInfo& like, int threads)
       : file_(path), proxy_(file_), info_(like), format_(format), spec_(spec_of(format, like)) {
     output_.reset(OIIO::ImageOutput::create(std::string(format.plugin)).release());
     if (!output_ || !output_->supports("ioproxy"))
@@ -126,6 +128,10 @@ class Writer final : public ImageWriter {
     if (output_->spec().format != spec_.format)
       throw bad_input(fmt::format("{}: this OpenImageIO writes {} as {}", path, spec_.format.c_str(),
                                   output_->spec().format.c_str()));
+    // OpenImageIO has written what stands before the pixels.
+    if (format.plugin == "png")
+      png_pixels_.emplace(row_bytes(like), like.c * size_of(like.type), size_of(like.type), threads,
+                          [this](const void* bytes, std::size_t count) { proxy_.write(bytes, count); });
   }
   ~Writer() override {
     proxy_.abandon();
@@ -133,7 +139,8 @@ class Writer final : public ImageWriter {
   }
 
   std::int64_t resident_bytes() const override {
-    return info_.h * info_.w * format_.bytes_per_pixel + info_.h * row_bytes(info_) * format_.bytes_per_byte;
+    return info_.h * info_.w * format_.bytes_per_pixel + info_.h * row_bytes(info_) * format_.bytes_per_byte +
+           (png_pixels_ ? png_pixels_->resident_bytes() : 0);
   }
 
   void write_rows(std::int64_t first, std::int64_t count, const std::byte* from, std::int64_t stride_bytes) override {
@@ -141,6 +148,10 @@ class Writer final : public ImageWriter {
     check_next_row(first, rows_written_, file_.path());
     if (count == 0) return;
     check([&] {
+      if (png_pixels_) {
+        png_pixels_->write_rows(count, from, stride_bytes);
+        return true;
+      }
       return output_->write_scanlines(spec_.y + static_cast<int>(first), spec_.y + static_cast<int>(first + count), 0,
                                       spec_.format, from, OIIO::AutoStride, stride_bytes);
     });
@@ -150,9 +161,16 @@ class Writer final : public ImageWriter {
 
   void finish() override {
     check_complete(rows_written_, info_.h, file_.path());
-    check([&] { return output_->close(); });
+    if (png_pixels_) {
+      png_pixels_->finish();
+      proxy_.settle();
+      // OpenImageIO knows of no pixels, and would end the file once more.
+      proxy_.abandon();
+    } else {
+      check([&] { return output_->close(); });
+    }
     output_.reset();
-    proxy_.settle();
+    if (!png_pixels_) proxy_.settle();
     if (by_name_) read_back();
     file_.commit();
   }
@@ -214,17 +232,18 @@ class Writer final : public ImageWriter {
   OIIO::ImageSpec spec_;
   bool by_name_ = false;
   RowDigest written_;
+  std::optional<PngPixels> png_pixels_;
   std::unique_ptr<OIIO::ImageOutput, SilentDelete> output_;
   std::int64_t rows_written_ = 0;
 };
 
 }  // namespace
 
-std::unique_ptr<ImageWriter> create(const std::string& path, const ImageInfo& like) {
+std::unique_ptr<ImageWriter> create(const std::string& path, const ImageInfo& like, int threads) {
   const Format& format = format_of(path);
   check_format(format, path, like);
   raster_bytes(like, path);
-  return std::make_unique<Writer>(path, format, like);
+  return std::make_unique<Writer>(path, format, like, threads);
 }
 
 }  // namespace omniconv::image::oiio

@@ -407,11 +407,17 @@ class Pipeline {
   std::exception_ptr error_;
 };
 
+// For compressing; a GPU leaves the processor free.
+int threads_of(const Context& context) {
+  if (context.device().id == "cpu") return context.device().compute_units;
+  return static_cast<int>(std::max(std::thread::hardware_concurrency(), 1u));
+}
+
 FilterReport process(const Context& context, const FilterJob& wanted, const Progress& progress, bool write) {
   const Seconds total;
   Job job;
   prepare(wanted, job);
-  const std::unique_ptr<ImageWriter> writer = create_image(wanted.output, job.output);
+  const std::unique_ptr<ImageWriter> writer = create_image(wanted.output, job.output, threads_of(context));
   const Filter2dPlan plan(context, job.report.problem, job.report.filter, {.solver = wanted.solver});
   job.report.solver = plan.solver();
   choose_strips(wanted, plan, context.device().id == "cpu", writer->resident_bytes(), job);

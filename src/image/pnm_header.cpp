@@ -21,6 +21,7 @@ namespace {
 
 constexpr std::int64_t header_buffer_bytes = 1024;
 constexpr std::size_t line_limit = 4096;
+constexpr std::size_t tuple_type_limit = 1024;  // well below, since it is written as one line
 
 bool is_space(int c) {
   return c == ' ' || (c >= '\t' && c <= '\r');
@@ -134,10 +135,10 @@ void read_pam(PnmHeader& header, ByteReader& bytes, const InputFile& file) {
     } else if (word == "MAXVAL") {
       set(max_value, word, value, true);
     } else if (word == "TUPLTYPE") {
-      if (!tuple_type.empty()) tuple_type += ' ';
+      if (!tuple_type.empty() && !value.empty()) tuple_type += ' ';
       tuple_type += value;
-      if (tuple_type.size() > line_limit)
-        throw bad_input(fmt::format("{}: its tuple type has more than {} letters", file.path(), line_limit));
+      if (tuple_type.size() > tuple_type_limit)
+        throw bad_input(fmt::format("{}: its tuple type has more than {} letters", file.path(), tuple_type_limit));
     } else {
       throw bad_input(
           fmt::format("{}: its header has the line {}; expected WIDTH, HEIGHT, DEPTH, MAXVAL, TUPLTYPE or ENDHDR",

@@ -59,13 +59,15 @@ class PlainReader final : public ImageReader {
   void read_rows(std::int64_t first, std::int64_t count, std::byte* to, std::int64_t stride_bytes) override {
     check_rows(info(), first, count, file_->path());
     if (count == 0) return;
-    if (first < next_row_) {
+    if (first < next_row_ || inside_row_) {
       bytes_ = ByteReader(*file_, header_.data_offset, buffer_bytes);
       next_row_ = 0;
     }
+    inside_row_ = true;
     // Rows that are passed over are read into the first row's place.
     for (; next_row_ < first; ++next_row_) read_row(to);
     for (std::int64_t i = 0; i < count; ++i, ++next_row_) read_row(to + i * stride_bytes);
+    inside_row_ = false;
   }
 
  private:
@@ -135,6 +137,7 @@ class PlainReader final : public ImageReader {
   PnmHeader header_;
   ByteReader bytes_;
   std::int64_t next_row_ = 0;
+  bool inside_row_ = false;  // after an error: where the next row begins is not known
 };
 
 // Where the image after one that ends at `end` begins, or -1.

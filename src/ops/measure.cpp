@@ -6,7 +6,11 @@
 #include <chrono>
 
 #include "core/checked.h"
+#include "core/suggest.h"
+#include "omniconv/error.h"
+#include "ops/predict.h"
 #include "ops/random_image.h"
+#include "solvers/solver.h"
 
 namespace omniconv {
 namespace {
@@ -17,7 +21,8 @@ constexpr std::int64_t most_images = 32;
 
 struct Images {
   std::vector<Buffer> inputs, outputs;
-  double upload_seconds = 0;  // of one input
+  double upload_seconds = 0;    // of one input
+  bool outgrow_caches = false;  // small ones may stay in a large cache, whatever their number
 };
 
 Images make_images(const Context& context, Queue& queue, const Filter2dTask& task, std::uint64_t seed) {
@@ -33,6 +38,7 @@ Images make_images(const Context& context, Queue& queue, const Filter2dTask& tas
   std::vector<std::byte> image(static_cast<std::size_t>(input_bytes));
   const std::vector<std::byte> poison(static_cast<std::size_t>(output_bytes), std::byte{0xA5});
   Images images;
+  images.outgrow_caches = count * (input_bytes + output_bytes) >= rotation_bytes;
   for (std::int64_t i = 0; i < count; ++i) {
     fill_random(task, seed + static_cast<std::uint64_t>(i), image);
     images.inputs.push_back(context.allocate(input_bytes));
@@ -45,58 +51,148 @@ Images make_images(const Context& context, Queue& queue, const Filter2dTask& tas
   return images;
 }
 
-}  // namespace
+// One solver's plan, with a workspace of its own.
+struct Prepared {
+  Filter2dPlan plan;
+  Buffer workspace;
+  double seconds = 0;  // of planning
+};
 
-std::vector<MeasureResult> measure(const Context& context, const Filter2dProblem& problem, const Filter& filter,
-                                   const devices::Device::Peaks& peaks, const MeasureOptions& options) {
-  const Filter2dTask task = task_for(problem, filter);
-  const double outputs =
-      static_cast<double>(P(problem)) * static_cast<double>(Q(problem)) * static_cast<double>(problem.c);
-  const double inputs =
-      static_cast<double>(problem.h) * static_cast<double>(problem.w) * static_cast<double>(problem.c);
-  Queue queue = context.make_queue();
-  Images images;
-  std::vector<MeasureResult> results;
-  for (const VerifyResult& checked :
-       verify(context, problem, filter, {.solver = options.solver, .sampled = true, .seed = options.seed})) {
+Prepared prepare(const Context& context, const Filter2dTask& task, const Filter& filter, const std::string& solver) {
+  const auto start = std::chrono::steady_clock::now();
+  Filter2dPlan plan(context, task.problem, filter, {.solver = solver});
+  const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+  Buffer workspace = context.allocate(std::max<std::int64_t>(plan.workspace_bytes(), 1));
+  return {std::move(plan), std::move(workspace), seconds};
+}
+
+const solvers::Filter2dSolver* find_solver(std::string_view id) {
+  for (const solvers::Filter2dSolver* solver : solvers::filter2d_solvers())
+    if (solver->id() == id) return solver;
+  return nullptr;
+}
+
+Error unknown_solver(std::string_view id) {
+  std::vector<std::string_view> ids;
+  for (const solvers::Filter2dSolver* solver : solvers::filter2d_solvers()) ids.push_back(solver->id());
+  return bad_input(fmt::format("unknown solver '{}': {}", id, suggest(id, ids)));
+}
+
+// What measure() does with one problem, its images made once, when the first solver needs them.
+class Measuring {
+ public:
+  Measuring(const Context& context, const Filter2dProblem& problem, const Filter& filter,
+            const devices::Device::Peaks& peaks, const MeasureOptions& options)
+      : context_(context),
+        task_(task_for(problem, filter)),
+        filter_(filter),
+        peaks_(peaks),
+        options_(options),
+        queue_(context.make_queue()) {
+    if (options_.versus.empty()) return;
+    if (find_solver(options_.versus) == nullptr) throw unknown_solver(options_.versus);  // auto and all among them
+    versus_ = check(options_.versus);
+  }
+
+  MeasureResult measure(const std::string& solver) {
     MeasureResult result;
-    result.solver = checked.solver;
+    result.solver = solver;
+    if (!is_short_enough(result)) return result;
+    const VerifyResult checked = check(solver);
     result.status = checked.status;
     result.reason = checked.reason;
     result.error = checked.error;
     result.bound = checked.bound;
-    results.push_back(result);
-    if (checked.status != Status::ok) continue;
-    if (images.inputs.empty()) images = make_images(context, queue, task, options.seed);
-
-    MeasureResult& r = results.back();
-    const auto start = std::chrono::steady_clock::now();
-    const Filter2dPlan plan(context, problem, filter, {.solver = checked.solver});
-    r.plan_seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
-    r.compile_seconds = plan.compile_seconds();
-    r.workspace_bytes = plan.workspace_bytes();
-    r.transfer_seconds = images.upload_seconds;
-    const double kernels = task.second ? 2 : 1;
-    r.operations = 2 * kernels * outputs * static_cast<double>(problem.r) * static_cast<double>(problem.s);
-    r.bytes =
-        inputs * static_cast<double>(size_of(problem.input)) + outputs * static_cast<double>(size_of(problem.output));
-    const Buffer workspace = context.allocate(std::max<std::int64_t>(plan.workspace_bytes(), 1));
-    r.seconds = timing::sample(
-        [&](int i) {
-          const std::size_t image = static_cast<std::size_t>(i) % images.inputs.size();
-          return plan.run(queue,
-                          {.input = images.inputs[image], .output = images.outputs[image], .workspace = workspace});
-        },
-        {.budget_seconds = options.budget_seconds});
-    if (peaks.tflops <= 0 || peaks.gbps <= 0) continue;
-    const double memory_floor = r.bytes / (peaks.gbps * 1e9);
-    r.floor_seconds = std::max(r.operations / (peaks.tflops * 1e12), memory_floor);
-    if (r.seconds.minimum < memory_floor / 2) {  // a copy that first reads its target moves half as much again
-      r.status = Status::failed;
-      r.reason = fmt::format("{:.3g} ms beats half of the memory floor of {:.3g} ms: the timing is not to be trusted",
-                             r.seconds.minimum * 1e3, memory_floor * 1e3);
-    }
+    if (versus_) result.versus = {.solver = versus_->solver, .status = versus_->status, .reason = versus_->reason};
+    if (result.status == Status::ok) time(result);
+    return result;
   }
+
+ private:
+  VerifyResult check(const std::string& solver) const {
+    return verify(context_, task_.problem, filter_, {.solver = solver, .sampled = true, .seed = options_.seed}).front();
+  }
+
+  // Predicts; a solver that would run for too long is refused.
+  bool is_short_enough(MeasureResult& result) const {
+    const solvers::Filter2dSolver* const solver = find_solver(result.solver);
+    if (solver == nullptr || !solver->refusal(task_, *context_.impl()).empty()) return true;  // the check says so
+    result.predicted_seconds = predicted_seconds(task_.problem, solver->operations(task_), peaks_);
+    if (result.predicted_seconds <= options_.longest_seconds) return true;
+    result.status = Status::refused;
+    result.reason = fmt::format("not measured: one run is predicted to take {:.3g} s, which is longer than {:.3g} s",
+                                result.predicted_seconds, options_.longest_seconds);
+    return false;
+  }
+
+  void time(MeasureResult& r) {
+    if (images_.inputs.empty()) images_ = make_images(context_, queue_, task_, options_.seed);
+    const Prepared prepared = prepare(context_, task_, filter_, r.solver);
+    r.plan_seconds = prepared.seconds;
+    r.compile_seconds = prepared.plan.compile_seconds();
+    r.workspace_bytes = prepared.plan.workspace_bytes();
+    r.transfer_seconds = images_.upload_seconds;
+    const double kernels = task_.second ? 2 : 1;
+    r.operations = 2 * kernels * output_elements(task_.problem) * static_cast<double>(task_.problem.r) *
+                   static_cast<double>(task_.problem.s);
+    r.bytes = image_bytes(task_.problem);
+    if (r.versus && r.versus->status == Status::ok) {
+      const Prepared other = prepare(context_, task_, filter_, r.versus->solver);
+      const timing::Comparison both =
+          timing::compare([&](int i) { return run(prepared, i); }, [&](int i) { return run(other, i); },
+                          {.budget_seconds = 2 * options_.budget_seconds});
+      r.seconds = both.first;
+      r.versus->seconds = both.second;
+      r.versus->ratio = both.ratio;
+    } else {
+      r.seconds = timing::sample([&](int i) { return run(prepared, i); }, {.budget_seconds = options_.budget_seconds});
+    }
+    if (peaks_.tflops <= 0 || peaks_.gbps <= 0) return;
+    const double memory_floor = r.bytes / (peaks_.gbps * 1e9);
+    r.floor_seconds = std::max(r.operations / (peaks_.tflops * 1e12), memory_floor);
+    if (!images_.outgrow_caches) return;
+    distrust_if_too_fast(r.seconds, memory_floor, r.status, r.reason);
+    if (r.versus && r.versus->status == Status::ok)
+      distrust_if_too_fast(r.versus->seconds, memory_floor, r.versus->status, r.versus->reason);
+  }
+
+  Event run(const Prepared& prepared, int i) {
+    const std::size_t image = static_cast<std::size_t>(i) % images_.inputs.size();
+    return prepared.plan.run(
+        queue_, {.input = images_.inputs[image], .output = images_.outputs[image], .workspace = prepared.workspace});
+  }
+
+  static void distrust_if_too_fast(const timing::Summary& seconds, double memory_floor, Status& status,
+                                   std::string& reason) {
+    // A copy that first reads its target moves half as much again.
+    if (seconds.minimum >= memory_floor / 2) return;
+    status = Status::failed;
+    reason = fmt::format("{:.3g} ms beats half of the memory floor of {:.3g} ms: the timing is not to be trusted",
+                         seconds.minimum * 1e3, memory_floor * 1e3);
+  }
+
+  const Context& context_;
+  Filter2dTask task_;
+  const Filter& filter_;
+  devices::Device::Peaks peaks_;
+  MeasureOptions options_;
+  Queue queue_;
+  Images images_;
+  std::optional<VerifyResult> versus_;
+};
+
+}  // namespace
+
+std::vector<MeasureResult> measure(const Context& context, const Filter2dProblem& problem, const Filter& filter,
+                                   const devices::Device::Peaks& peaks, const MeasureOptions& options) {
+  std::vector<std::string> ids;
+  if (options.solver == "all")
+    for (const solvers::Filter2dSolver* solver : solvers::filter2d_solvers()) ids.emplace_back(solver->id());
+  else
+    ids.push_back(options.solver == "auto" ? Filter2dPlan(context, problem, filter).solver() : options.solver);
+  Measuring measuring(context, problem, filter, peaks, options);
+  std::vector<MeasureResult> results;
+  for (const std::string& id : ids) results.push_back(measuring.measure(id));
   return results;
 }
 

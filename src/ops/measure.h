@@ -2,6 +2,8 @@
 #pragma once
 
 #include <cstdint>
+#include <limits>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -13,24 +15,39 @@
 namespace omniconv {
 
 struct MeasureOptions {
-  std::string solver = "auto";
-  double budget_seconds = 1;  // per solver
+  std::string solver = "auto";  // what auto would run; all: every candidate of the device; or an id
+  std::string versus = {};      // the id of a solver to time beside each, in turn with it; empty: none
+  double budget_seconds = 1;    // per solver
+  // One run may be predicted to take so long; a solver predicted above is refused. Needs peaks.
+  double longest_seconds = std::numeric_limits<double>::infinity();
   std::uint64_t seed = 1;
+};
+
+// The solver beside which another was timed.
+struct Versus {
+  std::string solver;
+  Status status = Status::ok;
+  std::string reason;  // of a refusal or a failure
+  timing::Summary seconds = {};
+  timing::Summary ratio = {};  // its time divided by the other's, pair by pair: above 1 the other is faster
 };
 
 struct MeasureResult {
   std::string solver;
   Status status = Status::ok;
   std::string reason;
-  timing::Summary seconds;
-  double operations = 0;     // of the definition: two per weight and output element
-  double bytes = 0;          // each input element read once, each output element written once
-  double floor_seconds = 0;  // the larger of operations / peak and bytes / bandwidth; 0 where the peaks are unknown
+  timing::Summary seconds = {};
+  double operations = 0;         // of the definition: two per tap and output element
+  double bytes = 0;              // each input element read once, each output element written once
+  double floor_seconds = 0;      // the larger of operations / peak and bytes / bandwidth; 0 where the peaks are unknown
+  double predicted_seconds = 0;  // by the cost model of the choice; 0 where the peaks are unknown
   double compile_seconds = 0, plan_seconds = 0, transfer_seconds = 0;
   std::int64_t workspace_bytes = 0;
   double error = 0, bound = 0;  // of a sampled check, as in VerifyResult
+  std::optional<Versus> versus;
 };
 
+// Throws for bad input, an unknown solver among it.
 std::vector<MeasureResult> measure(const Context& context, const Filter2dProblem& problem, const Filter& filter,
                                    const devices::Device::Peaks& peaks, const MeasureOptions& options = {});
 

@@ -54,7 +54,8 @@ class Filter2dSolver {
   // Empty when applicable, else one sentence that says why not.
   virtual std::string refusal(const Filter2dTask& task, const devices::Device& device) const = 0;
   virtual ErrorBound bound(const Filter2dTask& task) const = 0;
-  // Multiply-adds per output element as the device carries them out: the choice takes the smallest.
+  // All that an output element costs, in the time of one of the device's multiply-adds at its peak (docs/choosing.md);
+  // filter2d/cost.h has what solvers share. The choice takes the smallest.
   virtual double operations(const Filter2dTask& task) const = 0;
   // What the plan of an applicable task will say, without making it: no device text is compiled.
   virtual std::int64_t workspace_bytes(const Filter2dTask& task, const devices::Device& device) const = 0;

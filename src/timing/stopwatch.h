@@ -26,4 +26,14 @@ struct SamplingOptions {
 // caches cold. The sample is the device's own time of that submission.
 Summary sample(const std::function<Event(int)>& submit, const SamplingOptions& options = {});
 
+// Two works side by side. `ratio` is of the second's seconds to the first's, taken pair by pair, so that what slows the
+// machine for a while slows both; it has no samples where the clock was too coarse for any pair.
+struct Comparison {
+  Summary first, second, ratio;
+};
+// As sample(), in pairs of neighbours whose order changes from pair to pair: first, second, second, first. Both works
+// count their repetitions together, so that neither finds in the caches what the other has just read.
+Comparison compare(const std::function<Event(int)>& first, const std::function<Event(int)>& second,
+                   const SamplingOptions& options = {});
+
 }  // namespace omniconv::timing

@@ -105,6 +105,37 @@ TEST_F(Refusal, Borders) {
   refuses("filter in.pgm out.pgm --kernel sobel-x --border valid", {"in.pgm", "window"});
 }
 
+TEST_F(Refusal, Versus) {
+  const std::string bench = "bench 'filter2d u8 h8w8r3s3' --device cpu ";
+  refuses(bench + "--vs filter2d/drect/cpu.1", {"unknown solver 'filter2d/drect/cpu.1'", "filter2d/direct/cpu.1"});
+  refuses(bench + "--vs ''", {"--vs", "empty"});
+  refuses(bench + "--vs all", {"unknown solver 'all'"});
+  refuses(bench + "--vs auto", {"unknown solver 'auto'"});
+  refuses("explain 'filter2d u8 h8w8r3s3' --measure --budget 0", {"--budget", "'0'"});
+}
+
+TEST_F(Refusal, Sweeps) {
+  const auto sweep = [&](const std::string& text, const std::vector<std::string>& parts) {
+    for (const char* command : {"bench", "verify", "explain"})
+      refuses(std::string(command) + " 'filter2d u8 h8w8r3s3' --sweep '" + text + "'", parts);
+  };
+  for (const char* text : {"", "rs", "rs=3", "rs=3:31", "rs:3=31:+2"}) sweep(text, {"--sweep", "rs=3:31:+2"});
+  sweep("=3:5:+1", {"no letter"});
+  sweep("rn=3:5:+1", {"'n'", "c, h, w, r or s"});
+  sweep("rsr=3:5:+1", {"'r' stands twice"});
+  for (const char* first : {"0", "-1", "", "x", "1.5", "99999999999999999999"})
+    sweep(std::string("r=") + first + ":5:+1", {"FIRST must be a whole number from 1"});
+  for (const char* last : {"2", "", "5x", "99999999999999999999"})
+    sweep(std::string("r=3:") + last + ":+1", {"LAST must be a whole number not below FIRST"});
+  for (const char* step : {"", "2", "+", "x", "+0", "x1", "-1", "+-1", "+1.5", "*2"})
+    sweep(std::string("r=3:5:") + step, {"the step must be"});
+  sweep("w=1:99999:+1", {"more than 10000 values"});
+  refuses("bench 'filter2d u8 h8w8r3s3' --sweep w=1:200:+1 --sweep h=1:200:+1", {"more than 10000 problems"});
+  refuses("bench 'filter2d u8 h8w8r3s3 valid' --sweep rs=3:9:+2", {"r"});                 // no whole window
+  refuses("bench 'filter2d u8 h8w8r3s3' --sweep c=1:9223372036854775807:x2", {"bytes"});  // no array is so large
+  refuses("bench 'filter2d u8 h8w8r3s3 kernel:gaussian:3' --budget 0.001 --sweep rs=3:5:+2", {"gaussian:3"});
+}
+
 TEST_F(Refusal, Usage) {
   refuses("", {"subcommand"});
   refuses("fliter a b", {"fliter", "filter"});

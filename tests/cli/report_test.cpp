@@ -59,6 +59,81 @@ TEST_F(Report, BenchFillsTheSchema) {
   EXPECT_LE(result["min_ms"].get<double>(), result["median_ms"].get<double>());
 }
 
+TEST_F(Report, BenchComparesTwoSolvers) {
+  const Outcome outcome =
+      run("bench 'filter2d f32 h60w80c3r3s3 kernel:rank1' 'filter2d u8 h60w80r3s3 kernel:rank1' --device cpu --solver "
+          "filter2d/separable/cpu.1 --vs filter2d/direct/cpu.1 --budget 0.02 --json b.json");
+  EXPECT_NE(outcome.out.find("filter2d/direct/cpu.1 ms"), std::string::npos) << outcome.out;
+  const json report = json::parse(read_here("b.json"));
+  ASSERT_EQ(report["results"].size(), 2u);
+  const json& compared = report["results"][0];
+  EXPECT_EQ(compared["solver"], "filter2d/separable/cpu.1");
+  for (const char* key :
+       {"solver", "status", "reason", "median_ms", "min_ms", "ci95_ms", "samples", "ratio", "ratio_ci95"})
+    EXPECT_TRUE(compared["vs"].contains(key)) << key;
+  EXPECT_EQ(compared["vs"]["solver"], "filter2d/direct/cpu.1");
+  EXPECT_EQ(compared["vs"]["samples"], compared["samples"]);
+  EXPECT_GT(compared["vs"]["ratio"], 0.0);
+  EXPECT_LE(compared["vs"]["ratio_ci95"][0], compared["vs"]["ratio"]);
+  EXPECT_GE(compared["vs"]["ratio_ci95"][1], compared["vs"]["ratio"]);
+  // One that cannot serve is refused with its reason, and the other is timed alone.
+  const json& refused = report["results"][1];
+  EXPECT_EQ(refused["status"], "ok") << refused;
+  EXPECT_EQ(refused["vs"]["status"], "refused");
+  EXPECT_NE(refused["vs"]["reason"].get<std::string>().find("rank one"), std::string::npos);
+  EXPECT_EQ(refused["vs"]["ratio"], 0.0);
+}
+
+TEST_F(Report, SweepsMultiply) {
+  const Outcome outcome =
+      run("explain 'filter2d u8 h40w50r1s1' --device cpu --sweep rs=3:7:+2 --sweep c=1:4:x2 --json e.json");
+  ASSERT_EQ(outcome.status, 0) << outcome.error;
+  std::vector<std::string> problems;
+  const json report = json::parse(read_here("e.json"));
+  for (const json& result : report["results"]) problems.push_back(result["problem"]);
+  EXPECT_EQ(problems, (std::vector<std::string>{
+                          "filter2d u8 h40w50r3s3", "filter2d u8 h40w50c2r3s3", "filter2d u8 h40w50c4r3s3",
+                          "filter2d u8 h40w50r5s5", "filter2d u8 h40w50c2r5s5", "filter2d u8 h40w50c4r5s5",
+                          "filter2d u8 h40w50r7s7", "filter2d u8 h40w50c2r7s7", "filter2d u8 h40w50c4r7s7"}));
+}
+
+// The order of choice is that of the predictions, and is the same whatever was measured.
+TEST_F(Report, ExplainPredictsAndMeasures) {
+  const Outcome outcome =
+      run("explain 'filter2d f32 h64w64r9s9 kernel:rank1' --device cpu --measure --budget 0.3 --json e.json");
+  ASSERT_EQ(outcome.status, 0) << outcome.out << outcome.error;
+  EXPECT_NE(outcome.out.find("predicted"), std::string::npos) << outcome.out;
+  EXPECT_NE(outcome.out.find("measured"), std::string::npos) << outcome.out;
+  const json report = json::parse(read_here("e.json"));
+  EXPECT_GT(report["device"]["peak_tflops"], 0.0);
+  double last = 0;
+  int measured = 0;
+  for (const json& candidate : report["results"][0]["candidates"]) {
+    EXPECT_EQ(candidate.contains("measured"), candidate["applicable"].get<bool>()) << candidate;
+    if (!candidate["applicable"].get<bool>()) continue;
+    EXPECT_GE(candidate["predicted_ms"].get<double>(), last) << candidate;
+    last = candidate["predicted_ms"];
+    if (candidate["measured"]["status"] != "ok") continue;
+    EXPECT_GT(candidate["measured"]["median_ms"], 0.0);
+    ++measured;
+  }
+  EXPECT_GE(measured, 2);
+  EXPECT_EQ(report["results"][0]["candidates"][0]["solver"], "filter2d/separable/cpu.1");
+}
+
+TEST_F(Report, ExplainLeavesOutWhatWouldTakeTooLong) {
+  const Outcome outcome =
+      run("explain 'filter2d f32 h4000w4000c3r31s31' --device cpu --measure --budget 0.001 --json e.json");
+  ASSERT_EQ(outcome.status, 0) << outcome.out << outcome.error;
+  const json report = json::parse(read_here("e.json"));
+  ASSERT_EQ(report["results"].size(), 1u);
+  for (const json& candidate : report["results"][0]["candidates"])
+    if (candidate["applicable"].get<bool>()) {
+      EXPECT_EQ(candidate["measured"]["status"], "refused");
+      EXPECT_NE(candidate["measured"]["reason"].get<std::string>().find("longer than 0.001 s"), std::string::npos);
+    }
+}
+
 TEST_F(Report, ExplainGivesEveryReason) {
   const Outcome outcome = run("explain 'filter2d u8 h480w640c3r9s9 kernel:gaussian:9' --json e.json");
   ASSERT_EQ(outcome.status, 0) << outcome.error;

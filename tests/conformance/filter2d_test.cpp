@@ -99,6 +99,17 @@ TEST(Filter2d, WideReach) {
     expect_conformance(cpu(), text, {.sampled = true, .samples = samples(2000)});
 }
 
+// So many channels that the taps of a block share no element.
+TEST(Filter2d, ManyChannels) {
+  for (const char* border : {"constant:7", "reflect101", "wrap", "valid"})
+    for (const char* text : {"filter2d u8 h6w5c20001r3s3", "filter2d f32 h4w4c20001r3s4 kernel:rank1",
+                             "filter2d u16 h3w9c7001r3s3 kernel:equal", "filter2d f64 h3w3c20001r1s3"})
+      expect_conformance(cpu(), fmt::format("{} {}", text, border), {.sampled = true, .samples = samples(3000)});
+  // In place but for the edges, if the taps were not apart.
+  expect_conformance(cpu(), "filter2d f32 h3w100c9001r3s2", {.sampled = true, .samples = samples(3000)});
+  expect_conformance(cpu(), "filter2d f32 h3w100c9001r3s1", {.sampled = true, .samples = samples(3000)});
+}
+
 // Results of 16 MiB and more are written past the caches: rows that begin on cache lines and rows that do not.
 TEST(Filter2d, LargeResults) {
   for (const char* text : {"filter2d f32 h900w1600c3r3s3", "filter2d f32 h900w1601c3r3s3 wrap",

@@ -185,8 +185,9 @@ TEST(Plan, CompilesTheTextOfTheSolverItTakesAlone) {
   const auto device = std::make_shared<CountingDevice>();
   const Context context(device);
   // Of rank one and exact, so that both GPU variants serve: separable is cheaper and needs a workspace.
-  const auto problem = std::get<Filter2dProblem>(parse_problem("filter2d u8 h40w50r3s5"));
-  const Filter filter{.weights = std::vector<double>{1, 4, 6, 4, 1, 2, 8, 12, 8, 2, 1, 4, 6, 4, 1}};
+  const auto problem = std::get<Filter2dProblem>(parse_problem("filter2d u8 h40w50r9s11"));
+  Filter filter;
+  for (int i = 0; i < 9 * 11; ++i) filter.weights.push_back((1 + i / 11 % 2) * (1 + i % 11));
   int applicable = 0;
   for (const Filter2dCandidate& candidate : explain(context, problem, filter)) applicable += candidate.applicable;
   EXPECT_EQ(applicable, 2);
@@ -195,10 +196,10 @@ TEST(Plan, CompilesTheTextOfTheSolverItTakesAlone) {
   EXPECT_EQ(device->builds, 1);
   EXPECT_EQ(Filter2dPlan(context, problem, filter, {.max_workspace_bytes = 0}).solver(), "filter2d/direct/gpu.1");
   EXPECT_EQ(device->builds, 2);
-  const std::string message = plan_refusal(context, "filter2d u8 h40w50r3s5", filter,
+  const std::string message = plan_refusal(context, "filter2d u8 h40w50r9s11", filter,
                                            {.solver = "filter2d/separable/gpu.1", .max_workspace_bytes = 0});
   EXPECT_EQ(message,
-            "solver filter2d/separable/gpu.1 needs a workspace of 8400 bytes: the limit is 0");  // 42 x 50 fp32
+            "solver filter2d/separable/gpu.1 needs a workspace of 9600 bytes: the limit is 0");  // 48 x 50 fp32
   EXPECT_EQ(device->builds, 2);
 }
 

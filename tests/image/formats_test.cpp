@@ -185,6 +185,12 @@ TEST_F(Formats, RefusesWhatTheFormatCannotHold) {
   wide.w = 70000;
   EXPECT_EQ(error_of([&] { create_image(file("a.jpg"), wide); }),
             file("a.jpg") + ": .jpg cannot hold 1 x 70000 pixels; at most 65500 either way");
+  // Their files count bytes in 32 bits; OpenImageIO would write numbers that are wrong.
+  wide.h = wide.w = 40000;
+  for (const std::string extension : {"bmp", "tga"})
+    EXPECT_EQ(error_of([&] { create_image(file("a." + extension), wide); }),
+              file("a." + extension) + ": ." + extension +
+                  " cannot hold 40000 x 40000 x 3 pixels of 4800000000 bytes; at most 4294901760; write .tif or .png");
 }
 
 TEST_F(Formats, TiledFiles) {

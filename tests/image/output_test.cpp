@@ -124,6 +124,38 @@ TEST_F(Output, LinksSurviveAndTheirTargetIsReplaced) {
             "cannot write " + folder_.file("loop.pgm") + ": Too many levels of symbolic links");
 }
 
+// Whoever finishes last has written the file; what the others wrote is gone, not mixed in.
+TEST_F(Output, ManyWritersOfOneFileLeaveOneWhole) {
+  constexpr int processes = 4, rounds = 25;
+  for (const bool exists : {false, true})
+    for (int round = 0; round < rounds; ++round) {
+      if (exists) write_file(path_, "old");
+      std::vector<pid_t> children;
+      for (int i = 0; i < processes; ++i) {
+        children.push_back(::fork());
+        if (children.back() != 0) continue;
+        bool written = false;
+        try {
+          Image mine = image_;
+          std::fill(mine.pixels.begin(), mine.pixels.end(), static_cast<std::byte>(i));
+          write_image(path_, mine, 1);
+          written = true;
+        } catch (...) {
+        }
+        ::_exit(written ? 0 : 1);
+      }
+      for (const pid_t child : children) {
+        int status = -1;
+        ASSERT_EQ(::waitpid(child, &status, 0), child);
+        EXPECT_EQ(status, 0);
+      }
+      const Image left = read_image(path_);
+      EXPECT_EQ(left.pixels, std::vector<std::byte>(image_.pixels.size(), left.pixels.front()));
+      EXPECT_EQ(folder_.names().size(), 1u);
+      fs::remove(path_);
+    }
+}
+
 TEST_F(Output, ModesAreKept) {
   write_file(path_, "old");
   fs::permissions(path_, fs::perms(0640));

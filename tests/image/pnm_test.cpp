@@ -93,6 +93,16 @@ TEST_F(Pnm, PlainRowsInAnyOrder) {
   }
 }
 
+TEST_F(Pnm, ADamagedPlainRowStaysDamaged) {
+  const auto reader = open_image(put("P2\n1 4 9\n1\n2\nx 3\n4\n"));
+  std::byte row{};
+  for (const std::int64_t y : {2, 2, 3})
+    EXPECT_EQ(error_of([&] { reader->read_rows(y, 1, &row, 1); }),
+              path_ + ": row 2, column 0: expected a number, found byte 120");
+  reader->read_rows(1, 1, &row, 1);
+  EXPECT_EQ(std::to_integer<int>(row), 2);
+}
+
 TEST_F(Pnm, RawGrayAndColor) {
   const Image gray = read_image(put("P5#comment\n2 2\n255\nabcd"));
   EXPECT_EQ(values<std::uint8_t>(gray), (Bytes{'a', 'b', 'c', 'd'}));
@@ -176,6 +186,8 @@ TEST_F(Pnm, BadPamHeaders) {
             path_ + ": its header has 'one' for the WIDTH; expected a whole number from 1");
   EXPECT_EQ(error("P7\nBREADTH 1\nENDHDR\na"),
             path_ + ": its header has the line 'BREADTH 1'; expected WIDTH, HEIGHT, DEPTH, MAXVAL, TUPLTYPE or ENDHDR");
+  EXPECT_EQ(error("P7\nTUPLTYPE " + std::string(1025, 'A') + "\nENDHDR\na"),
+            path_ + ": its tuple type has more than 1024 letters");
 }
 
 TEST_F(Pnm, BadPixels) {
@@ -270,6 +282,10 @@ TEST_F(Pnm, TupleTypesAreKept) {
   EXPECT_EQ(written("b.pam", read_image(put(cmyk))), cmyk);
   const std::string bits = "P7\nWIDTH 1\nHEIGHT 1\nDEPTH 1\nMAXVAL 1\nTUPLTYPE BLACKANDWHITE\nENDHDR\n\1";
   EXPECT_EQ(written("b.pam", read_image(put(bits))), bits);
+  // As long as it may be, and in parts, of which one is empty.
+  const std::string head = "P7\nWIDTH 1\nHEIGHT 1\nDEPTH 4\nMAXVAL 255\n", longest(1022, 'A');
+  EXPECT_EQ(written("b.pam", read_image(put(head + "TUPLTYPE " + longest + "\nTUPLTYPE\nTUPLTYPE B\nENDHDR\nabcd"))),
+            head + "TUPLTYPE " + longest + " B\nENDHDR\nabcd");
 }
 
 TEST_F(Pnm, RowsOutOfOrderAreRefused) {

@@ -71,7 +71,11 @@ TileFilter<Real>::TileFilter(const Filter2dTask& task, bool rows_first) : task_(
   block_elements_ =
       block_elements_for(ring_rows_ + chain_rows + (rows_first ? 1 : 0), sizeof(Real), Q(problem) * problem.c);
   if (premultiplied()) block_elements_ = std::max(block_elements_ / problem.c, std::int64_t{1}) * problem.c;
-  const std::int64_t reach = checked_multiply(problem.s - 1, problem.c, "a kernel row over all channels");
+  // With more channels than a block has elements, the taps of its row share none: only what they read is widened, and
+  // not what lies between.
+  const std::int64_t apart = round_up(block_elements_ + chain_slack, 16);
+  tap_step_ = problem.s > 1 ? std::min(problem.c, apart) : problem.c;
+  const std::int64_t reach = checked_multiply(problem.s - 1, tap_step_, "a kernel row over all channels");
   // Bytes are read in whole vectors, and in whole groups of taps.
   slack_ = is_bytes<Real> ? byte_chain_slack + dot_taps * problem.c : chain_slack;
   widened_pitch_ = round_up(checked_add(block_elements_ + slack_, reach, "a widened row"), 64);
@@ -86,7 +90,8 @@ TileFilter<Real>::TileFilter(const Filter2dTask& task, bool rows_first) : task_(
                                           checked_multiply(reals, sizeof(Real), "the workspace"), "the workspace"),
                               64);
 
-  // Stored elements that are sums' elements already need no copy, except at the row's ends.
+  // Stored elements that are sums' elements already need no copy, except at the row's ends, and where taps are apart:
+  // their reach is more than a block.
   const bool in_place = (problem.input == DataType::f32 && sizeof(Real) == 4) ||
                         (problem.input == DataType::f64 && sizeof(Real) == 8) || is_bytes<Real>;
   const std::int64_t edge = round_up(checked_add(reach, slack_, "a kernel row over all channels"), 64);
@@ -141,14 +146,14 @@ Chain<Real> TileFilter<Real>::chain_over(const Tile& tile, const Buffers& buffer
             .high = byte_weights_.high.empty() ? nullptr : byte_weights_.high.data(),
             .r = problem.r,
             .s = byte_weights_.groups,
-            .step = problem.c,
+            .step = tap_step_,
             .n = tile.elements};
   else
     return {.inputs = buffers.inputs,
             .weights = weights_.data(),
             .r = problem.r,
             .s = rows_first_ ? 1 : problem.s,
-            .step = problem.c,
+            .step = tap_step_,
             .n = tile.elements,
             .exact = task_.weights.exact || finish_.times_weight};
 }
@@ -214,12 +219,25 @@ template <typename Real>
 const Real* TileFilter<Real>::source_row(const RowWindow& input, std::int64_t row, const Tile& tile,
                                          Real* place) const {
   if (const Real* const in_place = row_in_place(input, row, tile)) return in_place;
-  const std::int64_t elements = tile.elements + (task_.problem.s - 1) * task_.problem.c;
+  load_taps(input, row, tile, place);
+  return place;
+}
+
+// Widens what the taps of one row read: one stretch, or one for each column of taps where channels keep them apart.
+// (Premultiplied blocks are of whole pixels, and never apart.)
+template <typename Real>
+void TileFilter<Real>::load_taps(const RowWindow& input, std::int64_t row, const Tile& tile, Real* place) const {
+  const Filter2dProblem& problem = task_.problem;
+  if (tap_step_ != problem.c) {
+    for (std::int64_t k = 0; k < problem.s; ++k)
+      load_row(task_, input, row, tile.element + k * problem.c, tile.elements, place + k * tap_step_);
+    return;
+  }
+  const std::int64_t elements = tile.elements + (problem.s - 1) * problem.c;
   load_row(task_, input, row, tile.element, elements, place);
   if constexpr (!is_bytes<Real>) {
     if (premultiplied()) premultiply(opacity_, elements, place);
   }
-  return place;
 }
 
 // The next chain_rows rows, as far as they are there.
@@ -261,7 +279,7 @@ void TileFilter<Real>::filter_row(const Real* from, const Tile& tile, Real* to) 
                     .weights = row_weights_.data(),
                     .r = 1,
                     .s = task_.problem.s,
-                    .step = task_.problem.c,
+                    .step = tap_step_,
                     .n = tile.elements,
                     .count = 1,
                     .exact = task_.weights.exact},

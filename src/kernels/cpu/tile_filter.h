@@ -42,6 +42,7 @@ class TileFilter {
   struct Buffers;
   const Real* row_in_place(const RowWindow& input, std::int64_t row, const Tile& tile) const;
   Upcoming upcoming_rows(const RowWindow& input, std::int64_t first, const Tile& tile, const Buffers& buffers) const;
+  void load_taps(const RowWindow& input, std::int64_t row, const Tile& tile, Real* place) const;
   const Real* source_row(const RowWindow& input, std::int64_t row, const Tile& tile, Real* place) const;
   void fill_ring(const RowWindow& input, std::int64_t base, std::int64_t first, std::int64_t count, const Tile& tile,
                  const Buffers& buffers) const;
@@ -59,6 +60,7 @@ class TileFilter {
   std::vector<Real> row_weights_, weights_;  // of the row pass, and of the chains over the ring
   ByteWeights byte_weights_;                 // instead, of chains of bytes
   std::int64_t ring_rows_, block_elements_, widened_pitch_, ring_pitch_, sum_pitch_;
+  std::int64_t tap_step_;           // elements of a widened row from one column of taps to the next
   std::int64_t slack_;              // elements that chains may read past those that they need
   std::int64_t edge_elements_ = 0;  // where inner blocks read image rows in place
   std::int64_t pointers_bytes_, workspace_bytes_;

@@ -4,6 +4,7 @@
 #include "core/opacity.h"
 #include "devices/cpu/cpu_device.h"
 #include "kernels/cpu/tile_filter.h"
+#include "solvers/filter2d/cost.h"
 
 namespace omniconv::solvers {
 namespace {
@@ -61,12 +62,6 @@ class Plan final : public Filter2dPlanBody {
   kernels::TileFilter<Real> filter_;
   std::optional<OpacityCopy> opacity_copy_;
 };
-
-bool chains_in_f64(const Filter2dTask& task) {
-  const bool integer_sums = task.weights.alpha_rule != AlphaRule::premultiplied;
-  const bool wide_sums = integer_sums && task.weights.form == WeightForm::equal && !pixel_sums_fit_f32(task);
-  return wide_sums || task.weights.accumulate == DataType::f64;
-}
 
 }  // namespace
 

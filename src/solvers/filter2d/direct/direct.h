@@ -17,6 +17,7 @@ inline ErrorBound direct_bound(const Filter2dTask& task) {
   return {.chain = static_cast<double>(task.weights.r) * static_cast<double>(task.weights.s)};
 }
 
+// Taps.
 inline double direct_operations(const Filter2dTask& task) {
   return static_cast<double>(task.weights.r) * static_cast<double>(task.weights.s);
 }

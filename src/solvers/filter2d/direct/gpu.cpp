@@ -1,6 +1,7 @@
 // Direct filtering on OpenCL and CUDA devices: one work item chains all taps of one element of several output rows.
 #include "embedded/direct.kernel.h"
 #include "solvers/filter2d/candidates.h"
+#include "solvers/filter2d/cost.h"
 #include "solvers/filter2d/direct/direct.h"
 #include "solvers/filter2d/gpu_text.h"
 
@@ -72,7 +73,9 @@ class Solver final : public Filter2dSolver {
     return reason.empty() ? direct_refusal(task) : reason;
   }
   ErrorBound bound(const Filter2dTask& task) const override { return direct_bound(task); }
-  double operations(const Filter2dTask& task) const override { return direct_operations(task); }
+  double operations(const Filter2dTask& task) const override {
+    return gpu_pixel_operations + gpu_tap_operations * direct_operations(task);
+  }
   std::int64_t workspace_bytes(const Filter2dTask&, const devices::Device&) const override { return no_workspace; }
   std::unique_ptr<Filter2dPlanBody> plan(const Filter2dTask& task,
                                          const std::shared_ptr<devices::Device>& device) const override {

@@ -36,11 +36,11 @@ class IntegerDotCpu final : public Filter2dSolver {
   ErrorBound bound(const Filter2dTask& task) const override { return direct_bound(task); }
 
   // Four taps of a row are one instruction, which serves as many sums as a multiply-add; twice that for weights of two
-  // bytes. One more for the bytes that are brought together.
+  // bytes. Pixels stay bytes, so that the rest costs a third of what it does elsewhere (docs/choosing.md).
   double operations(const Filter2dTask& task) const override {
     const kernels::ByteWeights bytes = kernels::byte_weights(task.weights.values, task.weights.r, task.weights.s);
     const double dots = static_cast<double>(bytes.r) * static_cast<double>(bytes.groups);
-    return dots * (bytes.high.empty() ? 1.25 : 2.5) + 1;
+    return 9 + dots * (bytes.high.empty() ? 1.45 : 2.9);
   }
 
   std::int64_t workspace_bytes(const Filter2dTask& task, const devices::Device& device) const override {

@@ -73,7 +73,7 @@ class Reference : public Filter2dSolver {
 
   // Scalar, with an index computation for every tap.
   double operations(const Filter2dTask& task) const override {
-    return (task.second ? 2 : 1) * 100 * direct_operations(task);
+    return (task.second ? 2 : 1) * 800 * direct_operations(task);
   }
 
   std::int64_t workspace_bytes(const Filter2dTask&, const devices::Device&) const override { return no_workspace; }

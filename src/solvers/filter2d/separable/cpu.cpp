@@ -1,4 +1,5 @@
 #include "solvers/filter2d/candidates.h"
+#include "solvers/filter2d/cost.h"
 #include "solvers/filter2d/cpu_plan.h"
 #include "solvers/filter2d/separable/separable.h"
 
@@ -15,7 +16,11 @@ class SeparableCpu final : public Filter2dSolver {
   }
 
   ErrorBound bound(const Filter2dTask& task) const override { return separable_bound(task); }
-  double operations(const Filter2dTask& task) const override { return separable_operations(task); }
+  // A load serves one tap of a chain along a row, but up to four output rows of a chain down a column.
+  double operations(const Filter2dTask& task) const override {
+    const auto r = static_cast<double>(task.weights.r), s = static_cast<double>(task.weights.s);
+    return cpu_pixel_operations(task) + cpu_chain_operations(task) * (2 * r + 3.5 * s);
+  }
 
   std::int64_t workspace_bytes(const Filter2dTask& task, const devices::Device& device) const override {
     return cpu_workspace_bytes(task, device, CpuMethod::rows_first);

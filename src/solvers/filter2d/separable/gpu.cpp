@@ -2,6 +2,7 @@
 // down its columns, chunk after chunk.
 #include "embedded/separable.kernel.h"
 #include "solvers/filter2d/candidates.h"
+#include "solvers/filter2d/cost.h"
 #include "solvers/filter2d/gpu_text.h"
 #include "solvers/filter2d/separable/separable.h"
 
@@ -89,7 +90,12 @@ class Solver final : public Filter2dSolver {
     return chunk_refusal(task, device);
   }
   ErrorBound bound(const Filter2dTask& task) const override { return separable_bound(task); }
-  double operations(const Filter2dTask& task) const override { return separable_operations(task); }
+  // The intermediate elements are written, and read again by another launch.
+  double operations(const Filter2dTask& task) const override {
+    constexpr double intermediate = 150;
+    return gpu_pixel_operations + intermediate +
+           gpu_tap_operations * static_cast<double>(task.weights.r + task.weights.s);
+  }
   std::int64_t workspace_bytes(const Filter2dTask& task, const devices::Device&) const override {
     return chunk_for(task).workspace_bytes;
   }

@@ -1,4 +1,4 @@
-// What the separable solvers of all devices have in common: whom they serve, how exactly, at what cost (README.md).
+// What the separable solvers of all devices have in common: whom they serve, how exactly (README.md).
 #pragma once
 
 #include "solvers/solver.h"
@@ -15,11 +15,6 @@ inline std::string separable_refusal(const Filter2dTask& task) {
 // Two chains, and weights that may be two units in the last place off their product.
 inline ErrorBound separable_bound(const Filter2dTask& task) {
   return {.chain = static_cast<double>(task.weights.r) + static_cast<double>(task.weights.s), .constant = 4};
-}
-
-// The intermediate row's writing and reading count as four multiply-adds.
-inline double separable_operations(const Filter2dTask& task) {
-  return static_cast<double>(task.weights.r) + static_cast<double>(task.weights.s) + 4;
 }
 
 }  // namespace omniconv::solvers

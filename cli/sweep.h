@@ -1,0 +1,27 @@
+// --sweep: one problem into a family of them.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "omniconv/problem.h"
+
+namespace omniconv::cli {
+
+// "rs=3:31:+2": these geometry letters together take the values 3, 5, ... 31. "w=64:4096:x2" multiplies instead.
+struct Sweep {
+  std::string letters;  // of filtering: c h w r s
+  std::vector<std::int64_t> values;
+};
+
+// Throws naming the part that is wrong.
+Sweep parse_sweep(std::string_view text);
+
+// Each problem with each value, sweeps multiplied with each other; throws for a problem that a value makes invalid, and
+// for more problems than anyone waits for.
+std::vector<Filter2dProblem> swept(const std::vector<Filter2dProblem>& problems,
+                                   const std::vector<std::string>& sweeps);
+
+}  // namespace omniconv::cli

@@ -1,0 +1,101 @@
+#!/usr/bin/env bash
+# Runs every OpenCL solver under Oclgrind, an interpreter that reports stray accesses, data races and the use of memory
+# that was never written; fails if it reports any, or if a result is wrong.
+#
+#   scripts/oclgrind.sh [BUILD_FOLDER]        (build/release by default, configured with -DOMNICONV_TESTS=ON)
+#
+# The problems are tiny and ragged: every type, border and form of weights, and kernels larger than the image. First it
+# runs kernels with faults made on purpose, and fails unless each is reported.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+source scripts/common.sh
+
+bin=$(realpath "${1:-build/release}")/bin
+for program in "$bin/omniconv" "$bin/oclgrind_faults"; do
+  [[ -x $program ]] || fail "$program is not there: build it first, with -DOMNICONV_TESTS=ON"
+done
+driver=
+for folder in /usr/lib /usr/local/lib "/usr/lib/$(uname -m)-linux-gnu"; do
+  [[ -e $folder/oclgrind/liboclgrind-rt-icd.so ]] && driver=$folder/oclgrind/liboclgrind-rt-icd.so
+done
+[[ -n $driver ]] || fail "Oclgrind is not installed: Debian's package is oclgrind"
+
+# Oclgrind's own command preloads its library, which a loader that is opened at run time does not see: the loader is told
+# of it as of any driver.
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+mkdir "$work/vendors"
+echo "$driver" >"$work/vendors/oclgrind.icd"
+export OCL_ICD_VENDORS=$work/vendors OCLGRIND_DATA_RACES=1 OCLGRIND_UNINITIALIZED=1 OCLGRIND_CHECK_API=1
+# Its compiler turns `restrict` into marks (noalias scopes) that its interpreter does not know. They promise, and compute
+# nothing.
+export OCLGRIND_BUILD_OPTIONS=-Drestrict=
+
+# under_oclgrind LOG COMMAND...: its reports go to LOG.
+under_oclgrind() {
+  local log=$1
+  shift
+  : >"$log"
+  OCLGRIND_LOG=$log "$@"
+}
+
+step "Faults made on purpose: each must be reported"
+fault() { # NAME WHAT_IS_REPORTED
+  under_oclgrind "$work/fault" "$bin/oclgrind_faults" "$1" >/dev/null || fail "the kernel '$1' could not be run"
+  if [[ -z $2 ]]; then
+    [[ ! -s $work/fault ]] || fail "a sound kernel was reported: $(head -n 1 "$work/fault")"
+  else
+    grep -q "$2" "$work/fault" || fail "Oclgrind did not report '$2' for the kernel '$1': this check would find nothing"
+  fi
+  printf '  %-14s %s\n' "$1" "${2:-nothing reported}"
+}
+fault none ""
+fault stray-write "Invalid write"
+fault stray-read "Invalid read"
+fault race "data race"
+fault uninitialized "uninitialized value"
+
+# Ragged extents, so that groups have idle items. u8>f32, f32>u8 and u8>s16 stand for the mixed types.
+problems() {
+  local type border kernel
+  for type in u8 u16 s16 s32 f16 f32 'u8>f32' 'f32>u8' 'u8>s16'; do
+    for border in constant:3 replicate reflect reflect101 wrap valid; do
+      for kernel in random rank1 equal; do
+        echo "filter2d $type h6w47c3r3s4 $border kernel:$kernel"
+      done
+    done
+  done
+  for kernel in random rank1 equal; do
+    for size in c1r5s2 c2r3s3 c4r1s3 c5r3s2; do
+      [[ $kernel$size == rank1*r1* ]] || echo "filter2d u8 h5w67$size kernel:$kernel"
+    done
+    echo "filter2d s32 h5w9c1r11s13 kernel:$kernel"
+  done
+  for border in constant:3 replicate reflect reflect101 wrap; do
+    echo "filter2d u8 h3w2c2r7s9 $border kernel:rank1"
+    echo "filter2d f32 h1w1c1r4s5 $border"
+  done
+}
+
+# verify_all NAME ARGUMENT...
+verify_all() {
+  local name=$1 status=0
+  shift
+  step "$name"
+  under_oclgrind "$work/log" "$bin/omniconv" verify --device opencl --solver all "$@" >"$work/out" || status=$?
+  tail -n 1 "$work/out" | sed 's/^/  /'
+  if [[ -s $work/log ]]; then
+    head -n 40 "$work/log" >&2
+    fail "Oclgrind reported the above ($(wc -l <"$work/log") lines in all)"
+  fi
+  if ((status != 0)); then
+    grep -B 1 failed "$work/out" | head -n 20 >&2
+    fail "verify ended with status $status"
+  fi
+  grep -q " 0 failed" "$work/out" || fail "verify checked nothing"
+}
+
+problems >"$work/problems"
+verify_all "Every solver, type, border and form of weights: $(wc -l <"$work/problems") problems" --problems "$work/problems"
+verify_all "In strips" --strip-rows 4 "filter2d u8 h11w50c3r5s3 wrap" "filter2d f32 h11w50c3r5s3 reflect kernel:rank1"
+step "Oclgrind reported nothing"

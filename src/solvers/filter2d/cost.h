@@ -1,0 +1,35 @@
+// The numbers of the cost model, in multiply-adds per output element: what they mean, and the measurements they come
+// from, are in docs/choosing.md. A solver's operations() adds its taps to these.
+#pragma once
+
+#include "core/weights.h"
+
+namespace omniconv::solvers {
+
+// Chains run in f64 where an image is f64, and where equal weights sum pixels that fp32 cannot add exactly.
+inline bool chains_in_f64(const Filter2dTask& task) {
+  const bool integer_sums = task.weights.alpha_rule != AlphaRule::premultiplied;
+  const bool wide_sums = integer_sums && task.weights.form == WeightForm::equal && !pixel_sums_fit_f32(task);
+  return wide_sums || task.weights.accumulate == DataType::f64;
+}
+
+// Everything but the taps on the CPU: widening, converting and storing, starting rows.
+inline double cpu_pixel_operations(const Filter2dTask& task) {
+  constexpr double element = 20, byte = 3;
+  constexpr double scalar_s32 = 240, scalar_f64 = 500;  // conversions that are not vectorised
+  const auto bytes = static_cast<double>(size_of(task.problem.input) + size_of(task.problem.output));
+  const double scalar = chains_in_f64(task) ? scalar_f64 : task.problem.output == DataType::s32 ? scalar_s32 : 0;
+  return element + byte * bytes + scalar;
+}
+
+// Multiply-adds of the peak's kind (fp32) that one of a chain stands for.
+inline double cpu_chain_operations(const Filter2dTask& task) {
+  return chains_in_f64(task) ? 2 : 1;
+}
+
+// Everything but the taps on OpenCL devices: index arithmetic, loading, converting and storing.
+inline constexpr double gpu_pixel_operations = 75;
+// A tap of a kernel that loads its element and its weight for it.
+inline constexpr double gpu_tap_operations = 2.75;
+
+}  // namespace omniconv::solvers
