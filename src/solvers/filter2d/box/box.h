@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "kernels/cpu/real_box.h"
+#include "solvers/filter2d/cost.h"
 #include "solvers/solver.h"
 
 namespace omniconv::solvers {
@@ -23,12 +24,13 @@ inline ErrorBound box_bound(const Filter2dTask& task) {
   return {.chain = static_cast<double>(task.weights.r + kernels::real_box_additions(task.weights.s))};
 }
 
-// As many as direct or separable carry out in the time that a box takes, measured (docs/measuring.md): whatever its
-// size on integers; on floating images a little more for long rows.
+// Measured (docs/choosing.md): whatever the size of the box on integers; on floating images a little more for long
+// rows.
 inline double box_operations(const Filter2dTask& task) {
-  if (task.problem.input == DataType::u8) return 3;
-  if (is_bit_exact(task.problem)) return 8;
-  return 26 + static_cast<double>(kernels::real_box_additions(task.weights.s));
+  constexpr double bytes = 30, integers = 48;
+  if (task.problem.input == DataType::u8) return bytes;
+  if (is_bit_exact(task.problem)) return integers;
+  return cpu_pixel_operations(task) + 36 + 6 * static_cast<double>(kernels::real_box_additions(task.weights.s));
 }
 
 }  // namespace omniconv::solvers

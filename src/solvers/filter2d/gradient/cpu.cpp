@@ -54,6 +54,12 @@ auto with_tiles(const Filter2dTask& task, const With& with) {
   return with(kernels::PairTiles<float>(task, x_rows_first, y_rows_first));
 }
 
+double kernel_operations(const Filter2dTask& task, const Weights& weights) {
+  const auto r = static_cast<double>(weights.r), s = static_cast<double>(weights.s);
+  return cpu_pixel_operations(task) +
+         cpu_chain_operations(task) * (rows_first(task, weights) ? 2 * r + 3.5 * s : 1.15 * r * s);
+}
+
 class Solver final : public Filter2dSolver {
  public:
   std::string_view id() const override { return "filter2d/gradient/cpu.1"; }
@@ -64,7 +70,12 @@ class Solver final : public Filter2dSolver {
   }
 
   ErrorBound bound(const Filter2dTask& task) const override { return gradient_bound(task); }
-  double operations(const Filter2dTask& task) const override { return gradient_operations(task); }
+  // (A single kernel is refused, and needs a number only for its place in lists.)
+  double operations(const Filter2dTask& task) const override {
+    constexpr double differences = 34, root = 20;
+    if (!task.second || kernels::difference_pair(task)) return differences;
+    return kernel_operations(task, task.weights) + kernel_operations(task, *task.second) + root;
+  }
 
   std::int64_t workspace_bytes(const Filter2dTask& task, const devices::Device& device) const override {
     const auto& cpu = dynamic_cast<const CpuDevice&>(device);

@@ -91,7 +91,11 @@ class Solver final : public Filter2dSolver {
     return {};
   }
   ErrorBound bound(const Filter2dTask& task) const override { return gradient_bound(task); }
-  double operations(const Filter2dTask& task) const override { return gradient_operations(task); }
+  // (A single kernel is refused, and needs a number only for its place in lists.)
+  double operations(const Filter2dTask& task) const override {
+    const Weights& second = task.second ? *task.second : task.weights;
+    return gpu_pixel_operations + gpu_tap_operations * (kernel_taps(task, task.weights) + kernel_taps(task, second));
+  }
   std::int64_t workspace_bytes(const Filter2dTask&, const devices::Device&) const override { return no_workspace; }
   std::unique_ptr<Filter2dPlanBody> plan(const Filter2dTask& task,
                                          const std::shared_ptr<devices::Device>& device) const override {

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "solvers/filter2d/cost.h"
 #include "solvers/solver.h"
 
 namespace omniconv::solvers {
@@ -22,14 +23,9 @@ inline bool rows_first(const Filter2dTask& task, const Weights& weights) {
   return demanded || weights.r + weights.s + 4 < weights.r * weights.s;
 }
 
-inline double kernel_operations(const Filter2dTask& task, const Weights& weights) {
+inline double kernel_taps(const Filter2dTask& task, const Weights& weights) {
   const auto r = static_cast<double>(weights.r), s = static_cast<double>(weights.s);
-  return rows_first(task, weights) ? r + s + 4 : r * s;
-}
-
-// The magnitude counts as three. (A single kernel is refused, and needs a number only for its place in lists.)
-inline double gradient_operations(const Filter2dTask& task) {
-  return kernel_operations(task, task.weights) + kernel_operations(task, task.second.value_or(task.weights)) + 3;
+  return rows_first(task, weights) ? r + s : r * s;
 }
 
 inline ErrorBound gradient_bound(const Filter2dTask& task) {

@@ -1,6 +1,7 @@
 // What the premultiplied solvers of all devices have in common: whom they serve, how exactly, at what cost (README.md).
 #pragma once
 
+#include "solvers/filter2d/cost.h"
 #include "solvers/solver.h"
 
 namespace omniconv::solvers {
@@ -21,12 +22,6 @@ inline ErrorBound premultiplied_bound(const Filter2dTask& task) {
   const auto r = static_cast<double>(task.weights.r), s = static_cast<double>(task.weights.s);
   if (premultiplied_rows_first(task)) return {.chain = r + s, .constant = 6};
   return {.chain = r * s, .constant = 4};
-}
-
-// Products and divisions count as eight multiply-adds.
-inline double premultiplied_operations(const Filter2dTask& task) {
-  const auto r = static_cast<double>(task.weights.r), s = static_cast<double>(task.weights.s);
-  return (premultiplied_rows_first(task) ? r + s + 4 : r * s) + 8;
 }
 
 }  // namespace omniconv::solvers
