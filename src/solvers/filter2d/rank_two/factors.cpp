@@ -61,6 +61,11 @@ Tap compare(double w, double first_column, double first_row, double second_colum
           std::fabs(difference) + 0x1p-53 * (std::fabs(rest) + std::fabs(difference))};
 }
 
+// Factors that overflow give what is no number: as bad as can be.
+double worse(double a, double b) {
+  return std::isnan(b) ? std::numeric_limits<double>::infinity() : std::max(a, b);
+}
+
 // Fills in how well the factors do. Taps below the normal range of the accumulating type are outside the analysis.
 void judge(const Weights& weights, const Product& first, const Product& second, TwoProducts& result) {
   const bool f64 = weights.accumulate == DataType::f64;
@@ -71,11 +76,9 @@ void judge(const Weights& weights, const Product& first, const Product& second, 
       const double w = weights.values[at(i, j, weights.s)];
       const auto row = static_cast<std::size_t>(i), column = static_cast<std::size_t>(j);
       const Tap tap = compare(w, first.column[row], first.row[column], second.column[row], second.row[column]);
-      const double units = tap.difference / (epsilon * (tap.magnitude + negligible));
-      // Written so that what is no number, of factors that overflow, counts as infinite.
-      if (!(units <= result.difference)) result.difference = std::isnan(units) ? HUGE_VAL : units;
-      if (!(tap.magnitude <= result.amplification * std::fabs(w) + negligible))
-        result.amplification = std::isnan(tap.magnitude) ? HUGE_VAL : tap.magnitude / std::fabs(w);
+      result.difference = worse(result.difference, tap.difference / (epsilon * (tap.magnitude + negligible)));
+      if (!(tap.magnitude <= negligible))
+        result.amplification = worse(result.amplification, tap.magnitude / std::fabs(w));
     }
 }
 
