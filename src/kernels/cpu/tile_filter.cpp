@@ -117,7 +117,11 @@ TileFilter<Real>::TileFilter(const Filter2dTask& task, const Products& products)
 template <typename Real>
 Tiling TileFilter<Real>::tiling(std::int64_t rows, int threads) const {
   const Filter2dProblem& problem = task_.problem;
-  return {rows, Q(problem) * problem.c, band_rows_for(rows, problem.r, threads), block_elements_, edge_elements_};
+  // What a band does again for the r - 1 rows that it shares: the row pass, or else the widening alone, which many taps
+  // outweigh.
+  const std::int64_t weight = rows_first() ? problem.r : divide_up(problem.r, problem.s);
+  const std::int64_t band_rows = round_up(band_rows_for(rows, weight, threads), chain_rows);
+  return {rows, Q(problem) * problem.c, band_rows, block_elements_, edge_elements_};
 }
 
 template <typename Real>
