@@ -71,9 +71,12 @@ Peer peer_for(const Filter2dProblem& problem, const Filter& filter) {
               cv::magnitude(gx, gy, magnitude);
               magnitude.convertTo(output, input.depth());
             }};
-  if (kernel.starts_with("gaussian"))  // the standard deviation of omniconv's default
+  if (kernel.starts_with("gaussian")) {
+    // Given, since OpenCV would take another for small sizes: that of omniconv's default.
+    const double sigma = 0.3 * ((static_cast<double>(problem.s) - 1) / 2 - 1) + 0.8;
     return {"GaussianBlur",
-            [=](const cv::Mat& input, cv::Mat& output) { cv::GaussianBlur(input, output, size, 0, 0, border); }};
+            [=](const cv::Mat& input, cv::Mat& output) { cv::GaussianBlur(input, output, size, sigma, 0, border); }};
+  }
   if (kernel.starts_with("box"))
     return {"blur",
             [=](const cv::Mat& input, cv::Mat& output) { cv::blur(input, output, size, cv::Point(-1, -1), border); }};
