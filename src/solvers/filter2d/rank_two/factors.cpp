@@ -70,15 +70,13 @@ double worse(double a, double b) {
 void judge(const Weights& weights, const Product& first, const Product& second, TwoProducts& result) {
   const bool f64 = weights.accumulate == DataType::f64;
   const double epsilon = f64 ? 0x1p-52 : 0x1p-23, normal = f64 ? 0x1p-1022 : 0x1p-126;
-  const double negligible = normal * std::max(1.0, std::fabs(weights.values[largest_of(weights.values)]));
   for (Index i = 0; i < weights.r; ++i)
     for (Index j = 0; j < weights.s; ++j) {
       const double w = weights.values[at(i, j, weights.s)];
       const auto row = static_cast<std::size_t>(i), column = static_cast<std::size_t>(j);
       const Tap tap = compare(w, first.column[row], first.row[column], second.column[row], second.row[column]);
-      result.difference = worse(result.difference, tap.difference / (epsilon * (tap.magnitude + negligible)));
-      if (!(tap.magnitude <= negligible))
-        result.amplification = worse(result.amplification, tap.magnitude / std::fabs(w));
+      result.difference = worse(result.difference, tap.difference / (epsilon * (tap.magnitude + normal)));
+      if (!(tap.magnitude <= normal)) result.amplification = worse(result.amplification, tap.magnitude / std::fabs(w));
     }
 }
 
@@ -117,7 +115,7 @@ std::optional<TwoProducts> two_products(const Weights& weights, double enough) {
   const auto covered = [](const TwoProducts& found) { return found.difference <= largest_difference; };
   if (covered(*best) && best->amplification <= enough) return best;
   if (!covered(*best)) best.reset();
-  constexpr Index most_taps = 65536;  // the search takes some hundred times their number of steps
+  constexpr Index most_taps = 128 * 128;  // the search takes some hundred times as many steps
   if (weights.r * weights.s > most_taps) return best;
   constexpr Index tried = 12;  // rows and columns, evenly spread
   const Index rows = std::min(weights.r, tried), columns = std::min(weights.s, tried);
