@@ -82,9 +82,9 @@ TileFilter<Real>::TileFilter(const Filter2dTask& task, const Products& products)
   if constexpr (is_bytes<Real>) finish_.scale *= byte_weights_.unit;
 
   ring_rows_ = problem.r + chain_rows - 1;
-  const std::int64_t parts = std::max<std::int64_t>(products_, 1);  // of a row in the ring
-  block_elements_ = block_elements_for(parts * ring_rows_ + chain_rows + (rows_first() ? 1 : 0), sizeof(Real),
-                                       Q(problem) * problem.c);
+  // (Two products keep twice the sums: longer rows were worth more than the cache that this takes.)
+  block_elements_ =
+      block_elements_for(ring_rows_ + chain_rows + (rows_first() ? 1 : 0), sizeof(Real), Q(problem) * problem.c);
   if (premultiplied()) block_elements_ = std::max(block_elements_ / problem.c, std::int64_t{1}) * problem.c;
   // With more channels than a block has elements, the taps of its row share none: only what they read is widened, and
   // not what lies between.
