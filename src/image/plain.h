@@ -32,7 +32,7 @@ class PlainMetadata final : public Metadata {
  public:
   std::string source() const override { return path; }
   // There is nothing that a file of another format would have to say, too.
-  bool is_bare() const { return profile.empty() && texts.empty() && !resolution; }
+  bool is_bare() const { return profile.empty() && texts.empty() && !resolution && !has_exif; }
 
   std::string path, format;
   std::int64_t channels = 0;
@@ -41,6 +41,7 @@ class PlainMetadata final : public Metadata {
   std::vector<std::pair<std::uint32_t, std::string>> texts;  // TIFF tags and what they say
   int compression = 0;                                       // TIFF's number of it
   Subsampling subsampling;                                   // JPEG's
+  bool has_exif = false;                                     // JPEG's exif_block() that says something
 };
 // The metadata that a file of `format` keeps of `like`, which may be none. `keeps` is set to false where there is more
 // than that.
@@ -59,9 +60,9 @@ struct TiffPage {
 // All that the file's directory says, and that its pixels are there.
 std::optional<TiffPage> plain_tiff(const InputFile& file);
 
-// The Exif block that OpenImageIO writes into a JPEG file of such a resolution, if it has any: an empty one, or one
-// that says the same and the versions that the standard asks for.
-std::string exif_block(const std::optional<Resolution>& resolution);
+// The Exif block that OpenImageIO writes into a JPEG file: that the colours of what was a JPEG file are sRGB, the
+// resolution that there may be, and the versions that the standard asks for; or nothing.
+std::string exif_block(bool is_srgb, const std::optional<Resolution>& resolution);
 
 std::unique_ptr<ImageReader> open_tiff(std::shared_ptr<const InputFile> file, std::int64_t max_resident_bytes);
 std::unique_ptr<ImageReader> open_jpeg(std::shared_ptr<const InputFile> file);

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <array>
-#include <string_view>
 #include <utility>
 
 #include "image/codec_file.h"
@@ -16,14 +15,13 @@ namespace omniconv::image::plain {
 namespace {
 
 using namespace std::string_literals;
-using namespace std::string_view_literals;
 
 constexpr int quality = 95;
 constexpr std::int64_t largest_extent = 65500;
 
-std::string little_endian(std::uint32_t value) {
+std::string little_endian(std::uint32_t value, int bytes) {
   std::string text;
-  for (int shift = 0; shift < 32; shift += 8) text += static_cast<char>(value >> shift & 255);
+  for (int i = 0; i < bytes; ++i) text += static_cast<char>(value >> (8 * i) & 255);
   return text;
 }
 
@@ -77,7 +75,7 @@ class JpegWriter final : public ImageWriter {
       resolution_ = kept->resolution;
       if (is_valid_profile(kept->profile, like.c)) profile_ = kept->profile;
     }
-    exif_ = exif_block(resolution_);
+    exif_ = exif_block(kept != nullptr, resolution_);
     check(is_made_ && guard_.guarded([this] { begin(); }));
   }
   ~JpegWriter() override {
@@ -160,23 +158,26 @@ class JpegWriter final : public ImageWriter {
 }  // namespace
 
 // A TIFF file of one directory, which names a second (Exif 2.3, 4.6.3).
-std::string exif_block(const std::optional<Resolution>& resolution) {
-  const std::string head = "Exif\0\0II*\0"s;
-  if (!resolution) return head + little_endian(8) + std::string(6, '\0');
-  const auto rational = [](float value) { return little_endian(static_cast<std::uint32_t>(value)) + little_endian(1); };
-  const std::string_view entries =
-      "\x03\0"                                      // three:
-      "\x1A\x01\x05\0\x01\0\0\0\x08\0\0\0"          // XResolution, at 8
-      "\x1B\x01\x05\0\x01\0\0\0\x10\0\0\0"          // YResolution, at 16
-      "\x69\x87\x04\0\x01\0\0\0\x42\0\0\0\0\0\0\0"  // the second directory, at 66; and no other
-      "\x04\0"                                      // four:
-      "\0\x90\x07\0\x04\0\0\0"
-      "0230"                                    // ExifVersion
-      "\x01\x91\x07\0\x04\0\0\0\x01\x02\x03\0"  // ComponentsConfiguration: Y Cb Cr
-      "\0\xA0\x07\0\x04\0\0\0"
-      "0100"                                           // FlashPixVersion
-      "\x01\xA0\x03\0\x01\0\0\0\x01\0\0\0\0\0\0\0"sv;  // ColorSpace: sRGB; and no other
-  return head + little_endian(24) + rational(resolution->x) + rational(resolution->y) + std::string(entries);
+std::string exif_block(bool is_srgb, const std::optional<Resolution>& resolution) {
+  const std::string head = "Exif\0\0II*\0"s, none = little_endian(0, 4);
+  if (!is_srgb) return head + little_endian(8, 4) + little_endian(0, 2) + none;
+  const auto entry = [](std::uint32_t tag, std::uint32_t type, std::uint32_t count, const std::string& value) {
+    return little_endian(tag, 2) + little_endian(type, 2) + little_endian(count, 4) + value;
+  };
+  std::string values, entries;
+  if (resolution) {
+    for (const float value : {resolution->x, resolution->y})
+      values += little_endian(static_cast<std::uint32_t>(value), 4) + little_endian(1, 4);
+    entries = entry(0x11A, 5, 1, little_endian(8, 4)) + entry(0x11B, 5, 1, little_endian(16, 4));
+  }
+  const auto first = static_cast<std::uint32_t>(8 + values.size());
+  const auto second = static_cast<std::uint32_t>(first + 2 + entries.size() + 12 + 4);
+  entries += entry(0x8769, 4, 1, little_endian(second, 4));
+  return head + little_endian(first, 4) + values + little_endian(resolution ? 3 : 1, 2) + entries + none +
+         little_endian(4, 2) + entry(0x9000, 7, 4, "0230") +  // version
+         entry(0x9101, 7, 4, "\1\2\3\0"s) +                   // components: Y Cb Cr
+         entry(0xA000, 7, 4, "0100") +                        // version of FlashPix
+         entry(0xA001, 3, 1, little_endian(1, 4)) + none;     // sRGB
 }
 
 std::unique_ptr<ImageWriter> create_jpeg(const std::string& path, const ImageInfo& like) {

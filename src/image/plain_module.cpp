@@ -40,7 +40,7 @@ const PlainMetadata* metadata_for(const ImageInfo& like, const std::string& form
   keeps = like.metadata == nullptr;
   if (metadata == nullptr) return nullptr;
   const bool is_same = metadata->format == format && metadata->channels == like.c;
-  keeps = is_same || metadata->is_bare();
+  keeps = is_same || (metadata->is_bare() && metadata->format != format);
   return is_same ? metadata : nullptr;
 }
 
