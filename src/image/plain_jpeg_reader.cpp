@@ -181,7 +181,8 @@ class JpegReader final : public ImageReader {
       if (marker->marker != exif_marker || marker->data_length != marker->original_length) return false;
       const std::string_view content(reinterpret_cast<const char*>(marker->data), marker->data_length);
       metadata.has_exif = content == exif_block(true, metadata.resolution);
-      if (!metadata.has_exif && content != exif_block(false, {})) return false;
+      if (!metadata.has_exif && content != exif_block(false, metadata.resolution) && content != exif_block(false, {}))
+        return false;
     }
     return !has_profile || keep_profile(metadata);
   }

@@ -157,27 +157,29 @@ class JpegWriter final : public ImageWriter {
 
 }  // namespace
 
-// A TIFF file of one directory, which names a second (Exif 2.3, 4.6.3).
+// A TIFF file of one directory, which may name a second (Exif 2.3, 4.6.3).
 std::string exif_block(bool is_srgb, const std::optional<Resolution>& resolution) {
-  const std::string head = "Exif\0\0II*\0"s, none = little_endian(0, 4);
-  if (!is_srgb) return head + little_endian(8, 4) + little_endian(0, 2) + none;
+  const std::string no_other = little_endian(0, 4);
   const auto entry = [](std::uint32_t tag, std::uint32_t type, std::uint32_t count, const std::string& value) {
     return little_endian(tag, 2) + little_endian(type, 2) + little_endian(count, 4) + value;
   };
-  std::string values, entries;
+  std::string values, entries, colors;
   if (resolution) {
     for (const float value : {resolution->x, resolution->y})
       values += little_endian(static_cast<std::uint32_t>(value), 4) + little_endian(1, 4);
     entries = entry(0x11A, 5, 1, little_endian(8, 4)) + entry(0x11B, 5, 1, little_endian(16, 4));
   }
   const auto first = static_cast<std::uint32_t>(8 + values.size());
-  const auto second = static_cast<std::uint32_t>(first + 2 + entries.size() + 12 + 4);
-  entries += entry(0x8769, 4, 1, little_endian(second, 4));
-  return head + little_endian(first, 4) + values + little_endian(resolution ? 3 : 1, 2) + entries + none +
-         little_endian(4, 2) + entry(0x9000, 7, 4, "0230") +  // version
-         entry(0x9101, 7, 4, "\1\2\3\0"s) +                   // components: Y Cb Cr
-         entry(0xA000, 7, 4, "0100") +                        // version of FlashPix
-         entry(0xA001, 3, 1, little_endian(1, 4)) + none;     // sRGB
+  if (is_srgb) {
+    const auto second = static_cast<std::uint32_t>(first + 2 + entries.size() + 12 + 4);
+    entries += entry(0x8769, 4, 1, little_endian(second, 4));
+    colors = little_endian(4, 2) + entry(0x9000, 7, 4, "0230") +  // version
+             entry(0x9101, 7, 4, "\1\2\3\0"s) +                   // components: Y Cb Cr
+             entry(0xA000, 7, 4, "0100") +                        // version of FlashPix
+             entry(0xA001, 3, 1, little_endian(1, 4)) + no_other;
+  }
+  const auto count = static_cast<std::uint32_t>(entries.size() / 12);
+  return "Exif\0\0II*\0"s + little_endian(first, 4) + values + little_endian(count, 2) + entries + no_other + colors;
 }
 
 std::unique_ptr<ImageWriter> create_jpeg(const std::string& path, const ImageInfo& like) {
