@@ -18,6 +18,7 @@ namespace {
 
 constexpr std::int64_t largest_extent = 1 << 20;  // as OpenImageIO writes
 constexpr std::uint64_t most_entries = 64;        // plain files have a dozen
+constexpr std::int64_t most_expansion = 4096;     // a code of LZW, 12 bits, stands for 4096 bytes at most
 
 struct Entry {
   std::uint32_t type = 0;
@@ -229,7 +230,8 @@ bool place_blocks(const Directory& directory, std::int64_t file_bytes, TiffPage&
         tiled ? page.block_height : std::min(page.block_height, info.h - block * page.block_height);
     const std::int64_t needed = rows * (tiled ? page.tile_width : info.w) * pixel_bytes;
     if (offset < 8 || size < 1 || size > file_bytes || offset > file_bytes - size) return false;
-    if (page.compression == COMPRESSION_NONE && size < needed) return false;
+    // No compression makes more of a byte: memory is set aside only for pixels that may be there.
+    if (size < (page.compression == COMPRESSION_NONE ? needed : needed / most_expansion)) return false;
     page.largest_block = std::max(page.largest_block, size);
   }
   return true;
