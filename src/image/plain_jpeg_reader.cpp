@@ -33,6 +33,7 @@ class JpegSource {
   jpeg_source_mgr* manager() { return &manager_.base; }
   void rewind() {
     offset_ = 0;
+    begin_ = end_ = 0;
     manager_.base.bytes_in_buffer = 0;
   }
 
@@ -44,43 +45,51 @@ class JpegSource {
   static JpegSource& of(j_decompress_ptr codec) { return *reinterpret_cast<Manager*>(codec->src)->self; }
 
   // What cannot be read is missing.
-  std::int64_t read() noexcept {
-    const std::int64_t there =
-        std::clamp<std::int64_t>(file_.size() - offset_, 0, static_cast<std::int64_t>(buffer_.size()));
+  void read() noexcept {
+    begin_ = end_ = 0;
+    const auto there = std::clamp<std::int64_t>(file_.size() - offset_, 0, static_cast<std::int64_t>(buffer_.size()));
     try {
       file_.read_at(offset_, buffer_.data(), there);
     } catch (const std::exception&) {
-      return 0;
+      return;
     }
     offset_ += there;
-    return there;
+    end_ = static_cast<std::size_t>(there);
   }
-  // As libjpeg's own sources do, an end is made up, and a warning given.
+  // As libjpeg's own source does, an end is made up, and a warning given.
   static boolean fill(j_decompress_ptr codec) {
     JpegSource& source = of(codec);
-    std::int64_t got = source.read();
-    if (got == 0) {
+    if (source.begin_ == source.end_) source.read();
+    if (source.begin_ == source.end_) {
       WARNMS(codec, JWRN_JPEG_EOF);
       source.buffer_[0] = 0xFF;
       source.buffer_[1] = JPEG_EOI;
-      got = 2;
+      source.end_ = 2;
     }
-    codec->src->next_input_byte = source.buffer_.data();
-    codec->src->bytes_in_buffer = static_cast<std::size_t>(got);
+    codec->src->next_input_byte = source.buffer_.data() + source.begin_;
+    codec->src->bytes_in_buffer = std::min(given_bytes, source.end_ - source.begin_);
+    source.begin_ += codec->src->bytes_in_buffer;
     return TRUE;
   }
   static void skip(j_decompress_ptr codec, long bytes) {
-    if (bytes <= 0) return;
-    const std::size_t here = std::min(static_cast<std::size_t>(bytes), codec->src->bytes_in_buffer);
-    codec->src->next_input_byte += here;
-    codec->src->bytes_in_buffer -= here;
-    of(codec).offset_ += bytes - static_cast<long>(here);
+    for (auto left = static_cast<std::size_t>(std::max(bytes, 0L)); left > 0;) {
+      if (codec->src->bytes_in_buffer == 0) fill(codec);
+      const std::size_t here = std::min(left, codec->src->bytes_in_buffer);
+      codec->src->next_input_byte += here;
+      codec->src->bytes_in_buffer -= here;
+      left -= here;
+    }
   }
+
+  // Near the end of what it is given, libjpeg-turbo decodes with care and sees damage that it else passes over. So it
+  // is given as much at a time as its own source of files gives.
+  static constexpr std::size_t given_bytes = 4096;
 
   const InputFile& file_;
   std::int64_t offset_ = 0;
   Manager manager_;
   std::array<JOCTET, 1 << 16> buffer_{};
+  std::size_t begin_ = 0, end_ = 0;  // of what was read and not yet given
 };
 
 class JpegReader final : public ImageReader {

@@ -41,9 +41,9 @@ class TiffReader final : public ImageReader {
   }
 
   const ImageInfo& info() const override { return page_.info; }
-  // libtiff understands the file as its directory was understood here.
-  bool is_open() const {
-    return !tiff_ || (tiff_->get() != nullptr &&
+  // libtiff understands the file's directory as it was understood here.
+  bool is_open() {
+    return !tiff_ || (tiff_->get() != nullptr && tiff_->take_error().empty() &&
                       TIFFScanlineSize64(tiff_->get()) == static_cast<std::uint64_t>(row_bytes(page_.info)));
   }
 
