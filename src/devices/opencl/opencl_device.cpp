@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <chrono>
 
+#include "devices/definitions.h"
+#include "devices/gpu_peaks.h"
 #include "devices/opencl/opencl_queue.h"
 #include "embedded/prelude.opencl.h"
 
@@ -25,27 +27,14 @@ Owned<cl_context> retain_context(cl_context context) {
   return Owned<cl_context>(context);
 }
 
-// The first lines of a build's log, as one.
-std::string first_lines(cl_program program, cl_device_id device) {
+std::string build_log(cl_program program, cl_device_id device) {
   std::size_t size = 0;
   if (api().GetProgramBuildInfo(program, device, CL_PROGRAM_BUILD_LOG, 0, nullptr, &size) != CL_SUCCESS)
     return "no log";
   std::string log(size, '\0');
   if (api().GetProgramBuildInfo(program, device, CL_PROGRAM_BUILD_LOG, size, log.data(), nullptr) != CL_SUCCESS)
     return "no log";
-  constexpr int lines_shown = 4;
-  constexpr std::size_t characters_shown = 600;
-  std::string shown;
-  int lines = 0;
-  for (std::size_t begin = 0; begin < log.size() && lines < lines_shown && shown.size() < characters_shown;) {
-    const std::size_t end = std::min(log.find_first_of(std::string_view("\n\r\0", 3), begin), log.size());
-    const std::string_view line = std::string_view(log).substr(begin, end - begin);
-    begin = end + 1;
-    if (line.find_first_not_of(" \t") == std::string_view::npos) continue;
-    shown += (lines++ ? " | " : "");
-    shown += line.substr(0, characters_shown);
-  }
-  return shown.empty() ? "an empty log" : shown;
+  return log;
 }
 
 }  // namespace
@@ -90,13 +79,7 @@ std::shared_ptr<Queue> OpenClDevice::make_queue() {
 std::shared_ptr<Program> OpenClDevice::build(std::string_view kernel_text, std::span<const Definition> definitions) {
   const auto start = std::chrono::steady_clock::now();
   std::string options = "-cl-std=CL1.2";
-  for (const Definition& definition : definitions) {
-    if (definition.name.empty() ||
-        (definition.name + definition.value).find_first_of(" \t\n\"'\\") != std::string::npos)
-      throw bad_input(fmt::format("the definition {}={} of a kernel text: names and values hold no blanks or quotes",
-                                  definition.name, definition.value));
-    options += fmt::format(" -D{}={}", definition.name, definition.value);
-  }
+  for (const std::string& option : definition_options(definitions)) options += " " + option;
   // Lines in the log count from the start of the text itself.
   constexpr std::string_view own_lines = "\n#line 1\n";
   const char* parts[] = {prelude_opencl.data(), own_lines.data(), kernel_text.data()};
@@ -107,9 +90,16 @@ std::shared_ptr<Program> OpenClDevice::build(std::string_view kernel_text, std::
   code = api().BuildProgram(program.get(), 1, &device_, options.c_str(), nullptr, nullptr);
   if (code != CL_SUCCESS)
     throw environment_error(fmt::format("device {}: clBuildProgram failed: {}: {}", info_.id, error_name(code),
-                                        first_lines(program.get(), device_)));
+                                        first_lines(build_log(program.get(), device_))));
   const std::chrono::duration<double> seconds = std::chrono::steady_clock::now() - start;
   return std::make_shared<OpenClProgram>(self(), std::move(program), seconds.count());
+}
+
+Device::Peaks OpenClDevice::measure_peaks(double seconds) {
+  int lanes = 4;
+  for (const cl_uint width : {1u, 2u, 8u, 16u})
+    if (fact<cl_uint>(device_, CL_DEVICE_NATIVE_VECTOR_WIDTH_FLOAT) == width) lanes = static_cast<int>(width);
+  return measure_gpu_peaks(*this, lanes, seconds);
 }
 
 std::shared_ptr<Buffer> OpenClDevice::borrow_buffer(cl_mem buffer) {
