@@ -16,6 +16,7 @@ constexpr std::size_t most_arguments = 32;
 CudaQueue::CudaQueue(std::string device_id, std::shared_ptr<SharedContext> context)
     : device_id_(std::move(device_id)), context_(std::move(context)) {
   slots_.reserve(capacity);
+  for (std::uint64_t i = 0; i < capacity + capacity / 4; ++i) add_timer();
   const Current current(context_->get());
   check("cuStreamCreate", api().StreamCreate(&stream_, CU_STREAM_NON_BLOCKING));
 }
@@ -208,14 +209,16 @@ void CudaQueue::wait_for(std::uint64_t number, std::unique_lock<std::mutex>& loc
   if (code != CUDA_SUCCESS) fail(number, call_error("cuEventSynchronize", code));
 }
 
+void CudaQueue::add_timer() {
+  Timer& added = timers_.emplace_back();
+  added.next_free = free_timer_;
+  free_timer_ = &added;
+}
+
 CudaQueue::Timer* CudaQueue::take_timer() {
-  if (!free_timer_) {
-    Timer& made = timers_.emplace_back();
-    made.next_free = nullptr;
-    check("cuEventCreate", api().EventCreate(&made.start, CU_EVENT_DEFAULT));
-    check("cuEventCreate", api().EventCreate(&made.end, CU_EVENT_DEFAULT));
-    free_timer_ = &made;
-  }
+  if (!free_timer_) add_timer();
+  for (CUevent* const event : {&free_timer_->start, &free_timer_->end})
+    if (!*event) check("cuEventCreate", api().EventCreate(event, CU_EVENT_DEFAULT));
   Timer* const taken = free_timer_;
   free_timer_ = taken->next_free;
   taken->users = 1;

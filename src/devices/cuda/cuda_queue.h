@@ -1,6 +1,6 @@
 // A CUDA stream, with an event before and after each submission. Submissions are numbered from 1; a token stands for
-// one, or for a span of them. Submitting allocates nothing once the queue has made its events: what runs is kept in a
-// ring, as in the other queues, and events and tokens in slots that are used again.
+// one, or for a span of them. Submitting allocates nothing but the driver's events, each at its first use: what runs is
+// kept in a ring, as in the other queues, and events and tokens in slots that are used again.
 #pragma once
 
 #include <array>
@@ -66,7 +66,8 @@ class CudaQueue final : public Queue {
   void wait_for_room(std::unique_lock<std::mutex>& lock);
   // Returns when submission `number` and all before it are done; notes their first error.
   void wait_for(std::uint64_t number, std::unique_lock<std::mutex>& lock);
-  // With one user.
+  void add_timer();
+  // With one user, and its events made.
   Timer* take_timer();
   void drop(Timer* timer) noexcept;
   // Makes sure that take_slot, which cannot fail, finds one.
