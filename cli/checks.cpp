@@ -241,7 +241,7 @@ int run_explain(const Checks& checks) {
     if (print) {
       fmt::print("{}\n  on {} ({})\n  weights: {}{}\n", title(problem), context.device().id, context.device().name,
                  form, exact ? "; every sum is exact in fp32, whatever its order" : "");
-      fmt::print("  cheapest first; the first yes is what auto runs\n");
+      fmt::print("  cheapest first; the first is what auto runs\n");
     }
     std::vector<std::vector<std::string>> table;
     for (const Filter2dCandidate& c : explain(context, problem, filter)) {

@@ -8,15 +8,15 @@ docs = pathlib.Path(__file__).resolve().parent.parent / "docs"
 
 
 def compared(report):
-    yield (f"## filter2d beside OpenCV {report['opencv']}'s `filter2D`\n\n{report['cpu']}, {report['threads']} threads, commit {report['commit']}, "
+    yield (f"## Filtering beside OpenCV {report['opencv']}\n\n{report['cpu']}, {report['threads']} threads, commit {report['commit']}, "
            f"{report['date'][:10]}; {report['peak_tflops']:.3f} TFLOP/s of multiply-adds, {report['peak_gbps']:.1f} GB/s of copying, measured in the same "
-           "run. Random full-rank weights, no integers; border `replicate`. The last column is the largest difference of the two results.\n\n"
-           "| problem | omniconv, Mpixel/s | OpenCV, Mpixel/s | ratio (95 %) | difference |\n| --- | --- | --- | --- | --- |\n")
+           "run. Weights are random (of full rank, no integers) unless named; border `replicate`. The last column is the largest difference of the two results.\n\n"
+           "| problem | OpenCV's | omniconv, Mpixel/s | OpenCV, Mpixel/s | ratio (95 %) | difference |\n| --- | --- | --- | --- | --- | --- |\n")
     for result in report["results"]:
         height, width = (int(result["problem"].split("h")[1].split("w")[0]), int(result["problem"].split("w")[1].split("c")[0]))
         rate = lambda milliseconds: f"{height * width / milliseconds / 1e3:.0f}"
         low, high = result["ratio_ci95"]
-        yield (f"| `{result['problem']}` | {rate(result['median_ms'])} | {rate(result['opencv_median_ms'])} | {result['ratio']:.2f} "
+        yield (f"| `{result['problem']}` | `{result['peer']}` | {rate(result['median_ms'])} | {rate(result['opencv_median_ms'])} | {result['ratio']:.2f} "
                f"({low:.2f} to {high:.2f}) | {result['largest_difference']:g} |\n")
 
 

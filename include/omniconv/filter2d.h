@@ -78,7 +78,7 @@ struct Filter2dCandidate {
   double operations = 0;             // per output element, in multiply-adds: the cost by which it is chosen
   std::string bound;                 // in words: "bit-exact", or the formula of its error bound
 };
-// In the order of choice: the first applicable one is what `auto` runs.
+// The applicable ones first, in the order of choice: the first is what `auto` runs.
 std::vector<Filter2dCandidate> explain(const Context& context, const Filter2dProblem& problem, const Filter& filter);
 
 // The input rows [first, last) that output rows [output_first, output_first + output_rows) read, after the border's

@@ -220,6 +220,8 @@ std::vector<Filter2dCandidate> explain(const Context& context, const Filter2dPro
     }
     candidates.push_back(std::move(candidate));
   }
+  std::stable_partition(candidates.begin(), candidates.end(),
+                        [](const auto& candidate) { return candidate.applicable; });
   return candidates;
 }
 

@@ -259,7 +259,7 @@ TEST(ProblemLists, ErrorsBeginWithSourceAndLine) {
 }
 
 TEST(ProblemLists, ShippedListsParseAndPrintBack) {
-  const auto folder = std::filesystem::path(__FILE__).parent_path() / "../../data/problems";
+  const auto folder = std::filesystem::path(OMNICONV_SOURCE_DIR) / "data/problems";
   int files = 0;
   for (const auto& entry : std::filesystem::directory_iterator(folder)) {
     if (entry.path().extension() != ".txt") continue;
