@@ -53,7 +53,9 @@ Loader open_loader() {
   bind("clReleaseMemObject", api.ReleaseMemObject);
   bind("clGetMemObjectInfo", api.GetMemObjectInfo);
   bind("clCreateProgramWithSource", api.CreateProgramWithSource);
+  bind("clCreateProgramWithBinary", api.CreateProgramWithBinary);
   bind("clBuildProgram", api.BuildProgram);
+  bind("clGetProgramInfo", api.GetProgramInfo);
   bind("clGetProgramBuildInfo", api.GetProgramBuildInfo);
   bind("clReleaseProgram", api.ReleaseProgram);
   bind("clCreateKernel", api.CreateKernel);

@@ -51,7 +51,7 @@ inline constexpr cl_bitfield CL_MEM_READ_WRITE = 1 << 0, CL_MEM_USE_HOST_PTR = 1
 inline constexpr cl_uint CL_MEM_TYPE = 0x1100, CL_MEM_SIZE = 0x1102, CL_MEM_CONTEXT = 0x1106,
                          CL_MEM_OBJECT_BUFFER = 0x10F0;
 inline constexpr cl_bitfield CL_MAP_READ = 1 << 0;
-inline constexpr cl_uint CL_PROGRAM_BUILD_LOG = 0x1183;
+inline constexpr cl_uint CL_PROGRAM_BINARY_SIZES = 0x1165, CL_PROGRAM_BINARIES = 0x1166, CL_PROGRAM_BUILD_LOG = 0x1183;
 inline constexpr cl_uint CL_EVENT_COMMAND_EXECUTION_STATUS = 0x11D3;
 inline constexpr cl_int CL_COMPLETE = 0;
 inline constexpr cl_uint CL_PROFILING_COMMAND_START = 0x1282, CL_PROFILING_COMMAND_END = 0x1283;
@@ -76,7 +76,10 @@ struct Api {
   cl_int (*ReleaseMemObject)(cl_mem);
   cl_int (*GetMemObjectInfo)(cl_mem, cl_uint, std::size_t, void*, std::size_t*);
   cl_program (*CreateProgramWithSource)(cl_context, cl_uint, const char**, const std::size_t*, cl_int*);
+  cl_program (*CreateProgramWithBinary)(cl_context, cl_uint, const cl_device_id*, const std::size_t*,
+                                        const unsigned char**, cl_int*, cl_int*);
   cl_int (*BuildProgram)(cl_program, cl_uint, const cl_device_id*, const char*, void (*)(cl_program, void*), void*);
+  cl_int (*GetProgramInfo)(cl_program, cl_uint, std::size_t, void*, std::size_t*);
   cl_int (*GetProgramBuildInfo)(cl_program, cl_device_id, cl_uint, std::size_t, void*, std::size_t*);
   cl_int (*ReleaseProgram)(cl_program);
   cl_kernel (*CreateKernel)(cl_program, const char*, cl_int*);

@@ -143,7 +143,7 @@ void list(DeviceListing& listing) {
   for (Found& found : scan(listing)) listing.found.push_back(std::move(found.info));
 }
 
-std::shared_ptr<Device> open(std::string_view rest, const ContextOptions&) {
+std::shared_ptr<Device> open(std::string_view rest, const ContextOptions& options) {
   DeviceListing listing;
   std::vector<Found> found = scan(listing);
   const std::string id = rest.empty() ? "opencl" : fmt::format("opencl:{}", rest);
@@ -151,7 +151,8 @@ std::shared_ptr<Device> open(std::string_view rest, const ContextOptions&) {
                              [&](const Found& f) { return rest.empty() ? f.info.is_gpu : f.info.id == id; });
   if (rest.empty() && chosen == found.end()) chosen = found.begin();
   if (chosen != found.end())
-    return std::make_shared<OpenClDevice>(std::move(chosen->info), chosen->platform, chosen->device);
+    return std::make_shared<OpenClDevice>(std::move(chosen->info), chosen->platform, chosen->device,
+                                          make_program_cache(options));
 
   for (const DeviceListing::Missing& missing : listing.missing)
     if (missing.id == id || found.empty()) throw environment_error(fmt::format("device {}: {}", id, missing.reason));
