@@ -22,7 +22,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-class Cache : public testing::Test {
+class ProgramsOnDisk : public testing::Test {
  protected:
   void SetUp() override {
     std::string pattern = (fs::temp_directory_path() / "omniconv-cache-XXXXXX").string();
@@ -66,7 +66,7 @@ class Cache : public testing::Test {
 constexpr char program_text[] = "code\0with a zero\n";
 const std::string program(program_text, sizeof program_text - 1);
 
-TEST_F(Cache, FindsWhatWasStored) {
+TEST_F(ProgramsOnDisk, FindsWhatWasStored) {
   EXPECT_EQ(cache().find("key"), std::nullopt);
   cache().store("key", program);
   cache().store("empty", "");
@@ -78,7 +78,7 @@ TEST_F(Cache, FindsWhatWasStored) {
   EXPECT_TRUE(warnings.empty());
 }
 
-TEST_F(Cache, IsOfItsUserAlone) {
+TEST_F(ProgramsOnDisk, IsOfItsUserAlone) {
   const mode_t before = umask(0);
   cache().store("key", program);
   umask(before);
@@ -91,7 +91,7 @@ TEST_F(Cache, IsOfItsUserAlone) {
   }
 }
 
-TEST_F(Cache, KeysAreAllOfTheirParts) {
+TEST_F(ProgramsOnDisk, KeysAreAllOfTheirParts) {
   const auto key = [](std::vector<std::string_view> parts) { return ProgramCache::key(parts); };
   EXPECT_EQ(key({"a", "b"}), key({"a", "b"}));
   EXPECT_NE(key({"a", "b"}), key({"ab"}));
@@ -101,7 +101,7 @@ TEST_F(Cache, KeysAreAllOfTheirParts) {
 }
 
 // Another key of the same hash, as far as the file's name goes, is not this one.
-TEST_F(Cache, IsNotMistakenForAnotherProgram) {
+TEST_F(ProgramsOnDisk, IsNotMistakenForAnotherProgram) {
   cache().store("first", program);
   const fs::path first = file();
   const std::string content = read(first);
@@ -115,7 +115,7 @@ TEST_F(Cache, IsNotMistakenForAnotherProgram) {
   EXPECT_EQ(cache().find("second"), "another");
 }
 
-TEST_F(Cache, EveryDamagedByteIsNoticed) {
+TEST_F(ProgramsOnDisk, EveryDamagedByteIsNoticed) {
   cache().store("key", program);
   const fs::path path = file();
   const std::string whole = read(path);
@@ -131,7 +131,7 @@ TEST_F(Cache, EveryDamagedByteIsNoticed) {
   }
 }
 
-TEST_F(Cache, EveryOtherLengthIsNoticed) {
+TEST_F(ProgramsOnDisk, EveryOtherLengthIsNoticed) {
   cache().store("key", program);
   const fs::path path = file();
   const std::string whole = read(path);
@@ -147,7 +147,7 @@ TEST_F(Cache, EveryOtherLengthIsNoticed) {
   EXPECT_EQ(cache().find("key"), program);
 }
 
-TEST_F(Cache, FilesOfOthersAreNotTrusted) {
+TEST_F(ProgramsOnDisk, FilesOfOthersAreNotTrusted) {
   cache().store("key", program);
   const fs::path path = file();
   chmod(path.c_str(), 0620);
@@ -176,7 +176,7 @@ TEST_F(Cache, FilesOfOthersAreNotTrusted) {
   expect_one_warning("it belongs to another user");
 }
 
-TEST_F(Cache, WarnsOnce) {
+TEST_F(ProgramsOnDisk, WarnsOnce) {
   write(top / "a", "in the place of a folder");
   ProgramCache one = cache();
   for (int i = 0; i < 3; ++i) {
@@ -189,7 +189,7 @@ TEST_F(Cache, WarnsOnce) {
 }
 
 // What was stored before can still be read.
-TEST_F(Cache, AReadOnlyFolderIsReadAlone) {
+TEST_F(ProgramsOnDisk, AReadOnlyFolderIsReadAlone) {
   const bool is_root = geteuid() == 0;  // nothing is read-only to root
   if (is_root) {
     ASSERT_EQ(chown(top.c_str(), 65534, 65534), 0);
@@ -212,7 +212,7 @@ TEST_F(Cache, AReadOnlyFolderIsReadAlone) {
 }
 
 // The write fails in its middle, as on a full disk.
-TEST_F(Cache, AFailedWriteLeavesNothing) {
+TEST_F(ProgramsOnDisk, AFailedWriteLeavesNothing) {
   cache().store("old", program);
   struct rlimit before {};
   ASSERT_EQ(getrlimit(RLIMIT_FSIZE, &before), 0);
@@ -228,7 +228,7 @@ TEST_F(Cache, AFailedWriteLeavesNothing) {
   EXPECT_EQ(cache().find("old"), program);
 }
 
-TEST_F(Cache, AFullDiskLeavesNothing) {
+TEST_F(ProgramsOnDisk, AFullDiskLeavesNothing) {
   const fs::path disk = top / "disk";
   fs::create_directory(disk);
   if (mount("tmpfs", disk.c_str(), "tmpfs", 0, "size=64k") != 0)
@@ -243,7 +243,7 @@ TEST_F(Cache, AFullDiskLeavesNothing) {
   umount(disk.c_str());
 }
 
-TEST_F(Cache, TheLongestUnusedGoFirst) {
+TEST_F(ProgramsOnDisk, TheLongestUnusedGoFirst) {
   const std::int64_t bytes = 1000;
   ProgramCache one = cache(4 * bytes);
   const auto hours_ago = [](int hours) { return fs::file_time_type::clock::now() - std::chrono::hours(hours); };
@@ -262,7 +262,7 @@ TEST_F(Cache, TheLongestUnusedGoFirst) {
   EXPECT_TRUE(warnings.empty());
 }
 
-TEST_F(Cache, RemovesNothingButItsOwn) {
+TEST_F(ProgramsOnDisk, RemovesNothingButItsOwn) {
   ProgramCache one = cache(2000);
   one.store("0", std::string(900, 'x'));
   write(folder / "somebody's.txt", std::string(5000, 'x'));
@@ -279,7 +279,7 @@ TEST_F(Cache, RemovesNothingButItsOwn) {
 }
 
 // Several processes write and read the same programs, with room for some of them: each finds a whole one, or none.
-TEST_F(Cache, ProcessesShareIt) {
+TEST_F(ProgramsOnDisk, ProcessesShareIt) {
   constexpr int processes = 4, rounds = 200, keys = 5;
   const auto code = [](int key) {
     return std::string(2000 + static_cast<std::size_t>(key), static_cast<char>('a' + key));
@@ -312,7 +312,7 @@ TEST_F(Cache, ProcessesShareIt) {
   EXPECT_LE(files().size(), 3u);
 }
 
-TEST(ProgramCacheOptions, NoFolderNoCache) {
+TEST(ProgramsOnDiskOptions, NoFolderNoCache) {
   EXPECT_EQ(make_program_cache({}), nullptr);
   EXPECT_NE(make_program_cache({.program_cache = "/nowhere"}), nullptr);
 }

@@ -33,7 +33,7 @@ using cl_kernel = struct cl_kernel_object*;
 using cl_event = struct cl_event_object*;
 
 inline constexpr cl_int CL_SUCCESS = 0, CL_DEVICE_NOT_FOUND = -1, CL_PROFILING_INFO_NOT_AVAILABLE = -7,
-                        CL_EXEC_STATUS_ERROR_FOR_EVENTS_IN_WAIT_LIST = -14,
+                        CL_EXEC_STATUS_ERROR_FOR_EVENTS_IN_WAIT_LIST = -14, CL_INVALID_COMMAND_QUEUE = -36,
                         CL_PLATFORM_NOT_FOUND_KHR = -1001;  // of the loader's extension cl_khr_icd
 inline constexpr cl_uint CL_PLATFORM_NAME = 0x0902;
 inline constexpr cl_bitfield CL_DEVICE_TYPE_GPU = 1 << 2, CL_DEVICE_TYPE_ALL = 0xFFFFFFFF;
@@ -109,7 +109,7 @@ const Api* find_api(std::string* why_not = nullptr);
 // The same where it is known to be there; throws the reason otherwise.
 const Api& api();
 
-// "CL_OUT_OF_RESOURCES (-5)"
+// "CL_OUT_OF_RESOURCES (-5)", and that the device is lost where it is.
 std::string error_name(cl_int code);
 // "clFinish failed: CL_OUT_OF_RESOURCES (-5)", of the environment.
 Error call_error(std::string_view call, cl_int code);

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "devices/opencl/opencl_device.h"
+#include "devices/unknown_device.h"
 #include "omniconv/opencl.h"
 
 namespace omniconv::devices::opencl {
@@ -154,11 +155,8 @@ std::shared_ptr<Device> open(std::string_view rest, const ContextOptions& option
     return std::make_shared<OpenClDevice>(std::move(chosen->info), chosen->platform, chosen->device,
                                           make_program_cache(options));
 
-  for (const DeviceListing::Missing& missing : listing.missing)
-    if (missing.id == id || found.empty()) throw environment_error(fmt::format("device {}: {}", id, missing.reason));
-  std::string known;
-  for (const Found& f : found) known += fmt::format("{}{} ({})", known.empty() ? "" : ", ", f.info.id, f.info.name);
-  throw bad_input(fmt::format("device {} does not exist; there are: {}", id, known));
+  for (Found& f : found) listing.found.push_back(std::move(f.info));
+  throw unknown_device(id, listing);
 }
 
 OpenClDevice& device_of(const Context& context, const char* what) {
