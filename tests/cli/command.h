@@ -28,8 +28,8 @@ class Command : public testing::Test {
   }
   void TearDown() override { std::filesystem::remove_all(folder_); }
 
-  // `arguments` as a shell reads them; $OMNICONV is the command itself, $PHOTO the bundled photograph. Compiled programs
-  // are not kept, unless the line says where.
+  // `arguments` as a shell reads them; $OMNICONV is the command itself, $PHOTO the bundled photograph. Compiled
+  // programs are not kept, unless the line says where.
   Outcome shell(const std::string& line) const {
     const std::string error_file = folder_.string() + ".stderr";
     const std::string command = "cd '" + folder_.string() +
