@@ -25,6 +25,15 @@ class Buffer {
   virtual std::byte* host() const { return nullptr; }
 };
 
+// Memory of the host that a device copies from and to fastest, asynchronously where it is page-locked.
+class HostMemory {
+ public:
+  virtual ~HostMemory() = default;
+  virtual std::byte* data() = 0;
+  virtual std::int64_t bytes() const = 0;
+  virtual bool is_page_locked() const { return false; }
+};
+
 // Device text compiled for one device. Kernels are found by name.
 class Program {
  public:
@@ -83,6 +92,10 @@ class Device : public std::enable_shared_from_this<Device> {
     double tflops = 0, gbps = 0;
   };
   virtual Peaks measure_peaks(double seconds) = 0;
+  // Of its memory, now: what other programs hold is not free. Devices that cannot tell answer with all of it.
+  virtual std::int64_t free_bytes() { return info().memory_bytes; }
+  // Page-locked where the device can do that, else ordinary memory.
+  virtual std::shared_ptr<HostMemory> allocate_host(std::int64_t bytes);
 };
 
 // One kind of device: what is there, and why the rest is not. A kind that was not built is a stub of these functions.

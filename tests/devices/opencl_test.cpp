@@ -1,344 +1,45 @@
-// OpenCL devices: what is found, memory, queues and their errors, borrowed objects, and the prelude's arithmetic.
+// What OpenCL devices alone have: objects of the caller, and contexts of their own.
 #include <gtest/gtest.h>
 
-#include <bit>
-#include <cmath>
-#include <cstring>
-#include <limits>
-#include <numeric>
-#include <random>
-#include <thread>
-
-#include "core/convert.h"
 #include "devices/opencl/opencl_api.h"
 #include "devices/opencl/opencl_device.h"
-#include "omniconv/error.h"
+#include "gpu_testing.h"
 #include "omniconv/opencl.h"
 
 namespace omniconv {
 namespace {
 
-using devices::Definition;
-using devices::Grid;
 using devices::KernelArgument;
 namespace cl = devices::opencl;
+using OpenCl = Gpu;
 
-template <typename Call>
-std::string error_of(const Call& call, ErrorKind kind) {
-  try {
-    call();
-  } catch (const Error& error) {
-    EXPECT_EQ(error.kind(), kind) << error.what();
-    EXPECT_EQ(std::string(error.what()).find('\n'), std::string::npos) << error.what();
-    return error.what();
-  }
-  ADD_FAILURE() << "nothing was thrown";
-  return {};
+TEST(OpenClErrors, SayWhereTheDeviceIsLost) {
+  const std::string lost = "; the device is lost to this process: start it again";
+  EXPECT_EQ(cl::error_name(-36), "CL_INVALID_COMMAND_QUEUE (-36)" + lost);
+  EXPECT_EQ(cl::error_name(-9999), "an illegal access, in NVIDIA's numbers (-9999)" + lost);
+  EXPECT_EQ(cl::error_name(-5), "CL_OUT_OF_RESOURCES (-5)");
+  EXPECT_EQ(cl::call_error("clFinish", -36).what(), "clFinish failed: CL_INVALID_COMMAND_QUEUE (-36)" + lost);
 }
 
-#define EXPECT_HAS(text, part) EXPECT_NE((text).find(part), std::string::npos) << (text)
-
-class OpenCl : public testing::Test {
- protected:
-  void SetUp() override {
-    DeviceListing listing;
-    devices::opencl_backend().list(listing);
-    if (listing.found.empty()) GTEST_SKIP() << (listing.missing.empty() ? "no reason" : listing.missing.front().reason);
-    device = devices::opencl_backend().open("", {});
-  }
-
-  std::shared_ptr<devices::Buffer> filled(const std::vector<float>& values) {
-    const auto bytes = static_cast<std::int64_t>(values.size() * sizeof(float));
-    auto buffer = device->allocate(bytes);
-    device->make_queue()->upload(buffer, 0, values.data(), bytes).wait();
-    return buffer;
-  }
-
-  std::shared_ptr<devices::Device> device;
-};
-
-constexpr const char* add_text = R"(
-KERNEL void add(GLOBAL float* values, const float addend) { values[GLOBAL_ID_X] += addend; }
-)";
-
-TEST_F(OpenCl, ListsWhatCanBeOpened) {
-  DeviceListing listing;
-  devices::opencl_backend().list(listing);
-  for (const DeviceInfo& info : listing.found) {
-    ASSERT_EQ(info.id.rfind("opencl:", 0), 0u);
-    const auto opened = devices::opencl_backend().open(info.id.substr(7), {});
-    EXPECT_EQ(opened->info().id, info.id);
-    EXPECT_EQ(opened->kind(), devices::DeviceKind::opencl);
-    EXPECT_FALSE(info.name.empty());
-    EXPECT_GT(info.compute_units, 0);
-    EXPECT_GT(info.memory_bytes, 0);
-    EXPECT_GT(info.max_buffer_bytes, 0);
-  }
-  for (const DeviceListing::Missing& missing : listing.missing) EXPECT_FALSE(missing.reason.empty()) << missing.id;
-}
-
-TEST_F(OpenCl, NamesTheDevicesThereAreWhenAskedForAnother) {
-  for (const char* rest : {"99.0", "0.99", "0", "x", "0.0.0", "-1.0"}) {
-    const std::string text = error_of([&] { devices::opencl_backend().open(rest, {}); }, ErrorKind::bad_input);
-    EXPECT_HAS(text, std::string("opencl:") + rest);
-    EXPECT_HAS(text, device->info().id);
-  }
-}
-
-TEST(CudaStub, SaysThatItIsNone) {
-  DeviceListing listing;
-  devices::cuda_backend().list(listing);
-  ASSERT_EQ(listing.missing.size(), 1u);
-  const std::string text = error_of([] { devices::cuda_backend().open("0", {}); }, ErrorKind::environment);
-  EXPECT_HAS(text, "cuda:0");
-}
-
-TEST_F(OpenCl, MovesBytesToAnOffsetAndBack) {
-  const Context context(device);
-  Queue queue = context.make_queue();
-  const Buffer buffer = context.allocate(16);
-  EXPECT_EQ(buffer.bytes(), 16);
-  std::vector<std::uint8_t> in(16), out(16, 99);
-  std::iota(in.begin(), in.end(), std::uint8_t{0});
-  queue.upload(buffer, 0, in.data(), 16);
-  queue.upload(buffer, 4, in.data() + 10, 3);
-  queue.upload(buffer, 16, nullptr, 0).wait();
-  queue.download(out.data() + 1, buffer, 3, 5).wait();
-  EXPECT_EQ(out, (std::vector<std::uint8_t>{99, 3, 10, 11, 12, 7, 99, 99, 99, 99, 99, 99, 99, 99, 99, 99}));
-}
-
-TEST_F(OpenCl, RefusesTransfersOutsideTheBuffer) {
-  const Context context(device);
-  Queue queue = context.make_queue();
-  const Buffer buffer = context.allocate(16);
-  std::uint8_t byte = 0;
-  EXPECT_HAS(error_of([&] { queue.upload(buffer, 15, &byte, 2); }, ErrorKind::bad_input), "2 bytes at offset 15");
-  EXPECT_HAS(error_of([&] { queue.download(&byte, buffer, -1, 1); }, ErrorKind::bad_input), "offset -1");
-  EXPECT_HAS(error_of([&] { queue.download(&byte, buffer, 17, 0); }, ErrorKind::bad_input), "offset 17");
-  const std::int64_t largest = std::numeric_limits<std::int64_t>::max();
-  EXPECT_HAS(error_of([&] { queue.upload(buffer, 8, &byte, largest); }, ErrorKind::bad_input), "do not fit");
-  EXPECT_HAS(error_of([&] { queue.upload(buffer, 0, nullptr, 1); }, ErrorKind::bad_input), "null");
-  EXPECT_HAS(error_of([&] { queue.upload(Buffer(), 0, &byte, 1); }, ErrorKind::bad_input), "empty");
-  EXPECT_HAS(error_of([&] { Queue().upload(buffer, 0, &byte, 1); }, ErrorKind::bad_input), "empty");
-  queue.upload(buffer, 15, &byte, 1).wait();  // none of it was held against the queue
-}
-
-TEST_F(OpenCl, RefusesBuffersThatCannotBe) {
-  const std::int64_t limit = device->info().max_buffer_bytes;
-  const std::string text = error_of([&] { device->allocate(limit + 1); }, ErrorKind::bad_input);
-  EXPECT_HAS(text, std::to_string(limit + 1));
-  EXPECT_HAS(text, std::to_string(limit));
-  std::byte byte{};
-  EXPECT_HAS(error_of([&] { device->allocate(-1); }, ErrorKind::bad_input), "-1 bytes: the size must be at least 0");
-  for (void* const memory : {static_cast<void*>(&byte), static_cast<void*>(nullptr)})
-    EXPECT_HAS(error_of([&] { device->borrow(memory, -1); }, ErrorKind::bad_input),
-               "-1 bytes: the size must be at least 0");
-  EXPECT_HAS(error_of([&] { device->borrow(nullptr, 4); }, ErrorKind::bad_input), "null");
-  EXPECT_EQ(device->allocate(0)->bytes(), 0);
-}
-
-TEST_F(OpenCl, BuildErrorsShowTheLog) {
-  const std::string text =
-      error_of([&] { device->build("\nKERNEL void f() { nonsense; }\n", {}); }, ErrorKind::environment);
-  EXPECT_HAS(text, "clBuildProgram");
-  EXPECT_HAS(text, "CL_BUILD_PROGRAM_FAILURE");
-  EXPECT_HAS(text, "nonsense");
-  const Definition hostile[] = {{"A", "1 -cl-fast-relaxed-math"}};
-  EXPECT_HAS(error_of([&] { device->build("", hostile); }, ErrorKind::bad_input), "A=1 -cl-fast");
-}
-
-TEST_F(OpenCl, TheFirstErrorOfAQueueStays) {
+TEST_F(OpenCl, RefusesWhatIsOfAnotherContext) {
   const auto queue = device->make_queue();
   const auto program = device->build(add_text, {});
-  const auto buffer = filled({1, 2, 3, 4});
-  const KernelArgument arguments[] = {buffer.get(), 1.0f};
-  queue->launch(program, "add", {{4, 1}, {4, 1}}, arguments).wait();
-  Event failed = queue->launch(program, "subtract", {{4, 1}, {4, 1}}, arguments);
-  const std::string first = error_of([&] { failed.wait(); }, ErrorKind::environment);
-  EXPECT_HAS(first, "clCreateKernel (subtract)");
-  EXPECT_HAS(first, "CL_INVALID_KERNEL_NAME");
-  EXPECT_HAS(first, device->info().id);
-  Event skipped = queue->launch(program, "add", {{4, 1}, {4, 1}}, arguments);
-  EXPECT_EQ(error_of([&] { skipped.wait(); }, ErrorKind::environment), first);
-  EXPECT_EQ(error_of([&] { queue->finish(); }, ErrorKind::environment), first);
-  EXPECT_EQ(error_of([&] { skipped.seconds(); }, ErrorKind::environment), first);
-
-  std::vector<float> values(4);
-  device->make_queue()->download(values.data(), buffer, 0, 16).wait();
-  EXPECT_EQ(values, (std::vector<float>{2, 3, 4, 5}));  // what came after the error was skipped
-}
-
-// What was submitted before the error, and ended well, stays well.
-TEST_F(OpenCl, AnErrorIsOfTheWorkUpToTheEventAlone) {
-  const auto queue = device->make_queue();
-  const auto program = device->build(add_text, {});
-  const auto buffer = filled({1, 2, 3, 4});
-  const KernelArgument arguments[] = {buffer.get(), 1.0f};
-  const auto launch = [&](const char* kernel) { return queue->launch(program, kernel, {{4, 1}, {4, 1}}, arguments); };
-  Event first = launch("add"), good = launch("add"), failed = launch("subtract"), skipped = launch("add");
-  EXPECT_THROW(failed.wait(), Error);
-  EXPECT_NO_THROW(first.wait());
-  EXPECT_NO_THROW(good.wait());
-  EXPECT_GE(good.seconds(), 0);
-  EXPECT_THROW(skipped.wait(), Error);
-  EXPECT_THROW(skipped.seconds(), Error);
-  Event all_good = queue->span(std::move(first), std::move(good));
-  EXPECT_NO_THROW(all_good.wait());
-  EXPECT_GE(all_good.seconds(), 0);
-  Event into_the_error = queue->span(std::move(all_good), std::move(skipped));
-  EXPECT_THROW(into_the_error.wait(), Error);
-}
-
-// More submissions than the queue keeps under way, and all of their events.
-TEST_F(OpenCl, EventsLastAsLongAsTheyAreHeld) {
-  const auto queue = device->make_queue();
-  const auto program = device->build(add_text, {});
-  const auto buffer = filled(std::vector<float>(64, 0.0f));
-  const KernelArgument arguments[] = {buffer.get(), 1.0f};
-  std::vector<Event> events;
-  for (int i = 0; i < 300; ++i) events.push_back(queue->launch(program, "add", {{64, 1}, {64, 1}}, arguments));
-  float last = 0;
-  queue->download(&last, buffer, 63 * 4, 4).wait();
-  EXPECT_EQ(last, 300.0f);
-  for (Event& event : events) {
-    event.wait();
-    EXPECT_GE(event.seconds(), 0);
-  }
-  Event whole = queue->span(std::move(events.front()), std::move(events.back()));
-  EXPECT_GT(whole.seconds(), 0);
-}
-
-TEST_F(OpenCl, RefusesLaunchesThatCannotBe) {
-  const auto queue = device->make_queue();
-  const auto program = device->build(add_text, {});
-  const auto buffer = filled({1, 2, 3, 4});
-  const KernelArgument arguments[] = {buffer.get(), 1.0f};
-  EXPECT_HAS(error_of(
-                 [&] {
-                   queue->launch(program, "add", {{4, 1}, {3, 1}}, arguments);
-                 },
-                 ErrorKind::bad_input),
-             "groups of 3");
-  const KernelArgument no_buffer[] = {static_cast<const devices::Buffer*>(nullptr), 1.0f};
-  EXPECT_HAS(error_of(
-                 [&] {
-                   queue->launch(program, "add", {{4, 1}, {4, 1}}, no_buffer);
-                 },
-                 ErrorKind::bad_input),
-             "missing");
-  const auto other_device = devices::opencl_backend().open("", {});  // a context of its own
+  const auto other_device = devices::opencl_backend().open("", {});
   const auto foreign = other_device->allocate(16);
-  const KernelArgument of_another[] = {foreign.get(), 1.0f};
+  const KernelArgument arguments[] = {foreign.get(), 1.0f};
   EXPECT_HAS(error_of(
                  [&] {
-                   queue->launch(program, "add", {{4, 1}, {4, 1}}, of_another);
+                   queue->launch(program, "add", {{4, 1}, {4, 1}}, arguments);
                  },
                  ErrorKind::bad_input),
              "none of");
   const auto foreign_queue = other_device->make_queue();
   EXPECT_HAS(error_of(
                  [&] {
-                   foreign_queue->launch(program, "add", {{4, 1}, {4, 1}}, of_another);
+                   foreign_queue->launch(program, "add", {{4, 1}, {4, 1}}, arguments);
                  },
                  ErrorKind::bad_input),
              "program");
-  const std::vector<KernelArgument> seventeen(17, buffer.get());
-  EXPECT_HAS(error_of(
-                 [&] {
-                   queue->launch(program, "add", {{4, 1}, {4, 1}}, seventeen);
-                 },
-                 ErrorKind::bad_input),
-             "more than 16 of its arguments are buffers");
-  queue->launch(program, "add", {{0, 1}, {4, 1}}, arguments).wait();  // nothing to do
-  Event incomplete =
-      foreign_queue->launch(other_device->build(add_text, {}), "add", {{4, 1}, {4, 1}}, std::span(of_another, 1));
-  EXPECT_HAS(error_of([&] { incomplete.wait(); }, ErrorKind::environment), "clEnqueueNDRangeKernel (add");
-}
-
-// The arguments of a kernel object are set and used by several threads at once.
-TEST_F(OpenCl, ThreadsShareAQueue) {
-  constexpr int threads = 4, launches = 50;
-  const auto queue = device->make_queue();
-  const auto program = device->build(add_text, {});
-  std::vector<std::shared_ptr<devices::Buffer>> buffers;
-  for (int t = 0; t < threads; ++t) buffers.push_back(filled(std::vector<float>(64, 0.0f)));
-  std::vector<std::thread> running;
-  for (int t = 0; t < threads; ++t)
-    running.emplace_back([&, t] {
-      const KernelArgument arguments[] = {buffers[static_cast<std::size_t>(t)].get(), static_cast<float>(t + 1)};
-      for (int i = 0; i < launches; ++i) {
-        Event event = queue->launch(program, "add", {{64, 1}, {16, 1}}, arguments);
-        if (i % 5 == 0) event.wait();
-      }
-    });
-  for (std::thread& thread : running) thread.join();
-  queue->finish();
-  for (int t = 0; t < threads; ++t) {
-    std::vector<float> values(64);
-    queue->download(values.data(), buffers[static_cast<std::size_t>(t)], 0, 256).wait();
-    EXPECT_EQ(values, std::vector<float>(64, static_cast<float>(launches * (t + 1))));
-  }
-}
-
-// Buffers, programs, queues and devices may be let go of while work is under way.
-TEST_F(OpenCl, WorkKeepsAliveWhatItNeeds) {
-  std::vector<float> values(1 << 16);
-  {
-    auto own_device = devices::opencl_backend().open("", {});
-    auto queue = own_device->make_queue();
-    const std::vector<float> ones(values.size(), 1.0f);
-    const auto bytes = static_cast<std::int64_t>(values.size() * sizeof(float));
-    auto buffer = own_device->allocate(bytes);
-    auto program = own_device->build(add_text, {});
-    own_device.reset();
-    queue->upload(buffer, 0, ones.data(), bytes);
-    const KernelArgument arguments[] = {buffer.get(), 1.0f};
-    for (int i = 0; i < 20; ++i) queue->launch(program, "add", {{1 << 16, 1}, {64, 1}}, arguments);
-    program.reset();
-    Event last = queue->download(values.data(), buffer, 0, bytes);
-    buffer.reset();
-    queue.reset();
-    Event moved;
-    moved = std::move(last);
-    moved.wait();
-    moved.wait();
-    EXPECT_GE(moved.seconds(), 0);
-  }
-  EXPECT_EQ(values, std::vector<float>(values.size(), 21.0f));
-}
-
-TEST_F(OpenCl, ASpanLastsFromItsFirstToItsLast) {
-  const auto queue = device->make_queue();
-  const auto program = device->build(add_text, {});
-  const auto buffer = filled(std::vector<float>(1 << 20, 0.0f));
-  const KernelArgument arguments[] = {buffer.get(), 1.0f};
-  const auto launch = [&] { return queue->launch(program, "add", {{1 << 20, 1}, {64, 1}}, arguments); };
-  launch().wait();
-  Event first = launch(), last = launch();
-  last.wait();
-  const double parts = first.seconds() + last.seconds();
-  Event both = queue->span(std::move(first), std::move(last));
-  both.wait();
-  EXPECT_GE(both.seconds(), parts * 0.999999);  // the sum of nanoseconds, in floating point
-  EXPECT_GT(parts, 0);
-}
-
-TEST_F(OpenCl, BorrowsHostMemory) {
-  alignas(4096) static float memory[1024];
-  for (int i = 0; i < 1024; ++i) memory[i] = static_cast<float>(i);
-  const auto queue = device->make_queue();
-  const auto program = device->build(add_text, {});
-  const auto buffer = device->borrow(memory, sizeof memory);
-  const KernelArgument arguments[] = {buffer.get(), 0.5f};
-  queue->launch(program, "add", {{1024, 1}, {64, 1}}, arguments);
-  queue->download(memory, buffer, 0, sizeof memory).wait();
-  for (int i = 0; i < 1024; ++i) ASSERT_EQ(memory[i], static_cast<float>(i) + 0.5f);
-  memory[7] = 100;
-  queue->upload(buffer, 0, memory, sizeof memory);
-  queue->launch(program, "add", {{1024, 1}, {64, 1}}, arguments);
-  float seventh = 0;
-  queue->download(&seventh, buffer, 28, 4).wait();
-  EXPECT_EQ(seventh, 100.5f);
 }
 
 TEST_F(OpenCl, BorrowsObjectsOfTheCaller) {
@@ -395,89 +96,6 @@ TEST_F(OpenCl, BorrowsObjectsOfTheCaller) {
   event.wait();
   EXPECT_EQ(std::vector<float>(values, values + 4), (std::vector<float>{11, 12, 13, 14}));
   EXPECT_HAS(error_of([&] { event.seconds(); }, ErrorKind::bad_input), "profiling");
-}
-
-TEST_F(OpenCl, MeasuresPeaks) {
-  const devices::Device::Peaks peaks = device->measure_peaks(0.5);
-  EXPECT_GT(peaks.tflops, 0);
-  EXPECT_GT(peaks.gbps, 0);
-}
-
-// The words of the prelude, against the same of core, on random bit patterns and the values around every edge.
-TEST_F(OpenCl, ConvertsAsTheHostDoes) {
-  std::vector<float> inputs = {0.0f,
-                               -0.0f,
-                               std::nanf(""),
-                               -std::nanf(""),
-                               std::numeric_limits<float>::infinity(),
-                               -std::numeric_limits<float>::infinity()};
-  for (const float edge : {0.0f, 1.0f, 128.0f, 255.0f, 256.0f, 32767.0f, 32768.0f, 65504.0f, 65520.0f, 65535.0f,
-                           65536.0f, 2147483648.0f, 4294967296.0f, 0x1p-14f, 0x1p-24f, 0x1p-25f})
-    for (const float sign : {1.0f, -1.0f}) {
-      for (const float step : {-1.5f, -0.5f, 0.0f, 0.5f, 1.5f, 2.5f}) inputs.push_back(sign * (edge + step));
-      inputs.push_back(std::nextafter(sign * edge, 0.0f));
-      inputs.push_back(std::nextafter(sign * edge, sign * 1e30f));
-    }
-  std::mt19937 random(1);
-  while (inputs.size() < 1 << 16) {
-    inputs.push_back(std::bit_cast<float>(static_cast<std::uint32_t>(random())));
-    inputs.push_back(std::ldexp(static_cast<float>(random()), static_cast<int>(random() % 40) - 40));
-  }
-  const auto count = static_cast<std::int64_t>(inputs.size());
-  const auto program = device->build(R"(
-KERNEL void convert(GLOBAL const float* x, GLOBAL uchar* a, GLOBAL ushort* b, GLOBAL short* c, GLOBAL int* d, GLOBAL half_t* e) {
-  const long i = GLOBAL_ID_X;
-  a[i] = to_u8(x[i]);
-  b[i] = to_u16(x[i]);
-  c[i] = to_s16(x[i]);
-  d[i] = to_s32(x[i]);
-  STORE_HALF(x[i], e, i);
-}
-KERNEL void widen(GLOBAL const half_t* x, GLOBAL float* y) { y[GLOBAL_ID_X] = LOAD_HALF(x, GLOBAL_ID_X); }
-)",
-                                     {});
-  const auto queue = device->make_queue();
-  const auto x = filled(inputs);
-  const DataType types[] = {DataType::u8, DataType::u16, DataType::s16, DataType::s32, DataType::f16};
-  std::vector<std::shared_ptr<devices::Buffer>> results;
-  std::vector<KernelArgument> arguments = {x.get()};
-  for (const DataType type : types) {
-    results.push_back(device->allocate(count * size_of(type)));
-    arguments.push_back(results.back().get());
-  }
-  queue->launch(program, "convert", {{count, 1}, {64, 1}}, arguments);
-  for (std::size_t t = 0; t < 5; ++t) {
-    const std::int64_t size = size_of(types[t]);
-    std::vector<std::byte> got(static_cast<std::size_t>(count * size));
-    queue->download(got.data(), results[t], 0, count * size).wait();
-    for (std::int64_t i = 0; i < count; ++i) {
-      std::byte expected[8] = {};
-      const float value = inputs[static_cast<std::size_t>(i)];
-      store_element(types[t], value, expected);
-      const double stored = load_element(types[t], &got[static_cast<std::size_t>(i * size)]);
-      if (types[t] == DataType::f16 && std::isnan(value)) {
-        ASSERT_TRUE(std::isnan(stored)) << value;  // any NaN will do
-      } else {
-        ASSERT_EQ(std::memcmp(&got[static_cast<std::size_t>(i * size)], expected, static_cast<std::size_t>(size)), 0)
-            << value << " became " << stored << " as " << name(types[t]);
-      }
-    }
-  }
-  std::vector<std::uint16_t> halves(1 << 16);
-  std::iota(halves.begin(), halves.end(), std::uint16_t{0});
-  const auto narrow = device->allocate(1 << 17), wide = device->allocate(1 << 18);
-  std::vector<float> widened(1 << 16);
-  queue->upload(narrow, 0, halves.data(), 1 << 17);
-  const KernelArgument widen_arguments[] = {narrow.get(), wide.get()};
-  queue->launch(program, "widen", {{1 << 16, 1}, {64, 1}}, widen_arguments);
-  queue->download(widened.data(), wide, 0, 1 << 18).wait();
-  for (std::size_t i = 0; i < halves.size(); ++i) {
-    const float expected = half_to_float(halves[i]);
-    if (std::isnan(expected))
-      ASSERT_TRUE(std::isnan(widened[i]));
-    else
-      ASSERT_EQ(std::bit_cast<std::uint32_t>(widened[i]), std::bit_cast<std::uint32_t>(expected)) << i;
-  }
 }
 
 }  // namespace

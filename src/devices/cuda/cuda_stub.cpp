@@ -5,7 +5,7 @@
 namespace omniconv::devices {
 namespace {
 
-constexpr const char* reason = "this build has no CUDA devices; an NVIDIA GPU is reached through OpenCL";
+constexpr const char* reason = "this build has no CUDA devices (OMNICONV_CUDA=OFF)";
 
 void list(DeviceListing& listing) {
   listing.missing.push_back({"cuda", reason});

@@ -50,6 +50,27 @@ inline std::vector<devices::Definition> pixel_definitions(const Filter2dTask& ta
 // Work items of a group, side by side in a row.
 constexpr std::int64_t group_items = 128;
 
+// Rows of groups that one launch may have: CUDA's limit.
+constexpr std::int64_t most_group_rows = 65'535;
+
+// The run in parts that are not too tall for one launch each, by run_part(const Filter2dRun&), which returns their
+// events. Returns the event of all.
+template <typename RunPart>
+Event run_in_parts(devices::Queue& queue, const Filter2dRun& run, std::int64_t rows_per_item, const RunPart& run_part) {
+  const std::int64_t most = most_group_rows * rows_per_item;
+  if (run.output_rows <= most) return run_part(run);
+  Event first, last;
+  for (std::int64_t done = 0; done < run.output_rows; done += most) {
+    Filter2dRun part = run;
+    part.output_first += done;
+    part.output_offset_bytes += done * run.output_stride_bytes;
+    part.output_rows = std::min(most, run.output_rows - done);
+    last = run_part(part);
+    if (done == 0) first = std::move(last);
+  }
+  return queue.span(std::move(first), std::move(last));
+}
+
 // Elements (column * c + channel) of an output row. The interior reads only columns of the image, and is whole groups;
 // the rest is what lies left and right of it.
 struct RowParts {
@@ -79,7 +100,9 @@ inline Chunk chunk_for(const Filter2dTask& task) {
   const std::int64_t elements = checked_multiply(Q(problem), problem.c, "an intermediate row");
   const std::int64_t row_bytes = checked_multiply(elements, sizeof(float), "an intermediate row");
   const std::int64_t least = std::max<std::int64_t>(problem.r - 1, 1);
-  const std::int64_t rows = std::min(std::max(usual_workspace_bytes / row_bytes - (problem.r - 1), least), P(problem));
+  const std::int64_t most = std::max<std::int64_t>(most_group_rows - (problem.r - 1), 1);
+  const std::int64_t usual = std::max(usual_workspace_bytes / row_bytes - (problem.r - 1), least);
+  const std::int64_t rows = std::min({usual, most, P(problem)});
   return {rows, checked_multiply(checked_add(rows, problem.r - 1, "the workspace"), row_bytes, "the workspace")};
 }
 // Why no such workspace fits into one buffer of the device; empty if it does.

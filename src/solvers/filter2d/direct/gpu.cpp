@@ -30,6 +30,11 @@ class Plan final : public Filter2dPlanBody {
   double compile_seconds() const override { return program_->compile_seconds(); }
 
   Event run(devices::Queue& queue, const Filter2dRun& run) const override {
+    return run_in_parts(queue, run, rows_per_item, [&](const Filter2dRun& part) { return run_part(queue, part); });
+  }
+
+ private:
+  Event run_part(devices::Queue& queue, const Filter2dRun& run) const {
     const Weights& weights = task.weights;
     const KernelArgument border_value = integer_sums_ ? KernelArgument(static_cast<std::int64_t>(weights.border_value))
                                                       : KernelArgument(static_cast<float>(weights.border_value));
@@ -58,7 +63,6 @@ class Plan final : public Filter2dPlanBody {
     return parts_.rest == 0 ? std::move(interior) : queue.span(std::move(interior), filter_rest());
   }
 
- private:
   RowParts parts_;
   bool integer_sums_ = false;
   std::shared_ptr<devices::Program> program_;

@@ -47,6 +47,11 @@ class Plan final : public Filter2dPlanBody {
   double compile_seconds() const override { return program_->compile_seconds(); }
 
   Event run(devices::Queue& queue, const Filter2dRun& run) const override {
+    return run_in_parts(queue, run, rows_per_item, [&](const Filter2dRun& part) { return run_part(queue, part); });
+  }
+
+ private:
+  Event run_part(devices::Queue& queue, const Filter2dRun& run) const {
     const Weights& weights = task.weights;
     const KernelArgument arguments[] = {run.input.impl().get(),
                                         run.input_offset_bytes,
@@ -74,7 +79,6 @@ class Plan final : public Filter2dPlanBody {
     return parts_.rest == 0 ? std::move(interior) : queue.span(std::move(interior), filter_rest());
   }
 
- private:
   RowParts parts_;
   std::shared_ptr<devices::Program> program_;
   std::shared_ptr<devices::Buffer> x_weights_, y_weights_;

@@ -46,6 +46,11 @@ class TapsPlan final : public Filter2dPlanBody {
   double compile_seconds() const override { return program_->compile_seconds(); }
 
   Event run(devices::Queue& queue, const Filter2dRun& run) const override {
+    return run_in_parts(queue, run, rows_per_item, [&](const Filter2dRun& part) { return run_part(queue, part); });
+  }
+
+ private:
+  Event run_part(devices::Queue& queue, const Filter2dRun& run) const {
     const Weights& weights = task.weights;
     const KernelArgument arguments[] = {run.input.impl().get(),
                                         run.input_offset_bytes,
@@ -75,7 +80,6 @@ class TapsPlan final : public Filter2dPlanBody {
     return parts_.rest == 0 ? std::move(interior) : queue.span(std::move(interior), filter_rest());
   }
 
- private:
   RowParts parts_;
   std::shared_ptr<devices::Program> program_;
   std::shared_ptr<devices::Buffer> weights_;
@@ -185,20 +189,24 @@ class CopyPlan final : public Filter2dPlanBody {
   double compile_seconds() const override { return program_->compile_seconds() + colors_->compile_seconds(); }
 
   Event run(devices::Queue& queue, const Filter2dRun& run) const override {
+    const auto copy_part = [&](const Filter2dRun& part) { return copy_opacity(queue, part); };
+    Event colors = colors_->run(queue, run);
+    return queue.span(std::move(colors), run_in_parts(queue, run, 1, copy_part));
+  }
+
+ private:
+  Event copy_opacity(devices::Queue& queue, const Filter2dRun& run) const {
     const Filter2dProblem& problem = task.problem;
     const bool valid = problem.border.mode == BorderMode::valid;
-    Event colors = colors_->run(queue, run);
     const KernelArgument arguments[] = {run.input.impl().get(),          run.input_offset_bytes,
                                         run.input_stride_bytes,          run.input_first,
                                         run.output.impl().get(),         run.output_offset_bytes,
                                         run.output_stride_bytes,         run.output_first,
                                         valid ? problem.r / 2 : 0,       valid ? problem.s / 2 : 0,
                                         fp32(task.weights.opacity_unit), fp32(task.weights.opaque_output)};
-    return queue.span(std::move(colors),
-                      queue.launch(program_, "copy_opacity", grid_for(Q(problem), run.output_rows), arguments));
+    return queue.launch(program_, "copy_opacity", grid_for(Q(problem), run.output_rows), arguments);
   }
 
- private:
   std::shared_ptr<const Filter2dPlanBody> colors_;
   std::shared_ptr<devices::Program> program_;
 };

@@ -1,4 +1,4 @@
-// A run on an OpenCL queue allocates nothing after the first: what `new` gives the submitting thread is counted. The
+// A run on a GPU's queue allocates nothing after the first: what `new` gives the submitting thread is counted. The
 // driver's own memory comes from malloc, or belongs to its threads.
 #include <gtest/gtest.h>
 
@@ -8,6 +8,7 @@
 
 #include "core/weights.h"
 #include "devices/device.h"
+#include "gpu_testing.h"
 #include "omniconv/filter2d.h"
 
 namespace {
@@ -37,17 +38,16 @@ void* counted(std::size_t size) {
 namespace omniconv {
 namespace {
 
-class OpenClAllocation : public testing::TestWithParam<const char*> {
+class GpuAllocation : public testing::TestWithParam<const char*> {
  protected:
   void SetUp() override {
-    for (const DeviceInfo& info : list_devices().found)
-      if (info.id.starts_with("opencl")) ids_.push_back(info.id);
-    if (ids_.empty()) GTEST_SKIP() << "no OpenCL device";
+    ids_ = tested_ids();
+    if (ids_.empty()) GTEST_SKIP() << no_device();
   }
   std::vector<std::string> ids_;
 };
 
-TEST_P(OpenClAllocation, RunsAllocateNothing) {
+TEST_P(GpuAllocation, RunsAllocateNothing) {
   // A row has an interior and a rest, so that every solver launches several kernels and spans them.
   const auto problem = std::get<Filter2dProblem>(parse_problem("filter2d u8 h40w200c3r3s5"));
   Filter filter;
@@ -83,8 +83,8 @@ TEST_P(OpenClAllocation, RunsAllocateNothing) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Solvers, OpenClAllocation,
-                         testing::Values("filter2d/direct/gpu.1", "filter2d/separable/gpu.1"), [](const auto& solver) {
+INSTANTIATE_TEST_SUITE_P(Solvers, GpuAllocation, testing::Values("filter2d/direct/gpu.1", "filter2d/separable/gpu.1"),
+                         [](const auto& solver) {
                            return std::string(solver.param).find("direct") != std::string::npos ? "direct"
                                                                                                 : "separable";
                          });

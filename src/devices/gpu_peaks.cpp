@@ -1,31 +1,29 @@
-// What an OpenCL device can do at most, measured with its own events.
+#include "devices/gpu_peaks.h"
+
 #include <algorithm>
 #include <chrono>
 
 #include "devices/best_rate.h"
-#include "devices/opencl/opencl_device.h"
-#include "embedded/peaks.opencl.h"
+#include "embedded/peaks.kernel.h"
 
-namespace omniconv::devices::opencl {
+namespace omniconv::devices {
 
-Device::Peaks OpenClDevice::measure_peaks(double seconds) {
+Device::Peaks measure_gpu_peaks(Device& device, int lanes, double seconds) {
   const auto start = std::chrono::steady_clock::now();
   seconds *= 0.8;  // a launch may last longer than those before it promised
-  cl_uint lanes = 4;
-  for (const cl_uint width : {1u, 2u, 8u, 16u})
-    if (fact<cl_uint>(device_, CL_DEVICE_NATIVE_VECTOR_WIDTH_FLOAT) == width) lanes = width;
+  const DeviceInfo& info = device.info();
   constexpr std::int64_t group = 256, chains = 8;
   const Definition definitions[] = {{"VECTOR", std::to_string(lanes)}, {"CHAINS", std::to_string(chains)}};
-  const std::shared_ptr<Program> program = build(peaks_opencl, definitions);
-  const std::shared_ptr<Queue> queue = make_queue();
+  const std::shared_ptr<Program> program = device.build(peaks_kernel, definitions);
+  const std::shared_ptr<Queue> queue = device.make_queue();
   const auto timed = [&](const char* kernel, const Grid& grid, std::span<const KernelArgument> arguments) {
     Event event = queue->launch(program, kernel, grid, arguments);
     event.wait();
     return event.seconds();
   };
-  Peaks peaks;
-  const std::int64_t items = group * 32 * std::max(info_.compute_units, 1);
-  const std::shared_ptr<Buffer> result = allocate(items * lanes * static_cast<std::int64_t>(sizeof(float)));
+  Device::Peaks peaks;
+  const std::int64_t items = group * 32 * std::max(info.compute_units, 1);
+  const std::shared_ptr<Buffer> result = device.allocate(items * lanes * static_cast<std::int64_t>(sizeof(float)));
   const auto multiply_add = [&](std::int64_t rounds) {
     const KernelArgument arguments[] = {result.get(), 0.5f, 1.0f, rounds};
     return timed("multiply_add", Grid{{items, 1}, {group, 1}}, arguments);
@@ -39,10 +37,10 @@ Device::Peaks OpenClDevice::measure_peaks(double seconds) {
   peaks.tflops = 1e-12 * best_rate(half - seconds_since(start), [&] { return Done{operations, multiply_add(rounds)}; });
 
   // Far above the caches, and a small part of the device.
-  const std::int64_t largest = std::int64_t{info_.is_gpu ? 256 : 128} << 20;
+  const std::int64_t largest = std::int64_t{info.is_gpu ? 256 : 128} << 20;
   const std::int64_t bytes =
-      std::max<std::int64_t>(std::min({largest, info_.max_buffer_bytes, info_.memory_bytes / 16}) / 4096 * 4096, 4096);
-  const std::shared_ptr<Buffer> from = allocate(bytes), to = allocate(bytes);
+      std::max<std::int64_t>(std::min({largest, info.max_buffer_bytes, info.memory_bytes / 16}) / 4096 * 4096, 4096);
+  const std::shared_ptr<Buffer> from = device.allocate(bytes), to = device.allocate(bytes);
   const auto copy = [&](const Buffer& target, const Buffer& source) {
     const KernelArgument arguments[] = {&target, &source};
     return timed("copy", Grid{{bytes / 16, 1}, {group, 1}}, arguments);
@@ -54,4 +52,4 @@ Device::Peaks OpenClDevice::measure_peaks(double seconds) {
   return peaks;
 }
 
-}  // namespace omniconv::devices::opencl
+}  // namespace omniconv::devices

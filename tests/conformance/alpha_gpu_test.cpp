@@ -1,22 +1,16 @@
-// Premultiplied alpha on every OpenCL device, and the division that it rests on.
+// Premultiplied alpha on every device of the program's kind, and the division that it rests on.
 #include <fmt/format.h>
 
 #include <cmath>
 #include <random>
 
+#include "../devices/gpu_testing.h"
 #include "alpha_testing.h"
 #include "devices/device.h"
 #include "kernels/device_text.h"
 
 namespace omniconv {
 namespace {
-
-std::vector<std::string> opencl_devices() {
-  std::vector<std::string> ids;
-  for (const DeviceInfo& info : list_devices().found)
-    if (info.id.starts_with("opencl")) ids.push_back(info.id);
-  return ids;
-}
 
 class EveryDeviceWithAlpha : public testing::TestWithParam<const char*> {};
 
@@ -26,7 +20,7 @@ TEST_P(EveryDeviceWithAlpha, FormsBordersPositions) {
   const std::string type = GetParam();
   const char* const borders[] = {"constant:3", "replicate", "reflect101", "wrap", "valid"};
   const char* const positions[] = {"c4{} alpha:3", "c2{} alpha:0", "c3{} alpha:1", "c5{} alpha:2"};
-  for (const std::string& id : opencl_devices()) {
+  for (const std::string& id : tested_ids()) {
     const Context context({.device = id});
     std::size_t i = type.size();
     for (const char* kernel :
@@ -40,15 +34,15 @@ TEST_P(EveryDeviceWithAlpha, FormsBordersPositions) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(OpenClAlpha, EveryDeviceWithAlpha,
+INSTANTIATE_TEST_SUITE_P(GpuAlpha, EveryDeviceWithAlpha,
                          testing::Values("u8", "u16", "s32", "f16", "f32", "u8>u16", "f32>u8"), [](const auto& type) {
                            std::string name = type.param;
                            std::replace(name.begin(), name.end(), '>', '_');
                            return name;
                          });
 
-TEST(OpenClAlpha, OpaqueImagesAreFilteredAsIfThereWereNoAlpha) {
-  for (const std::string& id : opencl_devices()) {
+TEST(GpuAlpha, OpaqueImagesAreFilteredAsIfThereWereNoAlpha) {
+  for (const std::string& id : tested_ids()) {
     const Context context({.device = id});
     for (const char* text : {"filter2d u8 h21w37c4r5s5 kernel:gaussian:5,1.1", "filter2d u16 h21w37c4r7s6 kernel:equal",
                              "filter2d u8>f32 h21w37c4r3s5", "filter2d u8 h21w37c4r3s3 kernel:laplacian"})
@@ -56,8 +50,8 @@ TEST(OpenClAlpha, OpaqueImagesAreFilteredAsIfThereWereNoAlpha) {
   }
 }
 
-TEST(OpenClAlpha, AKernelLargerThanItsUnrolledCode) {
-  for (const std::string& id : opencl_devices()) {
+TEST(GpuAlpha, AKernelLargerThanItsUnrolledCode) {
+  for (const std::string& id : tested_ids()) {
     const Context context({.device = id});
     expect_conformance(context, "filter2d u8 h40w50c4r9s11 alpha:3");
     expect_conformance(context, "filter2d u8 h40w50c4r37s41 alpha:3 kernel:rank1");
@@ -79,7 +73,7 @@ std::vector<float> hard_dividends(const std::vector<float>& divisors, std::mt199
   return dividends;
 }
 
-TEST(OpenClAlpha, QuotientsAreThoseOfIeee754) {
+TEST(GpuAlpha, QuotientsAreThoseOfIeee754) {
   constexpr std::int64_t count = 1 << 20;
   std::mt19937 random(3);
   std::vector<float> divisors;
@@ -96,7 +90,7 @@ TEST(OpenClAlpha, QuotientsAreThoseOfIeee754) {
   const std::string text = std::string(kernels::exact_division()) +
                            "KERNEL void quotients(GLOBAL const float* n, GLOBAL const float* d, GLOBAL float* q) {\n"
                            "  q[GLOBAL_ID_X] = divide(n[GLOBAL_ID_X], d[GLOBAL_ID_X]);\n}\n";
-  for (const std::string& id : opencl_devices()) {
+  for (const std::string& id : tested_ids()) {
     const Context context({.device = id});
     Queue queue = context.make_queue();
     const std::int64_t bytes = count * static_cast<std::int64_t>(sizeof(float));

@@ -1,27 +1,16 @@
-// Every OpenCL device: every solver x type x border x kernel form, the problem list, and the CPU's bits.
+// Every device of the program's kind: every solver x type x border x kernel form, the problem list, and the CPU's bits.
 #include <fmt/format.h>
 
+#include "../devices/gpu_testing.h"
 #include "conformance.h"
 
 namespace omniconv {
 namespace {
 
-// The devices found; a machine of the tests has at least one (PoCL).
-std::vector<std::string> opencl_devices() {
-  std::vector<std::string> ids;
-  for (const DeviceInfo& info : list_devices().found)
-    if (info.id.starts_with("opencl")) ids.push_back(info.id);
-  return ids;
-}
-
-TEST(OpenClConformance, ThereIsADevice) {
-  EXPECT_FALSE(opencl_devices().empty()) << "install pocl-opencl-icd, or build with -DOMNICONV_OPENCL=OFF";
-}
-
 class EveryDevice : public testing::TestWithParam<const char*> {};
 
 TEST_P(EveryDevice, BordersAndKernels) {
-  for (const std::string& id : opencl_devices()) {
+  for (const std::string& id : tested_ids()) {
     const Context context({.device = id});
     for (const char* border : {"constant:3", "replicate", "reflect", "reflect101", "wrap", "valid"})
       for (const char* kernel : {"random", "rank1", "equal"})
@@ -32,7 +21,7 @@ TEST_P(EveryDevice, BordersAndKernels) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(OpenClConformance, EveryDevice,
+INSTANTIATE_TEST_SUITE_P(GpuConformance, EveryDevice,
                          testing::Values("u8", "u16", "s16", "s32", "f16", "f32", "u8>f32", "f32>u8", "u8>s16"),
                          [](const auto& type) {
                            std::string name = type.param;
@@ -41,7 +30,7 @@ INSTANTIATE_TEST_SUITE_P(OpenClConformance, EveryDevice,
                          });
 
 TEST_P(EveryDevice, Gradients) {
-  for (const std::string& id : opencl_devices()) {
+  for (const std::string& id : tested_ids()) {
     const Context context({.device = id});
     for (const char* border : {"constant:3", "replicate", "reflect", "reflect101", "wrap", "valid"})
       expect_conformance(context, fmt::format("filter2d {} h19w53c3r3s3 {} kernel:scharr", GetParam(), border));
@@ -63,8 +52,8 @@ TEST_P(EveryDevice, Gradients) {
 
 // Every u16 value under weights that make sums of squares of all sizes, also below the normal range: the roots must be
 // correctly rounded, which OpenCL's own sqrt() need not be.
-TEST(OpenClConformance, RootsAreCorrectlyRounded) {
-  for (const std::string& id : opencl_devices()) {
+TEST(GpuConformance, RootsAreCorrectlyRounded) {
+  for (const std::string& id : tested_ids()) {
     const Context context({.device = id});
     const auto problem = std::get<Filter2dProblem>(parse_problem("filter2d u16>f32 h512w512c1r1s1"));
     for (const auto& [x, y] :
@@ -73,18 +62,29 @@ TEST(OpenClConformance, RootsAreCorrectlyRounded) {
   }
 }
 
-TEST(OpenClConformance, GradientList) {
-  for (const std::string& id : opencl_devices()) {
+TEST(GpuConformance, GradientList) {
+  for (const std::string& id : tested_ids()) {
     const Context context({.device = id});
     for (const Filter2dProblem& problem : shrunk_problems("gradients.txt"))
       expect_conformance(context, problem, filter_for(problem));
   }
 }
 
-TEST(OpenClConformance, ProblemList) {
-  for (const std::string& id : opencl_devices()) {
+TEST(GpuConformance, ProblemList) {
+  for (const std::string& id : tested_ids()) {
     const Context context({.device = id});
     for (const Filter2dProblem& problem : shrunk_problems()) expect_conformance(context, problem, filter_for(problem));
+  }
+}
+
+// More rows of groups than one launch may have on CUDA devices.
+TEST(GpuConformance, VeryTallImages) {
+  for (const std::string& id : tested_ids()) {
+    const Context context({.device = id});
+    for (const char* text : {"filter2d u8 h600000w2c1r3s3", "filter2d u8 h150000w2c1r3s3 kernel:rank1 wrap",
+                             "filter2d u8 h600000w2c1r3s3 kernel:sobel", "filter2d u8 h600000w2c2r3s3 alpha:1",
+                             "filter2d u8 h150000w2c4r3s3 kernel:laplacian alpha:3"})
+      expect_conformance(context, text, {.sampled = true, .samples = samples(20000)});
   }
 }
 

@@ -1,5 +1,5 @@
 // The GPU variants of the filter2d solvers, bit for bit against the scalar loops of docs/arithmetic.md written out
-// here, on every OpenCL device found: whole images, and strips that were given only the rows that they need.
+// here, on every device of the program's kind: whole images, and strips that were given only the rows that they need.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -10,17 +10,16 @@
 #include "core/convert.h"
 #include "core/weights.h"
 #include "devices/device.h"
+#include "gpu_testing.h"
 #include "solvers/filter2d/candidates.h"
 
 namespace omniconv::solvers {
 namespace {
 
 std::vector<std::shared_ptr<devices::Device>> all_devices() {
-  DeviceListing listing;
-  devices::opencl_backend().list(listing);
   std::vector<std::shared_ptr<devices::Device>> all;
-  for (const DeviceInfo& info : listing.found)
-    all.push_back(devices::opencl_backend().open(info.id.substr(std::string("opencl:").size()), {}));
+  for (const std::string& id : tested_ids())
+    all.push_back(tested_backend().open(id.substr(tested_backend().prefix.size() + 1), {}));
   return all;
 }
 
@@ -246,24 +245,24 @@ void check_random_task(const Filter2dSolver& solver, Kind kind, DataType input, 
   for (const auto& device : all_devices()) Runner(solver, task, device, number).run_all();
 }
 
-class OpenClFilter2d : public testing::Test {
+class GpuFilter2d : public testing::Test {
  protected:
   void SetUp() override {
     devices_ = all_devices();
-    if (devices_.empty()) GTEST_SKIP() << "no OpenCL device";
+    if (devices_.empty()) GTEST_SKIP() << no_device();
   }
   std::vector<std::shared_ptr<devices::Device>> devices_;
 };
 
 // Every type on either side, with every border in turn.
-TEST_F(OpenClFilter2d, DirectOnEveryType) {
+TEST_F(GpuFilter2d, DirectOnEveryType) {
   for (std::size_t i = 0; i < 6; ++i)
     for (const std::size_t shift : {0u, 1u, 3u})
       check_random_task(direct_gpu(), Kind::random, types[i], types[(i + shift) % 6], borders[(i + 2 * shift) % 6],
                         1 + 6 * i + shift);
 }
 
-TEST_F(OpenClFilter2d, DirectOnEveryBorder) {
+TEST_F(GpuFilter2d, DirectOnEveryBorder) {
   std::uint64_t number = 100;
   for (const BorderMode border : borders)
     for (const DataType type : {DataType::u8, DataType::f32})
@@ -271,7 +270,7 @@ TEST_F(OpenClFilter2d, DirectOnEveryBorder) {
 }
 
 // Sums of s32 pixels pass 2^24, those of 7 x 7 u16 do not.
-TEST_F(OpenClFilter2d, DirectOnEqualWeights) {
+TEST_F(GpuFilter2d, DirectOnEqualWeights) {
   std::uint64_t number = 200;
   for (const BorderMode border : {BorderMode::constant, BorderMode::reflect101})
     for (const DataType input : types)
@@ -279,19 +278,19 @@ TEST_F(OpenClFilter2d, DirectOnEqualWeights) {
                         number++);
 }
 
-TEST_F(OpenClFilter2d, DirectOnRankOneWhereTheOrderCannotMatter) {
+TEST_F(GpuFilter2d, DirectOnRankOneWhereTheOrderCannotMatter) {
   check_random_task(direct_gpu(), Kind::integer_rank_one, DataType::u8, DataType::s16, BorderMode::replicate, 300);
   check_random_task(direct_gpu(), Kind::rank_one, DataType::f32, DataType::f32, BorderMode::wrap, 301);
 }
 
-TEST_F(OpenClFilter2d, SeparableOnEveryType) {
+TEST_F(GpuFilter2d, SeparableOnEveryType) {
   for (std::size_t i = 0; i < 6; ++i)
     for (const std::size_t shift : {0u, 2u})
       check_random_task(separable_gpu(), Kind::rank_one, types[i], types[(i + shift) % 6], borders[(i + 2 * shift) % 6],
                         400 + 6 * i + shift);
 }
 
-TEST_F(OpenClFilter2d, SeparableOnEveryBorder) {
+TEST_F(GpuFilter2d, SeparableOnEveryBorder) {
   std::uint64_t number = 500;
   for (const BorderMode border : borders)
     for (const DataType type : {DataType::u8, DataType::f16})
@@ -319,7 +318,7 @@ Filter2dTask task_of(const Filter2dProblem& problem, Kind kind) {
 }
 
 // Masks larger than the image, extents of 1.
-TEST_F(OpenClFilter2d, MasksLargerThanTheImage) {
+TEST_F(GpuFilter2d, MasksLargerThanTheImage) {
   for (const BorderMode border : borders) {
     if (border == BorderMode::valid) continue;
     Filter2dProblem problem = u8_problem(3, 4, 3, 11, 13, border);
@@ -334,7 +333,7 @@ TEST_F(OpenClFilter2d, MasksLargerThanTheImage) {
 }
 
 // An image whose intermediate rows do not fit in one workspace: 1.25 million floats a row, 6 rows of them in 32 MiB.
-TEST_F(OpenClFilter2d, SeparableInSeveralChunks) {
+TEST_F(GpuFilter2d, SeparableInSeveralChunks) {
   const Filter2dProblem problem = u8_problem(13, 250'000, 5, 3, 2, BorderMode::wrap);
   const Filter2dTask task = task_of(problem, Kind::rank_one);
   for (const auto& device : devices_) {
@@ -344,7 +343,7 @@ TEST_F(OpenClFilter2d, SeparableInSeveralChunks) {
   }
 }
 
-TEST_F(OpenClFilter2d, RefusesInSentences) {
+TEST_F(GpuFilter2d, RefusesInSentences) {
   const devices::Device& device = *devices_.front();
   Filter2dProblem problem = u8_problem(9, 9, 1, 3, 3, BorderMode::replicate);
   EXPECT_NE(separable_gpu().refusal(task_of(problem, Kind::random), device).find("no product"), std::string::npos);

@@ -1,0 +1,120 @@
+// Which CUDA devices there are, and why the others cannot be used.
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "devices/cuda/cuda_device.h"
+#include "devices/unknown_device.h"
+
+namespace omniconv::devices::cuda {
+namespace {
+
+struct Found {
+  CUdevice device = 0;
+  Capability capability = 0;
+  const Nvrtc* nvrtc = nullptr;
+  DeviceInfo info;
+};
+
+int attribute(CUdevice device, int what) {
+  int value = 0;
+  check("cuDeviceGetAttribute", api().DeviceGetAttribute(&value, what, device));
+  return value;
+}
+
+std::string name_of(CUdevice device) {
+  char name[256] = {};
+  check("cuDeviceGetName", api().DeviceGetName(name, sizeof name - 1, device));
+  return name;
+}
+
+DeviceInfo describe(CUdevice device, std::string id, int version, const Nvrtc& nvrtc, Capability capability) {
+  DeviceInfo info;
+  info.id = std::move(id);
+  info.name = name_of(device);
+  info.driver = fmt::format("CUDA {}.{}, NVRTC {}, compute capability {}.{}", version / 1000, version % 1000 / 10,
+                            nvrtc.version(), capability / 10, capability % 10);
+  info.compute_units = attribute(device, CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT);
+  std::size_t bytes = 0;
+  check("cuDeviceTotalMem", api().DeviceTotalMem(&bytes, device));
+  info.memory_bytes = info.max_buffer_bytes = static_cast<std::int64_t>(bytes);
+  info.local_memory_bytes = attribute(device, CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK);
+  info.is_gpu = true;
+  return info;
+}
+
+void scan_device(int index, int version, std::vector<Found>& found, DeviceListing& listing) {
+  const std::string id = fmt::format("cuda:{}", index);
+  Found one;
+  check("cuDeviceGet", api().DeviceGet(&one.device, index));
+  std::string why_not;
+  one.nvrtc = Nvrtc::find(version / 1000, &why_not);
+  one.capability = 10 * attribute(one.device, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR) +
+                   attribute(one.device, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR);
+  if (one.nvrtc) why_not = one.nvrtc->refusal(one.capability);
+  if (attribute(one.device, CU_DEVICE_ATTRIBUTE_COMPUTE_MODE) == CU_COMPUTEMODE_PROHIBITED)
+    why_not = "its compute mode is 'prohibited'";
+  if (!why_not.empty()) {
+    listing.missing.push_back({id, fmt::format("{}: {}", name_of(one.device), why_not)});
+    return;
+  }
+  one.info = describe(one.device, id, version, *one.nvrtc, one.capability);
+  found.push_back(std::move(one));
+}
+
+// All usable devices; the rest goes to `listing.missing`.
+std::vector<Found> scan(DeviceListing& listing) {
+  std::vector<Found> found;
+  std::string why_not;
+  if (!find_api(&why_not)) {
+    listing.missing.push_back({"cuda", why_not});
+    return found;
+  }
+  int count = 0, version = 0;
+  try {
+    check("cuDeviceGetCount", api().DeviceGetCount(&count));
+    version = driver_version();
+  } catch (const Error& error) {
+    listing.missing.push_back({"cuda", error.what()});
+    return found;
+  }
+  if (count == 0) listing.missing.push_back({"cuda", "the CUDA driver is there, but no device that it can use"});
+  for (int i = 0; i < count; ++i) {
+    try {
+      scan_device(i, version, found, listing);
+    } catch (const Error& error) {
+      listing.missing.push_back({fmt::format("cuda:{}", i), error.what()});
+    }
+  }
+  return found;
+}
+
+void list(DeviceListing& listing) {
+  for (Found& found : scan(listing)) listing.found.push_back(std::move(found.info));
+}
+
+std::shared_ptr<Device> open(std::string_view rest, const ContextOptions& options) {
+  DeviceListing listing;
+  std::vector<Found> found = scan(listing);
+  const std::string id = rest.empty() ? "cuda" : fmt::format("cuda:{}", rest);
+  const auto chosen =
+      std::find_if(found.begin(), found.end(), [&](const Found& f) { return rest.empty() || f.info.id == id; });
+  if (chosen != found.end())
+    return std::make_shared<CudaDevice>(std::move(chosen->info), chosen->device, chosen->capability, *chosen->nvrtc,
+                                        make_program_cache(options));
+
+  for (Found& f : found) listing.found.push_back(std::move(f.info));
+  throw unknown_device(id, listing);
+}
+
+}  // namespace
+}  // namespace omniconv::devices::cuda
+
+namespace omniconv::devices {
+
+const Backend& cuda_backend() {
+  static constexpr Backend backend{DeviceKind::cuda, "cuda", cuda::list, cuda::open};
+  return backend;
+}
+
+}  // namespace omniconv::devices

@@ -1,0 +1,216 @@
+#include "devices/cuda/cuda_device.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <chrono>
+
+#include "core/build_info.h"
+#include "devices/cuda/cuda_queue.h"
+#include "devices/gpu_peaks.h"
+
+namespace omniconv::devices::cuda {
+namespace {
+
+struct DeviceMemory final : Memory {
+  ~DeviceMemory() override {
+    if (address != 0 && api().CtxPushCurrent(context->get()) == CUDA_SUCCESS) {
+      CUcontext popped = nullptr;
+      api().MemFree(address);
+      api().CtxPopCurrent(&popped);
+    }
+  }
+};
+
+// The caller's host memory, page-locked unless it was so before.
+struct MappedMemory final : Memory {
+  ~MappedMemory() override {
+    if (registered && api().CtxPushCurrent(context->get()) == CUDA_SUCCESS) {
+      CUcontext popped = nullptr;
+      api().MemHostUnregister(borrowed);
+      api().CtxPopCurrent(&popped);
+    }
+  }
+  bool registered = false;
+};
+
+class LockedMemory final : public HostMemory {
+ public:
+  LockedMemory(std::shared_ptr<SharedContext> context, void* memory, std::int64_t bytes)
+      : context_(std::move(context)), memory_(static_cast<std::byte*>(memory)), bytes_(bytes) {}
+  ~LockedMemory() override {
+    if (api().CtxPushCurrent(context_->get()) != CUDA_SUCCESS) return;
+    CUcontext popped = nullptr;
+    api().MemFreeHost(memory_);
+    api().CtxPopCurrent(&popped);
+  }
+  std::byte* data() override { return memory_; }
+  std::int64_t bytes() const override { return bytes_; }
+  bool is_page_locked() const override { return true; }
+
+ private:
+  std::shared_ptr<SharedContext> context_;
+  std::byte* memory_;
+  std::int64_t bytes_;
+};
+
+void check_size(std::int64_t bytes, const DeviceInfo& info) {
+  if (bytes < 0) throw bad_input(fmt::format("a buffer of {} bytes: the size must be at least 0", bytes));
+  if (bytes > info.max_buffer_bytes)
+    throw bad_input(
+        fmt::format("a buffer of {} bytes is larger than device {} can hold in one ({} bytes); use smaller parts, "
+                    "or another device",
+                    bytes, info.id, info.max_buffer_bytes));
+}
+
+}  // namespace
+
+SharedContext::SharedContext(CUdevice device) : device_(device) {
+  check("cuDevicePrimaryCtxRetain", api().DevicePrimaryCtxRetain(&context_, device));
+}
+
+SharedContext::~SharedContext() {
+  api().DevicePrimaryCtxRelease(device_);
+}
+
+CudaDevice::CudaDevice(DeviceInfo info, CUdevice device, Capability capability, const Nvrtc& nvrtc,
+                       std::shared_ptr<ProgramCache> cache)
+    : info_(std::move(info)),
+      capability_(capability),
+      nvrtc_(nvrtc),
+      context_(std::make_shared<SharedContext>(device)),
+      cache_(std::move(cache)) {}
+
+std::shared_ptr<Buffer> CudaDevice::allocate(std::int64_t bytes) {
+  check_size(bytes, info_);
+  const Current current(context_->get());
+  auto memory = std::make_shared<DeviceMemory>();
+  memory->context = context_;
+  // CUDA knows no empty buffers.
+  const CUresult code = api().MemAlloc(&memory->address, static_cast<std::size_t>(std::max<std::int64_t>(bytes, 1)));
+  if (code == CUDA_ERROR_OUT_OF_MEMORY)
+    throw environment_error(fmt::format(
+        "device {} has no room for a buffer of {} bytes: {} of its {} bytes are free; use smaller parts, or "
+        "end what else uses it",
+        info_.id, bytes, free_bytes(), info_.memory_bytes));
+  if (code != CUDA_SUCCESS) throw call_error(fmt::format("device {}: cuMemAlloc of {} bytes", info_.id, bytes), code);
+  return std::make_shared<CudaBuffer>(std::move(memory), bytes);
+}
+
+std::shared_ptr<Buffer> CudaDevice::borrow(void* memory, std::int64_t bytes) {
+  check_size(bytes, info_);
+  if (bytes == 0) return allocate(0);
+  if (!memory) throw bad_input(fmt::format("borrowing {} bytes of host memory at a null pointer", bytes));
+  const Current current(context_->get());
+  auto mapped = std::make_shared<MappedMemory>();
+  mapped->context = context_;
+  mapped->borrowed = static_cast<std::byte*>(memory);
+  const CUresult code = api().MemHostRegister(memory, static_cast<std::size_t>(bytes),
+                                              CU_MEMHOSTREGISTER_PORTABLE | CU_MEMHOSTREGISTER_DEVICEMAP);
+  mapped->registered = code == CUDA_SUCCESS;
+  if (code != CUDA_SUCCESS && code != CUDA_ERROR_HOST_MEMORY_ALREADY_REGISTERED)
+    throw call_error(fmt::format("device {}: cuMemHostRegister of {} bytes", info_.id, bytes), code);
+  check("cuMemHostGetDevicePointer", api().MemHostGetDevicePointer(&mapped->address, memory, 0));
+  return std::make_shared<CudaBuffer>(std::move(mapped), bytes);
+}
+
+std::shared_ptr<Queue> CudaDevice::make_queue() {
+  return std::make_shared<CudaQueue>(info_.id, context_);
+}
+
+std::shared_ptr<Program> CudaDevice::build(std::string_view text, std::span<const Definition> definitions) {
+  const std::string key = cache_ ? cache_key(text, definitions) : "";
+  const Current current(context_->get());
+  CUmodule module = nullptr;
+  if (cache_)
+    if (const std::optional<std::string> code = cache_->find(key)) {
+      if (api().ModuleLoadData(&module, code->c_str()) == CUDA_SUCCESS)
+        return std::make_shared<CudaProgram>(context_, module, 0);
+      cache_->discard(key, fmt::format("device {} does not take it", info_.id));
+    }
+  const auto start = std::chrono::steady_clock::now();
+  const std::string code = compile(text, definitions);
+  if (const CUresult result = api().ModuleLoadData(&module, code.c_str()); result != CUDA_SUCCESS)
+    throw call_error(fmt::format("device {}: cuModuleLoadData of code by NVRTC {}", info_.id, nvrtc_.version()),
+                     result);
+  const std::chrono::duration<double> seconds = std::chrono::steady_clock::now() - start;
+  auto program = std::make_shared<CudaProgram>(context_, module, seconds.count());
+  if (cache_) cache_->store(key, code);
+  return program;
+}
+
+std::string CudaDevice::compile(std::string_view text, std::span<const Definition> definitions) const {
+  try {
+    return nvrtc_.compile(text, definitions, capability_).image;
+  } catch (const Error& error) {
+    throw Error(error.kind(), fmt::format("device {}: {}", info_.id, error.what()));
+  }
+}
+
+std::string CudaDevice::cache_key(std::string_view text, std::span<const Definition> definitions) const {
+  const std::string options = fmt::format("{}", fmt::join(nvrtc_.options(definitions, capability_), " "));
+  // The driver's text names the compiler's version and the device's capability too.
+  const std::string_view parts[] = {"omniconv",   build_version(), "CUDA",    info_.name,
+                                    info_.driver, options,         prelude(), text};
+  return ProgramCache::key(parts);
+}
+
+// Its registers hold one float each.
+Device::Peaks CudaDevice::measure_peaks(double seconds) {
+  return measure_gpu_peaks(*this, 1, seconds);
+}
+
+std::int64_t CudaDevice::free_bytes() {
+  const Current current(context_->get());
+  std::size_t free = 0, total = 0;
+  check("cuMemGetInfo", api().MemGetInfo(&free, &total));
+  return static_cast<std::int64_t>(free);
+}
+
+std::shared_ptr<HostMemory> CudaDevice::allocate_host(std::int64_t bytes) {
+  if (bytes < 0) throw bad_input(fmt::format("host memory of {} bytes: the size must be at least 0", bytes));
+  const Current current(context_->get());
+  void* memory = nullptr;
+  const CUresult code =
+      api().MemHostAlloc(&memory, static_cast<std::size_t>(std::max<std::int64_t>(bytes, 1)), CU_MEMHOSTALLOC_PORTABLE);
+  if (code != CUDA_SUCCESS)
+    throw call_error(fmt::format("device {}: cuMemHostAlloc of {} bytes", info_.id, bytes), code);
+  return std::make_shared<LockedMemory>(context_, memory, bytes);
+}
+
+CudaProgram::~CudaProgram() {
+  if (api().CtxPushCurrent(context_->get()) != CUDA_SUCCESS) return;
+  CUcontext popped = nullptr;
+  api().ModuleUnload(module_);
+  api().CtxPopCurrent(&popped);
+}
+
+CUfunction CudaProgram::kernel(const char* name, std::span<const std::size_t> arguments) const {
+  const Kernel& kernel = find(name);
+  if (!kernel.parameters_known) return kernel.function;
+  if (arguments.size() != kernel.parameters.size())
+    throw environment_error(fmt::format("cuLaunchKernel ({}): it takes {} arguments, not {}", name,
+                                        kernel.parameters.size(), arguments.size()));
+  for (std::size_t i = 0; i < arguments.size(); ++i)
+    if (arguments[i] != kernel.parameters[i])
+      throw environment_error(fmt::format("cuLaunchKernel ({}): argument {} has {} bytes, not {}", name, i,
+                                          kernel.parameters[i], arguments[i]));
+  return kernel.function;
+}
+
+const CudaProgram::Kernel& CudaProgram::find(const char* name) const {
+  const std::lock_guard lock(mutex_);
+  for (const std::unique_ptr<const Kernel>& kernel : kernels_)
+    if (kernel->name == name) return *kernel;
+  Kernel kernel{name, nullptr, {}, api().FuncGetParamInfo != nullptr};
+  if (const CUresult code = api().ModuleGetFunction(&kernel.function, module_, name); code != CUDA_SUCCESS)
+    throw call_error(fmt::format("cuModuleGetFunction ({})", name), code);
+  for (std::size_t offset = 0, size = 0;
+       kernel.parameters_known &&
+       api().FuncGetParamInfo(kernel.function, kernel.parameters.size(), &offset, &size) == CUDA_SUCCESS;)
+    kernel.parameters.push_back(size);
+  kernels_.push_back(std::make_unique<const Kernel>(std::move(kernel)));
+  return *kernels_.back();
+}
+
+}  // namespace omniconv::devices::cuda

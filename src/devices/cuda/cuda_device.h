@@ -1,0 +1,103 @@
+// CUDA devices: a GPU's primary context, its memory, its programs.
+#pragma once
+
+#include <mutex>
+
+#include "devices/cuda/cuda_api.h"
+#include "devices/cuda/nvrtc.h"
+#include "devices/device.h"
+#include "devices/program_cache.h"
+
+namespace omniconv::devices::cuda {
+
+// The primary context, which CUDA's runtime API uses too: what CuPy or PyTorch allocated in this process can be
+// borrowed. Buffers, programs and queues share it.
+class SharedContext {
+ public:
+  explicit SharedContext(CUdevice device);
+  ~SharedContext();
+  SharedContext(const SharedContext&) = delete;
+  SharedContext& operator=(const SharedContext&) = delete;
+  CUcontext get() const { return context_; }
+
+ private:
+  CUdevice device_;
+  CUcontext context_ = nullptr;
+};
+
+// Memory that lasts as long as the last of those that use it: a buffer, or work that was submitted.
+struct Memory {
+  virtual ~Memory() = default;
+  CUdeviceptr address = 0;
+  std::byte* borrowed = nullptr;  // the host memory behind it, or null
+  std::shared_ptr<SharedContext> context;
+};
+
+class CudaDevice final : public Device {
+ public:
+  // `cache` may be null.
+  CudaDevice(DeviceInfo info, CUdevice device, Capability capability, const Nvrtc& nvrtc,
+             std::shared_ptr<ProgramCache> cache);
+
+  DeviceKind kind() const override { return DeviceKind::cuda; }
+  const DeviceInfo& info() const override { return info_; }
+  std::shared_ptr<Buffer> allocate(std::int64_t bytes) override;
+  // Page-locks the memory and maps it: kernels read and write it over the bus, and see it as it is.
+  std::shared_ptr<Buffer> borrow(void* memory, std::int64_t bytes) override;
+  std::shared_ptr<Queue> make_queue() override;
+  std::shared_ptr<Program> build(std::string_view text, std::span<const Definition> definitions) override;
+  Peaks measure_peaks(double seconds) override;
+  std::int64_t free_bytes() override;
+  std::shared_ptr<HostMemory> allocate_host(std::int64_t bytes) override;
+
+  const std::shared_ptr<SharedContext>& context() const { return context_; }
+
+ private:
+  std::string compile(std::string_view text, std::span<const Definition> definitions) const;
+  std::string cache_key(std::string_view text, std::span<const Definition> definitions) const;
+
+  DeviceInfo info_;
+  Capability capability_;
+  const Nvrtc& nvrtc_;
+  std::shared_ptr<SharedContext> context_;
+  std::shared_ptr<ProgramCache> cache_;
+};
+
+class CudaBuffer final : public Buffer {
+ public:
+  CudaBuffer(std::shared_ptr<const Memory> memory, std::int64_t bytes) : memory_(std::move(memory)), bytes_(bytes) {}
+  std::int64_t bytes() const override { return bytes_; }
+  const std::shared_ptr<const Memory>& memory() const { return memory_; }
+
+ private:
+  std::shared_ptr<const Memory> memory_;
+  std::int64_t bytes_;
+};
+
+class CudaProgram final : public Program {
+ public:
+  CudaProgram(std::shared_ptr<SharedContext> context, CUmodule module, double seconds)
+      : context_(std::move(context)), module_(module), compile_seconds_(seconds) {}
+  ~CudaProgram() override;
+  double compile_seconds() const override { return compile_seconds_; }
+  const std::shared_ptr<SharedContext>& context() const { return context_; }
+  // Throws where there is no such kernel, or it does not take `arguments`, given by their sizes in bytes.
+  CUfunction kernel(const char* name, std::span<const std::size_t> arguments) const;
+
+ private:
+  struct Kernel {
+    std::string name;
+    CUfunction function;
+    std::vector<std::size_t> parameters;  // sizes in bytes
+    bool parameters_known;
+  };
+  const Kernel& find(const char* name) const;
+
+  std::shared_ptr<SharedContext> context_;
+  CUmodule module_;
+  double compile_seconds_;
+  mutable std::mutex mutex_;
+  mutable std::vector<std::unique_ptr<const Kernel>> kernels_;
+};
+
+}  // namespace omniconv::devices::cuda

@@ -1,0 +1,50 @@
+// NVRTC, NVIDIA's compiler of CUDA C as a library: found at run time, and usable without a device or a driver.
+//
+// Names, values and signatures are those of NVIDIA's NVRTC manual (11.2 and newer).
+#pragma once
+
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "devices/device.h"
+
+namespace omniconv::devices::cuda {
+
+// 90 for compute capability 9.0.
+using Capability = int;
+
+class Nvrtc {
+ public:
+  // The newest that is not newer than the driver's CUDA (`driver_major`, as in 12), else the oldest: older drivers do
+  // not load what newer compilers write. Null where there is none, with the reason in `why_not`.
+  static const Nvrtc* find(int driver_major, std::string* why_not);
+
+  std::string version() const;  // "13.0"
+  // Why there is no code for the device; empty if there is.
+  std::string refusal(Capability device) const;
+
+  struct Code {
+    std::string image;    // for cuModuleLoadData
+    bool is_ptx = false;  // else code of the device itself
+  };
+  // Kernel text without its prelude, for a device that is not refused. Throws with the first lines of the log.
+  Code compile(std::string_view text, std::span<const Definition> definitions, Capability device) const;
+  // The options that `compile` gives, to tell one program from another.
+  std::vector<std::string> options(std::span<const Definition> definitions, Capability device) const;
+
+ private:
+  struct Functions;
+  Nvrtc() = default;
+  static const Nvrtc* open(const char* name, std::string* why_not);
+
+  const Functions* functions_ = nullptr;
+  int major_ = 0, minor_ = 0;
+  std::vector<Capability> capabilities_;  // that it compiles for, rising
+};
+
+// What `compile` puts before a kernel text.
+std::string_view prelude();
+
+}  // namespace omniconv::devices::cuda

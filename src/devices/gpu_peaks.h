@@ -1,0 +1,11 @@
+// What a GPU can do at most, measured with its own events and text that all kinds compile.
+#pragma once
+
+#include "devices/device.h"
+
+namespace omniconv::devices {
+
+// `lanes`: floats of one native vector, 1, 2, 4, 8 or 16. Within `seconds` in all.
+Device::Peaks measure_gpu_peaks(Device& device, int lanes, double seconds);
+
+}  // namespace omniconv::devices

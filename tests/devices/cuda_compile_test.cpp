@@ -1,0 +1,208 @@
+// Every kernel in every shipped form, compiled for CUDA devices as their solvers would build it, and the arithmetic of
+// what comes out. It needs NVRTC, and neither a device nor a driver.
+#include <gtest/gtest.h>
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <set>
+
+#include "core/weights.h"
+#include "devices/cuda/cuda_api.h"
+#include "devices/cuda/nvrtc.h"
+#include "devices/device.h"
+#include "image/kernels.h"
+#include "omniconv/error.h"
+#include "ops/random_image.h"
+#include "ops/verify.h"
+#include "recording_device.h"
+#include "solvers/solver.h"
+
+namespace omniconv {
+namespace {
+
+using devices::cuda::Nvrtc;
+
+class CudaCompile : public testing::Test {
+ protected:
+  void SetUp() override {
+    std::string why_not;
+    nvrtc = Nvrtc::find(1000, &why_not);
+    if (!nvrtc) GTEST_SKIP() << why_not;
+  }
+  // PTX that stands for all devices of the kind: 81 is no device, so that the newest before it is taken, as text.
+  std::string ptx(std::string_view text) const {
+    const Nvrtc::Code code = nvrtc->compile(text, {}, 81);
+    EXPECT_TRUE(code.is_ptx);
+    return code.image;
+  }
+  const Nvrtc* nvrtc = nullptr;
+};
+
+int count(const std::string& text, const std::string& part) {
+  int found = 0;
+  for (std::size_t at = text.find(part); at != std::string::npos; at = text.find(part, at + 1)) ++found;
+  return found;
+}
+
+// The texts that the solvers which serve the problem on a CUDA device build for it.
+std::vector<devices::RecordingDevice::Text> texts_of(const std::string& problem_text, std::set<std::string>& solvers) {
+  const auto problem = std::get<Filter2dProblem>(parse_problem(problem_text));
+  const image::Kernel kernel = image::kernel_for(problem, 1);
+  const Filter2dTask task =
+      task_for(problem, centred(problem, {.weights = kernel.weights, .second_weights = kernel.second_weights}));
+  const auto device = std::make_shared<devices::RecordingDevice>(devices::DeviceKind::cuda);
+  for (const solvers::Filter2dSolver* const solver : solvers::filter2d_solvers()) {
+    if (!solver->refusal(task, *device).empty()) continue;
+    solvers.insert(std::string(solver->id()));
+    solver->plan(task, device);
+  }
+  EXPECT_FALSE(device->built.empty()) << problem_text;
+  return device->built;
+}
+
+constexpr const char* types[] = {"u8", "u16", "s16", "s32", "f16", "f32"};
+constexpr const char* borders[] = {"constant:3", "replicate", "reflect", "reflect101", "wrap", "valid"};
+// What makes a text different: the form of the weights, the size where the loops are no longer unrolled, how many
+// channels a work item has, the pair's forms, what becomes of opacity.
+constexpr const char* forms[] = {
+    "c3r3s4 kernel:random",        "c1r11s13 kernel:random",      "c3r3s5 kernel:rank1",
+    "c1r41s43 kernel:rank1",       "c3r4s3 kernel:equal",         "c2r33s31 kernel:equal",
+    "c3r3s3 kernel:sobel",         "c1r3s3 kernel:scharr",        "c4r3s5 kernel:random alpha:3",
+    "c4r3s5 kernel:rank1 alpha:3", "c5r4s3 kernel:equal alpha:2", "c4r3s3 kernel:laplacian alpha:3"};
+
+class CudaCompileForm : public CudaCompile, public testing::WithParamInterface<std::size_t> {};
+
+// Every type, every second of them for either device: the types differ in loads and stores alone.
+TEST_P(CudaCompileForm, ForEveryTypeAndBorder) {
+  std::set<std::string> solvers;
+  for (std::size_t i = 0; i < std::size(types); ++i) {
+    const std::size_t number = GetParam() + i;
+    const std::string text =
+        fmt::format("filter2d {} h90w140{} {}", types[i], forms[GetParam()], borders[number % std::size(borders)]);
+    const int capability = number % 2 == 0 ? 80 : 90;
+    for (const auto& built : texts_of(text, solvers)) {
+      try {
+        EXPECT_FALSE(nvrtc->compile(built.text, built.definitions, capability).image.empty());
+      } catch (const Error& error) {
+        ADD_FAILURE() << text << " for " << capability << ": " << error.what();
+      }
+    }
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Solvers, CudaCompileForm, testing::Range(std::size_t{0}, std::size(forms)));
+
+// Every solver for GPUs is among those that the forms reach.
+TEST(CudaCompileForms, ReachEverySolver) {
+  std::set<std::string> reached;
+  for (const char* const form : forms) texts_of(fmt::format("filter2d u8 h90w140{}", form), reached);
+  for (const solvers::Filter2dSolver* const solver : solvers::filter2d_solvers()) {
+    if (solver->id().find("/gpu.") != std::string_view::npos) {
+      EXPECT_TRUE(reached.contains(std::string(solver->id()))) << solver->id();
+    }
+  }
+}
+
+// No multiply-add but those that FMA asks for, no other precision than fp32, no approximate division or root, no
+// flushing to zero: what the bits of integer images and the bounds of the others rest on.
+TEST_F(CudaCompile, ArithmeticIsAsWritten) {
+  const std::string text = ptx(R"(
+KERNEL void f(GLOBAL float* x, const float a, const float b) {
+  x[0] = a * b + x[0];
+  x[1] = FMA(a, b, x[1]);
+  x[2] = a / b;
+  x[3] = sqrt(a);
+  x[4] = 1.0f / a;
+}
+)");
+  EXPECT_EQ(count(text, "fma.rn.f32"), 1) << text;
+  EXPECT_EQ(count(text, "fma."), 1) << text;
+  EXPECT_EQ(count(text, "mul.f32") + count(text, "mul.rn.f32"), 1) << text;
+  EXPECT_EQ(count(text, "div.rn.f32") + count(text, "rcp.rn.f32"), 2) << text;
+  EXPECT_EQ(count(text, "sqrt.rn.f32"), 1) << text;
+  EXPECT_EQ(count(text, "approx"), 0) << text;
+  EXPECT_EQ(count(text, ".ftz"), 0) << text;
+  EXPECT_EQ(count(text, ".f64"), 0) << text;
+}
+
+TEST_F(CudaCompile, SolversUseNoDoublePrecision) {
+  std::set<std::string> solvers;
+  for (const char* const form : forms)
+    for (const auto& built : texts_of(fmt::format("filter2d u8>f32 h90w140{}", form), solvers)) {
+      const std::string text = nvrtc->compile(built.text, built.definitions, 81).image;
+      EXPECT_EQ(count(text, ".f64"), 0) << form;
+      EXPECT_EQ(count(text, "approx"), 0) << form;
+      EXPECT_EQ(count(text, ".ftz"), 0) << form;
+    }
+}
+
+TEST_F(CudaCompile, TheWordsOfThePreludeAreThere) {
+  const std::string text = ptx(R"(
+CONSTANT int table[2] = {1, 2};
+DEVICE float twice(const float x) { return 2.0f * x; }
+KERNEL void f(GLOBAL uchar* RESTRICT a, GLOBAL ushort* b, GLOBAL short* c, GLOBAL int* d, GLOBAL half_t* e, GLOBAL const float* x) {
+  LOCAL float shared[64];
+  const long i = GLOBAL_ID_X + GLOBAL_ID_Y + GROUP_ID_X + GROUP_ID_Y;
+  shared[LOCAL_ID_X + LOCAL_ID_Y] = twice(x[i]);
+  BARRIER;
+  float v = FABS(shared[0]) + ILOGB(shared[1]) + LDEXP(v = x[i], table[i & 1]) + BITS_TO_FLOAT(FLOAT_TO_BITS(x[i]) + 1);
+  UNROLL
+  for (int k = 0; k < 3; ++k) v = FMA(v, v, (float)LOAD_HALF(e, i));
+  a[i] = to_u8(v);
+  b[i] = to_u16(v);
+  c[i] = to_s16(v);
+  d[i] = to_s32(v < INFINITY ? v : 0.0f);
+  STORE_HALF(v, e, i);
+}
+)");
+  for (const char* const part :
+       {".entry f", "cvt.f32.f16", "cvt.rn.f16.f32", "cvt.rni.s32.f32", "bar.sync", "ld.param.u64"})
+    EXPECT_GT(count(text, part), 0) << part;
+}
+
+TEST_F(CudaCompile, ErrorsShowTheLog) {
+  const auto message = [&](std::string_view text, std::vector<devices::Definition> definitions) -> std::string {
+    try {
+      nvrtc->compile(text, definitions, 90);
+    } catch (const Error& error) {
+      EXPECT_EQ(std::string(error.what()).find('\n'), std::string::npos);
+      return error.what();
+    }
+    return "no error";
+  };
+  const std::string text = message("\nKERNEL void f() { nonsense; }\n", {});
+  EXPECT_NE(text.find("nvrtcCompileProgram failed: NVRTC_ERROR_COMPILATION"), std::string::npos) << text;
+  EXPECT_NE(text.find("kernel(2)"), std::string::npos) << text;
+  EXPECT_NE(text.find("nonsense"), std::string::npos) << text;
+  EXPECT_NE(message("", {{"A", "1 --use_fast_math"}}).find("hold no blanks"), std::string::npos);
+}
+
+TEST_F(CudaCompile, NewerDevicesGetPtxAndOlderOnesARefusal) {
+  EXPECT_FALSE(nvrtc->compile("KERNEL void f() {}", {}, 90).is_ptx);
+  EXPECT_TRUE(nvrtc->compile("KERNEL void f() {}", {}, 999).is_ptx);
+  EXPECT_EQ(nvrtc->refusal(90), "");
+  EXPECT_EQ(nvrtc->refusal(999), "");
+  EXPECT_NE(nvrtc->refusal(20).find("and the device has 2.0"), std::string::npos) << nvrtc->refusal(20);
+}
+
+// As the driver would name them, which need not be there.
+TEST(CudaErrors, SayWhereTheDeviceIsLost) {
+  namespace cuda = devices::cuda;
+  cuda::Api api{};
+  api.GetErrorName = [](cuda::CUresult, const char** name) { return *name = "CUDA_ERROR_NAME", cuda::CUDA_SUCCESS; };
+  api.GetErrorString = [](cuda::CUresult, const char** text) { return *text = "a text", cuda::CUDA_SUCCESS; };
+  const auto named = [](int code) { return "CUDA_ERROR_NAME (" + std::to_string(code) + "): a text"; };
+  const std::string lost = "; the device is lost to this process: start it again";
+  // Memory errors of the hardware, its link, contained; illegal address, time-out, destroyed context, assertion, stack,
+  // instruction, alignment, address space, program counter, launch; the service that shares the device; unknown.
+  for (const int code : {214, 220, 226, 700, 702, 709, 710, 714, 715, 716, 717, 718, 719, 809, 999})
+    EXPECT_EQ(cuda::error_name(api, code), named(code) + lost);
+  // Invalid value, out of memory, busy, no device, not found, not ready, too much for a launch.
+  for (const int code : {1, 2, 46, 100, 500, 600, 701}) EXPECT_EQ(cuda::error_name(api, code), named(code));
+  api.GetErrorName = [](cuda::CUresult, const char**) { return cuda::CUDA_ERROR_INVALID_VALUE; };
+  EXPECT_EQ(cuda::error_name(api, 719), "an unknown error (719): a text" + lost);
+}
+
+}  // namespace
+}  // namespace omniconv

@@ -1,0 +1,74 @@
+// What the tests of GPU devices share. Each test program is of one kind of device, which it names.
+#pragma once
+
+#include <gtest/gtest.h>
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "devices/device.h"
+#include "omniconv/error.h"
+
+namespace omniconv {
+
+// The program's kind of device: devices/opencl_tests.cpp or devices/cuda_tests.cpp.
+const devices::Backend& tested_backend();
+
+inline bool tests_cuda() {
+  return tested_backend().kind == devices::DeviceKind::cuda;
+}
+
+inline std::vector<std::string> tested_ids() {
+  DeviceListing listing;
+  tested_backend().list(listing);
+  std::vector<std::string> ids;
+  for (const DeviceInfo& info : listing.found) ids.push_back(info.id);
+  return ids;
+}
+
+// Why there is none.
+inline std::string no_device() {
+  DeviceListing listing;
+  tested_backend().list(listing);
+  return listing.missing.empty() ? "no reason given"
+                                 : listing.missing.front().id + ": " + listing.missing.front().reason;
+}
+
+template <typename Call>
+std::string error_of(const Call& call, ErrorKind kind) {
+  try {
+    call();
+  } catch (const Error& error) {
+    EXPECT_EQ(error.kind(), kind) << error.what();
+    EXPECT_EQ(std::string(error.what()).find('\n'), std::string::npos) << error.what();
+    return error.what();
+  }
+  ADD_FAILURE() << "nothing was thrown";
+  return {};
+}
+
+#define EXPECT_HAS(text, part) EXPECT_NE((text).find(part), std::string::npos) << (text)
+
+class Gpu : public testing::Test {
+ protected:
+  void SetUp() override {
+    if (tested_ids().empty()) GTEST_SKIP() << no_device();
+    device = tested_backend().open("", {});
+  }
+
+  std::shared_ptr<devices::Buffer> filled(const std::vector<float>& values) {
+    const auto bytes = static_cast<std::int64_t>(values.size() * sizeof(float));
+    auto buffer = device->allocate(bytes);
+    device->make_queue()->upload(buffer, 0, values.data(), bytes).wait();
+    return buffer;
+  }
+
+  std::shared_ptr<devices::Device> device;
+};
+
+inline constexpr const char* add_text = R"(
+KERNEL void add(GLOBAL float* values, const float addend) { values[GLOBAL_ID_X] += addend; }
+)";
+
+}  // namespace omniconv
