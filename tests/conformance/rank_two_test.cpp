@@ -259,8 +259,8 @@ TEST_P(EveryRankTwo, WideRows) {
 }
 
 INSTANTIATE_TEST_SUITE_P(RankTwo, EveryRankTwo,
-                         testing::Values("f16", "f32", "f64", "f32>u8", "f16>f32", "f32>f16", "f64>f32", "f32>f64",
-                                         "f32>s32"),
+                         testing::ValuesIn(types_to_check({"f16", "f32", "f64", "f32>u8", "f16>f32", "f32>f16",
+                                                           "f64>f32", "f32>f64", "f32>s32"})),
                          [](const auto& type) {
                            std::string name = type.param;
                            std::replace(name.begin(), name.end(), '>', '_');
