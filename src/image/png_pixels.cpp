@@ -1,16 +1,15 @@
 #include "image/png_pixels.h"
 
-#include <tbb/global_control.h>
-#include <tbb/parallel_for.h>
-#include <tbb/task_arena.h>
-
 #include <algorithm>
 #include <array>
+#include <atomic>
 #include <cstdlib>
 #include <cstring>
+#include <exception>
 #include <limits>
 #include <new>
 #include <string_view>
+#include <thread>
 #include <utility>
 
 namespace omniconv::image {
@@ -96,6 +95,29 @@ void filter_row(const RowPair& rows, unsigned char* to) {
   }
 }
 
+// Calls task(i) for i from 0 to count, on as many threads, this one among them. Threads of its own, not oneTBB's: a
+// thread sanitizer sees how they are ordered, and a piece takes a hundred times as long as a thread to start.
+template <typename Task>
+void on_threads(int threads, std::int64_t count, const Task& task) {
+  const auto workers = static_cast<std::size_t>(std::min<std::int64_t>(threads, count));
+  std::atomic<std::int64_t> next{0};
+  std::vector<std::exception_ptr> failures(workers);
+  const auto work = [&](std::size_t worker) {
+    try {
+      for (std::int64_t i = next.fetch_add(1); i < count; i = next.fetch_add(1)) task(i);
+    } catch (...) {
+      failures[worker] = std::current_exception();
+    }
+  };
+  {
+    std::vector<std::jthread> others;
+    for (std::size_t worker = 1; worker < workers; ++worker) others.emplace_back(work, worker);
+    work(0);
+  }
+  for (const std::exception_ptr& failure : failures)
+    if (failure) std::rethrow_exception(failure);
+}
+
 }  // namespace
 
 // What is compressed apart, and becomes one chunk.
@@ -133,19 +155,14 @@ std::int64_t PngPixels::resident_bytes() const {
 void PngPixels::write_rows(std::int64_t count, const std::byte* from, std::int64_t stride_bytes) {
   if (pieces_.empty())
     for (int i = 0; i < threads_ * pieces_per_thread; ++i) pieces_.push_back(std::make_unique<Piece>());
-  // More than are allowed would bring a warning on the standard error.
-  const auto allowed = tbb::global_control::active_value(tbb::global_control::max_allowed_parallelism);
-  tbb::task_arena arena(static_cast<int>(std::min(allowed, static_cast<std::size_t>(threads_))));
   const std::int64_t most_rows = piece_rows_ * static_cast<std::int64_t>(pieces_.size());
   for (std::int64_t done = 0; done < count;) {
     const std::int64_t rows = std::min(most_rows, count - done);
     take_rows(rows, from + done * stride_bytes, stride_bytes);
     const std::int64_t pieces = (rows - 1) / piece_rows_ + 1;
     const auto for_each_piece = [&](const auto& work) {
-      arena.execute([&] {
-        tbb::parallel_for(std::int64_t{0}, pieces, [&](std::int64_t i) {
-          work(*pieces_[static_cast<std::size_t>(i)], i * piece_rows_, std::min(rows, (i + 1) * piece_rows_));
-        });
+      on_threads(threads_, pieces, [&](std::int64_t i) {
+        work(*pieces_[static_cast<std::size_t>(i)], i * piece_rows_, std::min(rows, (i + 1) * piece_rows_));
       });
     };
     for_each_piece([this](Piece&, std::int64_t first, std::int64_t last) { filter_rows(first, last); });
