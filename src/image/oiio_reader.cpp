@@ -57,12 +57,16 @@ void check_kind(const OIIO::ImageSpec& spec, const std::string& path) {
     throw bad_input(fmt::format("{} is a CMYK image, which is not filtered; convert it to RGB first", path));
   if (color == "CIELAB" || color == "ICCLAB" || color == "ITULAB")
     throw bad_input(fmt::format("{} is a L*a*b* image, which is not filtered; convert it to RGB first", path));
+  if (spec.get_int_attribute("tiff:PhotometricInterpretation", 1) == 0 && spec.format != OIIO::TypeDesc::UINT8)
+    throw bad_input(
+        fmt::format("{} is a TIFF file of {} in which 0 is white, which is not read; rewrite it with 0 as black", path,
+                    spec.format.c_str()));
   if (spec.deep) throw bad_input(fmt::format("{} is a deep image, which is not filtered; flatten it first", path));
   if (spec.depth > 1) throw bad_input(fmt::format("{} is a volume of {} slices, not an image", path, spec.depth));
 }
 
 bool is_associated(const OIIO::ImageSpec& spec, const std::string& plugin) {
-  if (plugin == "openexr") return true;
+  if (plugin == "openexr" || plugin == "webp") return true;  // WebP's reader multiplies, whatever it is asked for
   return plugin == "tiff" && spec.get_int_attribute("oiio:UnassociatedAlpha", 0) == 0;
 }
 
@@ -185,23 +189,37 @@ class Reader final : public ImageReader {
     info_.associated_alpha = info_.alpha_channel >= 0 && is_associated(spec_, plugin_);
     const int orientation = spec_.get_int_attribute("Orientation", 1);
     info_.orientation = orientation >= 1 && orientation <= 8 ? orientation : 1;
+    const bool planes = spec_.get_string_attribute("planarconfig") == "separate" && info_.c > 1;
     if (spec_.tile_width > 0) {
       block_height_ = spec_.tile_height;
-    } else if (plugin_ == "tiff" && info_.type == DataType::f64) {
-      if (spec_.get_string_attribute("planarconfig") == "separate" && info_.c > 1)
-        throw bad_input(
-            fmt::format("{} is a TIFF file of f64 with a plane for each channel, which is not read; rewrite it "
-                        "with the channels interleaved",
-                        path()));
+    } else if (plugin_ == "tiff" && (planes || info_.type == DataType::f64)) {
       block_height_ = rows_per_strip(spec_);
     }
+    if (plugin_ == "tiff" && info_.type == DataType::f64) check_strips_of_doubles(planes);
     info_.resident_bytes =
         held_by_opening + bytes_held_by_reading(file_, plugin_, spec_) + block_height_ * row_bytes(info_);
     info_.metadata = std::make_shared<SpecMetadata>(plugin_, spec_);
   }
 
-  // Tiles are decoded a whole row of them at a time. So are strips of f64: OpenImageIO 2.4 gives zeros for a part of
-  // one.
+  // OpenImageIO 2.4 gives zeros for tiles of f64, and for strips of one row.
+  void check_strips_of_doubles(bool planes) const {
+    const char* unread = nullptr;
+    if (planes)
+      unread = "with a plane for each channel";
+    else if (spec_.tile_width > 0)
+      unread = "in tiles";
+    else if (block_height_ == 1 || info_.h % block_height_ == 1)
+      unread = "with a strip of one row";
+    if (unread != nullptr)
+      throw bad_input(
+          fmt::format("{} is a TIFF file of f64 {} and {} channels or other descriptions, which is not read; rewrite "
+                      "it as .npy, or "
+                      "with channels interleaved in strips of several rows",
+                      path(), unread, info_.c));
+  }
+
+  // Tiles are decoded a whole row of them at a time. So are strips of f64, of which OpenImageIO 2.4 gives zeros for a
+  // part, and those of one channel each, which it cannot enter in their middle where they are compressed.
   void read_through_blocks(std::int64_t first, std::int64_t count, std::byte* to, std::int64_t stride_bytes) {
     const std::int64_t bytes = row_bytes(info_);
     for (std::int64_t y = first; y < first + count; ++y) {
@@ -220,8 +238,8 @@ class Reader final : public ImageReader {
     check([&] {
       if (spec_.tile_width > 0)
         return input_->read_tiles(page_index(), 0, spec_.x, spec_.x + spec_.width, begin, end, 0, 1, 0, spec_.nchannels,
-                                  spec_.format, rows_of_block_.data());
-      return input_->read_scanlines(page_index(), 0, begin, end, 0, 0, spec_.nchannels, spec_.format,
+                                  OIIO::TypeDesc::UNKNOWN, rows_of_block_.data());
+      return input_->read_scanlines(page_index(), 0, begin, end, 0, 0, spec_.nchannels, OIIO::TypeDesc::UNKNOWN,
                                     rows_of_block_.data());
     });
     block_ = block;

@@ -539,5 +539,40 @@ TEST_F(Formats, AFullDiskLeavesTheOldFile) {
   try_all_sizes("exif.tif", with_exif);
 }
 
+// OpenImageIO gives WebP's colours multiplied by opacity; other programs are to find them as they were.
+TEST_F(Formats, ColoursOfWebPAreThoseOfTheFile) {
+  // 8 x 6 pixels of (200, 100, 50) and half opacity, without loss, as OpenCV writes them.
+  const unsigned char pixel[] = {200, 100, 50, 128};
+  const std::string content(
+      "\x52\x49\x46\x46\x22\x00\x00\x00\x57\x45\x42\x50\x56\x50\x38\x4c\x16\x00\x00\x00\x2f\x07\x40\x01\x10\x07"
+      "\x50\xb2\x22\x57\xa6\x80\x01\x80\x20\xfc\x6f\x9b\x88\xe8\x7f\x08",
+      42);
+  write_file(file("image.webp"), content);
+  const Image read = read_image(file("image.webp"));
+  EXPECT_TRUE(read.info.associated_alpha);
+  for (std::size_t ch = 0; ch < 3; ++ch)
+    EXPECT_NEAR(std::to_integer<int>(read.pixels[ch]), pixel[ch] * 128 / 255.0, 1) << ch;
+}
+
+// What OpenImageIO would turn into something else is refused.
+TEST_F(Formats, DoublesInStripsOfOneRow) {
+  write_image(file("image.tif"), random_image(1, 40, 5, DataType::f64, 3));
+  EXPECT_NE(error_of([&] { read_image(file("image.tif")); }).find("f64 with a strip of one row"), std::string::npos);
+  const Image image = random_image(6, 40, 5, DataType::f64, 3);
+  write_image(file("image.tif"), image);
+  EXPECT_TRUE(read_image(file("image.tif")).pixels == image.pixels);
+}
+
+TEST_F(Formats, WhiteAsZero) {
+  write_image(file("image.tif"), random_image(6, 8, 1, DataType::u16, 3));
+  std::string content = read_file(file("image.tif"));
+  const std::string black_as_zero("\x06\x01\x03\x00\x01\x00\x00\x00\x01\x00\x00\x00", 12);
+  const std::size_t at = content.find(black_as_zero);
+  ASSERT_NE(at, std::string::npos);
+  content[at + 8] = 0;
+  write_file(file("image.tif"), content);
+  EXPECT_NE(error_of([&] { read_image(file("image.tif")); }).find("in which 0 is white"), std::string::npos);
+}
+
 }  // namespace
 }  // namespace omniconv::image

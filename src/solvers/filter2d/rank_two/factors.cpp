@@ -22,15 +22,15 @@ double round_to(DataType type, double value) {
   return type == DataType::f64 ? value : static_cast<double>(static_cast<float>(value));
 }
 
-// Columns of magnitude at most 1, so that rows and their sums are of the weights' own magnitude; a power of two, which
-// rounds nothing.
+// Rows whose magnitudes sum to at most 1, so that sums along rows overflow no earlier than pixels do; by a power of
+// two, which rounds nothing.
 void round_product(DataType type, Product& product) {
-  double largest = 0;
-  for (const double value : product.column) largest = std::max(largest, std::fabs(value));
-  if (!std::isnormal(largest)) return;
-  const int exponent = std::ilogb(largest) + 1;
-  for (double& value : product.column) value = round_to(type, std::ldexp(value, -exponent));
-  for (double& value : product.row) value = round_to(type, std::ldexp(value, exponent));
+  double sum = 0;
+  for (const double value : product.row) sum += std::fabs(value);
+  if (!std::isnormal(sum)) return;
+  const int exponent = std::ilogb(sum) + 1;
+  for (double& value : product.column) value = round_to(type, std::ldexp(value, exponent));
+  for (double& value : product.row) value = round_to(type, std::ldexp(value, -exponent));
 }
 
 // The cross of row p and column q, which it reproduces: column q times row p, over the element where they meet.
