@@ -118,6 +118,22 @@ inline devices::Grid grid_for(std::int64_t elements, std::int64_t rows) {
   return {{round_up(elements, group_items), rows}, {group_items, 1}};
 }
 
+// The kernels of the two parts of a row, of the same arguments but for the last two, parts.interior and parts.rest,
+// which only the rest's kernel takes.
+struct PartKernels {
+  const char *interior, *rest;
+};
+// Both over so many rows of work items, where they are not empty. Returns one event of both.
+inline Event launch_parts(devices::Queue& queue, const std::shared_ptr<devices::Program>& program,
+                          const PartKernels& kernels, const RowParts& parts, std::int64_t rows,
+                          std::span<const KernelArgument> arguments) {
+  const auto rest = [&] { return queue.launch(program, kernels.rest, grid_for(parts.rest, rows), arguments); };
+  if (parts.interior == 0) return rest();
+  Event interior =
+      queue.launch(program, kernels.interior, grid_for(parts.interior, rows), arguments.first(arguments.size() - 2));
+  return parts.rest == 0 ? std::move(interior) : queue.span(std::move(interior), rest());
+}
+
 // Weights in fp32 on the device; done when this returns.
 inline std::shared_ptr<devices::Buffer> upload_weights(devices::Device& device, const std::vector<double>& weights) {
   const std::vector<float> values(weights.begin(), weights.end());

@@ -68,15 +68,10 @@ class Plan final : public Filter2dPlanBody {
                                         static_cast<float>(weights.scale),
                                         static_cast<float>(weights.bias),
                                         static_cast<float>(weights.border_value),
-                                        parts_.interior,  // from here on for the rest alone
+                                        parts_.interior,
                                         parts_.rest};
-    const std::span all(arguments);
-    const std::int64_t items = divide_up(run.output_rows, rows_per_item);
-    const auto filter_rest = [&] { return queue.launch(program_, "gradient_rest", grid_for(parts_.rest, items), all); };
-    if (parts_.interior == 0) return filter_rest();
-    Event interior =
-        queue.launch(program_, "gradient_interior", grid_for(parts_.interior, items), all.first(all.size() - 2));
-    return parts_.rest == 0 ? std::move(interior) : queue.span(std::move(interior), filter_rest());
+    return launch_parts(queue, program_, {"gradient_interior", "gradient_rest"}, parts_,
+                        divide_up(run.output_rows, rows_per_item), arguments);
   }
 
   RowParts parts_;

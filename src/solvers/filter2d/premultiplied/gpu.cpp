@@ -69,15 +69,10 @@ class TapsPlan final : public Filter2dPlanBody {
                                         fp32(weights.opaque_output),
                                         fp32(weights.scale),
                                         fp32(weights.bias),
-                                        parts_.interior,  // from here on for the rest alone
+                                        parts_.interior,
                                         parts_.rest};
-    const std::span all(arguments);
-    const std::int64_t rows = divide_up(run.output_rows, rows_per_item);
-    const auto filter_rest = [&] { return queue.launch(program_, "taps_rest", grid_for(parts_.rest, rows), all); };
-    if (parts_.interior == 0) return filter_rest();
-    Event interior =
-        queue.launch(program_, "taps_interior", grid_for(parts_.interior, rows), all.first(all.size() - 2));
-    return parts_.rest == 0 ? std::move(interior) : queue.span(std::move(interior), filter_rest());
+    return launch_parts(queue, program_, {"taps_interior", "taps_rest"}, parts_,
+                        divide_up(run.output_rows, rows_per_item), arguments);
   }
 
   RowParts parts_;
@@ -114,7 +109,7 @@ class RowsFirstPlan final : public Filter2dPlanBody {
   }
 
  private:
-  // Fills workspace rows [0, rows), the first of which is the topmost that output row p reads. Returns the first event.
+  // Fills workspace rows [0, rows), the first of which is the topmost that output row p reads.
   Event filter_rows(devices::Queue& queue, const Filter2dRun& run, std::int64_t p, std::int64_t rows) const {
     const KernelArgument arguments[] = {run.input.impl().get(),
                                         run.input_offset_bytes,
@@ -126,15 +121,9 @@ class RowsFirstPlan final : public Filter2dPlanBody {
                                         row_weights_.get(),
                                         fp32(task.weights.border_value),
                                         fp32(task.weights.opacity_unit),
-                                        parts_.interior,  // from here on for the rest alone
+                                        parts_.interior,
                                         parts_.rest};
-    const std::span all(arguments);
-    const auto filter_rest = [&] { return queue.launch(program_, "rows_rest", grid_for(parts_.rest, rows), all); };
-    if (parts_.interior == 0) return filter_rest();
-    Event interior =
-        queue.launch(program_, "rows_interior", grid_for(parts_.interior, rows), all.first(all.size() - 2));
-    if (parts_.rest > 0) filter_rest();
-    return interior;
+    return launch_parts(queue, program_, {"rows_interior", "rows_rest"}, parts_, rows, arguments);
   }
 
   // From the workspace to rows [done, done + rows) of the run's output.

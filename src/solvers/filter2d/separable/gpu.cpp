@@ -39,7 +39,7 @@ class Plan final : public Filter2dPlanBody {
   }
 
  private:
-  // Fills workspace rows [0, rows), the first of which is the topmost that output row p reads. Returns the first event.
+  // Fills workspace rows [0, rows), the first of which is the topmost that output row p reads.
   Event filter_rows(devices::Queue& queue, const Filter2dRun& run, std::int64_t p, std::int64_t rows) const {
     const KernelArgument arguments[] = {run.input.impl().get(),
                                         run.input_offset_bytes,
@@ -50,15 +50,9 @@ class Plan final : public Filter2dPlanBody {
                                         p - task.weights.anchor_y,
                                         row_weights_.get(),
                                         static_cast<float>(task.weights.border_value),
-                                        parts_.interior,  // from here on for the rest alone
+                                        parts_.interior,
                                         parts_.rest};
-    const std::span all(arguments);
-    const auto filter_rest = [&] { return queue.launch(program_, "rows_rest", grid_for(parts_.rest, rows), all); };
-    if (parts_.interior == 0) return filter_rest();
-    Event interior =
-        queue.launch(program_, "rows_interior", grid_for(parts_.interior, rows), all.first(all.size() - 2));
-    if (parts_.rest > 0) filter_rest();
-    return interior;
+    return launch_parts(queue, program_, {"rows_interior", "rows_rest"}, parts_, rows, arguments);
   }
 
   // From the workspace to rows [done, done + rows) of the run's output.
