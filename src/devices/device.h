@@ -41,8 +41,9 @@ class Program {
   virtual double compile_seconds() const = 0;
 };
 
-// Arguments are sent as they are: Buffer as a pointer, the rest by value.
-using KernelArgument = std::variant<const Buffer*, std::int32_t, std::int64_t, float>;
+// Arguments are sent as they are: Buffer as a pointer, the rest by value, several floats as one struct of them, which
+// live until the launch returns.
+using KernelArgument = std::variant<const Buffer*, std::int32_t, std::int64_t, float, std::span<const float>>;
 
 // Work items in all and per group; global is a multiple of local.
 struct Grid {
