@@ -9,8 +9,10 @@
 #include <chrono>
 #include <cmath>
 #include <cstdlib>
+#include <cstring>
 #include <future>
 #include <map>
+#include <mutex>
 #include <random>
 
 #include "core/weights.h"
@@ -27,7 +29,8 @@ using devices::KernelArgument;
 
 // Of a variant: constants of the text, the others at run time.
 using Tunables = std::map<std::string, std::int64_t>;
-const std::vector<std::string> in_text = {"V", "PREFETCH", "HALO", "DENORMAL", "SKIP", "LITERALS", "STRIP_GROUP"};
+const std::vector<std::string> in_text = {"V",        "PREFETCH",    "HALO",        "DENORMAL", "SKIP",
+                                          "LITERALS", "STRIP_GROUP", "MOST_GROUPS", "STREAM"};
 
 struct Images {
   std::shared_ptr<devices::Buffer> input, output;
@@ -254,6 +257,8 @@ const std::vector<std::pair<std::string, std::vector<std::int64_t>>> choices = {
                                                                                 {"SKIP", {0, 1}},
                                                                                 {"STRIP_GROUP", {32, 64, 128, 256}},
                                                                                 {"LITERALS", {0, 1}},
+                                                                                {"MOST_GROUPS", {0, 3, 4, 6, 8}},
+                                                                                {"STREAM", {0, 1}},
                                                                                 {"REST", {2, 8, 32}},
                                                                                 {"ROWS", {12, 24, 48, 96}}};
 
@@ -296,8 +301,9 @@ int main(int argc, char** argv) try {
   std::string device_kind = "cuda";
   double seconds = 100;
   int rounds = 1;
-  Tunables start = {{"V", 16},   {"ROWS", 32},    {"PREFETCH", 1},      {"HALO", 1}, {"DENORMAL", 0},
-                    {"SKIP", 0}, {"LITERALS", 0}, {"STRIP_GROUP", 128}, {"REST", 8}};
+  Tunables start = {{"V", 16},       {"ROWS", 32},       {"PREFETCH", 1}, {"HALO", 1},
+                    {"DENORMAL", 0}, {"SKIP", 0},        {"LITERALS", 0}, {"STRIP_GROUP", 128},
+                    {"REST", 8},     {"MOST_GROUPS", 0}, {"STREAM", 0}};
   std::vector<std::string> problems;
   for (int i = 1; i < argc; ++i) {
     const std::string word = argv[i], value = i + 1 < argc ? argv[i + 1] : "";
