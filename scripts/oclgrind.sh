@@ -63,7 +63,17 @@ problems() {
       for kernel in random rank1 equal; do
         echo "filter2d $type h6w47c3r3s4 $border kernel:$kernel"
       done
+      echo "filter2d $type h5w37c3r3s3 $border kernel:sobel"
+      echo "filter2d $type h5w37c4r3s4 $border alpha:3"
     done
+  done
+  for kernel in prewitt scharr; do
+    echo "filter2d u8 h7w29c2r3s3 kernel:$kernel"
+    echo "filter2d f32 h7w29c2r3s3 kernel:$kernel"
+  done
+  for kernel in rank1 equal laplacian; do
+    echo "filter2d u8 h7w31c4r3s3 alpha:3 kernel:$kernel"
+    echo "filter2d f32 h2w3c3r3s3 alpha:0 kernel:$kernel"
   done
   for kernel in random rank1 equal; do
     for size in c1r5s2 c2r3s3 c4r1s3 c5r3s2; do

@@ -71,6 +71,9 @@ const char* const problems[] = {
     "filter2d f32 h150w1500c3r25s27 wrap kernel:equal",
     "filter2d f16>f32 h150w211c1r63s3 kernel:equal",
     "filter2d f64 h150w211c3r27s31 reflect101 kernel:equal",
+    "filter2d f32 h150w900c3r15s15 kernel:unsharp:15,3,1.5",
+    "filter2d f16>u8 h150w211c3r9s9 wrap kernel:unsharp:9,2,1",
+    "filter2d f64 h150w211c1r15s15 reflect kernel:unsharp:15,3,1.5",
 };
 
 TEST(SameBits, ThreadsAndStrips) {

@@ -20,7 +20,7 @@
 
 #define FMA(a, b, c) fma((a), (b), (c))
 #define FABS(x) fabs(x)
-#define FREXP(x, exponent) frexp((x), (exponent))
+#define ILOGB(x) ilogb(x)
 #define LDEXP(x, exponent) ldexp((x), (exponent))
 #define FLOAT_TO_BITS(value) as_int(value)
 #define BITS_TO_FLOAT(bits) as_float(bits)

@@ -134,19 +134,28 @@ HWY_INLINE void chain_block(D d, const Chain<Real>& a, std::int64_t e, const Sto
   }
 }
 
-// One kernel row of `taps` weights (0: any number) over V vectors of one row.
-template <bool fused, int taps, int V, class D, typename Real = hn::TFromD<D>>
+// `kernels` rows of `taps` weights each (0: any number) over V vectors of one row; to[j] takes the sums of kernel j.
+template <bool fused, int kernels, int taps, int V, class D, typename Real = hn::TFromD<D>>
 HWY_INLINE void along_row(D d, const Real* HWY_RESTRICT input, const Real* HWY_RESTRICT weights, std::int64_t s,
-                          std::int64_t step, Real* to) {
+                          std::int64_t step, Real* const* to, std::int64_t e) {
   const std::int64_t lanes = static_cast<std::int64_t>(hn::Lanes(d));
-  hn::Vec<D> sums[V];
-  OMNICONV_UNROLL for (int v = 0; v < V; ++v) {
-    sums[v] = hn::Zero(d);
+  hn::Vec<D> sums[kernels][V];
+  OMNICONV_UNROLL for (int j = 0; j < kernels; ++j) {
+    OMNICONV_UNROLL for (int v = 0; v < V; ++v) {
+      sums[j][v] = hn::Zero(d);
+    }
   }
   const auto add = [&](std::int64_t k) HWY_ATTR {
-    const auto w = hn::Set(d, weights[k]);
+    hn::Vec<D> w[kernels];
+    OMNICONV_UNROLL for (int j = 0; j < kernels; ++j) {
+      w[j] = hn::Set(d, weights[j * s + k]);
+    }
     OMNICONV_UNROLL for (int v = 0; v < V; ++v) {
-      sums[v] = multiply_add<fused>(w, hn::LoadU(d, input + k * step + v * lanes), sums[v]);
+      auto x = hn::LoadU(d, input + e + k * step + v * lanes);
+      if constexpr (kernels > 1) keep_in_register(x);
+      OMNICONV_UNROLL for (int j = 0; j < kernels; ++j) {
+        sums[j][v] = multiply_add<fused>(w[j], x, sums[j][v]);
+      }
     }
   };
   if constexpr (taps > 0) {
@@ -156,23 +165,28 @@ HWY_INLINE void along_row(D d, const Real* HWY_RESTRICT input, const Real* HWY_R
   } else {
     for (std::int64_t k = 0; k < s; ++k) add(k);
   }
-  OMNICONV_UNROLL for (int v = 0; v < V; ++v) {
-    hn::StoreU(sums[v], d, to + v * lanes);
+  OMNICONV_UNROLL for (int j = 0; j < kernels; ++j) {
+    OMNICONV_UNROLL for (int v = 0; v < V; ++v) {
+      hn::StoreU(sums[j][v], d, to[j] + e + v * lanes);
+    }
   }
 }
 
-// Twice the vectors of a block: a multiply-add's result is needed only after as many others.
-template <bool fused, int taps, typename Real>
-HWY_INLINE void along_rows(const Chain<Real>& a, Real* const* sums) {
+// As many sums at a time as a multiply-add's result needs others before it is used: twice the vectors of a block.
+template <bool fused, int kernels, int taps, typename Real>
+HWY_INLINE void along_whole_row(const Chain<Real>& a, const Real* input, Real* const* to) {
   const hn::ScalableTag<Real> d;
   const std::int64_t lanes = static_cast<std::int64_t>(hn::Lanes(d));
-  for (int j = 0; j < a.count; ++j) {
-    const Real* const input = a.inputs[j] + a.offset;
-    std::int64_t e = 0;
-    for (; e + 2 * vectors * lanes <= a.n; e += 2 * vectors * lanes)
-      along_row<fused, taps, 2 * vectors>(d, input + e, a.weights, a.s, a.step, sums[j] + e);
-    for (; e < a.n; e += lanes) along_row<fused, taps, 1>(d, input + e, a.weights, a.s, a.step, sums[j] + e);
-  }
+  constexpr int wide = 2 * vectors / kernels;
+  std::int64_t e = 0;
+  for (; e + wide * lanes <= a.n; e += wide * lanes)
+    along_row<fused, kernels, taps, wide>(d, input, a.weights, a.s, a.step, to, e);
+  for (; e < a.n; e += lanes) along_row<fused, kernels, taps, 1>(d, input, a.weights, a.s, a.step, to, e);
+}
+
+template <bool fused, int taps, typename Real>
+HWY_INLINE void along_rows(const Chain<Real>& a, Real* const* sums) {
+  for (int j = 0; j < a.count; ++j) along_whole_row<fused, 1, taps>(a, a.inputs[j] + a.offset, sums + j);
 }
 
 template <bool fused, typename Real>
@@ -225,11 +239,29 @@ void chain_of(const Chain<Real>& a, Real* const* sums) {
 #endif
 }
 
+template <typename Real>
+void two_chains_of(const Chain<Real>& a, Real* const* sums) {
+#if HWY_NATIVE_FMA
+  along_whole_row<true, 2, 0>(a, a.inputs[0] + a.offset, sums);
+#else
+  Chain<Real> one = a;
+  chain_of(one, sums);
+  one.weights += a.s;
+  chain_of(one, sums + 1);
+#endif
+}
+
 void ChainF32(const Chain<float>& a, float* const* sums) {
   chain_of(a, sums);
 }
 void ChainF64(const Chain<double>& a, double* const* sums) {
   chain_of(a, sums);
+}
+void TwoChainsF32(const Chain<float>& a, float* const* sums) {
+  two_chains_of(a, sums);
+}
+void TwoChainsF64(const Chain<double>& a, double* const* sums) {
+  two_chains_of(a, sums);
 }
 
 void finish_scalar(const Finish& a, const float* sums, std::int64_t n, std::byte* to) {
@@ -464,6 +496,8 @@ namespace omniconv::kernels {
 
 HWY_EXPORT(ChainF32);
 HWY_EXPORT(ChainF64);
+HWY_EXPORT(TwoChainsF32);
+HWY_EXPORT(TwoChainsF64);
 HWY_EXPORT(ChainAndFinishF32);
 HWY_EXPORT(FinishF32);
 HWY_EXPORT(WidenF32);
@@ -474,6 +508,13 @@ void chain(const Chain<float>& arguments, float* const* sums) {
 }
 void chain(const Chain<double>& arguments, double* const* sums) {
   HWY_DYNAMIC_DISPATCH(ChainF64)(arguments, sums);
+}
+
+void two_chains(const Chain<float>& arguments, float* const* sums) {
+  HWY_DYNAMIC_DISPATCH(TwoChainsF32)(arguments, sums);
+}
+void two_chains(const Chain<double>& arguments, double* const* sums) {
+  HWY_DYNAMIC_DISPATCH(TwoChainsF64)(arguments, sums);
 }
 
 void chain_and_finish(const Chain<float>& arguments, const Finish& finish, float* const* sums, std::byte* to,

@@ -51,6 +51,10 @@ struct Chain {
 // Leaves the sums as they are: count rows of n + chain_slack elements.
 void chain(const Chain<float>& arguments, float* const* sums);
 void chain(const Chain<double>& arguments, double* const* sums);
+// Two chains along one row (r = 1, count = 1), by weights[0, s) into sums[0] and by weights[s, 2 s) into sums[1]: what
+// is loaded serves both.
+void two_chains(const Chain<float>& arguments, float* const* sums);
+void two_chains(const Chain<double>& arguments, double* const* sums);
 // Finishes them: count rows of n stored elements, `stride_bytes` apart. `sums` is scratch, as above.
 void chain_and_finish(const Chain<float>& arguments, const Finish& finish, float* const* sums, std::byte* to,
                       std::int64_t stride_bytes);

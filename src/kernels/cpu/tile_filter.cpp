@@ -16,6 +16,14 @@ std::vector<Real> to_real(const std::vector<double>& values) {
   return std::vector<Real>(values.begin(), values.end());
 }
 
+// What stands for the weights where rows are filtered first. Of equal weights pixels alone are summed.
+Products products_of(const Weights& weights, bool rows_first) {
+  if (!rows_first) return {};
+  if (weights.form != WeightForm::equal) return {1, weights.column, weights.row};
+  return {1, std::vector<double>(static_cast<std::size_t>(weights.r), 1),
+          std::vector<double>(static_cast<std::size_t>(weights.s), 1)};
+}
+
 }  // namespace
 
 constexpr std::uintptr_t cache_line = 64;
@@ -36,17 +44,23 @@ struct TileFilter<Real>::Buffers {
 };
 
 template <typename Real>
-TileFilter<Real>::TileFilter(const Filter2dTask& task, bool rows_first) : task_(task), rows_first_(rows_first) {
+TileFilter<Real>::TileFilter(const Filter2dTask& task, bool rows_first)
+    : TileFilter(task, products_of(task.weights, rows_first)) {}
+
+template <typename Real>
+TileFilter<Real>::TileFilter(const Filter2dTask& task, const Products& products)
+    : task_(task), products_(products.count) {
   const Filter2dProblem& problem = task.problem;
   const bool sums_of_pixels = task.weights.form == WeightForm::equal;
   if constexpr (is_bytes<Real>) {
     byte_weights_ = byte_weights(task.weights.values, problem.r, problem.s);
+  } else if (rows_first()) {
+    row_weights_ = to_real<Real>(products.rows);
+    weights_ = to_real<Real>(products.columns);
   } else if (sums_of_pixels) {
-    row_weights_.assign(static_cast<std::size_t>(problem.s), 1);
-    weights_.assign(static_cast<std::size_t>(rows_first ? problem.r : problem.r * problem.s), 1);
+    weights_.assign(task.weights.values.size(), 1);
   } else {
-    if (rows_first) row_weights_ = to_real<Real>(task.weights.row);
-    weights_ = to_real<Real>(rows_first ? task.weights.column : task.weights.values);
+    weights_ = to_real<Real>(task.weights.values);
   }
   finish_ = {.type = problem.output,
              .scale = task.weights.scale,
@@ -68,8 +82,9 @@ TileFilter<Real>::TileFilter(const Filter2dTask& task, bool rows_first) : task_(
   if constexpr (is_bytes<Real>) finish_.scale *= byte_weights_.unit;
 
   ring_rows_ = problem.r + chain_rows - 1;
+  // (Two products keep twice the sums: longer rows were worth more than the cache that this takes.)
   block_elements_ =
-      block_elements_for(ring_rows_ + chain_rows + (rows_first ? 1 : 0), sizeof(Real), Q(problem) * problem.c);
+      block_elements_for(ring_rows_ + chain_rows + (rows_first() ? 1 : 0), sizeof(Real), Q(problem) * problem.c);
   if (premultiplied()) block_elements_ = std::max(block_elements_ / problem.c, std::int64_t{1}) * problem.c;
   // With more channels than a block has elements, the taps of its row share none: only what they read is widened, and
   // not what lies between.
@@ -80,9 +95,9 @@ TileFilter<Real>::TileFilter(const Filter2dTask& task, bool rows_first) : task_(
   slack_ = is_bytes<Real> ? byte_chain_slack + dot_taps * problem.c : chain_slack;
   widened_pitch_ = round_up(checked_add(block_elements_ + slack_, reach, "a widened row"), 64);
   sum_pitch_ = is_bytes<Real> ? 0 : round_up(block_elements_ + chain_slack, 16);
-  ring_pitch_ = rows_first ? sum_pitch_ : widened_pitch_;
+  ring_pitch_ = rows_first() ? products_ * sum_pitch_ : widened_pitch_;
   const std::int64_t ring = checked_multiply(ring_rows_, ring_pitch_, "the ring of rows");
-  const std::int64_t widened = rows_first ? widened_pitch_ : 0;
+  const std::int64_t widened = rows_first() ? widened_pitch_ : 0;
   const std::int64_t reals =
       checked_add(checked_add(ring, widened, "the workspace"), chain_rows * sum_pitch_, "the workspace");
   pointers_bytes_ = round_up((2 * ring_rows_ + 2 * chain_rows) * static_cast<std::int64_t>(sizeof(Real*)), 64);
@@ -102,7 +117,11 @@ TileFilter<Real>::TileFilter(const Filter2dTask& task, bool rows_first) : task_(
 template <typename Real>
 Tiling TileFilter<Real>::tiling(std::int64_t rows, int threads) const {
   const Filter2dProblem& problem = task_.problem;
-  return {rows, Q(problem) * problem.c, band_rows_for(rows, problem.r, threads), block_elements_, edge_elements_};
+  // What a band does again for the r - 1 rows that it shares: the row pass, or else the widening alone, which many taps
+  // outweigh.
+  const std::int64_t weight = rows_first() ? problem.r : divide_up(problem.r, problem.s);
+  const std::int64_t band_rows = round_up(band_rows_for(rows, weight, threads), chain_rows);
+  return {rows, Q(problem) * problem.c, band_rows, block_elements_, edge_elements_};
 }
 
 template <typename Real>
@@ -116,7 +135,7 @@ void TileFilter<Real>::run(const RowWindow& input, const Output& output, const T
   buffers.ring = reinterpret_cast<Real*>(workspace + pointers_bytes_);
   Real* const sums = buffers.ring + ring_rows_ * ring_pitch_;
   buffers.widened = sums + chain_rows * sum_pitch_;
-  buffers.staged = reinterpret_cast<std::byte*>(buffers.widened + (rows_first_ ? widened_pitch_ : 0));
+  buffers.staged = reinterpret_cast<std::byte*>(buffers.widened + (rows_first() ? widened_pitch_ : 0));
   for (int j = 0; j < chain_rows; ++j) buffers.sums[j] = sums + j * sum_pitch_;
 
   const std::int64_t base = output.first + tile.row - task_.weights.anchor_y;  // the input row that enters first
@@ -152,8 +171,8 @@ Chain<Real> TileFilter<Real>::chain_over(const Tile& tile, const Buffers& buffer
     return {.inputs = buffers.inputs,
             .weights = weights_.data(),
             .r = problem.r,
-            .s = rows_first_ ? 1 : problem.s,
-            .step = tap_step_,
+            .s = rows_first() ? products_ : problem.s,
+            .step = rows_first() ? sum_pitch_ : tap_step_,
             .n = tile.elements,
             .exact = task_.weights.exact || finish_.times_weight};
 }
@@ -262,7 +281,7 @@ void TileFilter<Real>::fill_ring(const RowWindow& input, std::int64_t base, std:
   for (std::int64_t i = first; i < first + count; ++i) {
     Real* const place = buffers.ring + i % ring_rows_ * ring_pitch_;
     const Real*& entered = buffers.entered[i % ring_rows_];
-    if (rows_first_) {
+    if (rows_first()) {
       filter_row(source_row(input, base + i, tile, buffers.widened), tile, place);
       entered = place;
     } else {
@@ -271,19 +290,24 @@ void TileFilter<Real>::fill_ring(const RowWindow& input, std::int64_t base, std:
   }
 }
 
-// The row pass, of one row while it is in the nearest cache.
+// The row pass, of one row while it is in the nearest cache: the sums by each product's row side by side.
 template <typename Real>
 void TileFilter<Real>::filter_row(const Real* from, const Tile& tile, Real* to) const {
-  if constexpr (!is_bytes<Real>)
-    kernels::chain({.inputs = &from,
-                    .weights = row_weights_.data(),
-                    .r = 1,
-                    .s = task_.problem.s,
-                    .step = tap_step_,
-                    .n = tile.elements,
-                    .count = 1,
-                    .exact = task_.weights.exact},
-                   &to);
+  if constexpr (!is_bytes<Real>) {
+    const Chain<Real> chain{.inputs = &from,
+                            .weights = row_weights_.data(),
+                            .r = 1,
+                            .s = task_.problem.s,
+                            .step = tap_step_,
+                            .n = tile.elements,
+                            .count = 1,
+                            .exact = task_.weights.exact};
+    Real* const sums[] = {to, to + sum_pitch_};
+    if (products_ == 2)
+      kernels::two_chains(chain, sums);
+    else
+      kernels::chain(chain, sums);
+  }
 }
 
 template class TileFilter<float>;

@@ -1,7 +1,8 @@
 // One tile of a filtered image on one CPU thread: rows are widened once into a ring of buffers that stays in the cache,
 // and every pass chains the taps for several output rows at a time. `rows_first` filters each row as it enters the ring
-// and chains down the column alone. Where the task's weights say so, the ring holds colours times opacity, and the sums
-// are divided by it before they are stored.
+// and chains down the column alone; where the weights are a sum of products of a column and a row, it filters the row
+// once for each of them. Where the task's weights say so, the ring holds colours times opacity, and the sums are
+// divided by it before they are stored.
 #pragma once
 
 #include <vector>
@@ -15,12 +16,21 @@
 
 namespace omniconv::kernels {
 
+// Weights as a product of a column and a row, or as the sum of two.
+struct Products {
+  int count = 0;
+  std::vector<double> columns;  // r x count: those of a row of the kernel side by side
+  std::vector<double> rows;     // count x s
+};
+
 // Real: float or double, or std::uint8_t for chains of bytes (dot_rows.h), which ask for byte_weights.
 template <typename Real>
 class TileFilter {
  public:
   // rows_first: the weights have rank one, or are equal and the task is one of premultiplied alpha; not for bytes.
   TileFilter(const Filter2dTask& task, bool rows_first);
+  // Rows first, by these factors in place of the weights; not for bytes.
+  TileFilter(const Filter2dTask& task, const Products& products);
 
   // Bytes of workspace of one tile at a time, a multiple of 64.
   std::int64_t workspace_bytes() const { return workspace_bytes_; }
@@ -53,10 +63,11 @@ class TileFilter {
   void filter_rows(Chain<Real> chain, const Output& output, const Tile& tile, std::byte* to,
                    const Buffers& buffers) const;
 
+  bool rows_first() const { return products_ > 0; }
   bool premultiplied() const { return task_.weights.alpha_rule == AlphaRule::premultiplied; }
 
   Filter2dTask task_;
-  bool rows_first_;
+  int products_;                             // of a column and a row, rows first; 0: chains over the taps
   std::vector<Real> row_weights_, weights_;  // of the row pass, and of the chains over the ring
   ByteWeights byte_weights_;                 // instead, of chains of bytes
   std::int64_t ring_rows_, block_elements_, widened_pitch_, ring_pitch_, sum_pitch_;

@@ -38,7 +38,8 @@ struct Tiling {
 
 // Columns whose `rows_kept` rows of 4-byte (8-byte) sums and inputs stay in a core's caches.
 std::int64_t block_elements_for(std::int64_t rows_kept, std::int64_t element_bytes, std::int64_t elements);
-// Bands of which every thread gets several, and in which the r - 1 rows read twice do not weigh.
+// Bands of which every thread gets several, and in which the r - 1 rows read twice do not weigh. (Where taps make them
+// weigh less, a smaller r says so.)
 std::int64_t band_rows_for(std::int64_t rows, std::int64_t r, int threads);
 
 }  // namespace omniconv::kernels

@@ -9,6 +9,7 @@ const Filter2dSolver& box_cpu();
 const Filter2dSolver& integer_dot_cpu();
 const Filter2dSolver& separable_cpu();
 const Filter2dSolver& separable_gpu();
+const Filter2dSolver& rank_two_cpu();
 const Filter2dSolver& direct_cpu();
 const Filter2dSolver& direct_gpu();
 const Filter2dSolver& premultiplied_cpu();

@@ -3,7 +3,6 @@
 #include "core/checked.h"
 #include "core/opacity.h"
 #include "devices/cpu/cpu_device.h"
-#include "kernels/cpu/tile_filter.h"
 #include "solvers/filter2d/cost.h"
 
 namespace omniconv::solvers {
@@ -23,7 +22,9 @@ std::int64_t workspace_of_all_threads(const kernels::TileFilter<Real>& filter, c
 template <typename Real>
 class Plan final : public Filter2dPlanBody {
  public:
-  Plan(const Filter2dTask& the_task, CpuDevice& cpu, bool rows_first) : cpu_(cpu), filter_(the_task, rows_first) {
+  // `method`: what a TileFilter asks for beside the task.
+  template <typename Method>
+  Plan(const Filter2dTask& the_task, CpuDevice& cpu, const Method& method) : cpu_(cpu), filter_(the_task, method) {
     if (the_task.weights.alpha_rule == AlphaRule::copied) opacity_copy_ = OpacityCopy(the_task);
   }
 
@@ -63,24 +64,44 @@ class Plan final : public Filter2dPlanBody {
   std::optional<OpacityCopy> opacity_copy_;
 };
 
+template <typename Method>
+std::int64_t workspace_of_reals(const Filter2dTask& task, const devices::Device& device, const Method& method) {
+  const auto& cpu = dynamic_cast<const CpuDevice&>(device);
+  if (chains_in_f64(task)) return workspace_of_all_threads(kernels::TileFilter<double>(task, method), cpu);
+  return workspace_of_all_threads(kernels::TileFilter<float>(task, method), cpu);
+}
+
+template <typename Method>
+std::unique_ptr<Filter2dPlanBody> plan_of_reals(const Filter2dTask& task, devices::Device& device,
+                                                const Method& method) {
+  auto& cpu = dynamic_cast<CpuDevice&>(device);
+  if (chains_in_f64(task)) return std::make_unique<Plan<double>>(task, cpu, method);
+  return std::make_unique<Plan<float>>(task, cpu, method);
+}
+
 }  // namespace
 
 std::int64_t cpu_workspace_bytes(const Filter2dTask& task, const devices::Device& device, CpuMethod method) {
-  const auto& cpu = dynamic_cast<const CpuDevice&>(device);
-  const bool rows_first = method == CpuMethod::rows_first;
-  if (method == CpuMethod::byte_dots)
-    return workspace_of_all_threads(kernels::TileFilter<std::uint8_t>(task, rows_first), cpu);
-  if (chains_in_f64(task)) return workspace_of_all_threads(kernels::TileFilter<double>(task, rows_first), cpu);
-  return workspace_of_all_threads(kernels::TileFilter<float>(task, rows_first), cpu);
+  if (method != CpuMethod::byte_dots) return workspace_of_reals(task, device, method == CpuMethod::rows_first);
+  return workspace_of_all_threads(kernels::TileFilter<std::uint8_t>(task, false),
+                                  dynamic_cast<const CpuDevice&>(device));
+}
+
+std::int64_t cpu_workspace_bytes(const Filter2dTask& task, const devices::Device& device,
+                                 const kernels::Products& products) {
+  return workspace_of_reals(task, device, products);
 }
 
 std::unique_ptr<Filter2dPlanBody> make_cpu_plan(const Filter2dTask& task,
                                                 const std::shared_ptr<devices::Device>& device, CpuMethod method) {
-  auto& cpu = dynamic_cast<CpuDevice&>(*device);
-  const bool rows_first = method == CpuMethod::rows_first;
-  if (method == CpuMethod::byte_dots) return std::make_unique<Plan<std::uint8_t>>(task, cpu, rows_first);
-  if (chains_in_f64(task)) return std::make_unique<Plan<double>>(task, cpu, rows_first);
-  return std::make_unique<Plan<float>>(task, cpu, rows_first);
+  if (method != CpuMethod::byte_dots) return plan_of_reals(task, *device, method == CpuMethod::rows_first);
+  return std::make_unique<Plan<std::uint8_t>>(task, dynamic_cast<CpuDevice&>(*device), false);
+}
+
+std::unique_ptr<Filter2dPlanBody> make_cpu_plan(const Filter2dTask& task,
+                                                const std::shared_ptr<devices::Device>& device,
+                                                const kernels::Products& products) {
+  return plan_of_reals(task, *device, products);
 }
 
 }  // namespace omniconv::solvers
