@@ -7,7 +7,7 @@
 
 #include <algorithm>
 #include <chrono>
-#include <cmath>
+#include <concepts>
 #include <cstdlib>
 #include <cstring>
 #include <future>
@@ -20,7 +20,7 @@
 #include "image/kernels.h"
 #include "kernels/device_text.h"
 #include "solvers/filter2d/candidates.h"
-#include "solvers/filter2d/gpu_text.h"
+#include "solvers/filter2d/strips.h"
 
 namespace {
 
@@ -29,8 +29,18 @@ using devices::KernelArgument;
 
 // Of a variant: constants of the text, the others at run time.
 using Tunables = std::map<std::string, std::int64_t>;
-const std::vector<std::string> in_text = {"V",        "PREFETCH",    "HALO",        "DENORMAL", "SKIP",
-                                          "LITERALS", "STRIP_GROUP", "MOST_GROUPS", "STREAM",   "RING"};
+const std::vector<std::string> in_text = {"V", "PREFETCH", "HALO", "DENORMAL", "STRIP_GROUP", "RING"};
+
+solvers::StripTunables as_struct(const Tunables& t) {
+  return {.v = t.at("V"),
+          .prefetch = t.at("PREFETCH"),
+          .halo = t.at("HALO"),
+          .denormal = t.at("DENORMAL"),
+          .ring = t.at("RING"),
+          .group = t.at("STRIP_GROUP"),
+          .rows = t.at("ROWS"),
+          .rest = t.at("REST")};
+}
 
 struct Images {
   std::shared_ptr<devices::Buffer> input, output;
@@ -74,39 +84,42 @@ class Study {
 
   // Milliseconds of the solver that strips are compared with.
   double reference() {
-    const solvers::Filter2dSolver& solver = rank_one_ ? solvers::separable_gpu() : solvers::direct_gpu();
-    const std::shared_ptr<solvers::Filter2dPlanBody> plan = solver.plan(task_, device_);
-    plan->task = task_;
-    Buffer workspace(device_->allocate(plan->workspace_bytes()));
-    const double milliseconds = timed([&](const Images& images) {
-      Filter2dRun run;
-      run.input = Buffer(images.input), run.output = Buffer(images.output), run.workspace = workspace;
-      run.input_stride_bytes = input_stride_, run.output_stride_bytes = output_stride_;
-      run.input_rows = problem_.h, run.output_rows = P(problem_);
-      return plan->run(*queue_, run);
-    });
+    const double milliseconds = timed(rank_one_ ? solvers::separable_gpu() : solvers::direct_gpu());
     queue_->download(expected_.data(), images_[0].output, 0, static_cast<std::int64_t>(expected_.size())).wait();
+    return milliseconds;
+  }
+
+  const solvers::Filter2dSolver& by_strips() const {
+    return rank_one_ ? solvers::separable_gpu_strips() : solvers::direct_gpu_strips();
+  }
+  // Of the solver by strips as it is; negative where it does not serve.
+  double shipped() {
+    const solvers::Filter2dSolver& solver = by_strips();
+    if (!solver.refusal(task_, *device_).empty()) return -1;
+    clear_output();
+    const double milliseconds = timed(solver);
+    compare();
     return milliseconds;
   }
 
   // Of strips; negative where the variant does not exist.
   double strips(const Tunables& tunables, bool without_rest = false) {
-    const Layout layout = layout_of(tunables);
-    if (layout.count < 1) return -1;
+    const solvers::StripTunables values = as_struct(tunables);
+    const solvers::StripLayout layout = solvers::strip_layout(task_, values);
+    if (!exists(tunables)) return -1;
     prepare({tunables});
     const auto program_at = programs_.find(key_of(tunables));
     if (program_at == programs_.end()) return -1;
     const std::shared_ptr<devices::Program> program = program_at->second;
-    const std::int64_t group = tunables.at("STRIP_GROUP"), rows = P(problem_);
-    const std::int64_t rest = Q(problem_) * problem_.c - layout.count * tunables.at("V");
-    const std::int64_t rest_groups = without_rest ? 0 : divide_up(rest * rows, group * tunables.at("REST"));
-    const std::int64_t items = layout.count * divide_up(rows, tunables.at("ROWS"));
-    const std::vector<float> literal = weights(), scaled = scaled_weights(tunables);
+    const std::int64_t group = values.group, rows = P(problem_);
+    const std::int64_t rest = Q(problem_) * problem_.c - layout.count * values.v;
+    const std::int64_t rest_groups = without_rest ? 0 : divide_up(rest * rows, group * values.rest);
+    const std::int64_t items = layout.count * divide_up(rows, values.rows);
+    const solvers::StripWeights scaled = solvers::scaled_strip_weights(task_, values, rank_one_);
     const std::shared_ptr<devices::Buffer> rest_weights =
-        solvers::upload_weights(*device_, std::vector<double>(literal.begin(), literal.end()));
+        solvers::upload_weights(*device_, solvers::strip_weights(task_, rank_one_));
     const auto scale = static_cast<float>(task_.weights.scale), bias = static_cast<float>(task_.weights.bias);
-    std::memset(found_.data(), 0xA5, found_.size());
-    queue_->upload(images_[0].output, 0, found_.data(), static_cast<std::int64_t>(found_.size())).wait();
+    clear_output();
     const double milliseconds = timed([&](const Images& images) {
       const KernelArgument arguments[] = {images.input.get(),
                                           std::int64_t{0},
@@ -124,23 +137,16 @@ class Study {
                                           static_cast<float>(task_.weights.border_value),
                                           static_cast<std::int32_t>(rest_groups),
                                           static_cast<std::int32_t>(rest),
-                                          std::span<const float>(scaled),
-                                          scale * std::ldexp(1.0f, -scaling(tunables)),
-                                          std::int32_t{0},
+                                          std::span<const float>(scaled.values),
+                                          scaled.scale,
+                                          solvers::border_word(task_),
                                           static_cast<std::int32_t>(layout.first),
                                           static_cast<std::int32_t>(layout.count),
-                                          static_cast<std::int32_t>(tunables.at("ROWS"))};
+                                          static_cast<std::int32_t>(values.rows)};
       return queue_->launch(program, "strips", {{(rest_groups + divide_up(items, group)) * group, 1}, {group, 1}},
                             arguments);
     });
-    if (without_rest) return milliseconds;
-    queue_->download(found_.data(), images_[0].output, 0, static_cast<std::int64_t>(found_.size())).wait();
-    if (std::memcmp(found_.data(), expected_.data(), found_.size()) == 0) return milliseconds;
-    if (const auto different = std::mismatch(found_.begin(), found_.end(), expected_.begin());
-        different.first != found_.end())
-      fmt::print("WRONG at byte {} of row {}: {} instead of {}\n", (different.first - found_.begin()) % output_stride_,
-                 (different.first - found_.begin()) / output_stride_, static_cast<int>(*different.first),
-                 static_cast<int>(*different.second));
+    if (!without_rest) compare();
     return milliseconds;
   }
 
@@ -149,7 +155,7 @@ class Study {
     std::vector<std::future<void>> compiling;
     std::vector<std::string> keys;
     for (const Tunables& tunables : variants) {
-      if (layout_of(tunables).count < 1) continue;
+      if (!exists(tunables)) continue;
       const std::string key = key_of(tunables);
       if (programs_.contains(key) || std::count(keys.begin(), keys.end(), key)) continue;
       keys.push_back(key);
@@ -173,38 +179,9 @@ class Study {
   }
 
  private:
-  struct Layout {
-    std::int64_t first = 0, count = 0;  // strips begin at this element; so many in a row
-  };
-  Layout layout_of(const Tunables& tunables) const {
-    const std::int64_t v = tunables.at("V"), halo = tunables.at("HALO"), bytes = size_of(problem_.input),
-                       per_word = 4 / bytes;
-    if (v * bytes < 4 * halo || v * size_of(problem_.output) < 4) return {};
-    const std::int64_t left = round_up(task_.weights.anchor_x * problem_.c, per_word * halo);
-    const std::int64_t right = round_up((problem_.s - 1 - task_.weights.anchor_x) * problem_.c, per_word * halo);
-    const std::int64_t first = round_up(left + per_word - 1, v);
-    const std::int64_t end = std::min(problem_.w * problem_.c - right - per_word, Q(problem_) * problem_.c);
-    return {first, std::max<std::int64_t>(0, (end - first) / v)};
-  }
-  // By how many powers of two the first weights are larger than they are, less those by which denormals are smaller.
-  int scaling(const Tunables& tunables) const {
-    if (!tunables.at("DENORMAL")) return 0;
-    return problem_.input == DataType::u8 ? 120 - 133 : problem_.input == DataType::u16 ? 120 - 141 : 0;
-  }
-  std::vector<float> weights() const {
-    const Weights& of = task_.weights;
-    std::vector<float> all(of.values.begin(), of.values.end());
-    if (!rank_one_) return all;
-    all.assign(of.column.begin(), of.column.end());
-    all.insert(all.end(), of.row.begin(), of.row.end());
-    return all;
-  }
-  std::vector<float> scaled_weights(const Tunables& tunables) const {
-    std::vector<float> all = weights();
-    if (scaling(tunables) != 0)
-      for (std::size_t i = rank_one_ ? static_cast<std::size_t>(problem_.r) : 0; i < all.size(); ++i)
-        all[i] = std::ldexp(all[i], 120);
-    return all;
+  bool exists(const Tunables& tunables) const {
+    return solvers::strip_layout(task_, as_struct(tunables)).count > 0 &&
+           (!tunables.at("DENORMAL") || problem_.input == DataType::u8);
   }
   std::string key_of(const Tunables& tunables) const {
     std::string key;
@@ -212,23 +189,39 @@ class Study {
     return key;
   }
   void compile(const Tunables& tunables) {
-    std::vector<devices::Definition> definitions = solvers::pixel_definitions(task_);
-    definitions.push_back({"FORM", rank_one_ ? "FORM_rank_one" : "FORM_direct"});
-    for (const std::string& name : in_text)
-      if (name != "LITERALS") definitions.push_back({name, std::to_string(tunables.at(name))});
-    std::string text = std::string(kernels::filter2d_pixels());
-    if (tunables.at("LITERALS")) {
-      text += "#define LITERALS {";
-      for (const float weight : scaled_weights(tunables)) text += fmt::format("{:a}f, ", weight);
-      text += "}\n";
-    }
     std::shared_ptr<devices::Program> program =
-        device_->build(text + std::string(kernels::filter2d_strips()), definitions);
+        device_->build(std::string(kernels::filter2d_pixels()) + std::string(kernels::filter2d_strips()),
+                       solvers::strip_definitions(task_, as_struct(tunables), rank_one_));
     const std::lock_guard lock(mutex_);
     programs_[key_of(tunables)] = std::move(program);
   }
+  void clear_output() {
+    std::memset(found_.data(), 0xA5, found_.size());
+    queue_->upload(images_[0].output, 0, found_.data(), static_cast<std::int64_t>(found_.size())).wait();
+  }
+  void compare() {
+    queue_->download(found_.data(), images_[0].output, 0, static_cast<std::int64_t>(found_.size())).wait();
+    const auto different = std::mismatch(found_.begin(), found_.end(), expected_.begin());
+    if (different.first == found_.end()) return;
+    const auto at = different.first - found_.begin();
+    fmt::print("WRONG at byte {} of row {}: {} instead of {}\n", at % output_stride_, at / output_stride_,
+               static_cast<int>(*different.first), static_cast<int>(*different.second));
+  }
+  double timed(const solvers::Filter2dSolver& solver) {
+    const std::shared_ptr<solvers::Filter2dPlanBody> plan = solver.plan(task_, device_);
+    plan->task = task_;
+    Buffer workspace(device_->allocate(plan->workspace_bytes()));
+    return timed([&](const Images& images) {
+      Filter2dRun run;
+      run.input = Buffer(images.input), run.output = Buffer(images.output), run.workspace = workspace;
+      run.input_stride_bytes = input_stride_, run.output_stride_bytes = output_stride_;
+      run.input_rows = problem_.h, run.output_rows = P(problem_);
+      return plan->run(*queue_, run);
+    });
+  }
   // Median of milliseconds; the output of the first images is that of the last run on them.
   template <typename Run>
+  requires std::invocable<Run, const Images&>
   double timed(const Run& run) {
     for (const Images& images : images_) run(images).wait();
     std::vector<double> all;
@@ -254,19 +247,10 @@ class Study {
 };
 
 // What each tunable may be, in the order in which they are changed.
-const std::vector<std::pair<std::string, std::vector<std::int64_t>>> choices = {{"V", {4, 8, 16}},
-                                                                                {"ROWS", {16, 32, 64, 128}},
-                                                                                {"PREFETCH", {0, 1, 2}},
-                                                                                {"RING", {0, 1}},
-                                                                                {"SKIP", {0, 1}},
-                                                                                {"DENORMAL", {0, 1}},
-                                                                                {"HALO", {1, 2, 4}},
-                                                                                {"STRIP_GROUP", {64, 128, 256}},
-                                                                                {"MOST_GROUPS", {0, 3, 4, 6}},
-                                                                                {"LITERALS", {0, 1}},
-                                                                                {"STREAM", {0, 1}},
-                                                                                {"REST", {2, 8, 32}},
-                                                                                {"ROWS", {24, 48, 96}}};
+const std::vector<std::pair<std::string, std::vector<std::int64_t>>> choices = {
+    {"V", {4, 8, 16}},     {"ROWS", {16, 32, 64, 128}}, {"PREFETCH", {0, 1, 2}},         {"RING", {0, 1}},
+    {"DENORMAL", {0, 1}},  {"HALO", {1, 2, 4}},         {"STRIP_GROUP", {64, 128, 256}}, {"REST", {2, 8, 32}},
+    {"ROWS", {24, 48, 96}}};
 
 void study(const std::shared_ptr<devices::Device>& device, const std::string& text, const devices::Device::Peaks& peaks,
            int rounds, const Tunables& start) {
@@ -277,6 +261,8 @@ void study(const std::shared_ptr<devices::Device>& device, const std::string& te
   fmt::print("\n== {} on {}\nfloor {:.4f} ms ({} binds); one element a work item: {:.4f} ms, {:.1f} %\n", text,
              device->info().id, floor, floor > of.megabytes() / peaks.gbps ? "fma" : "memory", reference,
              100 * floor / reference);
+  if (const double shipped = of.shipped(); shipped > 0)
+    fmt::print("{}: {:.4f} ms, {:.1f} %\n", of.by_strips().id(), shipped, 100 * floor / shipped);
   Tunables best = start;
   double fastest = 1e9;
   for (int round = 0; round < rounds; ++round)
@@ -308,9 +294,8 @@ int main(int argc, char** argv) try {
   std::string device_kind = "cuda";
   double seconds = 100;
   int rounds = 1;
-  Tunables start = {{"V", 16},       {"ROWS", 32},       {"PREFETCH", 1}, {"HALO", 1},
-                    {"DENORMAL", 0}, {"SKIP", 0},        {"LITERALS", 0}, {"STRIP_GROUP", 128},
-                    {"REST", 8},     {"MOST_GROUPS", 0}, {"RING", 0},     {"STREAM", 0}};
+  Tunables start = {{"V", 16},       {"ROWS", 32},         {"PREFETCH", 1}, {"HALO", 1},
+                    {"DENORMAL", 0}, {"STRIP_GROUP", 128}, {"REST", 8},     {"RING", 0}};
   std::vector<std::string> problems;
   for (int i = 1; i < argc; ++i) {
     const std::string word = argv[i], value = i + 1 < argc ? argv[i + 1] : "";

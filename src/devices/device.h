@@ -82,6 +82,8 @@ class Device : public std::enable_shared_from_this<Device> {
   virtual ~Device() = default;
   virtual DeviceKind kind() const = 0;
   virtual const DeviceInfo& info() const = 0;
+  // fp32 numbers below the normal range are computed with, and not taken for zero.
+  virtual bool has_denormals() const { return true; }
   virtual std::shared_ptr<Buffer> allocate(std::int64_t bytes) = 0;
   virtual std::shared_ptr<Buffer> borrow(void* memory, std::int64_t bytes) = 0;
   virtual std::shared_ptr<Queue> make_queue() = 0;

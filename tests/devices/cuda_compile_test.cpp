@@ -145,8 +145,7 @@ KERNEL void f(GLOBAL uchar* RESTRICT a, GLOBAL ushort* b, GLOBAL short* c, GLOBA
   const long i = GLOBAL_ID_X + GLOBAL_ID_Y + GROUP_ID_X + GROUP_ID_Y;
   shared[LOCAL_ID_X + LOCAL_ID_Y] = twice(x[i]);
   BARRIER;
-  int exponent;
-  float v = FABS(FREXP(shared[0], &exponent)) + LDEXP(v = x[i], table[i & 1]) + BITS_TO_FLOAT(FLOAT_TO_BITS(x[i]) + 1);
+  float v = FABS(shared[0]) + (float)ILOGB(shared[0]) + LDEXP(v = x[i], table[i & 1]) + BITS_TO_FLOAT(FLOAT_TO_BITS(x[i]) + 1);
   UNROLL
   for (int k = 0; k < 3; ++k) v = FMA(v, v, (float)LOAD_HALF(e, i));
   a[i] = to_u8(v);
