@@ -2,7 +2,7 @@
 // keeps what is fastest, and prints every step. Each variant's output must equal, byte by byte, that of the solver for
 // the same weights that has a work item per element.
 //
-//   gpu_strips [--device cuda|opencl] [--seconds S] [--rounds N] [--start NAME=VALUE,...] [PROBLEM...]
+//   gpu_strips [--device cuda[:0]|opencl[:0.0]] [--seconds S] [--rounds N] [--start NAME=VALUE,...] [PROBLEM...]
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -291,7 +291,7 @@ void study(const std::shared_ptr<devices::Device>& device, const std::string& te
 }  // namespace
 
 int main(int argc, char** argv) try {
-  std::string device_kind = "cuda";
+  std::string device_id = "cuda";
   double seconds = 100;
   int rounds = 1;
   Tunables start = {{"V", 16},       {"ROWS", 32},         {"PREFETCH", 1}, {"HALO", 1},
@@ -300,7 +300,7 @@ int main(int argc, char** argv) try {
   for (int i = 1; i < argc; ++i) {
     const std::string word = argv[i], value = i + 1 < argc ? argv[i + 1] : "";
     if (word == "--device")
-      device_kind = value, ++i;
+      device_id = value, ++i;
     else if (word == "--seconds")
       seconds = std::atof(value.c_str()), ++i;
     else if (word == "--rounds")
@@ -315,8 +315,9 @@ int main(int argc, char** argv) try {
     } else
       problems.push_back(word);
   }
-  const devices::Backend& backend = device_kind == "cuda" ? devices::cuda_backend() : devices::opencl_backend();
-  const std::shared_ptr<devices::Device> device = backend.open("", {});
+  const devices::Backend& backend = device_id.starts_with("cuda") ? devices::cuda_backend() : devices::opencl_backend();
+  const std::shared_ptr<devices::Device> device =
+      backend.open(device_id.substr(std::min(device_id.find(':'), device_id.size() - 1) + 1), {});
   const devices::Device::Peaks peaks = device->measure_peaks(2);
   fmt::print("{} {}: {:.1f} TFLOP/s, {:.0f} GB/s\n", device->info().id, device->info().name, peaks.tflops, peaks.gbps);
   if (problems.empty())

@@ -14,6 +14,7 @@
 #include "devices/device.h"
 #include "gpu_testing.h"
 #include "solvers/filter2d/candidates.h"
+#include "solvers/filter2d/strips.h"
 
 namespace omniconv::solvers {
 namespace {
@@ -368,17 +369,50 @@ TEST_F(GpuFilter2d, StripsOfEveryWidthAndAlignment) {
       }
 }
 
+// The direct solver by strips with other tunables than its own.
+class Variant final : public Filter2dSolver {
+ public:
+  explicit Variant(const StripTunables& tunables) : tunables_(tunables) {}
+  std::string_view id() const override { return "variant"; }
+  std::string refusal(const Filter2dTask& task, const devices::Device&) const override {
+    return strip_refusal(task, tunables_, 9);
+  }
+  ErrorBound bound(const Filter2dTask&) const override { return {}; }
+  double operations(const Filter2dTask&, const devices::Device&) const override { return 0; }
+  std::int64_t workspace_bytes(const Filter2dTask&, const devices::Device&) const override { return 0; }
+  std::unique_ptr<Filter2dPlanBody> plan(const Filter2dTask& task,
+                                         const std::shared_ptr<devices::Device>& device) const override {
+    return make_strip_plan(task, *device, tunables_, false);
+  }
+
+ private:
+  StripTunables tunables_;
+};
+
+// What other devices are given, on this one.
+TEST_F(GpuFilter2d, StripsWithOtherTunables) {
+  const Filter2dTask task = strip_task(DataType::u8, DataType::u8, BorderMode::constant, 730);
+  for (const auto& device : devices_)
+    for (const StripTunables& tunables :
+         {StripTunables{.v = 16, .prefetch = 2, .halo = 1, .denormal = device->has_denormals(), .ring = 1, .group = 64},
+          StripTunables{.v = 16, .prefetch = 0, .halo = 4, .ring = 1}, StripTunables{.v = 8, .prefetch = 4, .halo = 2}})
+      Runner(Variant(tunables), task, device, 731).run_all();
+}
+
 // Weights of all sizes: those with which bytes may enter sums as denormal numbers, and those with which they may not.
 TEST_F(GpuFilter2d, StripsUnderTinyAndHugeWeights) {
   for (const auto& device : devices_)
-    for (const double unit : {0x1p-140, 0x1p-101, 0x1p-86, 0x1p-60, 1.0, 127.0, 0x1p20, 0x1p100}) {
+    for (const double unit : {0x1p-140, 0x1p-101, 0x1p-86, 1.0, 127.0, 0x1p20, 0x1p100}) {
       Filter2dTask task = strip_task(DataType::u8, DataType::f32, BorderMode::replicate, 710);
       task.problem.r = task.problem.s = 3;
       std::mt19937_64 random(11);
       Filter filter{.weights = weights_of(Kind::random, 3, 3, random)};
       for (double& weight : filter.weights) weight *= unit;
       task.weights = analyse(task.problem, filter);
+      EXPECT_EQ(denormals_are_exact(task), unit >= 0x1p-86 && unit <= 127) << unit;
       Runner(direct_gpu_strips(), task, device, 711).run_all();
+      if (!denormals_are_exact(task) || !device->has_denormals()) continue;
+      Runner(Variant(StripTunables{.denormal = 1}), task, device, 712).run_all();
     }
 }
 

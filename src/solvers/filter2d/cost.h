@@ -36,6 +36,6 @@ inline constexpr double strip_pixel_operations = 18;
 inline constexpr double strip_tap_operations = 1.08;
 inline constexpr double separable_strip_tap_operations = 2.5;
 // OpenCL on a CPU: strips hinder the compiler from taking work items together, and take so many times as long.
-inline constexpr double cpu_strip_factor = 4;
+inline constexpr double cpu_strip_factor = 6, separable_cpu_strip_factor = 3;
 
 }  // namespace omniconv::solvers

@@ -31,7 +31,7 @@ class Solver final : public Filter2dSolver {
   ErrorBound bound(const Filter2dTask& task) const override { return separable_bound(task); }
   double operations(const Filter2dTask& task, const devices::Device& device) const override {
     const auto taps = static_cast<double>(task.weights.r + task.weights.s);
-    if (!device.info().is_gpu) return cpu_strip_factor * (gpu_pixel_operations + gpu_tap_operations * taps);
+    if (!device.info().is_gpu) return separable_cpu_strip_factor * (gpu_pixel_operations + gpu_tap_operations * taps);
     return strip_pixel_operations + separable_strip_tap_operations * taps;
   }
   std::int64_t workspace_bytes(const Filter2dTask&, const devices::Device&) const override { return 0; }
