@@ -35,7 +35,7 @@ std::string title(const Filter2dProblem& problem) {
 
 int run_verify(const Checks& checks) {
   JsonOutput output(checks.common.json);
-  const Context context({.device = checks.common.device, .threads = checks.common.threads});
+  const Context context(context_options(checks.common));
   Json json = report_head("omniconv-verify/1", context.device(), nullptr);
   json["results"] = Json::array();
   const bool print = !checks.common.quiet && checks.common.json != "-";
@@ -141,7 +141,7 @@ std::vector<std::string> table_row(const Filter2dProblem& problem, const Measure
 int run_bench(const Checks& checks) {
   JsonOutput output(checks.common.json);
   const std::vector<Filter2dProblem> problems = read_problems(checks.input);
-  const Context context({.device = checks.common.device, .threads = checks.common.threads});
+  const Context context(context_options(checks.common));
   const auto peaks = context.impl()->measure_peaks(1.0);
   Json json = report_head("omniconv-bench/1", context.device(), &peaks);
   json["results"] = Json::array();
@@ -225,7 +225,7 @@ std::vector<std::string> table_row(const Filter2dCandidate& c, const Timing& tim
 int run_explain(const Checks& checks) {
   JsonOutput output(checks.common.json);
   const std::vector<Filter2dProblem> problems = read_problems(checks.input);
-  const Context context({.device = checks.common.device, .threads = checks.common.threads});
+  const Context context(context_options(checks.common));
   const auto peaks = context.impl()->measure_peaks(1.0);
   Json json = report_head("omniconv-explain/1", context.device(), &peaks);
   json["results"] = Json::array();

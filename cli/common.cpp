@@ -10,6 +10,7 @@
 #include <fstream>
 #include <iterator>
 #include <limits>
+#include <mutex>
 
 #include "omniconv/error.h"
 #include "omniconv/problem.h"
@@ -40,9 +41,29 @@ std::string read_text(const std::string& path) {
 
 }  // namespace
 
-Terminal read_environment() {
-  const char* const no_color = std::getenv("NO_COLOR");
-  return {isatty(STDOUT_FILENO) == 1 && (no_color == nullptr || *no_color == '\0'), isatty(STDERR_FILENO) == 1};
+Environment read_environment() {
+  const auto variable = [](const char* name) {
+    const char* const value = std::getenv(name);
+    return std::string(value == nullptr ? "" : value);
+  };
+  Environment environment;
+  environment.colour = isatty(STDOUT_FILENO) == 1 && variable("NO_COLOR").empty();
+  environment.progress = isatty(STDERR_FILENO) == 1;
+  // The XDG Base Directory Specification: a relative path is as good as none.
+  if (std::getenv("OMNICONV_CACHE_DIR") != nullptr)
+    environment.program_cache = variable("OMNICONV_CACHE_DIR");
+  else if (variable("XDG_CACHE_HOME").starts_with('/'))
+    environment.program_cache = variable("XDG_CACHE_HOME") + "/omniconv";
+  else if (variable("HOME").starts_with('/'))
+    environment.program_cache = variable("HOME") + "/.cache/omniconv";
+  return environment;
+}
+
+std::string one_line(const std::string& message) {
+  std::string line;
+  for (const char c : message) line += static_cast<unsigned char>(c) < 0x20 || c == 0x7F ? ' ' : c;
+  while (!line.empty() && line.back() == ' ') line.pop_back();
+  return line;
 }
 
 CLI::Validator whole_number(std::int64_t least, std::int64_t most) {
@@ -86,6 +107,20 @@ void add_common(CLI::App& app, Common& common) {
       ->type_name("FILE")
       ->check(not_empty());
   app.add_flag("--quiet,-q", common.quiet, "print nothing but errors");
+}
+
+ContextOptions context_options(const Common& common) {
+  ContextOptions options{.device = common.device, .threads = common.threads};
+  options.program_cache = read_environment().program_cache;
+  if (!common.quiet)
+    options.warn = [](const std::string& message) {
+      static std::once_flag once;
+      std::call_once(once, [&] {
+        fmt::print(stderr, "omniconv: warning: {}; OMNICONV_CACHE_DIR names another folder, or none if it is empty\n",
+                   one_line(message));
+      });
+    };
+  return options;
 }
 
 void add_problems(CLI::App& app, ProblemInput& input) {

@@ -13,12 +13,16 @@
 
 namespace omniconv::cli {
 
-// The environment, read once, in one function.
-struct Terminal {
-  bool colour = false;    // stdout is a terminal and NO_COLOR is not set
-  bool progress = false;  // stderr is a terminal
+// The environment, read in one function.
+struct Environment {
+  bool colour = false;        // stdout is a terminal and NO_COLOR is not set
+  bool progress = false;      // stderr is a terminal
+  std::string program_cache;  // OMNICONV_CACHE_DIR, else omniconv in the user's cache folder; empty: none
 };
-Terminal read_environment();
+Environment read_environment();
+
+// Without what would break a line, whatever a library or the name of a file put into it.
+std::string one_line(const std::string& message);
 
 // Validators, since CLI11 takes an empty text for 0, reads 0x10, and lets nan pass: a whole number from `least` to
 // `most`; a finite decimal number; a text that is not empty.
@@ -34,6 +38,8 @@ struct Common {
   bool quiet = false;
 };
 void add_common(CLI::App& app, Common& common);
+// For a context as the options and the environment say. The first warning of all contexts together is a line on stderr.
+ContextOptions context_options(const Common& common);
 
 // Problems named on the command line or in a file.
 struct ProblemInput {

@@ -19,7 +19,9 @@ int run(const Common& common) {
   Json json = {{"schema", "omniconv-devices/1"}, {"devices", Json::array()}, {"missing", Json::array()}};
   for (const DeviceInfo& info : listing.found) {
     if (common.device != "auto" && common.device != info.id) continue;
-    const Context context({.device = info.id, .threads = common.threads});
+    ContextOptions options = context_options(common);
+    options.device = info.id;
+    const Context context(options);
     const auto peaks = context.impl()->measure_peaks(seconds_in_all / static_cast<double>(listing.found.size()));
     Json entry = describe(context.device());
     entry["peak_tflops"] = peaks.tflops;

@@ -128,13 +128,16 @@ int print_weights(const image::Kernel& kernel) {
   return 0;
 }
 
-Json to_json(const image::FilterReport& report, const DeviceInfo& device) {
+Json to_json(const image::FilterReport& report, const DeviceInfo& device, double context_seconds) {
   Json json = report_head("omniconv-filter/1", device, nullptr);
   json["problem"] = to_text(report.problem);
   json["solver"] = report.solver;
   json["strip_rows"] = report.strip_rows;
   json["strips"] = report.strips;
   json["planned_bytes"] = report.planned_bytes;
+  json["context_ms"] = context_seconds * 1e3;
+  json["compile_ms"] = report.compile_seconds * 1e3;
+  json["plan_ms"] = report.plan_seconds * 1e3;
   json["read_ms"] = report.read_seconds * 1e3;
   json["compute_ms"] = report.compute_seconds * 1e3;
   json["write_ms"] = report.write_seconds * 1e3;
@@ -174,7 +177,9 @@ int run(FilterOptions& options) {
   refuse_report_over_image(options);
   JsonOutput output(options.common.json);
   if (options.print_kernel) print_weights(options.job.kernel);
-  const Context context({.device = options.common.device, .threads = options.common.threads});
+  const auto start = std::chrono::steady_clock::now();
+  const Context context(context_options(options.common));
+  const std::chrono::duration<double> context_seconds = std::chrono::steady_clock::now() - start;
   image::FilterReport report;
   if (options.dry_run || options.explain) {
     report = image::plan_filter(context, options.job);
@@ -190,7 +195,7 @@ int run(FilterOptions& options) {
       return !interrupted();
     });
   }
-  output.write(to_json(report, context.device()));
+  output.write(to_json(report, context.device(), context_seconds.count()));
   return 0;
 }
 

@@ -17,11 +17,7 @@ namespace {
 constexpr int usage_status = 2, environment_status = 3, interrupted_status = 130;
 
 int complain(const std::string& message, int status) {
-  // One line, whatever a library or a file name put into it.
-  std::string line;
-  for (const char c : message) line += static_cast<unsigned char>(c) < 0x20 || c == 0x7F ? ' ' : c;
-  while (!line.empty() && line.back() == ' ') line.pop_back();
-  fmt::print(stderr, "omniconv: error: {}\n", line);
+  fmt::print(stderr, "omniconv: error: {}\n", omniconv::cli::one_line(message));
   return status;
 }
 

@@ -6,8 +6,8 @@ install(TARGETS omniconv EXPORT omniconv_targets
         LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR})
 install(TARGETS omniconv_cli RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
 if(OMNICONV_IMAGE_MODULE)
-  # The library looks for it in the folder `omniconv` beside itself.
-  install(TARGETS omniconv_image_oiio LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR}/omniconv)
+  # The library looks for them in the folder `omniconv` beside itself.
+  install(TARGETS omniconv_image_oiio omniconv_image_plain LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR}/omniconv)
 endif()
 install(EXPORT omniconv_targets NAMESPACE omniconv:: FILE omniconv-targets.cmake DESTINATION ${omniconv_config_dir})
 install(DIRECTORY include/omniconv DESTINATION ${CMAKE_INSTALL_INCLUDEDIR} FILES_MATCHING PATTERN "*.h")

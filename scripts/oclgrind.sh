@@ -26,6 +26,7 @@ work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 mkdir "$work/vendors"
 echo "$driver" >"$work/vendors/oclgrind.icd"
+export OMNICONV_CACHE_DIR= # its reports quote the text, which a compiled program lacks
 export OCL_ICD_VENDORS=$work/vendors OCLGRIND_DATA_RACES=1 OCLGRIND_UNINITIALIZED=1 OCLGRIND_CHECK_API=1
 # Its compiler turns `restrict` into marks (noalias scopes) that its interpreter does not know. They promise, and compute
 # nothing.

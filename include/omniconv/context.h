@@ -3,6 +3,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
@@ -87,6 +88,12 @@ class Queue {
 struct ContextOptions {
   std::string device = "auto";  // auto, cpu, cuda[:I], opencl[:PLATFORM.DEVICE]
   int threads = 0;              // of the CPU device; 0 means one per core
+  // A folder where compiled programs of GPU devices are kept from one process to the next, 256 MiB at most; it is made
+  // where it is missing. Empty: nowhere.
+  std::string program_cache = {};
+  // Called at most once for each context, with one line, where that folder or what is in it cannot be used and programs
+  // are compiled again; from any thread that makes plans. Empty: nobody is told.
+  std::function<void(const std::string&)> warn = {};
 };
 
 // Owns a device. Passed explicitly; there is no global state.

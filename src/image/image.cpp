@@ -28,14 +28,35 @@ std::string extension_of(const std::string& path) {
 FormatTraits traits_of(const std::string& path, const std::string& extension) {
   if (extension == "npy") return {};
   if (is_pnm_extension(extension)) return {.orientation = false, .alpha_apart = true};
-  return image_module(path).traits(path);
+  const Module* const plain = is_named_plain(extension) ? plain_module() : nullptr;
+  return plain != nullptr ? plain->traits(path) : image_module(path).traits(path);
+}
+
+std::unique_ptr<ImageReader> open_by_module(const std::string& path, int page, std::int64_t max_resident_bytes) {
+  if (is_named_plain(extension_of(path)))
+    if (const Module* const plain = plain_module())
+      if (auto reader = plain->open(path, page, max_resident_bytes)) return reader;
+  return image_module(path).open(path, page, max_resident_bytes);
+}
+
+std::unique_ptr<ImageWriter> create_by_module(const std::string& path, const std::string& extension,
+                                              const ImageInfo& like, int threads) {
+  if (is_named_plain(extension))
+    if (const Module* const plain = plain_module())
+      if (auto writer = plain->create(path, like, threads)) return writer;
+  const Module& module = image_module(path);
+  if (like.metadata == nullptr || like.metadata->source().empty()) return module.create(path, like, threads);
+  ImageInfo described = like;
+  const std::int64_t any_memory = std::numeric_limits<std::int64_t>::max();
+  described.metadata = module.open(like.metadata->source(), 0, any_memory)->info().metadata;
+  return module.create(path, described, threads);
 }
 
 std::unique_ptr<ImageWriter> create_as_it_is(const std::string& path, const std::string& extension,
                                              const ImageInfo& like, int threads) {
   if (extension == "npy") return create_npy(path, like);
   if (is_pnm_extension(extension)) return create_pnm(path, extension, like);
-  return image_module(path).create(path, like, threads);
+  return create_by_module(path, extension, like, threads);
 }
 
 }  // namespace
@@ -49,7 +70,7 @@ std::unique_ptr<ImageReader> open_image(const std::string& path, int page, std::
     if (page > 1) throw bad_input(fmt::format("{} holds one array; there is no page {}", path, page));
     return open_npy(std::move(file));
   }
-  return image_module(path).open(path, page, max_resident_bytes);
+  return open_by_module(path, page, max_resident_bytes);
 }
 
 std::unique_ptr<ImageWriter> create_image(const std::string& path, const ImageInfo& like, int threads) {

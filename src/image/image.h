@@ -15,6 +15,8 @@ namespace omniconv::image {
 class Metadata {
  public:
   virtual ~Metadata() = default;
+  // The file, where another module than the one that made this can read all of it for itself; else empty.
+  virtual std::string source() const { return {}; }
 };
 
 struct ImageInfo {

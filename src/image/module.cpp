@@ -3,6 +3,8 @@
 #include <dlfcn.h>
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <array>
 #include <filesystem>
 #include <vector>
 
@@ -14,10 +16,8 @@
 namespace omniconv::image {
 namespace {
 
-constexpr const char* file_name = "omniconv_image_oiio.so";
-
 // Beside this library, or in the folder of its modules, as installed.
-std::vector<std::filesystem::path> candidates() {
+std::vector<std::filesystem::path> candidates(const char* file_name) {
   std::vector<std::filesystem::path> result;
   Dl_info here{};
   if (::dladdr(reinterpret_cast<const void*>(&image_module), &here) != 0 && here.dli_fname != nullptr) {
@@ -49,12 +49,12 @@ void load_libraries_in_order() {
 #endif
 }
 
-Loaded load() {
+Loaded load(const char* file_name, void (*load_its_libraries)()) {
   Loaded result;
-  for (const std::filesystem::path& candidate : candidates()) {
+  for (const std::filesystem::path& candidate : candidates(file_name)) {
     std::error_code error;
     if (!std::filesystem::is_regular_file(candidate, error)) continue;
-    load_libraries_in_order();
+    load_its_libraries();
     // Never closed: readers and writers of the module may live as long as the process.
     void* const handle = ::dlopen(candidate.c_str(), RTLD_NOW | RTLD_LOCAL);
     if (handle == nullptr) {
@@ -77,13 +77,23 @@ Loaded load() {
 }  // namespace
 
 const Module& image_module(const std::string& path) {
-  static const Loaded loaded = load();
+  static const Loaded loaded = load("omniconv_image_oiio.so", load_libraries_in_order);
   if (loaded.module == nullptr)
     throw environment_error(
         fmt::format("{} needs omniconv's image module, and {}; PNM, PAM, PFM and .npy work without it; install the "
                     "module or build with OMNICONV_IMAGE_MODULE=ON and OpenImageIO (Debian: libopenimageio-dev)",
                     path, loaded.reason));
   return *loaded.module;
+}
+
+const Module* plain_module() {
+  static const Loaded loaded = load("omniconv_image_plain.so", [] {});
+  return loaded.module;
+}
+
+bool is_named_plain(std::string_view extension) {
+  static constexpr std::array<std::string_view, 7> extensions = {"tif", "tiff", "jpg", "jpeg", "jpe", "jif", "jfif"};
+  return std::find(extensions.begin(), extensions.end(), extension) != extensions.end();
 }
 
 }  // namespace omniconv::image

@@ -1,9 +1,11 @@
-// The module that reads and writes every other format, through OpenImageIO: opened when a file needs it.
+// What reads and writes the formats that the library itself does not, opened when a file needs it: a small module for
+// plain TIFF and JPEG files, and one for all others, through OpenImageIO, which takes a hundred times as long to load.
 #pragma once
 
 #include <cstdint>
 #include <memory>
 #include <string>
+#include <string_view>
 
 #include "image/image.h"
 
@@ -18,14 +20,20 @@ struct FormatTraits {
 // What the module's one exported function, of the name below, returns.
 struct Module {
   const char* version;  // of the build, which must be the library's
+  // These return nullptr for what is not this module's: the other one then serves it, or says why it cannot be served.
   std::unique_ptr<ImageReader> (*open)(const std::string& path, int page, std::int64_t max_resident_bytes);
   std::unique_ptr<ImageWriter> (*create)(const std::string& path, const ImageInfo& like, int threads);
-  FormatTraits (*traits)(const std::string& path);
+  FormatTraits (*traits)(const std::string& path);  // of a path that is_named_plain(), for the small module
 };
 using ModuleEntry = const Module* (*)();
 inline constexpr const char* module_entry_name = "omniconv_image_module";
 
-// Throws when the module is not installed; `path` names the file that needs it.
+// The module for every format. Throws when it is not installed; `path` names the file that needs it.
 const Module& image_module(const std::string& path);
+
+// The module for plain files, or nullptr where it is not installed.
+const Module* plain_module();
+// `extension`, in lower case and without its dot, is that of a format whose plain files the small module serves.
+bool is_named_plain(std::string_view extension);
 
 }  // namespace omniconv::image

@@ -71,7 +71,4 @@ std::unique_ptr<ImageReader> open(const std::string& path, int page, std::int64_
 std::unique_ptr<ImageWriter> create(const std::string& path, const ImageInfo& like, int threads);
 FormatTraits traits(const std::string& path);
 
-// The text of OpenImageIO's error, in one line.
-std::string one_line(std::string text);
-
 }  // namespace omniconv::image::oiio

@@ -9,6 +9,7 @@
 #include <string_view>
 #include <vector>
 
+#include "image/icc_profile.h"
 #include "image/oiio.h"
 #include "image/raster.h"
 #include "omniconv/error.h"
@@ -107,28 +108,8 @@ bool is_exif_of_tiff(const OIIO::ParamValue& attribute) {
   return attribute.type() == OIIO::TypeDesc::FLOAT && is_in(reals);
 }
 
-// A colour profile that is what ICC.1 asks for; libpng refuses the whole image for one that is not.
-bool is_valid_profile(const OIIO::ParamValue& attribute, std::int64_t channels) {
-  const std::string_view profile(static_cast<const char*>(attribute.data()), attribute.datasize());
-  if (profile.size() < 132) return false;
-  const auto number = [profile](std::size_t at) {
-    std::uint64_t value = 0;
-    for (const char c : profile.substr(at, 4)) value = value << 8 | static_cast<unsigned char>(c);
-    return value;
-  };
-  const auto is_one_of = [profile](std::size_t at, std::initializer_list<std::string_view> words) {
-    return std::find(words.begin(), words.end(), profile.substr(at, 4)) != words.end();
-  };
-  const bool header = number(0) == profile.size() && (profile[8] <= 3 || profile.size() % 4 == 0) &&
-                      is_one_of(12, {"scnr", "mntr", "prtr", "spac"}) &&
-                      is_one_of(16, {channels >= 3 ? "RGB " : "GRAY"}) && is_one_of(20, {"XYZ ", "Lab "}) &&
-                      is_one_of(36, {"acsp"}) && number(64) < 4;
-  const bool is_d50 = number(68) == 0xF6D6 && number(72) == 0x10000 && number(76) == 0xD32D;
-  const std::uint64_t tags = number(128);
-  if (!header || !is_d50 || tags > (profile.size() - 132) / 12) return false;
-  for (std::size_t tag = 132; tag < 132 + 12 * tags; tag += 12)
-    if (number(tag + 4) > profile.size() || number(tag + 8) > profile.size() - number(tag + 4)) return false;
-  return true;
+std::string_view bytes_of(const OIIO::ParamValue& attribute) {
+  return {static_cast<const char*>(attribute.data()), static_cast<std::size_t>(attribute.datasize())};
 }
 
 bool is_exif(const OIIO::ParamValue& attribute) {
@@ -152,7 +133,7 @@ void keep_metadata(OIIO::ImageSpec& spec, const Format& format, const ImageInfo&
   const OIIO::ImageSpec& from = metadata->spec();
   for (const OIIO::ParamValue& attribute : from.extra_attribs)
     if (!describes_storage(attribute.name().string()) &&
-        (attribute.name() != "ICCProfile" || is_valid_profile(attribute, like.c)) &&
+        (attribute.name() != "ICCProfile" || is_valid_profile(bytes_of(attribute), like.c)) &&
         (format.plugin != "tiff" || !is_exif(attribute) || is_exif_of_tiff(attribute)))
       spec.extra_attribs.push_back(attribute);
   if (metadata->plugin() != format.plugin) return;

@@ -2,17 +2,6 @@
 #include "image/module.h"
 #include "image/oiio.h"
 
-namespace omniconv::image::oiio {
-
-std::string one_line(std::string text) {
-  while (!text.empty() && (text.back() == '\n' || text.back() == ' ' || text.back() == '.')) text.pop_back();
-  for (char& c : text)
-    if (static_cast<unsigned char>(c) < 0x20) c = ' ';
-  return text;
-}
-
-}  // namespace omniconv::image::oiio
-
 extern "C" const omniconv::image::Module* omniconv_image_module() {
   namespace oiio = omniconv::image::oiio;
   static const omniconv::image::Module module = [] {

@@ -6,6 +6,7 @@
 
 #include "image/libpng_silence.h"
 #include "image/oiio.h"
+#include "image/quoted.h"
 #include "image/raster.h"
 #include "omniconv/error.h"
 

@@ -10,94 +10,44 @@
 #include <vector>
 
 #include "image/atomic_file.h"
+#include "image/codec_file.h"
 #include "image/libpng_silence.h"
 #include "image/oiio.h"
 #include "image/png_pixels.h"
+#include "image/quoted.h"
 #include "image/raster.h"
 #include "omniconv/error.h"
 
 namespace omniconv::image::oiio {
 namespace {
 
-// Through this every codec writes, so that none can lose an error. None learns of one either: the first is kept, what
-// follows is thrown away, and the writer asks after each call. (libjpeg would end the process.)
+// What OpenImageIO takes for a file.
 class FileProxy final : public OIIO::Filesystem::IOProxy {
  public:
-  explicit FileProxy(AtomicFile& file) : IOProxy("", Write), file_(file) {}
+  explicit FileProxy(CodecFile& file) : IOProxy("", Write), file_(file) {}
 
   const char* proxytype() const override { return "omniconv"; }
   std::size_t write(const void* buffer, std::size_t size) override {
-    put(buffer, size, m_pos);
+    file_.put(buffer, size, m_pos);
     m_pos += static_cast<std::int64_t>(size);
     return size;
   }
   std::size_t pwrite(const void* buffer, std::size_t size, std::int64_t offset) override {
-    put(buffer, size, offset);
+    file_.put(buffer, size, offset);
     return size;
   }
   std::size_t read(void* buffer, std::size_t size) override {
-    const std::size_t got = get(buffer, size, m_pos);
+    const std::size_t got = file_.get(buffer, size, m_pos);
     m_pos += static_cast<std::int64_t>(got);
     return got;
   }
-  std::size_t pread(void* buffer, std::size_t size, std::int64_t offset) override { return get(buffer, size, offset); }
-  std::size_t size() const override { return static_cast<std::size_t>(size_); }
-
-  // Writes what is still held; throws the first error of all writes.
-  void settle() {
-    flush_buffer();
-    check();
+  std::size_t pread(void* buffer, std::size_t size, std::int64_t offset) override {
+    return file_.get(buffer, size, offset);
   }
-  void check() const {
-    if (!failure_.empty()) throw bad_input(failure_);
-  }
-  // From here on everything is thrown away.
-  void abandon() {
-    if (failure_.empty()) failure_ = "abandoned";
-  }
+  std::size_t size() const override { return static_cast<std::size_t>(file_.size()); }
 
  private:
-  static constexpr std::size_t buffer_bytes = 1 << 18;
-
-  void put(const void* buffer, std::size_t size, std::int64_t offset) {
-    size_ = std::max(size_, offset + static_cast<std::int64_t>(size));
-    if (offset != buffer_offset_ + static_cast<std::int64_t>(buffer_.size()) || buffer_.size() + size > buffer_bytes)
-      flush_buffer();
-    if (size > buffer_bytes) return store(buffer, size, offset);
-    if (buffer_.empty()) buffer_offset_ = offset;
-    const auto* bytes = static_cast<const std::byte*>(buffer);
-    buffer_.insert(buffer_.end(), bytes, bytes + size);
-  }
-  std::size_t get(void* buffer, std::size_t size, std::int64_t offset) {
-    flush_buffer();
-    if (!failure_.empty() || offset >= size_) return 0;
-    const auto there = std::min<std::int64_t>(static_cast<std::int64_t>(size), size_ - offset);
-    try {
-      file_.read_at(offset, buffer, there);
-    } catch (const Error& error) {
-      failure_ = error.what();
-      return 0;
-    }
-    return static_cast<std::size_t>(there);
-  }
-  void flush_buffer() {
-    if (!buffer_.empty()) store(buffer_.data(), buffer_.size(), buffer_offset_);
-    buffer_.clear();
-  }
-  // Exceptions must not pass through codecs written in C.
-  void store(const void* bytes, std::size_t size, std::int64_t offset) {
-    if (!failure_.empty()) return;
-    try {
-      file_.write_at(offset, bytes, static_cast<std::int64_t>(size));
-    } catch (const Error& error) {
-      failure_ = error.what();
-    }
-  }
-
-  AtomicFile& file_;
-  std::vector<std::byte> buffer_;
-  std::int64_t buffer_offset_ = 0, size_ = 0;
-  std::string failure_;
+  CodecFile& file_;
 };
 
 // A digest of rows, to compare what was written with what can be read.
@@ -116,7 +66,12 @@ class RowDigest {
 class Writer final : public ImageWriter {
  public:
   Writer(const std::string& path, const Format& format, const ImageInfo& like, int threads)
-      : file_(path), proxy_(file_), info_(like), format_(format), spec_(spec_of(format, like)) {
+      : file_(path),
+        codec_file_(file_),
+        proxy_(codec_file_),
+        info_(like),
+        format_(format),
+        spec_(spec_of(format, like)) {
     output_.reset(OIIO::ImageOutput::create(std::string(format.plugin)).release());
     if (!output_ || !output_->supports("ioproxy"))
       throw environment_error(fmt::format("{}: this OpenImageIO cannot write {}", path, format.plugin));
@@ -134,7 +89,7 @@ class Writer final : public ImageWriter {
                           [this](const void* bytes, std::size_t count) { proxy_.write(bytes, count); });
   }
   ~Writer() override {
-    proxy_.abandon();
+    codec_file_.abandon();
     output_.reset();
   }
 
@@ -163,14 +118,14 @@ class Writer final : public ImageWriter {
     check_complete(rows_written_, info_.h, file_.path());
     if (png_pixels_) {
       png_pixels_->finish();
-      proxy_.settle();
+      codec_file_.settle();
       // OpenImageIO knows of no pixels, and would end the file once more.
-      proxy_.abandon();
+      codec_file_.abandon();
     } else {
       check([&] { return output_->close(); });
     }
     output_.reset();
-    if (!png_pixels_) proxy_.settle();
+    if (!png_pixels_) codec_file_.settle();
     if (by_name_) read_back();
     file_.commit();
   }
@@ -214,7 +169,7 @@ class Writer final : public ImageWriter {
     std::string reason = "its encoder failed";
     try {
       const bool success = call();
-      proxy_.check();
+      codec_file_.check();
       if (success && !output_->has_error()) return;
       if (output_->has_error()) reason = one_line(output_->geterror());
     } catch (const Error&) {
@@ -226,6 +181,7 @@ class Writer final : public ImageWriter {
   }
 
   AtomicFile file_;
+  CodecFile codec_file_;
   FileProxy proxy_;
   ImageInfo info_;
   const Format& format_;

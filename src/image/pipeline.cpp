@@ -418,7 +418,10 @@ FilterReport process(const Context& context, const FilterJob& wanted, const Prog
   Job job;
   prepare(wanted, job);
   const std::unique_ptr<ImageWriter> writer = create_image(wanted.output, job.output, threads_of(context));
+  const Seconds planning;
   const Filter2dPlan plan(context, job.report.problem, job.report.filter, {.solver = wanted.solver});
+  job.report.plan_seconds = planning.get();
+  job.report.compile_seconds = plan.compile_seconds();
   job.report.solver = plan.solver();
   choose_strips(wanted, plan, context.device().id == "cpu", writer->resident_bytes(), job);
   if (write) {

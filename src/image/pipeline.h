@@ -37,8 +37,9 @@ struct FilterReport {
   Filter filter;  // as it ran, --rescale included
   std::string solver;
   std::int64_t strip_rows = 0, strips = 0;
-  std::int64_t planned_bytes = 0;  // what strips, codecs and workspace take at most
-  double read_seconds = 0, compute_seconds = 0, write_seconds = 0, total_seconds = 0;  // the first three overlap
+  std::int64_t planned_bytes = 0;                // what strips, codecs and workspace take at most
+  double plan_seconds = 0, compile_seconds = 0;  // of making the plan, and of that in the compiler of device text
+  double read_seconds = 0, compute_seconds = 0, write_seconds = 0, total_seconds = 0;  // reading to writing overlap
 };
 
 // Opens the input, plans, and checks that the output can be written, without writing anything.

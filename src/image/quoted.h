@@ -23,4 +23,12 @@ inline std::string quoted(std::string_view text) {
   return result + (text.size() > longest ? "...\"" : "\"");
 }
 
+// A library's message, without its end of line or full stop.
+inline std::string one_line(std::string text) {
+  while (!text.empty() && (text.back() == '\n' || text.back() == ' ' || text.back() == '.')) text.pop_back();
+  for (char& c : text)
+    if (static_cast<unsigned char>(c) < 0x20) c = ' ';
+  return text;
+}
+
 }  // namespace omniconv::image

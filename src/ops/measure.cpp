@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <chrono>
 
 #include "core/checked.h"
 #include "core/suggest.h"
@@ -55,15 +54,12 @@ Images make_images(const Context& context, Queue& queue, const Filter2dTask& tas
 struct Prepared {
   Filter2dPlan plan;
   Buffer workspace;
-  double seconds = 0;  // of planning
 };
 
 Prepared prepare(const Context& context, const Filter2dTask& task, const Filter& filter, const std::string& solver) {
-  const auto start = std::chrono::steady_clock::now();
   Filter2dPlan plan(context, task.problem, filter, {.solver = solver});
-  const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
   Buffer workspace = context.allocate(std::max<std::int64_t>(plan.workspace_bytes(), 1));
-  return {std::move(plan), std::move(workspace), seconds};
+  return {std::move(plan), std::move(workspace)};
 }
 
 const solvers::Filter2dSolver* find_solver(std::string_view id) {
@@ -103,6 +99,8 @@ class Measuring {
     result.reason = checked.reason;
     result.error = checked.error;
     result.bound = checked.bound;
+    result.plan_seconds = checked.plan_seconds;  // the first of this solver: later ones may find its programs compiled
+    result.compile_seconds = checked.compile_seconds;
     if (versus_) result.versus = {.solver = versus_->solver, .status = versus_->status, .reason = versus_->reason};
     if (result.status == Status::ok) time(result);
     return result;
@@ -128,8 +126,6 @@ class Measuring {
   void time(MeasureResult& r) {
     if (images_.inputs.empty()) images_ = make_images(context_, queue_, task_, options_.seed);
     const Prepared prepared = prepare(context_, task_, filter_, r.solver);
-    r.plan_seconds = prepared.seconds;
-    r.compile_seconds = prepared.plan.compile_seconds();
     r.workspace_bytes = prepared.plan.workspace_bytes();
     r.transfer_seconds = images_.upload_seconds;
     const double kernels = task_.second ? 2 : 1;
@@ -189,7 +185,7 @@ std::vector<MeasureResult> measure(const Context& context, const Filter2dProblem
   if (options.solver == "all")
     for (const solvers::Filter2dSolver* solver : solvers::filter2d_solvers()) ids.emplace_back(solver->id());
   else
-    ids.push_back(options.solver == "auto" ? Filter2dPlan(context, problem, filter).solver() : options.solver);
+    ids.push_back(options.solver == "auto" ? auto_solver(context, problem, filter) : options.solver);
   Measuring measuring(context, problem, filter, peaks, options);
   std::vector<MeasureResult> results;
   for (const std::string& id : ids) results.push_back(measuring.measure(id));

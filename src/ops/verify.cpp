@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <chrono>
 #include <cmath>
 #include <cstring>
 #include <random>
@@ -178,7 +179,10 @@ VerifyResult verify_one(const Context& context, const Filter2dTask& task, const 
   const Filter2dProblem& problem = task.problem;
   VerifyResult result;
   result.solver = solver.id();
+  const auto start = std::chrono::steady_clock::now();
   const Filter2dPlan plan(context, problem, filter, {.solver = result.solver});
+  result.plan_seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+  result.compile_seconds = plan.compile_seconds();
   const std::vector<std::byte> output = run_guarded(context, plan, image, filter, options, result);
   const RowWindow x{image.data(), problem.w * problem.c * size_of(problem.input), 0, problem.h};
   const Judge judge(task, solver.bound(task), x, output.data());
@@ -204,6 +208,12 @@ std::string_view name(Status status) {
   return "?";
 }
 
+std::string auto_solver(const Context& context, const Filter2dProblem& problem, const Filter& filter) {
+  const std::vector<Filter2dCandidate> candidates = explain(context, problem, filter);
+  if (candidates.front().applicable) return candidates.front().solver;
+  return Filter2dPlan(context, problem, filter).solver();  // throws
+}
+
 std::vector<VerifyResult> verify(const Context& context, const Filter2dProblem& problem, const Filter& filter,
                                  const VerifyOptions& options) {
   const Filter2dTask task = task_for(problem, filter);
@@ -213,8 +223,7 @@ std::vector<VerifyResult> verify(const Context& context, const Filter2dProblem& 
       static_cast<std::size_t>(checked_multiply(elements, size_of(problem.input), "the image")));
   fill_random(task, options.seed, image);
 
-  const std::string wanted =
-      options.solver == "auto" ? Filter2dPlan(context, problem, filter).solver() : options.solver;
+  const std::string wanted = options.solver == "auto" ? auto_solver(context, problem, filter) : options.solver;
   std::vector<VerifyResult> results;
   for (const solvers::Filter2dSolver* solver : solvers::filter2d_solvers()) {
     if (wanted != "all" && wanted != solver->id()) continue;

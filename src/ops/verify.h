@@ -28,7 +28,11 @@ struct VerifyResult {
   std::int64_t checked = 0;     // elements
   double error = 0, bound = 0;  // the largest, in the units of the bound: stored values where bits are promised (bound
                                 // 0), else epsilon * (|scale| * sum |x * w| + |bias|)
+  double plan_seconds = 0, compile_seconds = 0;  // of making the plan, and of that in the compiler of device text
 };
+
+// The solver that auto would run. Nothing is compiled to find it. Throws where none serves, with each one's reason.
+std::string auto_solver(const Context& context, const Filter2dProblem& problem, const Filter& filter);
 
 // Refused solvers are in the list with their reason. Throws for bad input.
 std::vector<VerifyResult> verify(const Context& context, const Filter2dProblem& problem, const Filter& filter,

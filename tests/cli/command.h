@@ -28,12 +28,13 @@ class Command : public testing::Test {
   }
   void TearDown() override { std::filesystem::remove_all(folder_); }
 
-  // `arguments` as a shell reads them; $OMNICONV is the command itself, $PHOTO the bundled photograph.
+  // `arguments` as a shell reads them; $OMNICONV is the command itself, $PHOTO the bundled photograph. Compiled
+  // programs are not kept, unless the line says where.
   Outcome shell(const std::string& line) const {
     const std::string error_file = folder_.string() + ".stderr";
     const std::string command = "cd '" + folder_.string() +
                                 "' && OMNICONV='" OMNICONV_COMMAND "' PHOTO='" OMNICONV_SOURCE_DIR
-                                "/data/photo/raccoon.jpg'; { " +
+                                "/data/photo/raccoon.jpg'; export OMNICONV_CACHE_DIR=; { " +
                                 line + "\n} 2>'" + error_file + "'";
     Outcome outcome;
     FILE* const pipe = popen(("bash -c " + quoted(command)).c_str(), "r");

@@ -1,5 +1,6 @@
 // Bad input gets one clear line and exit status 2, and nothing is written.
 #include "command.h"
+#include "devices/device.h"
 
 namespace omniconv {
 namespace {
@@ -155,7 +156,20 @@ TEST_F(Refusal, Usage) {
     refuses("filter a.pgm b.pgm --kernel sobel-x " + option, {option.substr(0, option.find(' '))});
   refuses("bench 'filter2d u8 h8w8r3s3' --budget nan", {"--budget"});
   refuses("verify 'filter2d u8 h8w8r3s3' --samples 0", {"--samples", "'0'"});
-  refuses("devices --device opencl:77.0", {"opencl:77.0", "opencl:0.0"});
+}
+
+// Status 3 where there is none of the kind, and then the reason instead of a list.
+TEST_F(Refusal, DevicesThatDoNotExistNameThoseThatDo) {
+  for (const std::string id : {"opencl:77.0", "opencl:0.77", "opencl:x", "cuda:77", "cuda:0.0"}) {
+    DeviceListing of_kind;
+    (id[0] == 'o' ? devices::opencl_backend() : devices::cuda_backend()).list(of_kind);
+    std::vector<std::string> parts = {"device " + id};
+    for (const DeviceInfo& info : of_kind.found) parts.push_back(info.id + " (" + info.name + ")");
+    if (of_kind.found.empty()) parts.push_back(of_kind.missing.front().reason);
+    const int status = of_kind.found.empty() ? 3 : 2;
+    refuses("devices --device " + id, parts, status);
+    refuses("verify 'filter2d u8 h8w8r3s3' --device " + id, parts, status);
+  }
 }
 
 }  // namespace

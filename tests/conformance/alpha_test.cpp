@@ -57,8 +57,8 @@ TEST_P(EveryTypeWithAlpha, AnchorsScaleBiasFlip) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Alpha, EveryTypeWithAlpha,
-                         testing::Values("u8", "u16", "s16", "s32", "f16", "f32", "f64", "u8>f32", "u8>u16", "u16>u8",
-                                         "f32>u8", "f64>u8", "s32>f64"),
+                         testing::ValuesIn(types_to_check({"u8", "u16", "s16", "s32", "f16", "f32", "f64", "u8>f32",
+                                                           "u8>u16", "u16>u8", "f32>u8", "f64>u8", "s32>f64"})),
                          [](const auto& type) {
                            std::string name = type.param;
                            std::replace(name.begin(), name.end(), '>', '_');

@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include "devices/device.h"
+#include "devices/unknown_device.h"
 #include "omniconv/error.h"
 
 namespace omniconv::devices {
@@ -41,6 +42,29 @@ TEST(Backends, AnIndexThatDoesNotExistListsThoseThatDo) {
       EXPECT_NE(message.find(listing.missing.front().reason), std::string::npos) << message;
     }
   }
+}
+
+DeviceListing listing_of(const std::vector<std::string>& found) {
+  DeviceListing listing;
+  for (const std::string& id : found) {
+    listing.found.emplace_back();
+    listing.found.back().id = id;
+    listing.found.back().name = "a GPU";
+  }
+  return listing;
+}
+
+TEST(Backends, UnknownDevicesAreOfTheListing) {
+  DeviceListing listing = listing_of({"cuda:0", "cuda:2"});
+  listing.missing.push_back({"cuda:1", "an old GPU: too old"});
+  const Error another = unknown_device("cuda:3", listing), missing = unknown_device("cuda:1", listing);
+  EXPECT_EQ(std::string(another.what()), "device cuda:3 does not exist; there are: cuda:0 (a GPU), cuda:2 (a GPU)");
+  EXPECT_EQ(another.kind(), ErrorKind::bad_input);
+  EXPECT_EQ(std::string(missing.what()), "device cuda:1: an old GPU: too old");
+  EXPECT_EQ(missing.kind(), ErrorKind::environment);
+  DeviceListing nothing;
+  nothing.missing.push_back({"cuda", "no CUDA driver"});
+  EXPECT_EQ(std::string(unknown_device("cuda:3", nothing).what()), "device cuda:3: no CUDA driver");
 }
 
 TEST(Backends, OrdinaryMemoryStandsForPageLockedMemory) {

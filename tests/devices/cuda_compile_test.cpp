@@ -8,6 +8,7 @@
 #include <set>
 
 #include "core/weights.h"
+#include "devices/cuda/cuda_api.h"
 #include "devices/cuda/nvrtc.h"
 #include "devices/device.h"
 #include "image/kernels.h"
@@ -145,7 +146,7 @@ KERNEL void f(GLOBAL uchar* RESTRICT a, GLOBAL ushort* b, GLOBAL short* c, GLOBA
   const long i = GLOBAL_ID_X + GLOBAL_ID_Y + GROUP_ID_X + GROUP_ID_Y;
   shared[LOCAL_ID_X + LOCAL_ID_Y] = twice(x[i]);
   BARRIER;
-  float v = FABS(shared[0]) + (float)ILOGB(shared[0]) + LDEXP(v = x[i], table[i & 1]) + BITS_TO_FLOAT(FLOAT_TO_BITS(x[i]) + 1);
+  float v = FABS(shared[0]) + ILOGB(shared[1]) + LDEXP(v = x[i], table[i & 1]) + BITS_TO_FLOAT(FLOAT_TO_BITS(x[i]) + 1);
   UNROLL
   for (int k = 0; k < 3; ++k) v = FMA(v, v, (float)LOAD_HALF(e, i));
   a[i] = to_u8(v);
@@ -183,6 +184,24 @@ TEST_F(CudaCompile, NewerDevicesGetPtxAndOlderOnesARefusal) {
   EXPECT_EQ(nvrtc->refusal(90), "");
   EXPECT_EQ(nvrtc->refusal(999), "");
   EXPECT_NE(nvrtc->refusal(20).find("and the device has 2.0"), std::string::npos) << nvrtc->refusal(20);
+}
+
+// As the driver would name them, which need not be there.
+TEST(CudaErrors, SayWhereTheDeviceIsLost) {
+  namespace cuda = devices::cuda;
+  cuda::Api api{};
+  api.GetErrorName = [](cuda::CUresult, const char** name) { return *name = "CUDA_ERROR_NAME", cuda::CUDA_SUCCESS; };
+  api.GetErrorString = [](cuda::CUresult, const char** text) { return *text = "a text", cuda::CUDA_SUCCESS; };
+  const auto named = [](int code) { return "CUDA_ERROR_NAME (" + std::to_string(code) + "): a text"; };
+  const std::string lost = "; the device is lost to this process: start it again";
+  // Memory errors of the hardware, its link, contained; illegal address, time-out, destroyed context, assertion, stack,
+  // instruction, alignment, address space, program counter, launch; the service that shares the device; unknown.
+  for (const int code : {214, 220, 226, 700, 702, 709, 710, 714, 715, 716, 717, 718, 719, 809, 999})
+    EXPECT_EQ(cuda::error_name(api, code), named(code) + lost);
+  // Invalid value, out of memory, busy, no device, not found, not ready, too much for a launch.
+  for (const int code : {1, 2, 46, 100, 500, 600, 701}) EXPECT_EQ(cuda::error_name(api, code), named(code));
+  api.GetErrorName = [](cuda::CUresult, const char**) { return cuda::CUDA_ERROR_INVALID_VALUE; };
+  EXPECT_EQ(cuda::error_name(api, 719), "an unknown error (719): a text" + lost);
 }
 
 }  // namespace

@@ -13,6 +13,14 @@ using devices::KernelArgument;
 namespace cl = devices::opencl;
 using OpenCl = Gpu;
 
+TEST(OpenClErrors, SayWhereTheDeviceIsLost) {
+  const std::string lost = "; the device is lost to this process: start it again";
+  EXPECT_EQ(cl::error_name(-36), "CL_INVALID_COMMAND_QUEUE (-36)" + lost);
+  EXPECT_EQ(cl::error_name(-9999), "an illegal access, in NVIDIA's numbers (-9999)" + lost);
+  EXPECT_EQ(cl::error_name(-5), "CL_OUT_OF_RESOURCES (-5)");
+  EXPECT_EQ(cl::call_error("clFinish", -36).what(), "clFinish failed: CL_INVALID_COMMAND_QUEUE (-36)" + lost);
+}
+
 TEST_F(OpenCl, RefusesWhatIsOfAnotherContext) {
   const auto queue = device->make_queue();
   const auto program = device->build(add_text, {});

@@ -11,7 +11,7 @@
 
 namespace omniconv::devices {
 
-class RecordingDevice final : public Device {
+class RecordingDevice : public Device {
  public:
   struct Text {
     std::string text;
@@ -37,7 +37,7 @@ class RecordingDevice final : public Device {
   }
   Peaks measure_peaks(double) override { return {}; }
 
- private:
+ protected:
   class SizeAlone final : public Buffer {
    public:
     explicit SizeAlone(std::int64_t bytes) : bytes_(bytes) {}
@@ -50,7 +50,7 @@ class RecordingDevice final : public Device {
     double compile_seconds() const override { return 0; }
   };
   // Everything is done at once.
-  struct NoQueue final : Queue {
+  struct NoQueue : Queue {
     Event done() { return Event(shared_from_this(), 1); }
     Event upload(std::shared_ptr<Buffer>, std::int64_t, const void*, std::int64_t) override { return done(); }
     Event download(void*, std::shared_ptr<Buffer>, std::int64_t, std::int64_t) override { return done(); }
@@ -64,6 +64,7 @@ class RecordingDevice final : public Device {
     void release(std::uint64_t) noexcept override {}
   };
 
+ private:
   DeviceKind kind_;
   DeviceInfo info_;
 };

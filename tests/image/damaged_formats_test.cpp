@@ -1,4 +1,5 @@
 // Damaged files of formats that need the image module: one error, and nothing else on the standard error.
+#include <OpenImageIO/imageio.h>
 #include <fcntl.h>
 #include <gtest/gtest.h>
 #include <unistd.h>
@@ -6,6 +7,7 @@
 #include "files.h"
 #include "handmade.h"
 #include "image/libpng_silence.h"
+#include "image/module.h"
 
 namespace omniconv::image {
 namespace {
@@ -34,8 +36,8 @@ class StandardError {
 class DamagedFormats : public ::testing::Test {
  protected:
   // The message, less the path, with which `content` is refused; empty if it is read.
-  std::string refusal(const std::string& content) const {
-    const std::string path = folder_.file("image");
+  std::string refusal(const std::string& content, const std::string& name = "image") const {
+    const std::string path = folder_.file(name);
     write_file(path, content);
     const StandardError captured(folder_.file("stderr"));
     std::string message;
@@ -50,6 +52,8 @@ class DamagedFormats : public ::testing::Test {
     EXPECT_EQ(captured.text(), "") << message;
     return message;
   }
+  int refusals_of_damage(const std::string& whole, const std::string& name, std::mt19937& random,
+                         std::size_t begin = 0) const;
   // Not whole, which would need memory for as much as a damaged header claims.
   static void read_rows(const std::string& path) {
     const auto reader = open_image(path);
@@ -64,6 +68,29 @@ class DamagedFormats : public ::testing::Test {
 
   TemporaryFolder folder_;
 };
+
+// A decoder that believes a damaged extent sets aside gigabytes, which an address sanitizer marks byte by byte: fewer
+// there.
+#if defined(__SANITIZE_ADDRESS__)
+constexpr int damages = 40;
+#else
+constexpr int damages = 300;
+#endif
+
+// How many copies of `whole` are refused in which one bit is changed: anywhere, and in every second one within 200
+// bytes from `begin` on.
+int DamagedFormats::refusals_of_damage(const std::string& whole, const std::string& name, std::mt19937& random,
+                                       std::size_t begin) const {
+  int refused = 0;
+  for (int round = 0; round < damages && !HasFailure(); ++round) {
+    std::string changed = whole;
+    const std::size_t range = round % 2 == 0 ? whole.size() : std::min<std::size_t>(whole.size() - begin, 200);
+    changed[(round % 2 == 0 ? 0 : begin) + random() % range] ^= static_cast<char>(1 << random() % 8);
+    refused += refusal(changed, name).empty() ? 0 : 1;
+    EXPECT_FALSE(HasFailure()) << name << ' ' << round;
+  }
+  return refused;
+}
 
 TEST_F(DamagedFormats, ExtentsOfPng) {
   const auto says = [&](std::uint32_t w, std::uint32_t h) { return refusal(png(w, h, 8, 0, 0, "\0\1"s)); };
@@ -132,32 +159,78 @@ TEST_F(DamagedFormats, PngThatOnlyLibpngRefuses) {
       "");
 }
 
-// A decoder that believes a damaged extent sets aside gigabytes, which an address sanitizer marks byte by byte: fewer
-// there.
-#if defined(__SANITIZE_ADDRESS__)
-constexpr int damages = 40;
-#else
-constexpr int damages = 300;
-#endif
-
 TEST_F(DamagedFormats, NothingIsPrinted) {
 #if defined(__SANITIZE_THREAD__)
   GTEST_SKIP() << "the thread sanitizer ends a process that asks for gigabytes, as decoders of damaged extents do";
 #endif
   const Image colors = random_image(36, 40, 3, DataType::u8, 1), light = random_image(36, 40, 3, DataType::f32, 1);
   std::mt19937 random(20240607);
-  for (const char* extension : {"png", "jpg", "tif", "bmp", "tga", "webp", "jp2", "exr", "hdr"}) {
-    const bool is_light = extension == "exr"s || extension == "hdr"s;
-    const std::string whole = content_of("a."s + extension, is_light ? light : colors);
-    int refused = 0;
-    for (int round = 0; round < damages; ++round) {
-      std::string changed = whole;
-      const std::size_t range = round % 2 == 0 ? whole.size() : std::min<std::size_t>(whole.size(), 200);
-      changed[random() % range] ^= static_cast<char>(1 << random() % 8);
-      refused += refusal(changed).empty() ? 0 : 1;
-      if (HasFailure()) FAIL() << extension << ' ' << round;
+  for (const std::string extension : {"png", "jpg", "tif", "bmp", "tga", "webp", "jp2", "exr", "hdr"}) {
+    const bool is_light = extension == "exr" || extension == "hdr";
+    EXPECT_GT(refusals_of_damage(content_of("a." + extension, is_light ? light : colors), "image", random), 0)
+        << extension;
+  }
+}
+
+// By their names these come to the module for plain files first.
+TEST_F(DamagedFormats, NothingIsPrintedOfPlainFiles) {
+#if defined(__SANITIZE_THREAD__)
+  GTEST_SKIP() << "the thread sanitizer ends a process that asks for gigabytes, as decoders of damaged extents do";
+#endif
+  const Image colors = random_image(36, 40, 3, DataType::u8, 1);
+  std::mt19937 random(20240607);
+  for (const std::string name : {"image.jpg", "image.tif"})
+    EXPECT_GT(refusals_of_damage(content_of(name, colors), name, random), 0) << name;
+  for (const std::string compression : {"none", "lzw"}) {
+    OIIO::ImageSpec spec(40, 36, 3, OIIO::TypeDesc::UINT8);
+    spec.attribute("compression", compression);
+    if (compression == "lzw") spec.tile_width = spec.tile_height = 16;
+    const auto output = OIIO::ImageOutput::create(folder_.file("image.tif"));
+    ASSERT_TRUE(output->open(folder_.file("image.tif"), spec) &&
+                output->write_image(spec.format, colors.pixels.data()) && output->close());
+    const std::string whole = read_file(folder_.file("image.tif"));
+    ASSERT_NE(plain_module()->open(folder_.file("image.tif"), 0, 1 << 20), nullptr);
+    refusals_of_damage(whole, "image.tif", random);
+    // Its directory, which says all but the pixels, stands at its end.
+    const std::size_t directory = whole.size() - 240;
+    refusals_of_damage(whole, "image.tif", random, directory);
+  }
+}
+
+// Pixels that cannot be decoded: only the decoder sees it.
+TEST_F(DamagedFormats, CompressedPixels) {
+  const Image image = random_image(36, 40, 3, DataType::u8, 1);
+  std::string tiff = content_of("a.tif", image), jpeg = content_of("a.jpg", image);
+  ASSERT_NE(plain_module(), nullptr);
+  for (const char* name : {"a.tif", "a.jpg"})
+    ASSERT_NE(plain_module()->open(folder_.file(name), 0, 1 << 20), nullptr) << name;
+  const std::string half = jpeg.substr(0, jpeg.size() / 2);
+  for (std::size_t i = 500; i < 540; ++i) tiff[i] = '\xFF';
+  jpeg.replace(jpeg.size() / 2, 2, "\xFF\xD9");  // an end too early
+  // Named so, and not, they come to either module.
+  for (const std::string end : {"", ".tif", ".jpg"}) {
+    const std::string of_tiff = refusal(tiff, "image" + end), of_jpeg = refusal(jpeg, "image" + end),
+                      of_half = refusal(half, "image" + end);
+    for (const std::string& message : {of_tiff, of_jpeg, of_half})
+      EXPECT_TRUE(message.starts_with(" is damaged or cut short: ")) << end << message;
+    EXPECT_NE(of_jpeg.find("Corrupt JPEG data: premature end of data segment"), std::string::npos) << end << of_jpeg;
+    EXPECT_NE(of_half.find("Premature end of JPEG file"), std::string::npos) << end << of_half;
+  }
+}
+
+TEST_F(DamagedFormats, FilesThatShrinkWhileTheyAreRead) {
+  const Image image = random_image(300, 300, 3, DataType::u8, 1);
+  for (const std::string name : {"a.tif", "a.jpg"}) {
+    const std::string path = folder_.file(name), whole = content_of(name, image);
+    const auto reader = open_image(path);
+    std::filesystem::resize_file(path, 70000);
+    std::vector<std::byte> rows(image.pixels.size());
+    const StandardError captured(folder_.file("stderr"));
+    for (int round = 0; round < 2; ++round) {
+      const std::string message = error_of([&] { reader->read_rows(0, 300, rows.data(), 900); });
+      EXPECT_TRUE(message.starts_with(path + " is damaged or cut short: ")) << message;
     }
-    EXPECT_GT(refused, 0) << extension;
+    EXPECT_EQ(captured.text(), "");
   }
 }
 

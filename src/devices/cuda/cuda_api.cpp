@@ -94,9 +94,8 @@ const Loader& loader() {
   return instance;
 }
 
-// After these nothing works on the device any more in this process.
 bool is_lost(CUresult code) {
-  return code == CUDA_ERROR_DEVICE_UNAVAILABLE || code == CUDA_ERROR_ECC_UNCORRECTABLE ||
+  return code == CUDA_ERROR_ECC_UNCORRECTABLE || code == CUDA_ERROR_MPS_CLIENT_TERMINATED ||
          code == CUDA_ERROR_NVLINK_UNCORRECTABLE || code == CUDA_ERROR_CONTAINED ||
          code == CUDA_ERROR_ILLEGAL_ADDRESS || code == CUDA_ERROR_LAUNCH_TIMEOUT ||
          code == CUDA_ERROR_CONTEXT_IS_DESTROYED || code == CUDA_ERROR_ASSERT ||
@@ -122,7 +121,11 @@ int driver_version() {
 }
 
 std::string error_name(CUresult code) {
-  return describe(api(), code) + (is_lost(code) ? "; the device is lost to this process: start it again" : "");
+  return error_name(api(), code);
+}
+
+std::string error_name(const Api& api, CUresult code) {
+  return describe(api, code) + (is_lost(code) ? "; the device is lost to this process: start it again" : "");
 }
 
 Error call_error(std::string_view call, CUresult code) {

@@ -25,13 +25,13 @@ using CUmodule = struct CUmod_st*;
 using CUfunction = struct CUfunc_st*;
 
 inline constexpr CUresult CUDA_SUCCESS = 0, CUDA_ERROR_INVALID_VALUE = 1, CUDA_ERROR_OUT_OF_MEMORY = 2,
-                          CUDA_ERROR_STUB_LIBRARY = 34, CUDA_ERROR_DEVICE_UNAVAILABLE = 46, CUDA_ERROR_NO_DEVICE = 100,
-                          CUDA_ERROR_ECC_UNCORRECTABLE = 214, CUDA_ERROR_NVLINK_UNCORRECTABLE = 220,
-                          CUDA_ERROR_CONTAINED = 226, CUDA_ERROR_NOT_FOUND = 500, CUDA_ERROR_NOT_READY = 600,
-                          CUDA_ERROR_ILLEGAL_ADDRESS = 700, CUDA_ERROR_LAUNCH_TIMEOUT = 702,
+                          CUDA_ERROR_STUB_LIBRARY = 34, CUDA_ERROR_NO_DEVICE = 100, CUDA_ERROR_ECC_UNCORRECTABLE = 214,
+                          CUDA_ERROR_NVLINK_UNCORRECTABLE = 220, CUDA_ERROR_CONTAINED = 226, CUDA_ERROR_NOT_FOUND = 500,
+                          CUDA_ERROR_NOT_READY = 600, CUDA_ERROR_ILLEGAL_ADDRESS = 700, CUDA_ERROR_LAUNCH_TIMEOUT = 702,
                           CUDA_ERROR_CONTEXT_IS_DESTROYED = 709, CUDA_ERROR_ASSERT = 710,
                           CUDA_ERROR_HOST_MEMORY_ALREADY_REGISTERED = 712, CUDA_ERROR_HARDWARE_STACK_ERROR = 714,
-                          CUDA_ERROR_LAUNCH_FAILED = 719, CUDA_ERROR_UNKNOWN = 999;
+                          CUDA_ERROR_LAUNCH_FAILED = 719, CUDA_ERROR_MPS_CLIENT_TERMINATED = 809,
+                          CUDA_ERROR_UNKNOWN = 999;
 inline constexpr int CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK = 8, CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT = 16,
                      CU_DEVICE_ATTRIBUTE_COMPUTE_MODE = 20, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR = 75,
                      CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR = 76;
@@ -92,8 +92,10 @@ const Api& api();
 // 12040 for 12.4.
 int driver_version();
 
-// "CUDA_ERROR_ILLEGAL_ADDRESS (700): an illegal memory access was encountered", and what follows from it.
+// "CUDA_ERROR_ILLEGAL_ADDRESS (700): an illegal memory access was encountered", and that the device is lost where it
+// is: after some errors nothing works on it any more in this process.
 std::string error_name(CUresult code);
+std::string error_name(const Api& api, CUresult code);
 // "cuStreamSynchronize failed: CUDA_ERROR_...", of the environment.
 Error call_error(std::string_view call, CUresult code);
 inline void check(std::string_view call, CUresult code) {

@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "devices/cuda/cuda_device.h"
+#include "devices/unknown_device.h"
 
 namespace omniconv::devices::cuda {
 namespace {
@@ -92,20 +93,18 @@ void list(DeviceListing& listing) {
   for (Found& found : scan(listing)) listing.found.push_back(std::move(found.info));
 }
 
-std::shared_ptr<Device> open(std::string_view rest, const ContextOptions&) {
+std::shared_ptr<Device> open(std::string_view rest, const ContextOptions& options) {
   DeviceListing listing;
   std::vector<Found> found = scan(listing);
   const std::string id = rest.empty() ? "cuda" : fmt::format("cuda:{}", rest);
   const auto chosen =
       std::find_if(found.begin(), found.end(), [&](const Found& f) { return rest.empty() || f.info.id == id; });
   if (chosen != found.end())
-    return std::make_shared<CudaDevice>(std::move(chosen->info), chosen->device, chosen->capability, *chosen->nvrtc);
+    return std::make_shared<CudaDevice>(std::move(chosen->info), chosen->device, chosen->capability, *chosen->nvrtc,
+                                        make_program_cache(options));
 
-  for (const DeviceListing::Missing& missing : listing.missing)
-    if (missing.id == id || found.empty()) throw environment_error(fmt::format("device {}: {}", id, missing.reason));
-  std::string known;
-  for (const Found& f : found) known += fmt::format("{}{} ({})", known.empty() ? "" : ", ", f.info.id, f.info.name);
-  throw bad_input(fmt::format("device {} does not exist; there are: {}", id, known));
+  for (Found& f : found) listing.found.push_back(std::move(f.info));
+  throw unknown_device(id, listing);
 }
 
 }  // namespace

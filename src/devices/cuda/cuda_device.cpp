@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <chrono>
 
+#include "core/build_info.h"
 #include "devices/cuda/cuda_queue.h"
 #include "devices/gpu_peaks.h"
 
@@ -72,11 +73,13 @@ SharedContext::~SharedContext() {
   api().DevicePrimaryCtxRelease(device_);
 }
 
-CudaDevice::CudaDevice(DeviceInfo info, CUdevice device, Capability capability, const Nvrtc& nvrtc)
+CudaDevice::CudaDevice(DeviceInfo info, CUdevice device, Capability capability, const Nvrtc& nvrtc,
+                       std::shared_ptr<ProgramCache> cache)
     : info_(std::move(info)),
       capability_(capability),
       nvrtc_(nvrtc),
-      context_(std::make_shared<SharedContext>(device)) {}
+      context_(std::make_shared<SharedContext>(device)),
+      cache_(std::move(cache)) {}
 
 std::shared_ptr<Buffer> CudaDevice::allocate(std::int64_t bytes) {
   check_size(bytes, info_);
@@ -116,20 +119,40 @@ std::shared_ptr<Queue> CudaDevice::make_queue() {
 }
 
 std::shared_ptr<Program> CudaDevice::build(std::string_view text, std::span<const Definition> definitions) {
-  const auto start = std::chrono::steady_clock::now();
-  Nvrtc::Code code;
-  try {
-    code = nvrtc_.compile(text, definitions, capability_);
-  } catch (const Error& error) {
-    throw Error(error.kind(), fmt::format("device {}: {}", info_.id, error.what()));
-  }
+  const std::string key = cache_ ? cache_key(text, definitions) : "";
   const Current current(context_->get());
   CUmodule module = nullptr;
-  if (const CUresult result = api().ModuleLoadData(&module, code.image.c_str()); result != CUDA_SUCCESS)
+  if (cache_)
+    if (const std::optional<std::string> code = cache_->find(key)) {
+      if (api().ModuleLoadData(&module, code->c_str()) == CUDA_SUCCESS)
+        return std::make_shared<CudaProgram>(context_, module, 0);
+      cache_->discard(key, fmt::format("device {} does not take it", info_.id));
+    }
+  const auto start = std::chrono::steady_clock::now();
+  const std::string code = compile(text, definitions);
+  if (const CUresult result = api().ModuleLoadData(&module, code.c_str()); result != CUDA_SUCCESS)
     throw call_error(fmt::format("device {}: cuModuleLoadData of code by NVRTC {}", info_.id, nvrtc_.version()),
                      result);
   const std::chrono::duration<double> seconds = std::chrono::steady_clock::now() - start;
-  return std::make_shared<CudaProgram>(context_, module, seconds.count());
+  auto program = std::make_shared<CudaProgram>(context_, module, seconds.count());
+  if (cache_) cache_->store(key, code);
+  return program;
+}
+
+std::string CudaDevice::compile(std::string_view text, std::span<const Definition> definitions) const {
+  try {
+    return nvrtc_.compile(text, definitions, capability_).image;
+  } catch (const Error& error) {
+    throw Error(error.kind(), fmt::format("device {}: {}", info_.id, error.what()));
+  }
+}
+
+std::string CudaDevice::cache_key(std::string_view text, std::span<const Definition> definitions) const {
+  const std::string options = fmt::format("{}", fmt::join(nvrtc_.options(definitions, capability_), " "));
+  // The driver's text names the compiler's version and the device's capability too.
+  const std::string_view parts[] = {"omniconv",   build_version(), "CUDA",    info_.name,
+                                    info_.driver, options,         prelude(), text};
+  return ProgramCache::key(parts);
 }
 
 // Its registers hold one float each.

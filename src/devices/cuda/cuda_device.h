@@ -6,6 +6,7 @@
 #include "devices/cuda/cuda_api.h"
 #include "devices/cuda/nvrtc.h"
 #include "devices/device.h"
+#include "devices/program_cache.h"
 
 namespace omniconv::devices::cuda {
 
@@ -34,7 +35,9 @@ struct Memory {
 
 class CudaDevice final : public Device {
  public:
-  CudaDevice(DeviceInfo info, CUdevice device, Capability capability, const Nvrtc& nvrtc);
+  // `cache` may be null.
+  CudaDevice(DeviceInfo info, CUdevice device, Capability capability, const Nvrtc& nvrtc,
+             std::shared_ptr<ProgramCache> cache);
 
   DeviceKind kind() const override { return DeviceKind::cuda; }
   const DeviceInfo& info() const override { return info_; }
@@ -50,10 +53,14 @@ class CudaDevice final : public Device {
   const std::shared_ptr<SharedContext>& context() const { return context_; }
 
  private:
+  std::string compile(std::string_view text, std::span<const Definition> definitions) const;
+  std::string cache_key(std::string_view text, std::span<const Definition> definitions) const;
+
   DeviceInfo info_;
   Capability capability_;
   const Nvrtc& nvrtc_;
   std::shared_ptr<SharedContext> context_;
+  std::shared_ptr<ProgramCache> cache_;
 };
 
 class CudaBuffer final : public Buffer {

@@ -53,7 +53,9 @@ Loader open_loader() {
   bind("clReleaseMemObject", api.ReleaseMemObject);
   bind("clGetMemObjectInfo", api.GetMemObjectInfo);
   bind("clCreateProgramWithSource", api.CreateProgramWithSource);
+  bind("clCreateProgramWithBinary", api.CreateProgramWithBinary);
   bind("clBuildProgram", api.BuildProgram);
+  bind("clGetProgramInfo", api.GetProgramInfo);
   bind("clGetProgramBuildInfo", api.GetProgramBuildInfo);
   bind("clReleaseProgram", api.ReleaseProgram);
   bind("clCreateKernel", api.CreateKernel);
@@ -80,6 +82,9 @@ const Loader& loader() {
   return instance;
 }
 
+// A number that no specification has.
+constexpr cl_int illegal_access = -9999;
+
 const char* error_text(cl_int code) {
   switch (code) {
     case 0: return "CL_SUCCESS";
@@ -104,7 +109,7 @@ const char* error_text(cl_int code) {
     case -33: return "CL_INVALID_DEVICE";
     case -34: return "CL_INVALID_CONTEXT";
     case -35: return "CL_INVALID_QUEUE_PROPERTIES";
-    case -36: return "CL_INVALID_COMMAND_QUEUE";
+    case CL_INVALID_COMMAND_QUEUE: return "CL_INVALID_COMMAND_QUEUE";
     case -37: return "CL_INVALID_HOST_PTR";
     case -38: return "CL_INVALID_MEM_OBJECT";
     case -42: return "CL_INVALID_BINARY";
@@ -130,8 +135,14 @@ const char* error_text(cl_int code) {
     case -64: return "CL_INVALID_PROPERTY";
     case -66: return "CL_INVALID_COMPILER_OPTIONS";
     case CL_PLATFORM_NOT_FOUND_KHR: return "CL_PLATFORM_NOT_FOUND_KHR";
+    case illegal_access: return "an illegal access, in NVIDIA's numbers";
     default: return "an error of this driver's own";
   }
+}
+
+// What a queue of ours says when its device is gone: it was valid when it was made.
+bool is_lost(cl_int code) {
+  return code == CL_INVALID_COMMAND_QUEUE || code == illegal_access;
 }
 
 }  // namespace
@@ -147,7 +158,8 @@ const Api& api() {
 }
 
 std::string error_name(cl_int code) {
-  return fmt::format("{} ({})", error_text(code), code);
+  return fmt::format("{} ({}){}", error_text(code), code,
+                     is_lost(code) ? "; the device is lost to this process: start it again" : "");
 }
 
 Error call_error(std::string_view call, cl_int code) {

@@ -33,7 +33,7 @@ using cl_kernel = struct cl_kernel_object*;
 using cl_event = struct cl_event_object*;
 
 inline constexpr cl_int CL_SUCCESS = 0, CL_DEVICE_NOT_FOUND = -1, CL_PROFILING_INFO_NOT_AVAILABLE = -7,
-                        CL_EXEC_STATUS_ERROR_FOR_EVENTS_IN_WAIT_LIST = -14,
+                        CL_EXEC_STATUS_ERROR_FOR_EVENTS_IN_WAIT_LIST = -14, CL_INVALID_COMMAND_QUEUE = -36,
                         CL_PLATFORM_NOT_FOUND_KHR = -1001;  // of the loader's extension cl_khr_icd
 inline constexpr cl_uint CL_PLATFORM_NAME = 0x0902;
 inline constexpr cl_bitfield CL_DEVICE_TYPE_GPU = 1 << 2, CL_DEVICE_TYPE_ALL = 0xFFFFFFFF, CL_FP_DENORM = 1;
@@ -51,7 +51,7 @@ inline constexpr cl_bitfield CL_MEM_READ_WRITE = 1 << 0, CL_MEM_USE_HOST_PTR = 1
 inline constexpr cl_uint CL_MEM_TYPE = 0x1100, CL_MEM_SIZE = 0x1102, CL_MEM_CONTEXT = 0x1106,
                          CL_MEM_OBJECT_BUFFER = 0x10F0;
 inline constexpr cl_bitfield CL_MAP_READ = 1 << 0;
-inline constexpr cl_uint CL_PROGRAM_BUILD_LOG = 0x1183;
+inline constexpr cl_uint CL_PROGRAM_BINARY_SIZES = 0x1165, CL_PROGRAM_BINARIES = 0x1166, CL_PROGRAM_BUILD_LOG = 0x1183;
 inline constexpr cl_uint CL_EVENT_COMMAND_EXECUTION_STATUS = 0x11D3;
 inline constexpr cl_int CL_COMPLETE = 0;
 inline constexpr cl_uint CL_PROFILING_COMMAND_START = 0x1282, CL_PROFILING_COMMAND_END = 0x1283;
@@ -76,7 +76,10 @@ struct Api {
   cl_int (*ReleaseMemObject)(cl_mem);
   cl_int (*GetMemObjectInfo)(cl_mem, cl_uint, std::size_t, void*, std::size_t*);
   cl_program (*CreateProgramWithSource)(cl_context, cl_uint, const char**, const std::size_t*, cl_int*);
+  cl_program (*CreateProgramWithBinary)(cl_context, cl_uint, const cl_device_id*, const std::size_t*,
+                                        const unsigned char**, cl_int*, cl_int*);
   cl_int (*BuildProgram)(cl_program, cl_uint, const cl_device_id*, const char*, void (*)(cl_program, void*), void*);
+  cl_int (*GetProgramInfo)(cl_program, cl_uint, std::size_t, void*, std::size_t*);
   cl_int (*GetProgramBuildInfo)(cl_program, cl_device_id, cl_uint, std::size_t, void*, std::size_t*);
   cl_int (*ReleaseProgram)(cl_program);
   cl_kernel (*CreateKernel)(cl_program, const char*, cl_int*);
@@ -106,7 +109,7 @@ const Api* find_api(std::string* why_not = nullptr);
 // The same where it is known to be there; throws the reason otherwise.
 const Api& api();
 
-// "CL_OUT_OF_RESOURCES (-5)"
+// "CL_OUT_OF_RESOURCES (-5)", and that the device is lost where it is.
 std::string error_name(cl_int code);
 // "clFinish failed: CL_OUT_OF_RESOURCES (-5)", of the environment.
 Error call_error(std::string_view call, cl_int code);

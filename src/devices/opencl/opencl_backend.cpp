@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "devices/opencl/opencl_device.h"
+#include "devices/unknown_device.h"
 #include "omniconv/opencl.h"
 
 namespace omniconv::devices::opencl {
@@ -143,7 +144,7 @@ void list(DeviceListing& listing) {
   for (Found& found : scan(listing)) listing.found.push_back(std::move(found.info));
 }
 
-std::shared_ptr<Device> open(std::string_view rest, const ContextOptions&) {
+std::shared_ptr<Device> open(std::string_view rest, const ContextOptions& options) {
   DeviceListing listing;
   std::vector<Found> found = scan(listing);
   const std::string id = rest.empty() ? "opencl" : fmt::format("opencl:{}", rest);
@@ -151,13 +152,11 @@ std::shared_ptr<Device> open(std::string_view rest, const ContextOptions&) {
                              [&](const Found& f) { return rest.empty() ? f.info.is_gpu : f.info.id == id; });
   if (rest.empty() && chosen == found.end()) chosen = found.begin();
   if (chosen != found.end())
-    return std::make_shared<OpenClDevice>(std::move(chosen->info), chosen->platform, chosen->device);
+    return std::make_shared<OpenClDevice>(std::move(chosen->info), chosen->platform, chosen->device,
+                                          make_program_cache(options));
 
-  for (const DeviceListing::Missing& missing : listing.missing)
-    if (missing.id == id || found.empty()) throw environment_error(fmt::format("device {}: {}", id, missing.reason));
-  std::string known;
-  for (const Found& f : found) known += fmt::format("{}{} ({})", known.empty() ? "" : ", ", f.info.id, f.info.name);
-  throw bad_input(fmt::format("device {} does not exist; there are: {}", id, known));
+  for (Found& f : found) listing.found.push_back(std::move(f.info));
+  throw unknown_device(id, listing);
 }
 
 OpenClDevice& device_of(const Context& context, const char* what) {

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <chrono>
 
+#include "core/build_info.h"
 #include "devices/definitions.h"
 #include "devices/gpu_peaks.h"
 #include "devices/opencl/opencl_queue.h"
@@ -37,10 +38,21 @@ std::string build_log(cl_program program, cl_device_id device) {
   return log;
 }
 
+// As the driver gives it for the one device of the context; empty where it gives none.
+std::string binary_of(cl_program program) {
+  std::size_t size = 0;
+  if (api().GetProgramInfo(program, CL_PROGRAM_BINARY_SIZES, sizeof size, &size, nullptr) != CL_SUCCESS) return {};
+  std::string binary(size, '\0');
+  char* bytes = binary.data();
+  if (api().GetProgramInfo(program, CL_PROGRAM_BINARIES, sizeof bytes, &bytes, nullptr) != CL_SUCCESS) return {};
+  return binary;
+}
+
 }  // namespace
 
-OpenClDevice::OpenClDevice(DeviceInfo info, cl_platform_id platform, cl_device_id device)
-    : info_(std::move(info)), device_(device), context_(make_context(platform, device)) {}
+OpenClDevice::OpenClDevice(DeviceInfo info, cl_platform_id platform, cl_device_id device,
+                           std::shared_ptr<ProgramCache> cache)
+    : info_(std::move(info)), device_(device), context_(make_context(platform, device)), cache_(std::move(cache)) {}
 
 OpenClDevice::OpenClDevice(DeviceInfo info, cl_context context, cl_device_id device)
     : info_(std::move(info)), device_(device), context_(retain_context(context)) {}
@@ -81,9 +93,24 @@ std::shared_ptr<Queue> OpenClDevice::make_queue() {
 }
 
 std::shared_ptr<Program> OpenClDevice::build(std::string_view kernel_text, std::span<const Definition> definitions) {
-  const auto start = std::chrono::steady_clock::now();
   std::string options = "-cl-std=CL1.2";
   for (const std::string& option : definition_options(definitions)) options += " " + option;
+  const std::string key = cache_ ? cache_key(kernel_text, options) : "";
+  if (cache_)
+    if (const std::optional<std::string> binary = cache_->find(key)) {
+      if (Owned<cl_program> program = load(*binary))
+        return std::make_shared<OpenClProgram>(self(), std::move(program), 0);
+      cache_->discard(key, fmt::format("device {} does not take it", info_.id));
+    }
+  const auto start = std::chrono::steady_clock::now();
+  Owned<cl_program> program = compile(kernel_text, options);
+  const std::chrono::duration<double> seconds = std::chrono::steady_clock::now() - start;
+  if (cache_)
+    if (const std::string binary = binary_of(program.get()); !binary.empty()) cache_->store(key, binary);
+  return std::make_shared<OpenClProgram>(self(), std::move(program), seconds.count());
+}
+
+Owned<cl_program> OpenClDevice::compile(std::string_view kernel_text, const std::string& options) const {
   // Lines in the log count from the start of the text itself.
   constexpr std::string_view own_lines = "\n#line 1\n";
   const char* parts[] = {prelude_opencl.data(), own_lines.data(), kernel_text.data()};
@@ -95,8 +122,25 @@ std::shared_ptr<Program> OpenClDevice::build(std::string_view kernel_text, std::
   if (code != CL_SUCCESS)
     throw environment_error(fmt::format("device {}: clBuildProgram failed: {}: {}", info_.id, error_name(code),
                                         first_lines(build_log(program.get(), device_))));
-  const std::chrono::duration<double> seconds = std::chrono::steady_clock::now() - start;
-  return std::make_shared<OpenClProgram>(self(), std::move(program), seconds.count());
+  return program;
+}
+
+Owned<cl_program> OpenClDevice::load(const std::string& binary) const {
+  const std::size_t size = binary.size();
+  const auto* bytes = reinterpret_cast<const unsigned char*>(binary.data());
+  cl_int status = CL_SUCCESS, code = CL_SUCCESS;
+  Owned<cl_program> program(api().CreateProgramWithBinary(context_.get(), 1, &device_, &size, &bytes, &status, &code));
+  if (code != CL_SUCCESS || status != CL_SUCCESS ||
+      api().BuildProgram(program.get(), 1, &device_, "", nullptr, nullptr) != CL_SUCCESS)
+    return nullptr;
+  return program;
+}
+
+std::string OpenClDevice::cache_key(std::string_view kernel_text, const std::string& options) const {
+  const std::string version = text(device_, CL_DEVICE_VERSION), driver = text(device_, CL_DRIVER_VERSION);
+  const std::string_view parts[] = {"omniconv", build_version(), "OpenCL",       info_.name, version,
+                                    driver,     options,         prelude_opencl, kernel_text};
+  return ProgramCache::key(parts);
 }
 
 Device::Peaks OpenClDevice::measure_peaks(double seconds) {

@@ -5,13 +5,14 @@
 
 #include "devices/device.h"
 #include "devices/opencl/opencl_api.h"
+#include "devices/program_cache.h"
 
 namespace omniconv::devices::opencl {
 
 class OpenClDevice final : public Device {
  public:
-  // A context of its own, or the caller's (of which it takes a reference).
-  OpenClDevice(DeviceInfo info, cl_platform_id platform, cl_device_id device);
+  // A context of its own, or the caller's (of which it takes a reference). `cache` may be null.
+  OpenClDevice(DeviceInfo info, cl_platform_id platform, cl_device_id device, std::shared_ptr<ProgramCache> cache);
   OpenClDevice(DeviceInfo info, cl_context context, cl_device_id device);
 
   DeviceKind kind() const override { return DeviceKind::opencl; }
@@ -33,11 +34,16 @@ class OpenClDevice final : public Device {
 
  private:
   std::shared_ptr<Buffer> create(cl_bitfield flags, void* memory, std::int64_t bytes);
+  Owned<cl_program> compile(std::string_view text, const std::string& options) const;
+  // Null where the driver does not take it.
+  Owned<cl_program> load(const std::string& binary) const;
+  std::string cache_key(std::string_view text, const std::string& options) const;
   std::shared_ptr<OpenClDevice> self() { return std::static_pointer_cast<OpenClDevice>(shared_from_this()); }
 
   DeviceInfo info_;
   cl_device_id device_;
   Owned<cl_context> context_;
+  std::shared_ptr<ProgramCache> cache_;
 };
 
 class OpenClBuffer final : public Buffer {
