@@ -41,8 +41,9 @@ class Program {
   virtual double compile_seconds() const = 0;
 };
 
-// Arguments are sent as they are: Buffer as a pointer, the rest by value.
-using KernelArgument = std::variant<const Buffer*, std::int32_t, std::int64_t, float>;
+// Arguments are sent as they are: Buffer as a pointer, the rest by value, several floats as one struct of them, which
+// live until the launch returns.
+using KernelArgument = std::variant<const Buffer*, std::int32_t, std::int64_t, float, std::span<const float>>;
 
 // Work items in all and per group; global is a multiple of local.
 struct Grid {
@@ -81,6 +82,8 @@ class Device : public std::enable_shared_from_this<Device> {
   virtual ~Device() = default;
   virtual DeviceKind kind() const = 0;
   virtual const DeviceInfo& info() const = 0;
+  // fp32 numbers below the normal range are computed with, and not taken for zero.
+  virtual bool has_denormals() const { return true; }
   virtual std::shared_ptr<Buffer> allocate(std::int64_t bytes) = 0;
   virtual std::shared_ptr<Buffer> borrow(void* memory, std::int64_t bytes) = 0;
   virtual std::shared_ptr<Queue> make_queue() = 0;

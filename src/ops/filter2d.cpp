@@ -18,11 +18,11 @@ namespace {
 using solvers::Filter2dSolver;
 
 // The candidates that may be chosen first, cheapest first; equal costs keep the registry's order.
-std::vector<const Filter2dSolver*> in_order(const Filter2dTask& task) {
+std::vector<const Filter2dSolver*> in_order(const Filter2dTask& task, const devices::Device& device) {
   const auto all = solvers::filter2d_solvers();
   std::vector<const Filter2dSolver*> order(all.begin(), all.end());
   std::stable_sort(order.begin(), order.end(), [&](const Filter2dSolver* a, const Filter2dSolver* b) {
-    return a->operations(task) < b->operations(task);
+    return a->operations(task, device) < b->operations(task, device);
   });
   return order;
 }
@@ -82,7 +82,7 @@ std::unique_ptr<solvers::Filter2dPlanBody> choose(const Filter2dTask& task,
   }
   std::string reasons;
   std::int64_t least = -1;
-  for (const Filter2dSolver* solver : in_order(task)) {
+  for (const Filter2dSolver* solver : in_order(task, *device)) {
     const std::string reason = solver->refusal(task, *device);
     if (!reason.empty()) {
       reasons += fmt::format("; {}: {}", solver->id(), reason);
@@ -208,14 +208,14 @@ Event Filter2dPlan::run(Queue& queue, const Filter2dRun& run) const {
 std::vector<Filter2dCandidate> explain(const Context& context, const Filter2dProblem& problem, const Filter& filter) {
   const Filter2dTask task = task_for(problem, filter);
   std::vector<Filter2dCandidate> candidates;
-  for (const Filter2dSolver* solver : in_order(task)) {
+  for (const Filter2dSolver* solver : in_order(task, *context.impl())) {
     Filter2dCandidate candidate;
     candidate.solver = solver->id();
     candidate.reason = solver->refusal(task, *context.impl());
     candidate.applicable = candidate.reason.empty();
     if (candidate.applicable) {
       candidate.workspace_bytes = solver->workspace_bytes(task, *context.impl());
-      candidate.operations = solver->operations(task);
+      candidate.operations = solver->operations(task, *context.impl());
       candidate.bound = describe(solver->bound(task), task);
     }
     candidates.push_back(std::move(candidate));

@@ -115,7 +115,7 @@ class Measuring {
   bool is_short_enough(MeasureResult& result) const {
     const solvers::Filter2dSolver* const solver = find_solver(result.solver);
     if (solver == nullptr || !solver->refusal(task_, *context_.impl()).empty()) return true;  // the check says so
-    result.predicted_seconds = predicted_seconds(task_.problem, solver->operations(task_), peaks_);
+    result.predicted_seconds = predicted_seconds(task_.problem, solver->operations(task_, *context_.impl()), peaks_);
     if (result.predicted_seconds <= options_.longest_seconds) return true;
     result.status = Status::refused;
     result.reason = fmt::format("not measured: one run is predicted to take {:.3g} s, which is longer than {:.3g} s",

@@ -56,7 +56,7 @@ class Filter2dSolver {
   virtual ErrorBound bound(const Filter2dTask& task) const = 0;
   // All that an output element costs, in the time of one of the device's multiply-adds at its peak (docs/choosing.md);
   // filter2d/cost.h has what solvers share. The choice takes the smallest.
-  virtual double operations(const Filter2dTask& task) const = 0;
+  virtual double operations(const Filter2dTask& task, const devices::Device& device) const = 0;
   // What the plan of an applicable task will say, without making it: no device text is compiled.
   virtual std::int64_t workspace_bytes(const Filter2dTask& task, const devices::Device& device) const = 0;
   virtual std::unique_ptr<Filter2dPlanBody> plan(const Filter2dTask& task,

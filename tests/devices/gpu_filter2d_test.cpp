@@ -4,6 +4,8 @@
 
 #include <cmath>
 #include <cstring>
+#include <functional>
+#include <limits>
 #include <random>
 
 #include "core/border_map.h"
@@ -12,6 +14,7 @@
 #include "devices/device.h"
 #include "gpu_testing.h"
 #include "solvers/filter2d/candidates.h"
+#include "solvers/filter2d/strips.h"
 
 namespace omniconv::solvers {
 namespace {
@@ -105,21 +108,24 @@ Given needed_rows(const Filter2dTask& task, std::int64_t p, std::int64_t count) 
 
 class Runner {
  public:
-  Runner(const Filter2dSolver& solver, const Filter2dTask& task, const std::shared_ptr<devices::Device>& device,
-         std::uint64_t seed)
+  Runner(
+      const Filter2dSolver& solver, const Filter2dTask& task, const std::shared_ptr<devices::Device>& device,
+      std::uint64_t seed, const std::function<void(Image&)>& change = [](Image&) {})
       : task_(task), device_(device), queue_(device->make_queue()) {
     std::mt19937_64 random(seed);
     x_ = random_image(task.problem, random);
+    change(x_);
     EXPECT_EQ(solver.refusal(task, *device), "");
     plan_ = solver.plan(task, device);
     plan_->task = task;
     const Filter2dProblem& problem = task.problem;
     const std::int64_t size = size_of(problem.output);
+    const bool separable = &solver == &separable_gpu() || &solver == &separable_gpu_strips();
     for (std::int64_t p = 0; p < P(problem); ++p)
       for (std::int64_t q = 0; q < Q(problem); ++q)
         for (std::int64_t ch = 0; ch < problem.c; ++ch) {
           y_.resize(y_.size() + static_cast<std::size_t>(size));
-          store_element(problem.output, expected_value(task, x_, &solver == &separable_gpu(), p, q, ch),
+          store_element(problem.output, expected_value(task, x_, separable, p, q, ch),
                         &y_[y_.size() - static_cast<std::size_t>(size)]);
         }
   }
@@ -283,6 +289,153 @@ TEST_F(GpuFilter2d, DirectOnRankOneWhereTheOrderCannotMatter) {
   check_random_task(direct_gpu(), Kind::rank_one, DataType::f32, DataType::f32, BorderMode::wrap, 301);
 }
 
+// Wide enough for several strips, with rows at every alignment: strides, offsets and strips of rows by chance.
+Filter2dTask strip_task(DataType input, DataType output, BorderMode border, std::uint64_t number,
+                        Kind kind = Kind::random) {
+  std::mt19937_64 random(number);
+  Filter2dProblem problem;
+  problem.input = input;
+  problem.output = output;
+  problem.border = {border, border == BorderMode::constant ? static_cast<double>(random() % 200) : 0};
+  problem.r = 2 + static_cast<std::int64_t>(random() % 6);
+  problem.s = 2 + static_cast<std::int64_t>(random() % 6);
+  problem.c = 1 + static_cast<std::int64_t>(random() % 4);
+  problem.h = 1 + static_cast<std::int64_t>(random() % 40);
+  problem.w = 70 + static_cast<std::int64_t>(random() % 40);
+  if (border == BorderMode::valid) problem.h += problem.r - 1;
+  Filter filter;
+  do filter.weights = weights_of(kind, problem.r, problem.s, random);
+  while (kind == Kind::rank_one && analyse(problem, filter).form != WeightForm::rank_one);
+  if (random() % 2) filter.anchor_y = static_cast<std::int64_t>(random() % static_cast<std::uint64_t>(problem.r));
+  if (random() % 2) filter.anchor_x = static_cast<std::int64_t>(random() % static_cast<std::uint64_t>(problem.s));
+  if (random() % 2) filter.bias = 11.25;
+  return {problem, analyse(problem, filter)};
+}
+
+TEST_F(GpuFilter2d, StripsOnEveryTypeAndBorder) {
+  for (const auto& device : devices_)
+    for (std::size_t i = 0; i < 6; ++i)
+      for (const std::size_t shift : {0u, 1u, 3u}) {
+        const DataType input = types[i], output = types[(i + shift) % 6];
+        const Filter2dTask task = strip_task(input, output, borders[(i + 2 * shift) % 6], 600 + 6 * i + shift);
+        const std::string reason = direct_gpu_strips().refusal(task, *device);
+        if (input == DataType::s16 || input == DataType::s32) {
+          EXPECT_NE(reason.find("unsigned or floating"), std::string::npos) << reason;
+        } else {
+          Runner(direct_gpu_strips(), task, device, 600 + i).run_all();
+        }
+      }
+}
+
+TEST_F(GpuFilter2d, SeparableStripsOnEveryTypeAndBorder) {
+  for (const auto& device : devices_) {
+    std::uint64_t number = 650;
+    for (const DataType input : {DataType::u8, DataType::u16, DataType::f16, DataType::f32})
+      for (const std::size_t shift : {0u, 1u, 3u}) {
+        const std::size_t i = number % 6;
+        const Filter2dTask task =
+            strip_task(input, shift == 0 ? input : types[i], borders[number % 6], number, Kind::rank_one);
+        Runner(separable_gpu_strips(), task, device, number++).run_all();
+      }
+  }
+}
+
+TEST_F(GpuFilter2d, SeparableStripsUnderTallKernels) {
+  for (const auto& device : devices_) {
+    Filter2dTask task = strip_task(DataType::u8, DataType::u8, BorderMode::reflect101, 680, Kind::rank_one);
+    task.problem.r = 15, task.problem.s = 13;
+    std::mt19937_64 random(9);
+    const Filter filter{.weights = weights_of(Kind::rank_one, 15, 13, random)};
+    task.weights = analyse(task.problem, filter);
+    ASSERT_EQ(task.weights.form, WeightForm::rank_one);
+    Runner(separable_gpu_strips(), task, device, 681).run_all();
+  }
+}
+
+// Rows at multiples of 16 bytes, of 4, and of 1; the narrow ones have strips of 4 elements.
+TEST_F(GpuFilter2d, StripsOfEveryWidthAndAlignment) {
+  for (const auto& device : devices_)
+    for (const std::int64_t width : {128, 129, 130, 20})
+      for (const std::int64_t extent : {3, 7}) {
+        const BorderMode border = width % 2 == 0 ? BorderMode::constant : BorderMode::reflect;
+        Filter2dTask task = strip_task(DataType::u8, DataType::u8, border, 700);
+        task.problem.w = width;
+        task.problem.c = 1;
+        task.problem.r = task.problem.s = extent;
+        std::mt19937_64 random(9);
+        const Filter filter{.weights = weights_of(Kind::random, extent, extent, random)};
+        task.weights = analyse(task.problem, filter);
+        Runner(direct_gpu_strips(), task, device, 701).run_all();
+      }
+}
+
+// The direct solver by strips with other tunables than its own.
+class Variant final : public Filter2dSolver {
+ public:
+  explicit Variant(const StripTunables& tunables) : tunables_(tunables) {}
+  std::string_view id() const override { return "variant"; }
+  std::string refusal(const Filter2dTask& task, const devices::Device&) const override {
+    return strip_refusal(task, tunables_, 9);
+  }
+  ErrorBound bound(const Filter2dTask&) const override { return {}; }
+  double operations(const Filter2dTask&, const devices::Device&) const override { return 0; }
+  std::int64_t workspace_bytes(const Filter2dTask&, const devices::Device&) const override { return 0; }
+  std::unique_ptr<Filter2dPlanBody> plan(const Filter2dTask& task,
+                                         const std::shared_ptr<devices::Device>& device) const override {
+    return make_strip_plan(task, *device, tunables_, false);
+  }
+
+ private:
+  StripTunables tunables_;
+};
+
+// What other devices are given, on this one.
+TEST_F(GpuFilter2d, StripsWithOtherTunables) {
+  const Filter2dTask task = strip_task(DataType::u8, DataType::u8, BorderMode::constant, 730);
+  for (const auto& device : devices_)
+    for (const StripTunables& tunables :
+         {StripTunables{.v = 16, .prefetch = 2, .halo = 1, .denormal = device->has_denormals(), .ring = 1, .group = 64},
+          StripTunables{.v = 16, .prefetch = 0, .halo = 4, .ring = 1}, StripTunables{.v = 8, .prefetch = 4, .halo = 2}})
+      Runner(Variant(tunables), task, device, 731).run_all();
+}
+
+// Weights of all sizes: those with which bytes may enter sums as denormal numbers, and those with which they may not.
+TEST_F(GpuFilter2d, StripsUnderTinyAndHugeWeights) {
+  for (const auto& device : devices_)
+    for (const double unit : {0x1p-140, 0x1p-101, 0x1p-86, 1.0, 127.0, 0x1p20, 0x1p100}) {
+      Filter2dTask task = strip_task(DataType::u8, DataType::f32, BorderMode::replicate, 710);
+      task.problem.r = task.problem.s = 3;
+      std::mt19937_64 random(11);
+      Filter filter{.weights = weights_of(Kind::random, 3, 3, random)};
+      for (double& weight : filter.weights) weight *= unit;
+      task.weights = analyse(task.problem, filter);
+      EXPECT_EQ(denormals_are_exact(task), unit >= 0x1p-86 && unit <= 127) << unit;
+      Runner(direct_gpu_strips(), task, device, 711).run_all();
+      if (!denormals_are_exact(task) || !device->has_denormals()) continue;
+      Runner(Variant(StripTunables{.denormal = 1}), task, device, 712).run_all();
+    }
+}
+
+// NaN becomes 0 also where several results are put together in a word.
+TEST_F(GpuFilter2d, StripsTurnNanIntoZero) {
+  for (const auto& device : devices_)
+    for (const DataType output : {DataType::u8, DataType::u16}) {
+      Filter2dProblem problem;
+      problem.input = DataType::f32;
+      problem.output = output;
+      problem.h = 5, problem.w = 64, problem.r = problem.s = 3;
+      const Filter filter{.weights = {1, 2, 3, 4, 5, 6, 7, 8, 10}};
+      const Filter2dTask task{problem, analyse(problem, filter)};
+      Runner runner(direct_gpu_strips(), task, device, 720, [](Image& image) {
+        for (std::size_t i = 0; i < image.bytes.size(); i += 28) {
+          const float nan = std::numeric_limits<float>::quiet_NaN();
+          std::memcpy(&image.bytes[i], &nan, 4);
+        }
+      });
+      runner.run(0, 5, {0, 5});
+    }
+}
+
 TEST_F(GpuFilter2d, SeparableOnEveryType) {
   for (std::size_t i = 0; i < 6; ++i)
     for (const std::size_t shift : {0u, 2u})
@@ -357,6 +510,16 @@ TEST_F(GpuFilter2d, RefusesInSentences) {
     EXPECT_NE(direct_gpu().refusal(task_of(problem, Kind::random), device).find("f64"), std::string::npos);
     EXPECT_NE(separable_gpu().refusal(task_of(problem, Kind::rank_one), device).find("f64"), std::string::npos);
   }
+  problem = u8_problem(9, 90, 1, 11, 3, BorderMode::replicate);
+  EXPECT_NE(direct_gpu_strips().refusal(task_of(problem, Kind::random), device).find("11 x 3"), std::string::npos);
+  problem = u8_problem(9, 90, 25, 3, 3, BorderMode::replicate);
+  EXPECT_NE(direct_gpu_strips().refusal(task_of(problem, Kind::random), device).find("2 columns of 25"),
+            std::string::npos);
+  problem = u8_problem(9, 6, 1, 3, 3, BorderMode::replicate);
+  EXPECT_NE(direct_gpu_strips().refusal(task_of(problem, Kind::random), device).find("too short"), std::string::npos);
+  problem = u8_problem(9, 90, 1, 3, 3, BorderMode::replicate);
+  EXPECT_NE(direct_gpu_strips().refusal(task_of(problem, Kind::equal), device).find("equal"), std::string::npos);
+  EXPECT_EQ(direct_gpu_strips().refusal(task_of(problem, Kind::random), device), "");
   // A row of intermediates larger than any buffer.
   problem = u8_problem(3, device.info().max_buffer_bytes / 4, 1, 3, 3, BorderMode::replicate);
   EXPECT_NE(separable_gpu().refusal(task_of(problem, Kind::rank_one), device).find("workspace"), std::string::npos);

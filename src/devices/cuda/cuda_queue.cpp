@@ -94,6 +94,9 @@ Event CudaQueue::launch(const std::shared_ptr<Program>& program, const char* ker
             held.memory[buffers] = buffer.memory();
             addresses[buffers] = buffer.memory()->address;
             values[i] = &addresses[buffers++];
+          } else if constexpr (std::is_same_v<Value, std::span<const float>>) {
+            sizes[i] = value.size_bytes();
+            values[i] = const_cast<float*>(value.data());
           } else {
             values[i] = const_cast<Value*>(&value);  // the driver only reads it
           }

@@ -36,12 +36,12 @@ inline constexpr cl_int CL_SUCCESS = 0, CL_DEVICE_NOT_FOUND = -1, CL_PROFILING_I
                         CL_EXEC_STATUS_ERROR_FOR_EVENTS_IN_WAIT_LIST = -14, CL_INVALID_COMMAND_QUEUE = -36,
                         CL_PLATFORM_NOT_FOUND_KHR = -1001;  // of the loader's extension cl_khr_icd
 inline constexpr cl_uint CL_PLATFORM_NAME = 0x0902;
-inline constexpr cl_bitfield CL_DEVICE_TYPE_GPU = 1 << 2, CL_DEVICE_TYPE_ALL = 0xFFFFFFFF;
+inline constexpr cl_bitfield CL_DEVICE_TYPE_GPU = 1 << 2, CL_DEVICE_TYPE_ALL = 0xFFFFFFFF, CL_FP_DENORM = 1;
 inline constexpr cl_uint CL_DEVICE_TYPE = 0x1000, CL_DEVICE_MAX_COMPUTE_UNITS = 0x1002,
                          CL_DEVICE_MAX_MEM_ALLOC_SIZE = 0x1010, CL_DEVICE_GLOBAL_MEM_SIZE = 0x101F,
-                         CL_DEVICE_LOCAL_MEM_SIZE = 0x1023, CL_DEVICE_AVAILABLE = 0x1027,
-                         CL_DEVICE_COMPILER_AVAILABLE = 0x1028, CL_DEVICE_NAME = 0x102B, CL_DRIVER_VERSION = 0x102D,
-                         CL_DEVICE_PROFILE = 0x102E, CL_DEVICE_VERSION = 0x102F,
+                         CL_DEVICE_LOCAL_MEM_SIZE = 0x1023, CL_DEVICE_SINGLE_FP_CONFIG = 0x101B,
+                         CL_DEVICE_AVAILABLE = 0x1027, CL_DEVICE_COMPILER_AVAILABLE = 0x1028, CL_DEVICE_NAME = 0x102B,
+                         CL_DRIVER_VERSION = 0x102D, CL_DEVICE_PROFILE = 0x102E, CL_DEVICE_VERSION = 0x102F,
                          CL_DEVICE_NATIVE_VECTOR_WIDTH_FLOAT = 0x103A;
 inline constexpr cl_uint CL_CONTEXT_DEVICES = 0x1081;
 inline constexpr cl_context_properties CL_CONTEXT_PLATFORM = 0x1084;

@@ -57,6 +57,10 @@ OpenClDevice::OpenClDevice(DeviceInfo info, cl_platform_id platform, cl_device_i
 OpenClDevice::OpenClDevice(DeviceInfo info, cl_context context, cl_device_id device)
     : info_(std::move(info)), device_(device), context_(retain_context(context)) {}
 
+bool OpenClDevice::has_denormals() const {
+  return (fact<cl_bitfield>(device_, CL_DEVICE_SINGLE_FP_CONFIG) & CL_FP_DENORM) != 0;
+}
+
 std::shared_ptr<Buffer> OpenClDevice::create(cl_bitfield flags, void* memory, std::int64_t bytes) {
   if (bytes < 0) throw bad_input(fmt::format("a buffer of {} bytes: the size must be at least 0", bytes));
   if (bytes > info_.max_buffer_bytes)

@@ -24,11 +24,32 @@
 #define LDEXP(x, exponent) ldexp((x), (exponent))
 #define FLOAT_TO_BITS(value) as_int(value)
 #define BITS_TO_FLOAT(bits) as_float(bits)
+// Four words as one vector. By their elements only where that is known to be fastest: Oclgrind's compiler stores such a
+// vector undefined first, and its interpreter reports that.
+#ifdef __NV_CL_C_VERSION
+#define UINT4(a, b, c, d) (uint4)((a), (b), (c), (d))
+#else
+#define UINT4(a, b, c, d) (uint4)(as_uint2((ulong)(b) << 32 | (a)), as_uint2((ulong)(d) << 32 | (c)))
+#endif
 
 // IEEE binary16 in memory; fp32 in registers. Stores round to nearest even.
 typedef half half_t;
 #define LOAD_HALF(pointer, i) vload_half((i), (pointer))
 #define STORE_HALF(value, pointer, i) vstore_half_rte((value), (i), (pointer))
+DEVICE float HALF_BITS_TO_FLOAT(const ushort bits) { return vload_half(0, (const half*)&bits); }
+
+// Byte k of the result is the one that digit k of the selector names: 0 to 3 of a, 4 to 7 of b.
+DEVICE uint SELECT_BYTES(const uint a, const uint b, const uint selector) {
+#ifdef __NV_CL_C_VERSION
+  uint result;
+  asm("prmt.b32 %0, %1, %2, %3;" : "=r"(result) : "r"(a), "r"(b), "r"(selector));
+  return result;
+#else
+  const ulong bytes = (ulong)b << 32 | a;
+  return (uint)(bytes >> 8 * (selector & 7) & 255) | (uint)(bytes >> 8 * (selector >> 4 & 7) & 255) << 8 |
+         (uint)(bytes >> 8 * (selector >> 8 & 7) & 255) << 16 | (uint)(bytes >> 8 * (selector >> 12 & 7) & 255) << 24;
+#endif
+}
 
 // Round to nearest even and saturate; NaN becomes 0 (fmax takes the other operand).
 DEVICE uchar to_u8(float value) { return (uchar)fmin(fmax(rint(value), 0.0f), 255.0f); }
@@ -41,3 +62,9 @@ DEVICE int to_s32(float value) {  // 2^31 - 1 is no fp32 value: compare with 2^3
   const int inside = (int)(rounded >= -2147483648.0f && rounded < 2147483648.0f ? rounded : 0.0f);
   return rounded >= 2147483648.0f ? 2147483647 : rounded < -2147483648.0f ? -2147483647 - 1 : inside;
 }
+
+// Several at once, the first in the lowest bits.
+DEVICE uint PACK_U8(const float a, const float b, const float c, const float d) {
+  return as_uint(convert_uchar4_sat_rte((float4)(a, b, c, d)));
+}
+DEVICE uint PACK_U16(const float a, const float b) { return as_uint(convert_ushort2_sat_rte((float2)(a, b))); }

@@ -31,5 +31,11 @@ inline double cpu_chain_operations(const Filter2dTask& task) {
 inline constexpr double gpu_pixel_operations = 75;
 // A tap of a kernel that loads its element and its weight for it.
 inline constexpr double gpu_tap_operations = 2.75;
+// By strips each element is loaded and widened once for all that read it.
+inline constexpr double strip_pixel_operations = 18;
+inline constexpr double strip_tap_operations = 1.08;
+inline constexpr double separable_strip_tap_operations = 2.5;
+// OpenCL on a CPU: strips hinder the compiler from taking work items together, and take so many times as long.
+inline constexpr double cpu_strip_factor = 6, separable_cpu_strip_factor = 3;
 
 }  // namespace omniconv::solvers

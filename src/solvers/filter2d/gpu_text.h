@@ -53,11 +53,10 @@ constexpr std::int64_t group_items = 128;
 // Rows of groups that one launch may have: CUDA's limit.
 constexpr std::int64_t most_group_rows = 65'535;
 
-// The run in parts that are not too tall for one launch each, by run_part(const Filter2dRun&), which returns their
-// events. Returns the event of all.
+// The run in parts of at most so many rows, by run_part(const Filter2dRun&), which returns their events. Returns the
+// event of all.
 template <typename RunPart>
-Event run_in_parts(devices::Queue& queue, const Filter2dRun& run, std::int64_t rows_per_item, const RunPart& run_part) {
-  const std::int64_t most = most_group_rows * rows_per_item;
+Event run_in_parts_of(std::int64_t most, devices::Queue& queue, const Filter2dRun& run, const RunPart& run_part) {
   if (run.output_rows <= most) return run_part(run);
   Event first, last;
   for (std::int64_t done = 0; done < run.output_rows; done += most) {
@@ -69,6 +68,11 @@ Event run_in_parts(devices::Queue& queue, const Filter2dRun& run, std::int64_t r
     if (done == 0) first = std::move(last);
   }
   return queue.span(std::move(first), std::move(last));
+}
+// In parts that are not too tall for one launch each.
+template <typename RunPart>
+Event run_in_parts(devices::Queue& queue, const Filter2dRun& run, std::int64_t rows_per_item, const RunPart& run_part) {
+  return run_in_parts_of(most_group_rows * rows_per_item, queue, run, run_part);
 }
 
 // Elements (column * c + channel) of an output row. The interior reads only columns of the image, and is whole groups;

@@ -73,7 +73,7 @@ class BoxCpu final : public Filter2dSolver {
   }
 
   ErrorBound bound(const Filter2dTask& task) const override { return box_bound(task); }
-  double operations(const Filter2dTask& task) const override { return box_operations(task); }
+  double operations(const Filter2dTask& task, const devices::Device&) const override { return box_operations(task); }
 
   std::int64_t workspace_bytes(const Filter2dTask& task, const devices::Device& device) const override {
     const auto& cpu = dynamic_cast<const CpuDevice&>(device);

@@ -17,7 +17,7 @@ class DirectCpu final : public Filter2dSolver {
 
   ErrorBound bound(const Filter2dTask& task) const override { return direct_bound(task); }
   // A chain reaches seven eighths of the multiply-add peak.
-  double operations(const Filter2dTask& task) const override {
+  double operations(const Filter2dTask& task, const devices::Device&) const override {
     return cpu_pixel_operations(task) + 1.15 * cpu_chain_operations(task) * direct_operations(task);
   }
 

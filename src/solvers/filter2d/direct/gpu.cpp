@@ -72,7 +72,7 @@ class Solver final : public Filter2dSolver {
     return reason.empty() ? direct_refusal(task) : reason;
   }
   ErrorBound bound(const Filter2dTask& task) const override { return direct_bound(task); }
-  double operations(const Filter2dTask& task) const override {
+  double operations(const Filter2dTask& task, const devices::Device&) const override {
     return gpu_pixel_operations + gpu_tap_operations * direct_operations(task);
   }
   std::int64_t workspace_bytes(const Filter2dTask&, const devices::Device&) const override { return no_workspace; }

@@ -71,7 +71,7 @@ class Solver final : public Filter2dSolver {
 
   ErrorBound bound(const Filter2dTask& task) const override { return gradient_bound(task); }
   // (A single kernel is refused, and needs a number only for its place in lists.)
-  double operations(const Filter2dTask& task) const override {
+  double operations(const Filter2dTask& task, const devices::Device&) const override {
     constexpr double differences = 34, root = 20;
     if (!task.second || kernels::difference_pair(task)) return differences;
     return kernel_operations(task, task.weights) + kernel_operations(task, *task.second) + root;

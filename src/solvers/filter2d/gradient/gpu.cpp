@@ -91,7 +91,7 @@ class Solver final : public Filter2dSolver {
   }
   ErrorBound bound(const Filter2dTask& task) const override { return gradient_bound(task); }
   // (A single kernel is refused, and needs a number only for its place in lists.)
-  double operations(const Filter2dTask& task) const override {
+  double operations(const Filter2dTask& task, const devices::Device&) const override {
     const Weights& second = task.second ? *task.second : task.weights;
     return gpu_pixel_operations + gpu_tap_operations * (kernel_taps(task, task.weights) + kernel_taps(task, second));
   }

@@ -37,7 +37,7 @@ class IntegerDotCpu final : public Filter2dSolver {
 
   // Four taps of a row are one instruction, which serves as many sums as a multiply-add; twice that for weights of two
   // bytes. Pixels stay bytes, so that the rest costs a third of what it does elsewhere (docs/choosing.md).
-  double operations(const Filter2dTask& task) const override {
+  double operations(const Filter2dTask& task, const devices::Device&) const override {
     const kernels::ByteWeights bytes = kernels::byte_weights(task.weights.values, task.weights.r, task.weights.s);
     const double dots = static_cast<double>(bytes.r) * static_cast<double>(bytes.groups);
     return 9 + dots * (bytes.high.empty() ? 1.45 : 2.9);

@@ -20,7 +20,7 @@ class Solver final : public Filter2dSolver {
 
   ErrorBound bound(const Filter2dTask& task) const override { return premultiplied_bound(task); }
   // Beside the chains: products with opacity, two divisions, and one pass more over the sums.
-  double operations(const Filter2dTask& task) const override {
+  double operations(const Filter2dTask& task, const devices::Device&) const override {
     constexpr double divisions = 60;
     const auto r = static_cast<double>(task.weights.r), s = static_cast<double>(task.weights.s);
     const double taps = premultiplied_rows_first(task) ? 2 * r + 3.5 * s : 1.15 * r * s;

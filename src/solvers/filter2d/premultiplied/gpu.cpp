@@ -215,7 +215,7 @@ class Solver final : public Filter2dSolver {
   }
 
   ErrorBound bound(const Filter2dTask& task) const override { return premultiplied_bound(task); }
-  double operations(const Filter2dTask& task) const override {
+  double operations(const Filter2dTask& task, const devices::Device&) const override {
     const auto r = static_cast<double>(task.weights.r), s = static_cast<double>(task.weights.s);
     return gpu_pixel_operations + gpu_tap_operations * (premultiplied_rows_first(task) ? r + s : r * s);
   }

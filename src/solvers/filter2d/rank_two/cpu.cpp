@@ -62,7 +62,7 @@ class RankTwoCpu final : public Filter2dSolver {
   ErrorBound bound(const Filter2dTask& task) const override { return rank_two_bound(task, found(task).amplification); }
 
   // Along a row a load serves both products, whose sums are written and read again.
-  double operations(const Filter2dTask& task) const override {
+  double operations(const Filter2dTask& task, const devices::Device&) const override {
     constexpr double second_sum = 12;
     const auto r = static_cast<double>(task.weights.r), s = static_cast<double>(task.weights.s);
     return cpu_pixel_operations(task) + cpu_chain_operations(task) * (second_sum + 3.3 * r + 3.5 * s);

@@ -72,7 +72,7 @@ class Reference : public Filter2dSolver {
   }
 
   // Scalar, with an index computation for every tap.
-  double operations(const Filter2dTask& task) const override {
+  double operations(const Filter2dTask& task, const devices::Device&) const override {
     return (task.second ? 2 : 1) * 800 * direct_operations(task);
   }
 

@@ -17,7 +17,7 @@ class SeparableCpu final : public Filter2dSolver {
 
   ErrorBound bound(const Filter2dTask& task) const override { return separable_bound(task); }
   // A load serves one tap of a chain along a row, but up to four output rows of a chain down a column.
-  double operations(const Filter2dTask& task) const override {
+  double operations(const Filter2dTask& task, const devices::Device&) const override {
     const auto r = static_cast<double>(task.weights.r), s = static_cast<double>(task.weights.s);
     return cpu_pixel_operations(task) + cpu_chain_operations(task) * (2 * r + 3.5 * s);
   }

@@ -85,7 +85,7 @@ class Solver final : public Filter2dSolver {
   }
   ErrorBound bound(const Filter2dTask& task) const override { return separable_bound(task); }
   // The intermediate elements are written, and read again by another launch.
-  double operations(const Filter2dTask& task) const override {
+  double operations(const Filter2dTask& task, const devices::Device&) const override {
     constexpr double intermediate = 150;
     return gpu_pixel_operations + intermediate +
            gpu_tap_operations * static_cast<double>(task.weights.r + task.weights.s);

@@ -1,0 +1,345 @@
+// What the tunables of filter2d_strips.kernel are worth on a GPU: from a starting point it changes one after the other,
+// keeps what is fastest, and prints every step. Each variant's output must equal, byte by byte, that of the solver for
+// the same weights that has a work item per element.
+//
+//   gpu_strips [--device cuda[:0]|opencl[:0.0]] [--seconds S] [--rounds N] [--start NAME=VALUE,...] [PROBLEM...]
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <chrono>
+#include <concepts>
+#include <cstdlib>
+#include <cstring>
+#include <future>
+#include <map>
+#include <mutex>
+#include <random>
+
+#include "core/weights.h"
+#include "devices/device.h"
+#include "image/kernels.h"
+#include "kernels/device_text.h"
+#include "solvers/filter2d/candidates.h"
+#include "solvers/filter2d/strips.h"
+
+namespace {
+
+using namespace omniconv;
+using devices::KernelArgument;
+
+// Of a variant: constants of the text, the others at run time.
+using Tunables = std::map<std::string, std::int64_t>;
+const std::vector<std::string> in_text = {"V", "PREFETCH", "HALO", "DENORMAL", "STRIP_GROUP", "RING"};
+
+solvers::StripTunables as_struct(const Tunables& t) {
+  return {.v = t.at("V"),
+          .prefetch = t.at("PREFETCH"),
+          .halo = t.at("HALO"),
+          .denormal = t.at("DENORMAL"),
+          .ring = t.at("RING"),
+          .group = t.at("STRIP_GROUP"),
+          .rows = t.at("ROWS"),
+          .rest = t.at("REST")};
+}
+
+struct Images {
+  std::shared_ptr<devices::Buffer> input, output;
+};
+
+class Study {
+ public:
+  Study(std::shared_ptr<devices::Device> device, const std::string& text)
+      : device_(std::move(device)),
+        queue_(device_->make_queue()),
+        problem_(std::get<Filter2dProblem>(parse_problem(text))) {
+    const image::Kernel kernel = image::kernel_for(problem_, 1);
+    task_ = {problem_, analyse(problem_, Filter{.weights = kernel.weights})};
+    rank_one_ = task_.weights.form == WeightForm::rank_one;
+    input_stride_ = problem_.w * problem_.c * size_of(problem_.input);
+    output_stride_ = Q(problem_) * problem_.c * size_of(problem_.output);
+    std::vector<std::byte> pixels(static_cast<std::size_t>(problem_.h * input_stride_));
+    std::mt19937 random(7);
+    if (is_integer(problem_.input)) {
+      for (std::byte& byte : pixels) byte = static_cast<std::byte>(random() >> 11);
+    } else if (problem_.input == DataType::f32) {
+      for (std::size_t i = 0; i < pixels.size(); i += 4) {
+        const float value = static_cast<float>(random() >> 8) / 65536 - 100;
+        std::memcpy(&pixels[i], &value, 4);
+      }
+    } else {
+      for (std::size_t i = 0; i < pixels.size(); i += 2) {
+        const auto value = static_cast<std::uint16_t>(0x3000 + random() % 0x1800);
+        std::memcpy(&pixels[i], &value, 2);
+      }
+    }
+    for (int i = 0; i < 3; ++i) {
+      Images images{device_->allocate(static_cast<std::int64_t>(pixels.size())),
+                    device_->allocate(P(problem_) * output_stride_)};
+      queue_->upload(images.input, 0, pixels.data(), static_cast<std::int64_t>(pixels.size())).wait();
+      images_.push_back(std::move(images));
+    }
+    expected_.resize(static_cast<std::size_t>(P(problem_) * output_stride_));
+    found_ = expected_;
+  }
+
+  // Milliseconds of the solver that strips are compared with.
+  double reference() {
+    const double milliseconds = timed(rank_one_ ? solvers::separable_gpu() : solvers::direct_gpu());
+    queue_->download(expected_.data(), images_[0].output, 0, static_cast<std::int64_t>(expected_.size())).wait();
+    return milliseconds;
+  }
+
+  const solvers::Filter2dSolver& by_strips() const {
+    return rank_one_ ? solvers::separable_gpu_strips() : solvers::direct_gpu_strips();
+  }
+  // Of the solver by strips as it is; negative where it does not serve.
+  double shipped() {
+    const solvers::Filter2dSolver& solver = by_strips();
+    if (!solver.refusal(task_, *device_).empty()) return -1;
+    clear_output();
+    const double milliseconds = timed(solver);
+    compare();
+    return milliseconds;
+  }
+
+  // Of strips; negative where the variant does not exist.
+  double strips(const Tunables& tunables, bool without_rest = false) {
+    const solvers::StripTunables values = as_struct(tunables);
+    const solvers::StripLayout layout = solvers::strip_layout(task_, values);
+    if (!exists(tunables)) return -1;
+    prepare({tunables});
+    const auto program_at = programs_.find(key_of(tunables));
+    if (program_at == programs_.end()) return -1;
+    const std::shared_ptr<devices::Program> program = program_at->second;
+    const std::int64_t group = values.group, rows = P(problem_);
+    const std::int64_t rest = Q(problem_) * problem_.c - layout.count * values.v;
+    const std::int64_t rest_groups = without_rest ? 0 : divide_up(rest * rows, group * values.rest);
+    const std::int64_t items = layout.count * divide_up(rows, values.rows);
+    const solvers::StripWeights scaled = solvers::scaled_strip_weights(task_, values, rank_one_);
+    const std::shared_ptr<devices::Buffer> rest_weights =
+        solvers::upload_weights(*device_, solvers::strip_weights(task_, rank_one_));
+    const auto scale = static_cast<float>(task_.weights.scale), bias = static_cast<float>(task_.weights.bias);
+    clear_output();
+    const double milliseconds = timed([&](const Images& images) {
+      const KernelArgument arguments[] = {images.input.get(),
+                                          std::int64_t{0},
+                                          input_stride_,
+                                          std::int64_t{0},
+                                          problem_.h,
+                                          images.output.get(),
+                                          std::int64_t{0},
+                                          output_stride_,
+                                          std::int64_t{0},
+                                          rows,
+                                          rest_weights.get(),
+                                          scale,
+                                          bias,
+                                          static_cast<float>(task_.weights.border_value),
+                                          static_cast<std::int32_t>(rest_groups),
+                                          static_cast<std::int32_t>(rest),
+                                          std::span<const float>(scaled.values),
+                                          scaled.scale,
+                                          solvers::border_word(task_),
+                                          static_cast<std::int32_t>(layout.first),
+                                          static_cast<std::int32_t>(layout.count),
+                                          static_cast<std::int32_t>(values.rows)};
+      return queue_->launch(program, "strips", {{(rest_groups + divide_up(items, group)) * group, 1}, {group, 1}},
+                            arguments);
+    });
+    if (!without_rest) compare();
+    return milliseconds;
+  }
+
+  // The texts of these variants, compiled side by side.
+  void prepare(const std::vector<Tunables>& variants) {
+    std::vector<std::future<void>> compiling;
+    std::vector<std::string> keys;
+    for (const Tunables& tunables : variants) {
+      if (!exists(tunables)) continue;
+      const std::string key = key_of(tunables);
+      if (programs_.contains(key) || std::count(keys.begin(), keys.end(), key)) continue;
+      keys.push_back(key);
+      compiling.push_back(std::async(std::launch::async, [this, tunables] {
+        try {
+          compile(tunables);
+        } catch (const std::exception& error) {
+          fmt::print("{} failed: {}\n", key_of(tunables), error.what());
+        }
+      }));
+    }
+    for (std::future<void>& each : compiling) each.get();
+  }
+
+  double megabytes() const {
+    return 1e-6 * static_cast<double>(problem_.h * input_stride_ + P(problem_) * output_stride_);
+  }
+  double multiply_adds() const {
+    const std::int64_t taps = rank_one_ ? problem_.r + problem_.s : problem_.r * problem_.s;
+    return static_cast<double>(P(problem_) * Q(problem_) * problem_.c * taps);
+  }
+
+ private:
+  bool exists(const Tunables& tunables) const {
+    return solvers::strip_layout(task_, as_struct(tunables)).count > 0 &&
+           (!tunables.at("DENORMAL") || problem_.input == DataType::u8);
+  }
+  std::string key_of(const Tunables& tunables) const {
+    std::string key;
+    for (const std::string& name : in_text) key += fmt::format("{}={},", name, tunables.at(name));
+    return key;
+  }
+  void compile(const Tunables& tunables) {
+    std::shared_ptr<devices::Program> program =
+        device_->build(std::string(kernels::filter2d_pixels()) + std::string(kernels::filter2d_strips()),
+                       solvers::strip_definitions(task_, as_struct(tunables), rank_one_));
+    const std::lock_guard lock(mutex_);
+    programs_[key_of(tunables)] = std::move(program);
+  }
+  void clear_output() {
+    std::memset(found_.data(), 0xA5, found_.size());
+    queue_->upload(images_[0].output, 0, found_.data(), static_cast<std::int64_t>(found_.size())).wait();
+  }
+  void compare() {
+    queue_->download(found_.data(), images_[0].output, 0, static_cast<std::int64_t>(found_.size())).wait();
+    const auto different = std::mismatch(found_.begin(), found_.end(), expected_.begin());
+    if (different.first == found_.end()) return;
+    const auto at = different.first - found_.begin();
+    fmt::print("WRONG at byte {} of row {}: {} instead of {}\n", at % output_stride_, at / output_stride_,
+               static_cast<int>(*different.first), static_cast<int>(*different.second));
+  }
+  double timed(const solvers::Filter2dSolver& solver) {
+    const std::shared_ptr<solvers::Filter2dPlanBody> plan = solver.plan(task_, device_);
+    plan->task = task_;
+    Buffer workspace(device_->allocate(plan->workspace_bytes()));
+    return timed([&](const Images& images) {
+      Filter2dRun run;
+      run.input = Buffer(images.input), run.output = Buffer(images.output), run.workspace = workspace;
+      run.input_stride_bytes = input_stride_, run.output_stride_bytes = output_stride_;
+      run.input_rows = problem_.h, run.output_rows = P(problem_);
+      return plan->run(*queue_, run);
+    });
+  }
+  // Median of milliseconds; the output of the first images is that of the last run on them.
+  template <typename Run>
+  requires std::invocable<Run, const Images&>
+  double timed(const Run& run) {
+    for (const Images& images : images_) run(images).wait();
+    std::vector<double> all;
+    for (int i = 0; i < 15; ++i) {
+      Event event = run(images_[static_cast<std::size_t>(i) % images_.size()]);
+      event.wait();
+      all.push_back(1e3 * event.seconds());
+    }
+    std::sort(all.begin(), all.end());
+    return all[all.size() / 2];
+  }
+
+  std::shared_ptr<devices::Device> device_;
+  std::shared_ptr<devices::Queue> queue_;
+  Filter2dProblem problem_;
+  Filter2dTask task_;
+  bool rank_one_ = false;
+  std::int64_t input_stride_ = 0, output_stride_ = 0;
+  std::vector<Images> images_;
+  std::vector<std::byte> expected_, found_;
+  std::mutex mutex_;
+  std::map<std::string, std::shared_ptr<devices::Program>> programs_;
+};
+
+// What each tunable may be, in the order in which they are changed.
+const std::vector<std::pair<std::string, std::vector<std::int64_t>>> choices = {
+    {"V", {4, 8, 16}},     {"ROWS", {16, 32, 64, 128}}, {"PREFETCH", {0, 1, 2}},         {"RING", {0, 1}},
+    {"DENORMAL", {0, 1}},  {"HALO", {1, 2, 4}},         {"STRIP_GROUP", {64, 128, 256}}, {"REST", {2, 8, 32}},
+    {"ROWS", {24, 48, 96}}};
+
+void study(const std::shared_ptr<devices::Device>& device, const std::string& text, const devices::Device::Peaks& peaks,
+           int rounds, const Tunables& start) {
+  const auto began = std::chrono::steady_clock::now();
+  Study of(device, text);
+  const double floor = std::max(of.megabytes() / peaks.gbps, 2e-9 * of.multiply_adds() / peaks.tflops);
+  const double reference = of.reference();
+  fmt::print("\n== {} on {}\nfloor {:.4f} ms ({} binds); one element a work item: {:.4f} ms, {:.1f} %\n", text,
+             device->info().id, floor, floor > of.megabytes() / peaks.gbps ? "fma" : "memory", reference,
+             100 * floor / reference);
+  if (const double shipped = of.shipped(); shipped > 0)
+    fmt::print("{}: {:.4f} ms, {:.1f} %\n", of.by_strips().id(), shipped, 100 * floor / shipped);
+  Tunables best = start;
+  double fastest = 1e9;
+  for (int round = 0; round < rounds; ++round)
+    for (const auto& [name, values] : choices) {
+      std::vector<Tunables> variants(values.size(), best);
+      for (std::size_t i = 0; i < values.size(); ++i) variants[i][name] = values[i];
+      of.prepare(variants);
+      std::string line = fmt::format("{:<12}", name);
+      for (std::size_t i = 0; i < values.size(); ++i) {
+        const bool known = variants[i] == best && fastest < 1e9;
+        const double milliseconds = known ? fastest : of.strips(variants[i]);
+        line +=
+            milliseconds < 0 ? fmt::format("  {}: -", values[i]) : fmt::format("  {}: {:.4f}", values[i], milliseconds);
+        if (milliseconds > 0 && milliseconds < 0.995 * fastest) fastest = milliseconds, best = variants[i];
+      }
+      fmt::print("{}\n", line);
+      std::fflush(stdout);
+    }
+  std::string found;
+  for (const auto& [name, value] : best) found += fmt::format(" {}={}", name, value);
+  fmt::print("BEST {} | {} | {:.4f} ms {:.1f} % of the floor, {:.0f} GB/s | without the rest {:.4f} |{} | {:.1f} s\n",
+             device->info().id, text, fastest, 100 * floor / fastest, of.megabytes() / fastest, of.strips(best, true),
+             found, std::chrono::duration<double>(std::chrono::steady_clock::now() - began).count());
+}
+
+}  // namespace
+
+int main(int argc, char** argv) try {
+  std::string device_id = "cuda";
+  double seconds = 100;
+  int rounds = 1;
+  Tunables start = {{"V", 16},       {"ROWS", 32},         {"PREFETCH", 1}, {"HALO", 1},
+                    {"DENORMAL", 0}, {"STRIP_GROUP", 128}, {"REST", 8},     {"RING", 0}};
+  std::vector<std::string> problems;
+  for (int i = 1; i < argc; ++i) {
+    const std::string word = argv[i], value = i + 1 < argc ? argv[i + 1] : "";
+    if (word == "--device")
+      device_id = value, ++i;
+    else if (word == "--seconds")
+      seconds = std::atof(value.c_str()), ++i;
+    else if (word == "--rounds")
+      rounds = std::atoi(value.c_str()), ++i;
+    else if (word == "--start") {
+      ++i;
+      for (std::size_t at = 0; at < value.size();) {
+        const std::size_t equals = value.find('=', at), end = std::min(value.find(',', at), value.size());
+        start[value.substr(at, equals - at)] = std::atoll(value.c_str() + equals + 1);
+        at = end + 1;
+      }
+    } else
+      problems.push_back(word);
+  }
+  const devices::Backend& backend = device_id.starts_with("cuda") ? devices::cuda_backend() : devices::opencl_backend();
+  const std::shared_ptr<devices::Device> device =
+      backend.open(device_id.substr(std::min(device_id.find(':'), device_id.size() - 1) + 1), {});
+  const devices::Device::Peaks peaks = device->measure_peaks(2);
+  fmt::print("{} {}: {:.1f} TFLOP/s, {:.0f} GB/s\n", device->info().id, device->info().name, peaks.tflops, peaks.gbps);
+  if (problems.empty())
+    for (const char* const problem : {"u8 h5600w5600c3r3s3 kernel:random", "u8 h5600w5600c3r7s7 kernel:random",
+                                      "u8 h5600w5600c3r9s9 kernel:gaussian:9", "f32 h5600w5600c3r3s3 kernel:random",
+                                      "u8 h5600w5600c3r5s5 kernel:random", "u16 h5600w5600c3r3s3 kernel:random",
+                                      "f16 h5600w5600c3r3s3 kernel:random", "u8 h5600w5600c1r3s3 kernel:random",
+                                      "f32 h5600w5600c3r7s7 kernel:random", "u8 h5600w5601c3r3s3 kernel:random"})
+      problems.push_back(fmt::format("filter2d {}", problem));
+  const auto began = std::chrono::steady_clock::now();
+  for (const std::string& problem : problems) {
+    if (std::chrono::duration<double>(std::chrono::steady_clock::now() - began).count() > seconds) {
+      fmt::print("out of time before {}\n", problem);
+      continue;
+    }
+    Tunables own = start;
+    const auto parsed = std::get<Filter2dProblem>(parse_problem(problem));
+    own["V"] = std::min<std::int64_t>(own["V"], 16 / size_of(parsed.input));
+    study(device, problem, peaks, rounds, own);
+  }
+  return 0;
+} catch (const std::exception& error) {
+  fmt::print("{}\n", error.what());
+  return 1;
+}
