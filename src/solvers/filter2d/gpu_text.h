@@ -130,7 +130,7 @@ struct PartKernels {
 // Both over so many rows of work items, where they are not empty. Returns one event of both.
 inline Event launch_parts(devices::Queue& queue, const std::shared_ptr<devices::Program>& program,
                           const PartKernels& kernels, const RowParts& parts, std::int64_t rows,
-                          std::span<const KernelArgument> arguments) {
+                          std::span<const devices::KernelArgument> arguments) {
   const auto rest = [&] { return queue.launch(program, kernels.rest, grid_for(parts.rest, rows), arguments); };
   if (parts.interior == 0) return rest();
   Event interior =
