@@ -18,18 +18,14 @@
 #include "core/weights.h"
 #include "devices/device.h"
 #include "image/kernels.h"
-#include "kernels/device_text.h"
 #include "solvers/filter2d/candidates.h"
 #include "solvers/filter2d/strips.h"
 
 namespace {
 
 using namespace omniconv;
-using devices::KernelArgument;
 
-// Of a variant: constants of the text, the others at run time.
 using Tunables = std::map<std::string, std::int64_t>;
-const std::vector<std::string> in_text = {"V", "PREFETCH", "HALO", "DENORMAL", "STRIP_GROUP", "RING"};
 
 solvers::StripTunables as_struct(const Tunables& t) {
   return {.v = t.at("V"),
@@ -53,8 +49,7 @@ class Study {
         queue_(device_->make_queue()),
         problem_(std::get<Filter2dProblem>(parse_problem(text))) {
     const image::Kernel kernel = image::kernel_for(problem_, 1);
-    task_ = {problem_, analyse(problem_, Filter{.weights = kernel.weights})};
-    rank_one_ = task_.weights.form == WeightForm::rank_one;
+    task_ = task_for(problem_, {.weights = kernel.weights, .second_weights = kernel.second_weights});
     input_stride_ = problem_.w * problem_.c * size_of(problem_.input);
     output_stride_ = Q(problem_) * problem_.c * size_of(problem_.output);
     std::vector<std::byte> pixels(static_cast<std::size_t>(problem_.h * input_stride_));
@@ -84,13 +79,13 @@ class Study {
 
   // Milliseconds of the solver that strips are compared with.
   double reference() {
-    const double milliseconds = timed(rank_one_ ? solvers::separable_gpu() : solvers::direct_gpu());
+    const double milliseconds = timed(task_.second ? solvers::gradient_gpu() : solvers::direct_gpu());
     queue_->download(expected_.data(), images_[0].output, 0, static_cast<std::int64_t>(expected_.size())).wait();
     return milliseconds;
   }
 
   const solvers::Filter2dSolver& by_strips() const {
-    return rank_one_ ? solvers::separable_gpu_strips() : solvers::direct_gpu_strips();
+    return task_.second ? solvers::gradient_gpu_strips() : solvers::direct_gpu_strips();
   }
   // Of the solver by strips as it is; negative where it does not serve.
   double shipped() {
@@ -103,50 +98,14 @@ class Study {
   }
 
   // Of strips; negative where the variant does not exist.
-  double strips(const Tunables& tunables, bool without_rest = false) {
-    const solvers::StripTunables values = as_struct(tunables);
-    const solvers::StripLayout layout = solvers::strip_layout(task_, values);
+  double strips(const Tunables& tunables) {
     if (!exists(tunables)) return -1;
     prepare({tunables});
-    const auto program_at = programs_.find(key_of(tunables));
-    if (program_at == programs_.end()) return -1;
-    const std::shared_ptr<devices::Program> program = program_at->second;
-    const std::int64_t group = values.group, rows = P(problem_);
-    const std::int64_t rest = Q(problem_) * problem_.c - layout.count * values.v;
-    const std::int64_t rest_groups = without_rest ? 0 : divide_up(rest * rows, group * values.rest);
-    const std::int64_t items = layout.count * divide_up(rows, values.rows);
-    const solvers::StripWeights scaled = solvers::scaled_strip_weights(task_, values, rank_one_);
-    const std::shared_ptr<devices::Buffer> rest_weights =
-        solvers::upload_weights(*device_, solvers::strip_weights(task_, rank_one_));
-    const auto scale = static_cast<float>(task_.weights.scale), bias = static_cast<float>(task_.weights.bias);
+    const auto plan = plans_.find(key_of(tunables));
+    if (plan == plans_.end()) return -1;
     clear_output();
-    const double milliseconds = timed([&](const Images& images) {
-      const KernelArgument arguments[] = {images.input.get(),
-                                          std::int64_t{0},
-                                          input_stride_,
-                                          std::int64_t{0},
-                                          problem_.h,
-                                          images.output.get(),
-                                          std::int64_t{0},
-                                          output_stride_,
-                                          std::int64_t{0},
-                                          rows,
-                                          rest_weights.get(),
-                                          scale,
-                                          bias,
-                                          static_cast<float>(task_.weights.border_value),
-                                          static_cast<std::int32_t>(rest_groups),
-                                          static_cast<std::int32_t>(rest),
-                                          std::span<const float>(scaled.values),
-                                          scaled.scale,
-                                          solvers::border_word(task_),
-                                          static_cast<std::int32_t>(layout.first),
-                                          static_cast<std::int32_t>(layout.count),
-                                          static_cast<std::int32_t>(values.rows)};
-      return queue_->launch(program, "strips", {{(rest_groups + divide_up(items, group)) * group, 1}, {group, 1}},
-                            arguments);
-    });
-    if (!without_rest) compare();
+    const double milliseconds = timed(*plan->second);
+    compare();
     return milliseconds;
   }
 
@@ -157,7 +116,7 @@ class Study {
     for (const Tunables& tunables : variants) {
       if (!exists(tunables)) continue;
       const std::string key = key_of(tunables);
-      if (programs_.contains(key) || std::count(keys.begin(), keys.end(), key)) continue;
+      if (plans_.contains(key) || std::count(keys.begin(), keys.end(), key)) continue;
       keys.push_back(key);
       compiling.push_back(std::async(std::launch::async, [this, tunables] {
         try {
@@ -174,7 +133,7 @@ class Study {
     return 1e-6 * static_cast<double>(problem_.h * input_stride_ + P(problem_) * output_stride_);
   }
   double multiply_adds() const {
-    const std::int64_t taps = rank_one_ ? problem_.r + problem_.s : problem_.r * problem_.s;
+    const std::int64_t taps = (task_.second ? 2 : 1) * problem_.r * problem_.s;
     return static_cast<double>(P(problem_) * Q(problem_) * problem_.c * taps);
   }
 
@@ -185,15 +144,14 @@ class Study {
   }
   std::string key_of(const Tunables& tunables) const {
     std::string key;
-    for (const std::string& name : in_text) key += fmt::format("{}={},", name, tunables.at(name));
+    for (const auto& [name, value] : tunables) key += fmt::format("{}={},", name, value);
     return key;
   }
   void compile(const Tunables& tunables) {
-    std::shared_ptr<devices::Program> program =
-        device_->build(std::string(kernels::filter2d_pixels()) + std::string(kernels::filter2d_strips()),
-                       solvers::strip_definitions(task_, as_struct(tunables), rank_one_));
+    std::shared_ptr<solvers::Filter2dPlanBody> plan = solvers::make_strip_plan(task_, *device_, as_struct(tunables));
+    plan->task = task_;
     const std::lock_guard lock(mutex_);
-    programs_[key_of(tunables)] = std::move(program);
+    plans_[key_of(tunables)] = std::move(plan);
   }
   void clear_output() {
     std::memset(found_.data(), 0xA5, found_.size());
@@ -210,13 +168,16 @@ class Study {
   double timed(const solvers::Filter2dSolver& solver) {
     const std::shared_ptr<solvers::Filter2dPlanBody> plan = solver.plan(task_, device_);
     plan->task = task_;
-    Buffer workspace(device_->allocate(plan->workspace_bytes()));
+    return timed(*plan);
+  }
+  double timed(const solvers::Filter2dPlanBody& plan) {
+    Buffer workspace(device_->allocate(plan.workspace_bytes()));
     return timed([&](const Images& images) {
       Filter2dRun run;
       run.input = Buffer(images.input), run.output = Buffer(images.output), run.workspace = workspace;
       run.input_stride_bytes = input_stride_, run.output_stride_bytes = output_stride_;
       run.input_rows = problem_.h, run.output_rows = P(problem_);
-      return plan->run(*queue_, run);
+      return plan.run(*queue_, run);
     });
   }
   // Median of milliseconds; the output of the first images is that of the last run on them.
@@ -238,19 +199,22 @@ class Study {
   std::shared_ptr<devices::Queue> queue_;
   Filter2dProblem problem_;
   Filter2dTask task_;
-  bool rank_one_ = false;
   std::int64_t input_stride_ = 0, output_stride_ = 0;
   std::vector<Images> images_;
   std::vector<std::byte> expected_, found_;
   std::mutex mutex_;
-  std::map<std::string, std::shared_ptr<devices::Program>> programs_;
+  std::map<std::string, std::shared_ptr<solvers::Filter2dPlanBody>> plans_;
 };
 
 // What each tunable may be, in the order in which they are changed.
-const std::vector<std::pair<std::string, std::vector<std::int64_t>>> choices = {
-    {"V", {4, 8, 16}},     {"ROWS", {16, 32, 64, 128}}, {"PREFETCH", {0, 1, 2}},         {"RING", {0, 1}},
-    {"DENORMAL", {0, 1}},  {"HALO", {1, 2, 4}},         {"STRIP_GROUP", {64, 128, 256}}, {"REST", {2, 8, 32}},
-    {"ROWS", {24, 48, 96}}};
+const std::vector<std::pair<std::string, std::vector<std::int64_t>>> choices = {{"V", {4, 8, 16}},
+                                                                                {"ROWS", {0, 16, 32, 64, 128}},
+                                                                                {"PREFETCH", {0, 1, 2}},
+                                                                                {"RING", {0, 1}},
+                                                                                {"DENORMAL", {0, 1}},
+                                                                                {"HALO", {1, 2, 4}},
+                                                                                {"STRIP_GROUP", {64, 128, 256}},
+                                                                                {"REST", {2, 8, 32}}};
 
 void study(const std::shared_ptr<devices::Device>& device, const std::string& text, const devices::Device::Peaks& peaks,
            int rounds, const Tunables& start) {
@@ -283,9 +247,9 @@ void study(const std::shared_ptr<devices::Device>& device, const std::string& te
     }
   std::string found;
   for (const auto& [name, value] : best) found += fmt::format(" {}={}", name, value);
-  fmt::print("BEST {} | {} | {:.4f} ms {:.1f} % of the floor, {:.0f} GB/s | without the rest {:.4f} |{} | {:.1f} s\n",
-             device->info().id, text, fastest, 100 * floor / fastest, of.megabytes() / fastest, of.strips(best, true),
-             found, std::chrono::duration<double>(std::chrono::steady_clock::now() - began).count());
+  fmt::print("BEST {} | {} | {:.4f} ms {:.1f} % of the floor, {:.0f} GB/s |{} | {:.1f} s\n", device->info().id, text,
+             fastest, 100 * floor / fastest, of.megabytes() / fastest, found,
+             std::chrono::duration<double>(std::chrono::steady_clock::now() - began).count());
 }
 
 }  // namespace
@@ -294,7 +258,7 @@ int main(int argc, char** argv) try {
   std::string device_id = "cuda";
   double seconds = 100;
   int rounds = 1;
-  Tunables start = {{"V", 16},       {"ROWS", 32},         {"PREFETCH", 1}, {"HALO", 1},
+  Tunables start = {{"V", 16},       {"ROWS", 0},          {"PREFETCH", 1}, {"HALO", 1},
                     {"DENORMAL", 0}, {"STRIP_GROUP", 128}, {"REST", 8},     {"RING", 0}};
   std::vector<std::string> problems;
   for (int i = 1; i < argc; ++i) {
@@ -322,7 +286,7 @@ int main(int argc, char** argv) try {
   fmt::print("{} {}: {:.1f} TFLOP/s, {:.0f} GB/s\n", device->info().id, device->info().name, peaks.tflops, peaks.gbps);
   if (problems.empty())
     for (const char* const problem : {"u8 h5600w5600c3r3s3 kernel:random", "u8 h5600w5600c3r7s7 kernel:random",
-                                      "u8 h5600w5600c3r9s9 kernel:gaussian:9", "f32 h5600w5600c3r3s3 kernel:random",
+                                      "u8 h5600w5600c3r3s3 kernel:sobel", "f32 h5600w5600c3r3s3 kernel:random",
                                       "u8 h5600w5600c3r5s5 kernel:random", "u16 h5600w5600c3r3s3 kernel:random",
                                       "f16 h5600w5600c3r3s3 kernel:random", "u8 h5600w5600c1r3s3 kernel:random",
                                       "f32 h5600w5600c3r7s7 kernel:random", "u8 h5600w5601c3r3s3 kernel:random"})

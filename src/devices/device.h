@@ -39,6 +39,9 @@ class Program {
  public:
   virtual ~Program() = default;
   virtual double compile_seconds() const = 0;
+  // How many groups of so many work items of this kernel a compute unit holds at once, by the registers and the memory
+  // that they take; 0 where that is not known.
+  virtual std::int64_t resident_groups(const char*, std::int64_t /*group_items*/) const { return 0; }
 };
 
 // Arguments are sent as they are: Buffer as a pointer, the rest by value, several floats as one struct of them, which

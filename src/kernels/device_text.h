@@ -8,10 +8,20 @@ namespace omniconv::kernels {
 // Types of pixels, borders and index maps of the filter2d kernels; its constants are listed at its top.
 std::string_view filter2d_pixels();
 
-// Strips of rows, several elements a work item, for direct and separable filtering; follows filter2d_pixels.
+// Elements in memory as words, widened and packed; follows filter2d_pixels.
+std::string_view filter2d_words();
+
+// Strips of rows, several elements a work item, for direct filtering and magnitudes; follows exact_root and
+// filter2d_words.
 std::string_view filter2d_strips();
+
+// Rows of the continued image for local memory; follows filter2d_words.
+std::string_view filter2d_stage();
 
 // divide(n, d): the fp32 quotient rounded to nearest even, whatever the device's own division rounds to.
 std::string_view exact_division();
+
+// exact_root(x): the fp32 root rounded to nearest even.
+std::string_view exact_root();
 
 }  // namespace omniconv::kernels

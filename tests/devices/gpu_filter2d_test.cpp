@@ -120,7 +120,7 @@ class Runner {
     plan_->task = task;
     const Filter2dProblem& problem = task.problem;
     const std::int64_t size = size_of(problem.output);
-    const bool separable = &solver == &separable_gpu() || &solver == &separable_gpu_strips();
+    const bool separable = &solver == &separable_gpu() || &solver == &separable_gpu_fused();
     for (std::int64_t p = 0; p < P(problem); ++p)
       for (std::int64_t q = 0; q < Q(problem); ++q)
         for (std::int64_t ch = 0; ch < problem.c; ++ch) {
@@ -318,38 +318,67 @@ TEST_F(GpuFilter2d, StripsOnEveryTypeAndBorder) {
       for (const std::size_t shift : {0u, 1u, 3u}) {
         const DataType input = types[i], output = types[(i + shift) % 6];
         const Filter2dTask task = strip_task(input, output, borders[(i + 2 * shift) % 6], 600 + 6 * i + shift);
-        const std::string reason = direct_gpu_strips().refusal(task, *device);
-        if (input == DataType::s16 || input == DataType::s32) {
-          EXPECT_NE(reason.find("unsigned or floating"), std::string::npos) << reason;
-        } else {
-          Runner(direct_gpu_strips(), task, device, 600 + i).run_all();
-        }
+        Runner(direct_gpu_strips(), task, device, 600 + i).run_all();
       }
 }
 
-TEST_F(GpuFilter2d, SeparableStripsOnEveryTypeAndBorder) {
+TEST_F(GpuFilter2d, FusedOnEveryTypeAndBorder) {
   for (const auto& device : devices_) {
     std::uint64_t number = 650;
-    for (const DataType input : {DataType::u8, DataType::u16, DataType::f16, DataType::f32})
+    for (const DataType input : types)
       for (const std::size_t shift : {0u, 1u, 3u}) {
         const std::size_t i = number % 6;
         const Filter2dTask task =
             strip_task(input, shift == 0 ? input : types[i], borders[number % 6], number, Kind::rank_one);
-        Runner(separable_gpu_strips(), task, device, number++).run_all();
+        Runner(separable_gpu_fused(), task, device, number++).run_all();
       }
   }
 }
 
-TEST_F(GpuFilter2d, SeparableStripsUnderTallKernels) {
-  for (const auto& device : devices_) {
-    Filter2dTask task = strip_task(DataType::u8, DataType::u8, BorderMode::reflect101, 680, Kind::rank_one);
-    task.problem.r = 15, task.problem.s = 13;
-    std::mt19937_64 random(9);
-    const Filter filter{.weights = weights_of(Kind::rank_one, 15, 13, random)};
-    task.weights = analyse(task.problem, filter);
-    ASSERT_EQ(task.weights.form, WeightForm::rank_one);
-    Runner(separable_gpu_strips(), task, device, 681).run_all();
-  }
+// A kernel of 15 x 13, an image of several bands, and one of several groups side by side.
+TEST_F(GpuFilter2d, FusedUnderTallKernelsOnTallAndWideImages) {
+  for (const auto& device : devices_)
+    for (const auto& [h, w] : {std::pair(40, 90), std::pair(300, 7), std::pair(9, 700)}) {
+      Filter2dTask task = strip_task(DataType::u8, DataType::u8, BorderMode::reflect101, 680, Kind::rank_one);
+      task.problem.r = 15, task.problem.s = 13, task.problem.h = h, task.problem.w = w, task.problem.c = 3;
+      std::mt19937_64 random(9);
+      const Filter filter{.weights = weights_of(Kind::rank_one, 15, 13, random)};
+      task.weights = analyse(task.problem, filter);
+      ASSERT_EQ(task.weights.form, WeightForm::rank_one);
+      Runner runner(separable_gpu_fused(), task, device, 681);
+      runner.run(0, h, {0, h});
+      runner.run(h / 3, h / 2, needed_rows(task, h / 3, h / 2));
+    }
+}
+
+TEST_F(GpuFilter2d, FusedOnEqualWeights) {
+  std::uint64_t number = 690;
+  for (const BorderMode border : {BorderMode::constant, BorderMode::reflect101})
+    for (const DataType input : {DataType::u8, DataType::u16, DataType::s16})
+      check_random_task(separable_gpu_fused(), Kind::equal, input, input == DataType::u8 ? DataType::f32 : input,
+                        border, number++);
+}
+
+TEST_F(GpuFilter2d, TilesOnEveryTypeAndBorder) {
+  for (std::size_t i = 0; i < 6; ++i)
+    for (const std::size_t shift : {0u, 1u, 3u})
+      check_random_task(direct_gpu_tiles(), Kind::random, types[i], types[(i + shift) % 6],
+                        borders[(i + 2 * shift) % 6], 1000 + 6 * i + shift);
+}
+
+// 17 x 19 taps over several groups side by side and one above the other.
+TEST_F(GpuFilter2d, TilesUnderLargeKernels) {
+  for (const auto& device : devices_)
+    for (const DataType type : {DataType::u8, DataType::f32}) {
+      Filter2dTask task = strip_task(type, type, BorderMode::wrap, 1100);
+      task.problem.r = 17, task.problem.s = 19, task.problem.h = 26, task.problem.w = 700, task.problem.c = 3;
+      std::mt19937_64 random(9);
+      const Filter filter{.weights = weights_of(Kind::random, 17, 19, random)};
+      task.weights = analyse(task.problem, filter);
+      Runner runner(direct_gpu_tiles(), task, device, 1101);
+      runner.run(0, 26, {0, 26});
+      runner.run(3, 11, needed_rows(task, 3, 11));
+    }
 }
 
 // Rows at multiples of 16 bytes, of 4, and of 1; the narrow ones have strips of 4 elements.
@@ -382,7 +411,7 @@ class Variant final : public Filter2dSolver {
   std::int64_t workspace_bytes(const Filter2dTask&, const devices::Device&) const override { return 0; }
   std::unique_ptr<Filter2dPlanBody> plan(const Filter2dTask& task,
                                          const std::shared_ptr<devices::Device>& device) const override {
-    return make_strip_plan(task, *device, tunables_, false);
+    return make_strip_plan(task, *device, tunables_);
   }
 
  private:
@@ -395,7 +424,8 @@ TEST_F(GpuFilter2d, StripsWithOtherTunables) {
   for (const auto& device : devices_)
     for (const StripTunables& tunables :
          {StripTunables{.v = 16, .prefetch = 2, .halo = 1, .denormal = device->has_denormals(), .ring = 1, .group = 64},
-          StripTunables{.v = 16, .prefetch = 0, .halo = 4, .ring = 1}, StripTunables{.v = 8, .prefetch = 4, .halo = 2}})
+          StripTunables{.v = 16, .prefetch = 0, .halo = 4, .ring = 1}, StripTunables{.v = 8, .prefetch = 4, .halo = 2},
+          StripTunables{.v = 8, .rows = 7}})
       Runner(Variant(tunables), task, device, 731).run_all();
 }
 
@@ -478,6 +508,8 @@ TEST_F(GpuFilter2d, MasksLargerThanTheImage) {
     for (const auto& device : devices_) {
       Runner(direct_gpu(), task_of(problem, Kind::random), device, 1).run_all();
       Runner(separable_gpu(), task_of(problem, Kind::rank_one), device, 1).run_all();
+      Runner(separable_gpu_fused(), task_of(problem, Kind::rank_one), device, 1).run_all();
+      Runner(direct_gpu_tiles(), task_of(problem, Kind::random), device, 1).run_all();
       problem.h = problem.w = problem.c = 1;
       Runner(direct_gpu(), task_of(problem, Kind::random), device, 1).run_all();
       Runner(separable_gpu(), task_of(problem, Kind::rank_one), device, 1).run_all();

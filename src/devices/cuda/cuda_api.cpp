@@ -75,6 +75,7 @@ Loader open_loader() {
   bind("cuModuleUnload", api.ModuleUnload);
   bind("cuModuleGetFunction", api.ModuleGetFunction);
   bind("cuLaunchKernel", api.LaunchKernel);
+  bind("cuOccupancyMaxActiveBlocksPerMultiprocessor", api.OccupancyMaxActiveBlocksPerMultiprocessor);
   bind_function(library, "cuFuncGetParamInfo", api.FuncGetParamInfo);
   if (!loader.why_not.empty()) return loader;
 

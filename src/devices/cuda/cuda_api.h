@@ -79,6 +79,7 @@ struct Api {
   CUresult (*ModuleGetFunction)(CUfunction*, CUmodule, const char*);
   CUresult (*LaunchKernel)(CUfunction, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, CUstream,
                            void**, void**);
+  CUresult (*OccupancyMaxActiveBlocksPerMultiprocessor)(int*, CUfunction, int, std::size_t);
   // Of drivers since 12.4; null in older ones.
   CUresult (*FuncGetParamInfo)(CUfunction, std::size_t, std::size_t*, std::size_t*);
 };

@@ -198,6 +198,15 @@ CUfunction CudaProgram::kernel(const char* name, std::span<const std::size_t> ar
   return kernel.function;
 }
 
+std::int64_t CudaProgram::resident_groups(const char* kernel, std::int64_t group_items) const {
+  const Current current(context_->get());
+  int groups = 0;
+  check("cuOccupancyMaxActiveBlocksPerMultiprocessor",
+        api().OccupancyMaxActiveBlocksPerMultiprocessor(&groups, find(kernel).function, static_cast<int>(group_items),
+                                                        0));
+  return groups;
+}
+
 const CudaProgram::Kernel& CudaProgram::find(const char* name) const {
   const std::lock_guard lock(mutex_);
   for (const std::unique_ptr<const Kernel>& kernel : kernels_)

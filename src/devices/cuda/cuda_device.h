@@ -80,6 +80,7 @@ class CudaProgram final : public Program {
       : context_(std::move(context)), module_(module), compile_seconds_(seconds) {}
   ~CudaProgram() override;
   double compile_seconds() const override { return compile_seconds_; }
+  std::int64_t resident_groups(const char* kernel, std::int64_t group_items) const override;
   const std::shared_ptr<SharedContext>& context() const { return context_; }
   // Throws where there is no such kernel, or it does not take `arguments`, given by their sizes in bytes.
   CUfunction kernel(const char* name, std::span<const std::size_t> arguments) const;

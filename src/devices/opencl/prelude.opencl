@@ -6,6 +6,7 @@
 #define DEVICE static inline
 #define GLOBAL __global
 #define LOCAL __local
+#define LOCAL_MEMORY __local  // of what a pointer points to
 #define CONSTANT __constant
 #define RESTRICT restrict
 #define UNROLL _Pragma("unroll")
@@ -30,6 +31,15 @@
 #define UINT4(a, b, c, d) (uint4)((a), (b), (c), (d))
 #else
 #define UINT4(a, b, c, d) (uint4)(as_uint2((ulong)(b) << 32 | (a)), as_uint2((ulong)(d) << 32 | (c)))
+#endif
+
+#ifdef __NV_CL_C_VERSION
+DEVICE float CORRECTLY_ROUNDED_ROOT(const float x) {
+  float root;
+  asm("sqrt.rn.f32 %0, %1;" : "=f"(root) : "f"(x));
+  return root;
+}
+#define CORRECTLY_ROUNDED_ROOT CORRECTLY_ROUNDED_ROOT
 #endif
 
 // IEEE binary16 in memory; fp32 in registers. Stores round to nearest even.

@@ -9,15 +9,17 @@ const Filter2dSolver& box_cpu();
 const Filter2dSolver& integer_dot_cpu();
 const Filter2dSolver& separable_cpu();
 const Filter2dSolver& separable_gpu();
-const Filter2dSolver& separable_gpu_strips();
+const Filter2dSolver& separable_gpu_fused();
 const Filter2dSolver& rank_two_cpu();
 const Filter2dSolver& direct_cpu();
 const Filter2dSolver& direct_gpu();
 const Filter2dSolver& direct_gpu_strips();
+const Filter2dSolver& direct_gpu_tiles();
 const Filter2dSolver& premultiplied_cpu();
 const Filter2dSolver& premultiplied_gpu();
 const Filter2dSolver& gradient_cpu();
 const Filter2dSolver& gradient_gpu();
+const Filter2dSolver& gradient_gpu_strips();
 const Filter2dSolver& definition();
 const Filter2dSolver& double_precision();
 

@@ -34,7 +34,12 @@ inline constexpr double gpu_tap_operations = 2.75;
 // By strips each element is loaded and widened once for all that read it.
 inline constexpr double strip_pixel_operations = 18;
 inline constexpr double strip_tap_operations = 1.08;
-inline constexpr double separable_strip_tap_operations = 2.5;
+inline constexpr double root_operations = 12;
+// Through local memory.
+inline constexpr double fused_pixel_operations = 12;
+inline constexpr double fused_tap_operations = 1.2;
+inline constexpr double tile_pixel_operations = 30;
+inline constexpr double tile_tap_operations = 1.2;
 // OpenCL on a CPU: strips hinder the compiler from taking work items together, and take so many times as long.
 inline constexpr double cpu_strip_factor = 6, separable_cpu_strip_factor = 3;
 

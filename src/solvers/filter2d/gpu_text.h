@@ -5,6 +5,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
+#include <limits>
 #include <string>
 #include <vector>
 
@@ -115,6 +117,27 @@ inline std::string chunk_refusal(const Filter2dTask& task, const devices::Device
   if (workspace <= limit) return {};
   return fmt::format("the workspace of {} bytes is larger than a buffer of the device may be ({} bytes)", workspace,
                      limit);
+}
+
+// Output rows of a band, where bands of `rows` output rows take `groups_per_band` groups each and `lead` rows more than
+// they make: as few waves of groups as fill the device (`resident` at once) and few rows read twice. `most` where it is
+// not known how many are resident.
+inline std::int64_t rows_of_bands(std::int64_t rows, double groups_per_band, std::int64_t resident, std::int64_t lead,
+                                  std::int64_t least, std::int64_t most) {
+  if (resident < 1) return std::min(most, rows);
+  constexpr int most_waves = 16;
+  std::int64_t best = most;
+  double best_cost = std::numeric_limits<double>::infinity();
+  for (int waves = 1; waves <= most_waves; ++waves) {
+    const double bands = std::floor(static_cast<double>(waves * resident) / groups_per_band);
+    if (bands < 1) continue;
+    const std::int64_t band =
+        std::clamp(divide_up(rows, static_cast<std::int64_t>(bands)), least, std::max(least, rows));
+    const double groups = static_cast<double>(divide_up(rows, band)) * groups_per_band;
+    const double cost = std::ceil(groups / static_cast<double>(resident)) * static_cast<double>(band + lead);
+    if (cost < best_cost) best_cost = cost, best = band;
+  }
+  return best;
 }
 
 // Work items for `elements` of `rows` rows.

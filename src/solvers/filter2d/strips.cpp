@@ -3,6 +3,7 @@
 #include <cstring>
 
 #include "core/convert.h"
+#include "solvers/filter2d/gradient/gradient.h"
 
 namespace omniconv::solvers {
 namespace {
@@ -13,21 +14,29 @@ using devices::KernelArgument;
 constexpr std::int64_t most_window = 48;
 // Work items and elements of a launch are counted in 32 bits.
 constexpr std::int64_t most_items = std::int64_t{1} << 30;
-// A multiprocessor is busy with about so many work items; with fewer, they get fewer rows each.
-constexpr std::int64_t items_per_unit = 1024, least_rows = 8;
+// Rows of a band: the least, and those where it is not known what the device holds at once. What a work item does
+// before its first row takes about as long as two.
+constexpr std::int64_t least_rows = 4, usual_rows = 32, lead_of_an_item = 2;
+
+// How the kernel of a single filter, or either of a pair, is chained.
+bool along_rows_first(const Filter2dTask& task, const Weights& weights) {
+  return task.second && rows_first(task, weights);
+}
 
 class Plan final : public Filter2dPlanBody {
  public:
-  Plan(const Filter2dTask& the_task, devices::Device& the_device, const StripTunables& tunables, bool rank_one)
+  Plan(const Filter2dTask& the_task, devices::Device& the_device, const StripTunables& tunables)
       : tunables_(tunables),
         layout_(strip_layout(the_task, tunables_)),
         rest_(Q(the_task.problem) * the_task.problem.c - layout_.count * tunables_.v),
-        busy_items_(items_per_unit * std::max(the_device.info().compute_units, 1)),
-        weights_(scaled_strip_weights(the_task, tunables_, rank_one)),
+        weights_(scaled_strip_weights(the_task, tunables_)),
         border_word_(border_word(the_task)) {
-    program_ = the_device.build(std::string(kernels::filter2d_pixels()) + std::string(kernels::filter2d_strips()),
-                                strip_definitions(the_task, tunables_, rank_one));
-    rest_weights_ = upload_weights(the_device, strip_weights(the_task, rank_one));
+    std::string text(kernels::filter2d_pixels());
+    for (const std::string_view part : {kernels::exact_root(), kernels::filter2d_words(), kernels::filter2d_strips()})
+      text += part;
+    program_ = the_device.build(text, strip_definitions(the_task, tunables_));
+    resident_groups_ = program_->resident_groups("strips", tunables_.group) * the_device.info().compute_units;
+    rest_weights_ = upload_weights(the_device, strip_weights(the_task));
   }
 
   std::int64_t workspace_bytes() const override { return 0; }
@@ -41,8 +50,11 @@ class Plan final : public Filter2dPlanBody {
 
  private:
   Event run_part(devices::Queue& queue, const Filter2dRun& run) const {
-    const std::int64_t item_rows =
-        std::clamp(layout_.count * run.output_rows / busy_items_, least_rows, tunables_.rows);
+    const double groups_per_band = static_cast<double>(layout_.count) / static_cast<double>(tunables_.group);
+    const std::int64_t item_rows = tunables_.rows > 0
+                                       ? std::min(tunables_.rows, run.output_rows)
+                                       : rows_of_bands(run.output_rows, groups_per_band, resident_groups_,
+                                                       task.problem.r - 1 + lead_of_an_item, least_rows, usual_rows);
     const std::int64_t items = layout_.count * divide_up(run.output_rows, item_rows);
     const std::int64_t rest_groups = divide_up(rest_ * run.output_rows, tunables_.group * tunables_.rest);
     const std::int64_t groups = rest_groups + divide_up(items, tunables_.group);
@@ -73,7 +85,7 @@ class Plan final : public Filter2dPlanBody {
 
   StripTunables tunables_;
   StripLayout layout_;
-  std::int64_t rest_, busy_items_;
+  std::int64_t rest_, resident_groups_ = 0;
   StripWeights weights_;
   std::int32_t border_word_;
   std::shared_ptr<devices::Program> program_;
@@ -81,6 +93,41 @@ class Plan final : public Filter2dPlanBody {
 };
 
 }  // namespace
+
+std::vector<devices::Definition> strip_definitions(const Filter2dTask& task, const StripTunables& tunables) {
+  std::vector<devices::Definition> definitions = pixel_definitions(task);
+  const auto form = [&](const Weights& weights) {
+    return along_rows_first(task, weights) ? "FORM_rows_first" : "FORM_direct";
+  };
+  definitions.push_back({"KERNELS", task.second ? "2" : "1"});
+  definitions.push_back({"FORM_X", form(task.weights)});
+  if (task.second) definitions.push_back({"FORM_Y", form(*task.second)});
+  const auto add = [&](const char* symbol, std::int64_t value) {
+    definitions.push_back({symbol, std::to_string(value)});
+  };
+  add("V", tunables.v);
+  add("PREFETCH", tunables.prefetch);
+  add("HALO", tunables.halo);
+  add("DENORMAL", tunables.denormal);
+  add("RING", tunables.ring);
+  add("STRIP_GROUP", tunables.group);
+  return definitions;
+}
+
+std::vector<double> strip_weights(const Filter2dTask& task) {
+  std::vector<double> all;
+  const auto add = [&](const Weights& weights) {
+    if (along_rows_first(task, weights)) {
+      all.insert(all.end(), weights.column.begin(), weights.column.end());
+      all.insert(all.end(), weights.row.begin(), weights.row.end());
+    } else {
+      all.insert(all.end(), weights.values.begin(), weights.values.end());
+    }
+  };
+  add(task.weights);
+  if (task.second) add(*task.second);
+  return all;
+}
 
 std::int32_t border_word(const Filter2dTask& task) {
   const std::int64_t size = size_of(task.problem.input);
@@ -106,8 +153,6 @@ StripTunables fitted(const Filter2dTask& task, StripTunables tunables) {
 
 std::string strip_refusal(const Filter2dTask& task, const StripTunables& tunables, std::int64_t most) {
   const Filter2dProblem& problem = task.problem;
-  if (problem.input == DataType::s16 || problem.input == DataType::s32)
-    return fmt::format("strips are of unsigned or floating elements, and the image is {}", name(problem.input));
   if (problem.r > most || problem.s > most)
     return fmt::format("strips keep sums in registers for kernels of at most {0} x {0}, and this one has {1} x {2}",
                        most, problem.r, problem.s);
@@ -121,8 +166,8 @@ std::string strip_refusal(const Filter2dTask& task, const StripTunables& tunable
 }
 
 std::unique_ptr<Filter2dPlanBody> make_strip_plan(const Filter2dTask& task, devices::Device& device,
-                                                  const StripTunables& tunables, bool rank_one) {
-  return std::make_unique<Plan>(task, device, tunables, rank_one);
+                                                  const StripTunables& tunables) {
+  return std::make_unique<Plan>(task, device, tunables);
 }
 
 }  // namespace omniconv::solvers

@@ -13,8 +13,8 @@ namespace omniconv::solvers {
 // Those of the text by their names there, explained at its top; and two of the launch.
 struct StripTunables {
   std::int64_t v = 8, prefetch = 1, halo = 1, denormal = 0, ring = 0, group = 128;
-  std::int64_t rows = 32;  // output rows of a work item, at most
-  std::int64_t rest = 8;   // elements beside the strips that a work item makes
+  std::int64_t rows = 0;  // output rows of a work item; 0: as many as keep the device full to the end
+  std::int64_t rest = 8;  // elements beside the strips that a work item makes
 };
 
 // Strips begin at this element of a row; so many stand side by side. None where the row is too short for them, or the
@@ -35,31 +35,11 @@ inline StripLayout strip_layout(const Filter2dTask& task, const StripTunables& t
   return {first, std::max<std::int64_t>(0, (end - first) / tunables.v)};
 }
 
-// The constants of filter2d_pixels.kernel and filter2d_strips.kernel.
-inline std::vector<devices::Definition> strip_definitions(const Filter2dTask& task, const StripTunables& tunables,
-                                                          bool rank_one) {
-  std::vector<devices::Definition> definitions = pixel_definitions(task);
-  definitions.push_back({"FORM", rank_one ? "FORM_rank_one" : "FORM_direct"});
-  const auto add = [&](const char* symbol, std::int64_t value) {
-    definitions.push_back({symbol, std::to_string(value)});
-  };
-  add("V", tunables.v);
-  add("PREFETCH", tunables.prefetch);
-  add("HALO", tunables.halo);
-  add("DENORMAL", tunables.denormal);
-  add("RING", tunables.ring);
-  add("STRIP_GROUP", tunables.group);
-  return definitions;
-}
+// The constants of filter2d_pixels.kernel, filter2d_words.kernel and filter2d_strips.kernel.
+std::vector<devices::Definition> strip_definitions(const Filter2dTask& task, const StripTunables& tunables);
 
-// The weights in the order of the text: all, or the column's and then the row's.
-inline std::vector<double> strip_weights(const Filter2dTask& task, bool rank_one) {
-  const Weights& weights = task.weights;
-  if (!rank_one) return weights.values;
-  std::vector<double> all = weights.column;
-  all.insert(all.end(), weights.row.begin(), weights.row.end());
-  return all;
-}
+// The weights in the order of the text: of each kernel all, or the column's and then the row's.
+std::vector<double> strip_weights(const Filter2dTask& task);
 
 // Bytes as denormal numbers: a byte is denormal_unit of its value, the weights that meet it are denormal_weight times
 // larger, and the sum is scaled back by what is left.
@@ -70,20 +50,18 @@ struct StripWeights {
   std::vector<float> values;
   float scale = 1;
 };
-inline StripWeights scaled_strip_weights(const Filter2dTask& task, const StripTunables& tunables, bool rank_one) {
-  const std::vector<double> weights = strip_weights(task, rank_one);
+inline StripWeights scaled_strip_weights(const Filter2dTask& task, const StripTunables& tunables) {
+  const std::vector<double> weights = strip_weights(task);
   StripWeights result{{weights.begin(), weights.end()}, static_cast<float>(task.weights.scale)};
   if (!tunables.denormal) return result;
-  const std::size_t first = rank_one ? static_cast<std::size_t>(task.weights.r) : 0;
-  for (std::size_t i = first; i < result.values.size(); ++i)
-    result.values[i] = std::ldexp(result.values[i], denormal_weight_exponent);
+  for (float& weight : result.values) weight = std::ldexp(weight, denormal_weight_exponent);
   result.scale = std::ldexp(result.scale, -(denormal_unit_exponent + denormal_weight_exponent));
   return result;
 }
 
 // Whether bytes as denormal numbers give the same bits under a direct chain: README.md of `direct` has the proof.
 inline bool denormals_are_exact(const Filter2dTask& task) {
-  if (task.problem.input != DataType::u8 || !(std::abs(task.weights.scale) < 0x1p100)) return false;
+  if (task.second || task.problem.input != DataType::u8 || !(std::abs(task.weights.scale) < 0x1p100)) return false;
   return std::all_of(task.weights.values.begin(), task.weights.values.end(), [](double weight) {
     const double magnitude = std::abs(static_cast<float>(weight));
     return magnitude == 0 || (magnitude >= 0x1p-100 && magnitude < 0x1p7);
@@ -99,11 +77,10 @@ bool strips_are_aligned(const Filter2dProblem& problem);
 // Narrower strips where the row is too short for such, or where results are written one by one.
 StripTunables fitted(const Filter2dTask& task, StripTunables tunables);
 
-// Why strips do not serve the task, whichever chains they form; empty if they do. `most` rows and columns of the
-// kernel.
+// Why strips do not serve the task; empty if they do. `most` rows and columns of the kernel.
 std::string strip_refusal(const Filter2dTask& task, const StripTunables& tunables, std::int64_t most);
 
 std::unique_ptr<Filter2dPlanBody> make_strip_plan(const Filter2dTask& task, devices::Device& device,
-                                                  const StripTunables& tunables, bool rank_one);
+                                                  const StripTunables& tunables);
 
 }  // namespace omniconv::solvers

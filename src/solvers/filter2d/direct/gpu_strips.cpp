@@ -16,12 +16,12 @@ StripTunables tunables_for(const Filter2dTask& task, const devices::Device& devi
   const bool cuda = device.kind() == devices::DeviceKind::cuda, small = problem.r <= 3 && problem.s <= 3;
   StripTunables t;
   if (problem.input == DataType::u8 && small) {
-    t = {.v = strips_are_aligned(problem) ? 16 : 8, .group = 64, .rows = 16};
+    t = {.v = strips_are_aligned(problem) ? 16 : 8, .group = 64};
     if (cuda && t.v == 16) t.prefetch = 2, t.ring = 1;
   } else if (problem.input == DataType::u8) {
-    t = {.prefetch = problem.r >= 7 ? 2 : 1, .rows = 64, .rest = 2};
+    t = {.prefetch = problem.r >= 7 ? 2 : 1, .rest = 2};
   } else if (problem.input == DataType::u16) {
-    t = {.prefetch = 0, .halo = 4, .rows = 24, .rest = 32};
+    t = {.prefetch = 0, .halo = 4, .rest = 32};
   } else if (problem.input == DataType::f32) {
     t = {.prefetch = cuda ? 2 : 1};
   } else {
@@ -34,7 +34,7 @@ StripTunables tunables_for(const Filter2dTask& task, const devices::Device& devi
 
 class Solver final : public Filter2dSolver {
  public:
-  std::string_view id() const override { return "filter2d/direct/gpu.2"; }
+  std::string_view id() const override { return "filter2d/direct/gpu-strips.1"; }
   std::string refusal(const Filter2dTask& task, const devices::Device& device) const override {
     if (const std::string reason = gpu_refusal(task, device); !reason.empty()) return reason;
     if (const std::string reason = direct_refusal(task); !reason.empty()) return reason;
@@ -51,7 +51,7 @@ class Solver final : public Filter2dSolver {
   std::int64_t workspace_bytes(const Filter2dTask&, const devices::Device&) const override { return 0; }
   std::unique_ptr<Filter2dPlanBody> plan(const Filter2dTask& task,
                                          const std::shared_ptr<devices::Device>& device) const override {
-    return make_strip_plan(task, *device, tunables_for(task, *device), false);
+    return make_strip_plan(task, *device, tunables_for(task, *device));
   }
 };
 

@@ -37,7 +37,9 @@ class Plan final : public Filter2dPlanBody {
     definitions.push_back({"FORM_X", form_of(the_task, the_task.weights)});
     definitions.push_back({"FORM_Y", form_of(the_task, *the_task.second)});
     definitions.push_back({"ROWS", std::to_string(rows_per_item)});
-    program_ = the_device.build(std::string(kernels::filter2d_pixels()) + std::string(gradient_kernel), definitions);
+    program_ = the_device.build(
+        std::string(kernels::exact_root()) + std::string(kernels::filter2d_pixels()) + std::string(gradient_kernel),
+        definitions);
     x_weights_ = upload(the_device, the_task.weights);
     y_weights_ = upload(the_device, *the_task.second);
   }

@@ -1,0 +1,156 @@
+// Separable filtering on OpenCL and CUDA devices in one launch: rows go through local memory in turns, filtered along
+// by some work items, and down the columns by others, whose chains stay in registers. Equal weights are served too:
+// sums of pixels that are exact in fp32 do not depend on their order.
+#include "embedded/fused.kernel.h"
+#include "solvers/filter2d/candidates.h"
+#include "solvers/filter2d/cost.h"
+#include "solvers/filter2d/separable/separable.h"
+#include "solvers/filter2d/strips.h"
+
+namespace omniconv::solvers {
+namespace {
+
+using devices::KernelArgument;
+
+constexpr std::int64_t group = 128;
+// The chains of 4 columns stay in registers, and a turn's rows in local memory. A work item holds a window in
+// registers.
+constexpr std::int64_t most_rows = 17, most_window = 96;
+constexpr std::int64_t columns_of_an_item = 4;
+constexpr std::int64_t least_band = 8, usual_band = 128;
+
+// Elements that a work item filters along a row: those that leave the fewest work items idle, and that widen the fewest
+// elements twice. 4 times an odd number.
+std::int64_t best_segment(const Filter2dProblem& problem) {
+  std::int64_t best = 0;
+  double best_cost = std::numeric_limits<double>::infinity();
+  for (std::int64_t segment = 12; segment <= 60; segment += 8) {
+    const std::int64_t segments = group * columns_of_an_item / segment, width = segments * segment;
+    const auto passes = static_cast<double>(divide_up(problem.r * segments, group));
+    const auto window = static_cast<double>(segment + (problem.s - 1) * problem.c);
+    const double along = passes * (static_cast<double>(segment * problem.s) + 2 * window);
+    const auto down = static_cast<double>(problem.r * columns_of_an_item * (problem.r + 3));
+    const double cost = (along + down) / static_cast<double>(width);
+    if (cost < best_cost) best_cost = cost, best = segment;
+  }
+  return best;
+}
+
+// Local memory of the text's arrays.
+std::int64_t local_bytes(const Filter2dProblem& problem) {
+  const std::int64_t width = group * columns_of_an_item, halo = (problem.s - 1) * problem.c + 4;
+  return problem.r * (width * 4 + (width + halo) * size_of(problem.input) + 32);
+}
+
+bool is_equal(const Filter2dTask& task) {
+  return task.weights.form == WeightForm::equal;
+}
+
+class Plan final : public Filter2dPlanBody {
+ public:
+  Plan(const Filter2dTask& the_task, devices::Device& the_device) : border_word_(border_word(the_task)) {
+    const Filter2dProblem& problem = the_task.problem;
+    const std::int64_t segment = best_segment(problem);
+    columns_ = divide_up(Q(problem) * problem.c, group * columns_of_an_item / segment * segment);
+    std::vector<devices::Definition> definitions = pixel_definitions(the_task);
+    definitions.push_back({"V", std::to_string(columns_of_an_item)});
+    definitions.push_back({"EQUAL", is_equal(the_task) ? "1" : "0"});
+    definitions.push_back({"GROUP", std::to_string(group)});
+    definitions.push_back({"SEGMENT", std::to_string(segment)});
+    program_ = the_device.build(std::string(kernels::filter2d_pixels()) + std::string(kernels::filter2d_words()) +
+                                    std::string(kernels::filter2d_stage()) + std::string(fused_kernel),
+                                definitions);
+    resident_groups_ = program_->resident_groups("fused", group) * the_device.info().compute_units;
+    const Weights& weights = the_task.weights;
+    if (is_equal(the_task)) {
+      weights_.assign(static_cast<std::size_t>(weights.r + weights.s), 1);
+      factor_ = static_cast<float>(weights.values[0]);
+    } else {
+      weights_.assign(weights.column.begin(), weights.column.end());
+      weights_.insert(weights_.end(), weights.row.begin(), weights.row.end());
+    }
+  }
+
+  std::int64_t workspace_bytes() const override { return 0; }
+
+  double compile_seconds() const override { return program_->compile_seconds(); }
+
+  Event run(devices::Queue& queue, const Filter2dRun& run) const override {
+    constexpr std::int64_t most_groups = std::int64_t{1} << 30;
+    return run_in_parts_of(most_groups / columns_, queue, run,
+                           [&](const Filter2dRun& part) { return run_part(queue, part); });
+  }
+
+ private:
+  Event run_part(devices::Queue& queue, const Filter2dRun& run) const {
+    const std::int64_t band = rows_of_bands(run.output_rows, static_cast<double>(columns_), resident_groups_,
+                                            task.problem.r, least_band, usual_band);
+    const std::int64_t groups = columns_ * divide_up(run.output_rows, band);
+    const KernelArgument arguments[] = {run.input.impl().get(),
+                                        run.input_offset_bytes,
+                                        run.input_stride_bytes,
+                                        run.input_first,
+                                        run.input_rows,
+                                        run.output.impl().get(),
+                                        run.output_offset_bytes,
+                                        run.output_stride_bytes,
+                                        run.output_first,
+                                        run.output_rows,
+                                        std::span<const float>(weights_),
+                                        factor_,
+                                        static_cast<float>(task.weights.scale),
+                                        static_cast<float>(task.weights.bias),
+                                        border_word_,
+                                        static_cast<std::int32_t>(columns_),
+                                        static_cast<std::int32_t>(band)};
+    return queue.launch(program_, "fused", {{groups * group, 1}, {group, 1}}, arguments);
+  }
+
+  std::int64_t columns_ = 0, resident_groups_ = 0;
+  std::int32_t border_word_;
+  std::vector<float> weights_;
+  float factor_ = 1;
+  std::shared_ptr<devices::Program> program_;
+};
+
+class Solver final : public Filter2dSolver {
+ public:
+  std::string_view id() const override { return "filter2d/separable/gpu-fused.1"; }
+  std::string refusal(const Filter2dTask& task, const devices::Device& device) const override {
+    if (const std::string reason = gpu_refusal(task, device); !reason.empty()) return reason;
+    const Filter2dProblem& problem = task.problem;
+    if (!is_equal(task) || task.second || !alpha_refusal(task).empty()) {
+      if (const std::string reason = separable_refusal(task); !reason.empty()) return reason;
+    } else if (!pixel_sums_fit_f32(task)) {
+      return "equal weights whose sums of pixels pass 2^24 are added as integers";
+    }
+    if (problem.r > most_rows)
+      return fmt::format("chains down at most {} rows stay in registers, and this kernel has {}", most_rows, problem.r);
+    if ((problem.s - 1) * problem.c > most_window)
+      return fmt::format("windows reach at most {} elements beside them, and {} columns of {} channels are more",
+                         most_window, problem.s - 1, problem.c);
+    if (const std::int64_t bytes = local_bytes(problem), limit = device.info().local_memory_bytes; bytes > limit)
+      return fmt::format("a turn's rows take {} bytes of local memory, and a group has {}", bytes, limit);
+    return {};
+  }
+  ErrorBound bound(const Filter2dTask& task) const override { return separable_bound(task); }
+  double operations(const Filter2dTask& task, const devices::Device& device) const override {
+    const auto taps = static_cast<double>(task.weights.r + task.weights.s);
+    if (!device.info().is_gpu) return separable_cpu_strip_factor * (gpu_pixel_operations + gpu_tap_operations * taps);
+    return fused_pixel_operations + fused_tap_operations * taps;
+  }
+  std::int64_t workspace_bytes(const Filter2dTask&, const devices::Device&) const override { return 0; }
+  std::unique_ptr<Filter2dPlanBody> plan(const Filter2dTask& task,
+                                         const std::shared_ptr<devices::Device>& device) const override {
+    return std::make_unique<Plan>(task, *device);
+  }
+};
+
+}  // namespace
+
+const Filter2dSolver& separable_gpu_fused() {
+  static const Solver solver;
+  return solver;
+}
+
+}  // namespace omniconv::solvers
