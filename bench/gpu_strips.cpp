@@ -30,6 +30,7 @@ using Tunables = std::map<std::string, std::int64_t>;
 solvers::StripTunables as_struct(const Tunables& t) {
   return {.v = t.at("V"),
           .prefetch = t.at("PREFETCH"),
+          .ahead = t.at("AHEAD"),
           .halo = t.at("HALO"),
           .denormal = t.at("DENORMAL"),
           .ring = t.at("RING"),
@@ -207,14 +208,10 @@ class Study {
 };
 
 // What each tunable may be, in the order in which they are changed.
-const std::vector<std::pair<std::string, std::vector<std::int64_t>>> choices = {{"V", {4, 8, 16}},
-                                                                                {"ROWS", {0, 16, 32, 64, 128}},
-                                                                                {"PREFETCH", {0, 1, 2}},
-                                                                                {"RING", {0, 1}},
-                                                                                {"DENORMAL", {0, 1}},
-                                                                                {"HALO", {1, 2, 4}},
-                                                                                {"STRIP_GROUP", {64, 128, 256}},
-                                                                                {"REST", {2, 8, 32}}};
+const std::vector<std::pair<std::string, std::vector<std::int64_t>>> choices = {
+    {"V", {4, 8, 16}},  {"ROWS", {0, 16, 32, 64, 128}}, {"PREFETCH", {0, 1, 2}}, {"AHEAD", {0, 3, 6, 12}},
+    {"RING", {0, 1}},   {"DENORMAL", {0, 1}},           {"HALO", {1, 2, 4}},     {"STRIP_GROUP", {64, 128, 256}},
+    {"REST", {1, 2, 8}}};
 
 void study(const std::shared_ptr<devices::Device>& device, const std::string& text, const devices::Device::Peaks& peaks,
            int rounds, const Tunables& start) {
@@ -258,7 +255,7 @@ int main(int argc, char** argv) try {
   std::string device_id = "cuda";
   double seconds = 100;
   int rounds = 1;
-  Tunables start = {{"V", 16},       {"ROWS", 0},          {"PREFETCH", 1}, {"HALO", 1},
+  Tunables start = {{"V", 16},       {"ROWS", 0},          {"PREFETCH", 1}, {"AHEAD", 0}, {"HALO", 1},
                     {"DENORMAL", 0}, {"STRIP_GROUP", 128}, {"REST", 8},     {"RING", 0}};
   std::vector<std::string> problems;
   for (int i = 1; i < argc; ++i) {

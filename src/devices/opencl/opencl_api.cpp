@@ -60,7 +60,6 @@ Loader open_loader() {
   bind("clReleaseProgram", api.ReleaseProgram);
   bind("clCreateKernel", api.CreateKernel);
   bind("clReleaseKernel", api.ReleaseKernel);
-  bind("clGetKernelWorkGroupInfo", api.GetKernelWorkGroupInfo);
   bind("clSetKernelArg", api.SetKernelArg);
   bind("clEnqueueNDRangeKernel", api.EnqueueNDRangeKernel);
   bind("clEnqueueWriteBuffer", api.EnqueueWriteBuffer);

@@ -38,11 +38,10 @@ inline constexpr cl_int CL_SUCCESS = 0, CL_DEVICE_NOT_FOUND = -1, CL_PROFILING_I
 inline constexpr cl_uint CL_PLATFORM_NAME = 0x0902;
 inline constexpr cl_bitfield CL_DEVICE_TYPE_GPU = 1 << 2, CL_DEVICE_TYPE_ALL = 0xFFFFFFFF, CL_FP_DENORM = 1;
 inline constexpr cl_uint CL_DEVICE_TYPE = 0x1000, CL_DEVICE_MAX_COMPUTE_UNITS = 0x1002,
-                         CL_DEVICE_MAX_WORK_GROUP_SIZE = 0x1004, CL_DEVICE_MAX_MEM_ALLOC_SIZE = 0x1010,
-                         CL_DEVICE_GLOBAL_MEM_SIZE = 0x101F, CL_DEVICE_LOCAL_MEM_SIZE = 0x1023,
-                         CL_DEVICE_SINGLE_FP_CONFIG = 0x101B, CL_DEVICE_AVAILABLE = 0x1027,
-                         CL_DEVICE_COMPILER_AVAILABLE = 0x1028, CL_DEVICE_NAME = 0x102B, CL_DRIVER_VERSION = 0x102D,
-                         CL_DEVICE_PROFILE = 0x102E, CL_DEVICE_VERSION = 0x102F,
+                         CL_DEVICE_MAX_MEM_ALLOC_SIZE = 0x1010, CL_DEVICE_GLOBAL_MEM_SIZE = 0x101F,
+                         CL_DEVICE_LOCAL_MEM_SIZE = 0x1023, CL_DEVICE_SINGLE_FP_CONFIG = 0x101B,
+                         CL_DEVICE_AVAILABLE = 0x1027, CL_DEVICE_COMPILER_AVAILABLE = 0x1028, CL_DEVICE_NAME = 0x102B,
+                         CL_DRIVER_VERSION = 0x102D, CL_DEVICE_PROFILE = 0x102E, CL_DEVICE_VERSION = 0x102F,
                          CL_DEVICE_NATIVE_VECTOR_WIDTH_FLOAT = 0x103A;
 inline constexpr cl_uint CL_CONTEXT_DEVICES = 0x1081;
 inline constexpr cl_context_properties CL_CONTEXT_PLATFORM = 0x1084;
@@ -53,7 +52,6 @@ inline constexpr cl_uint CL_MEM_TYPE = 0x1100, CL_MEM_SIZE = 0x1102, CL_MEM_CONT
                          CL_MEM_OBJECT_BUFFER = 0x10F0;
 inline constexpr cl_bitfield CL_MAP_READ = 1 << 0;
 inline constexpr cl_uint CL_PROGRAM_BINARY_SIZES = 0x1165, CL_PROGRAM_BINARIES = 0x1166, CL_PROGRAM_BUILD_LOG = 0x1183;
-inline constexpr cl_uint CL_KERNEL_WORK_GROUP_SIZE = 0x11B0;
 inline constexpr cl_uint CL_EVENT_COMMAND_EXECUTION_STATUS = 0x11D3;
 inline constexpr cl_int CL_COMPLETE = 0;
 inline constexpr cl_uint CL_PROFILING_COMMAND_START = 0x1282, CL_PROFILING_COMMAND_END = 0x1283;
@@ -86,7 +84,6 @@ struct Api {
   cl_int (*ReleaseProgram)(cl_program);
   cl_kernel (*CreateKernel)(cl_program, const char*, cl_int*);
   cl_int (*ReleaseKernel)(cl_kernel);
-  cl_int (*GetKernelWorkGroupInfo)(cl_kernel, cl_device_id, cl_uint, std::size_t, void*, std::size_t*);
   cl_int (*SetKernelArg)(cl_kernel, cl_uint, std::size_t, const void*);
   cl_int (*EnqueueNDRangeKernel)(cl_command_queue, cl_kernel, cl_uint, const std::size_t*, const std::size_t*,
                                  const std::size_t*, cl_uint, const cl_event*, cl_event*);

@@ -143,20 +143,6 @@ std::string OpenClDevice::cache_key(std::string_view kernel_text, const std::str
   return ProgramCache::key(parts);
 }
 
-std::int64_t OpenClProgram::resident_groups(const char* kernel, std::int64_t group_items) const {
-  if (!device_->info().is_gpu) return 0;
-  cl_int code = CL_SUCCESS;
-  const Owned<cl_kernel> object(api().CreateKernel(program_.get(), kernel, &code));
-  if (code != CL_SUCCESS) throw call_error(fmt::format("clCreateKernel ({})", kernel), code);
-  std::size_t items = 0;
-  check("clGetKernelWorkGroupInfo",
-        api().GetKernelWorkGroupInfo(object.get(), device_->device(), CL_KERNEL_WORK_GROUP_SIZE, sizeof items, &items,
-                                     nullptr));
-  // Where registers do not bound a group, they leave room for two of the largest.
-  if (items >= fact<std::size_t>(device_->device(), CL_DEVICE_MAX_WORK_GROUP_SIZE)) items *= 2;
-  return static_cast<std::int64_t>(items) / group_items;
-}
-
 Device::Peaks OpenClDevice::measure_peaks(double seconds) {
   int lanes = 4;
   for (const cl_uint width : {1u, 2u, 8u, 16u})

@@ -31,7 +31,6 @@ class OpenClDevice final : public Device {
   std::shared_ptr<Queue> borrow_queue(cl_command_queue queue);
 
   cl_context context() const { return context_.get(); }
-  cl_device_id device() const { return device_; }
 
  private:
   std::shared_ptr<Buffer> create(cl_bitfield flags, void* memory, std::int64_t bytes);
@@ -71,8 +70,6 @@ class OpenClProgram final : public Program {
   OpenClProgram(std::shared_ptr<OpenClDevice> device, Owned<cl_program> program, double seconds)
       : device_(std::move(device)), program_(std::move(program)), compile_seconds_(seconds) {}
   double compile_seconds() const override { return compile_seconds_; }
-  // An estimate, by the largest group that the kernel's registers allow.
-  std::int64_t resident_groups(const char* kernel, std::int64_t group_items) const override;
   cl_program program() const { return program_.get(); }
   cl_context context() const { return device_->context(); }
 

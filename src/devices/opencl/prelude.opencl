@@ -42,6 +42,13 @@ DEVICE float CORRECTLY_ROUNDED_ROOT(const float x) {
 #define CORRECTLY_ROUNDED_ROOT CORRECTLY_ROUNDED_ROOT
 #endif
 
+// Asks for the line at an address, to be in the second cache when it is read.
+#ifdef __NV_CL_C_VERSION
+#define ASK_FOR_LINE(pointer) asm volatile("prefetch.global.L2 [%0];" ::"l"(pointer))
+#else
+#define ASK_FOR_LINE(pointer)
+#endif
+
 // IEEE binary16 in memory; fp32 in registers. Stores round to nearest even.
 typedef half half_t;
 #define LOAD_HALF(pointer, i) vload_half((i), (pointer))

@@ -107,6 +107,7 @@ std::vector<devices::Definition> strip_definitions(const Filter2dTask& task, con
   };
   add("V", tunables.v);
   add("PREFETCH", tunables.prefetch);
+  add("AHEAD", tunables.ahead);
   add("HALO", tunables.halo);
   add("DENORMAL", tunables.denormal);
   add("RING", tunables.ring);

@@ -12,9 +12,9 @@ namespace omniconv::solvers {
 
 // Those of the text by their names there, explained at its top; and two of the launch.
 struct StripTunables {
-  std::int64_t v = 8, prefetch = 1, halo = 1, denormal = 0, ring = 0, group = 128;
+  std::int64_t v = 8, prefetch = 1, ahead = 0, halo = 1, denormal = 0, ring = 0, group = 128;
   std::int64_t rows = 0;  // output rows of a work item; 0: as many as keep the device full to the end
-  std::int64_t rest = 8;  // elements beside the strips that a work item makes
+  std::int64_t rest = 1;  // elements beside the strips that a work item makes
 };
 
 // Strips begin at this element of a row; so many stand side by side. None where the row is too short for them, or the

@@ -16,12 +16,12 @@ StripTunables tunables_for(const Filter2dTask& task, const devices::Device& devi
   const bool cuda = device.kind() == devices::DeviceKind::cuda, small = problem.r <= 3 && problem.s <= 3;
   StripTunables t;
   if (problem.input == DataType::u8 && small) {
-    t = {.v = strips_are_aligned(problem) ? 16 : 8, .group = 64};
+    t = {.v = strips_are_aligned(problem) ? 16 : 8, .group = 64, .rest = 1};
     if (cuda && t.v == 16) t.prefetch = 2, t.ring = 1;
   } else if (problem.input == DataType::u8) {
-    t = {.prefetch = problem.r >= 7 ? 2 : 1, .rest = 2};
+    t = {.prefetch = problem.r >= 7 ? 2 : 1, .rest = 1};
   } else if (problem.input == DataType::u16) {
-    t = {.prefetch = 0, .halo = 4, .rest = 32};
+    t = {.prefetch = 0, .halo = 4, .rest = 1};
   } else if (problem.input == DataType::f32) {
     t = {.prefetch = cuda ? 2 : 1};
   } else {

@@ -18,7 +18,7 @@ constexpr std::int64_t most_channels = 8;
 constexpr std::int64_t no_workspace = 0;
 
 std::int64_t local_bytes(const Filter2dProblem& problem) {
-  return 2 * 4 * (tile_width + round_up(problem.s, 4) * problem.c + 4);
+  return 2 * 4 * (tile_width + round_up(problem.s, 4) * problem.c + 16);
 }
 
 // Rows filled up with zeros to whole vectors of four.
@@ -35,7 +35,7 @@ class Plan final : public Filter2dPlanBody {
   Plan(const Filter2dTask& the_task, devices::Device& the_device)
       : columns_(divide_up(Q(the_task.problem) * the_task.problem.c, tile_width)), border_word_(border_word(the_task)) {
     std::vector<devices::Definition> definitions = pixel_definitions(the_task);
-    definitions.push_back({"V", "4"});
+    definitions.push_back({"V", "8"});
     definitions.push_back({"GROUP", std::to_string(group)});
     definitions.push_back({"TILE_ROWS", std::to_string(tile_rows)});
     program_ = the_device.build(std::string(kernels::filter2d_pixels()) + std::string(kernels::filter2d_words()) +
