@@ -87,6 +87,10 @@ Json to_json(const Versus& versus) {
           {"ratio_ci95", {versus.ratio.low, versus.ratio.high}}};
 }
 
+const char* floor_name(const MeasureResult& r) {
+  return r.memory_binds ? "memory" : "arithmetic";
+}
+
 Json to_json(const Filter2dProblem& problem, const MeasureResult& r) {
   const auto per_second = [&](double amount) { return r.seconds.median > 0 ? amount / r.seconds.median : 0; };
   Json json = {{"problem", to_text(problem)},
@@ -102,6 +106,8 @@ Json to_json(const Filter2dProblem& problem, const MeasureResult& r) {
                {"predicted_ms", r.predicted_seconds * 1e3},
                {"tflops", per_second(r.operations) / 1e12},
                {"gbps", per_second(r.bytes) / 1e9},
+               {"floor_ms", r.floor_seconds * 1e3},
+               {"floor_binds", r.floor_seconds == 0 ? "" : floor_name(r)},
                {"roofline", per_second(r.floor_seconds)},
                {"compile_ms", r.compile_seconds * 1e3},
                {"plan_ms", r.plan_seconds * 1e3},
@@ -126,7 +132,8 @@ std::vector<std::string> table_row(const Filter2dProblem& problem, const Measure
       row.end(),
       {fmt::format("{:.3f}", median * 1e3), fmt::format("{:.3f}..{:.3f}", r.seconds.low * 1e3, r.seconds.high * 1e3),
        fmt::format("{:.0f}", pixels / median / 1e6), fmt::format("{:.3f}", r.operations / median / 1e12),
-       fmt::format("{:.1f}", r.bytes / median / 1e9), fmt::format("{:.0f} %", 100 * r.floor_seconds / median)});
+       fmt::format("{:.1f}", r.bytes / median / 1e9), fmt::format("{:.3f}", r.floor_seconds * 1e3),
+       fmt::format("{:.0f} % of {}", 100 * r.floor_seconds / median, floor_name(r))});
   if (!r.versus) return row;
   const Versus& versus = *r.versus;
   if (versus.status != Status::ok)
@@ -147,7 +154,7 @@ int run_bench(const Checks& checks) {
   json["results"] = Json::array();
   const bool print = !checks.common.quiet && checks.common.json != "-";
   std::vector<std::vector<std::string>> table = {
-      {"problem", "solver", "median ms", "95 % interval", "Mpixel/s", "TFLOP/s", "GB/s", "roofline"}};
+      {"problem", "solver", "median ms", "95 % interval", "Mpixel/s", "TFLOP/s", "GB/s", "floor ms", "reached"}};
   const std::string& versus = checks.versus;
   if (!versus.empty()) table.front().insert(table.front().end(), {versus + " ms", "ratio", "95 % interval"});
   int failed = 0;

@@ -145,7 +145,10 @@ class Measuring {
     }
     if (peaks_.tflops <= 0 || peaks_.gbps <= 0) return;
     const double memory_floor = r.bytes / (peaks_.gbps * 1e9);
-    r.floor_seconds = std::max(r.operations / (peaks_.tflops * 1e12), memory_floor);
+    const double arithmetic_floor =
+        2 * least_multiply_adds(task_) * output_elements(task_.problem) / (peaks_.tflops * 1e12);
+    r.floor_seconds = std::max(arithmetic_floor, memory_floor);
+    r.memory_binds = memory_floor >= arithmetic_floor;
     if (!images_.outgrow_caches) return;
     distrust_if_too_fast(r.seconds, memory_floor, r.status, r.reason);
     if (r.versus && r.versus->status == Status::ok)

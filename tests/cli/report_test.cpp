@@ -18,6 +18,8 @@ TEST_F(Report, Devices) {
   for (const json& device : report["devices"]) {
     EXPECT_GT(device["peak_tflops"], 0.0) << device;
     EXPECT_GT(device["peak_gbps"], 0.0) << device;
+    EXPECT_TRUE(device["gpu"].is_boolean()) << device;
+    EXPECT_FALSE(device["id"] == "cpu" && device["gpu"].get<bool>()) << device;
     cpu = cpu || device["id"] == "cpu";
   }
   EXPECT_TRUE(cpu);
@@ -49,14 +51,33 @@ TEST_F(Report, BenchFillsTheSchema) {
   for (const char* key : {"version", "commit", "date", "host", "device"}) EXPECT_TRUE(report.contains(key)) << key;
   ASSERT_EQ(report["results"].size(), 1u);
   const json& result = report["results"][0];
-  for (const char* key : {"problem", "name",        "solver",          "vendor", "status", "reason",   "median_ms",
-                          "min_ms",  "ci95_ms",     "samples",         "tflops", "gbps",   "roofline", "compile_ms",
-                          "plan_ms", "transfer_ms", "workspace_bytes", "error",  "bound",  "config"})
+  for (const char* key :
+       {"problem",         "name",    "solver", "vendor", "status",   "reason",     "median_ms", "min_ms",
+        "ci95_ms",         "samples", "tflops", "gbps",   "roofline", "compile_ms", "plan_ms",   "transfer_ms",
+        "workspace_bytes", "error",   "bound",  "config", "floor_ms", "floor_binds"})
     EXPECT_TRUE(result.contains(key)) << key;
   EXPECT_EQ(result["name"], "small");
   EXPECT_EQ(result["status"], "ok") << result;
   EXPECT_GE(result["samples"].get<int>(), 5);
   EXPECT_LE(result["min_ms"].get<double>(), result["median_ms"].get<double>());
+}
+
+// Equal weights need no more arithmetic than memory; those of full rank need a multiply-add each.
+TEST_F(Report, BenchNamesTheFloor) {
+  const Outcome outcome =
+      run("bench 'filter2d u8 h300w400c3r31s31' 'filter2d u8 h300w400c3r31s31 kernel:rank1' --device cpu --budget 0.02 "
+          "--json b.json");
+  ASSERT_EQ(outcome.status, 0) << outcome.out << outcome.error;
+  EXPECT_NE(outcome.out.find(" % of arithmetic"), std::string::npos) << outcome.out;
+  const json report = json::parse(read_here("b.json"));
+  const json &general = report["results"][0], &product = report["results"][1];
+  EXPECT_EQ(general["floor_binds"], "arithmetic");
+  const double peak = report["device"]["peak_tflops"], elements = 300 * 400 * 3;
+  EXPECT_NEAR(general["floor_ms"].get<double>(), 2 * 961 * elements / peak / 1e9, 1e-9);
+  EXPECT_LT(product["floor_ms"].get<double>(), general["floor_ms"].get<double>());
+  for (const json& result : {general, product})
+    EXPECT_NEAR(result["roofline"].get<double>(), result["floor_ms"].get<double>() / result["median_ms"].get<double>(),
+                1e-9);
 }
 
 TEST_F(Report, BenchComparesTwoSolvers) {
