@@ -133,7 +133,7 @@ std::vector<std::string> table_row(const Filter2dProblem& problem, const Measure
       {fmt::format("{:.3f}", median * 1e3), fmt::format("{:.3f}..{:.3f}", r.seconds.low * 1e3, r.seconds.high * 1e3),
        fmt::format("{:.0f}", pixels / median / 1e6), fmt::format("{:.3f}", r.operations / median / 1e12),
        fmt::format("{:.1f}", r.bytes / median / 1e9), fmt::format("{:.3f}", r.floor_seconds * 1e3),
-       fmt::format("{:.0f} % of {}", 100 * r.floor_seconds / median, floor_name(r))});
+       fmt::format("{:.0f} %", 100 * r.floor_seconds / median), floor_name(r)});
   if (!r.versus) return row;
   const Versus& versus = *r.versus;
   if (versus.status != Status::ok)
@@ -153,8 +153,8 @@ int run_bench(const Checks& checks) {
   Json json = report_head("omniconv-bench/1", context.device(), &peaks);
   json["results"] = Json::array();
   const bool print = !checks.common.quiet && checks.common.json != "-";
-  std::vector<std::vector<std::string>> table = {
-      {"problem", "solver", "median ms", "95 % interval", "Mpixel/s", "TFLOP/s", "GB/s", "floor ms", "reached"}};
+  std::vector<std::vector<std::string>> table = {{"problem", "solver", "median ms", "95 % interval", "Mpixel/s",
+                                                  "TFLOP/s", "GB/s", "floor ms", "reached", "floor of"}};
   const std::string& versus = checks.versus;
   if (!versus.empty()) table.front().insert(table.front().end(), {versus + " ms", "ratio", "95 % interval"});
   int failed = 0;

@@ -6,7 +6,7 @@
 # OUTDIR (build/gpu-check) receives JSON: devices.json, verify-DEVICE.json, files.json, bench-DEVICE.json, gpu-check.json.
 # STEPs after the build: tests, verify, files, bench. --quick takes small images everywhere and times every device, a GPU or
 # not. Needs a C++20 compiler and CMake 3.25, Ninja or make; libraries come from scripts/bundle.sh's archive or the system.
-# Run it again and it builds only what changed. The last line is `gpu-check: N passed, M failed`; exit status 1 if M > 0.
+# Run again it builds only what changed. The last line is `gpu-check: N passed, M failed`; exit status 1 if M > 0.
 set -euo pipefail
 here=$PWD
 cd "$(dirname "$0")/.."
@@ -16,7 +16,11 @@ out=build/gpu-check quick=no steps=,tests,verify,files,bench,
 while (($#)); do
   case $1 in
     --quick) quick=yes ;;
-    --only) steps=,${2:?--only needs a list of steps},; shift ;;
+    --only)
+      (($# > 1)) || fail "--only needs a list of steps, as in --only tests,bench"
+      steps=,$2,
+      shift
+      ;;
     -*) fail "unknown option '$1'; known are --quick and --only" ;;
     *) out=$1; [[ $out == /* ]] || out=$here/$out ;;
   esac
@@ -33,21 +37,24 @@ export OMNICONV_CACHE_DIR=$work/cache
 
 # --- What is counted, and said
 
-passed=0 failed=0 lines=()
+passed=0 failed=0 lines=() verifying=()
 seconds() { date +%s.%N; }
 # record STEP PASSED FAILED SINCE [DETAIL]: a line on stdout, and one of gpu-check.json.
 record() {
-  local took
+  local took detail=${5:-}
   took=$(awk -v now="$(seconds)" -v since="$4" 'BEGIN { printf "%.1f", now - since }')
   passed=$((passed + $2)) failed=$((failed + $3))
-  printf '[%d:%02d] %-34s %7s s  %5d passed %3d failed  %s\n' $((SECONDS / 60)) $((SECONDS % 60)) "$1" "$took" "$2" "$3" "${5:-}"
-  lines+=("    {\"step\": \"$1\", \"seconds\": $took, \"passed\": $2, \"failed\": $3, \"detail\": \"$(tr -d '"\\' <<<"${5:-}")\"}")
+  printf '[%d:%02d] %-34s %7s s  %5d passed %3d failed  %s\n' $((SECONDS / 60)) $((SECONDS % 60)) "$1" "$took" "$2" "$3" "$detail"
+  lines+=("    {\"step\": \"$1\", \"seconds\": $took, \"passed\": $2, \"failed\": $3, \"detail\": \"${detail//[\"\\]/}\"}")
 }
 said() { sed 's/^/      | /' | tail -n "${1:-12}"; }
 
 finish() {
   local status=$?
-  ((status == 0)) || failed=$((failed + 1))  # stopped half-way
+  if ((status != 0)); then  # stopped half-way
+    failed=$((failed + 1))
+    kill "${verifying[@]}" 2>/dev/null || true
+  fi
   {
     printf '{\n  "schema": "omniconv-gpu-check/1", "commit": "%s", "date": "%s", "quick": %s,\n' \
       "${commit:-unknown}" "$(date -u +%FT%TZ)" "$([[ $quick == yes ]] && echo true || echo false)"
@@ -89,13 +96,17 @@ fi
 
 start=$(seconds)
 arguments=(-DOMNICONV_TESTS=ON -DOMNICONV_EXAMPLES=OFF)
+if [[ ! -d bundled && ! -e /usr/include/gtest/gtest.h ]]; then
+  echo "no GoogleTest on this machine: its tests are left out"
+  arguments=(-DOMNICONV_TESTS=OFF -DOMNICONV_EXAMPLES=OFF) steps=${steps/,tests,/,}
+fi
 command -v ninja >/dev/null || arguments+=(-G "Unix Makefiles")
 [[ ! -d bundled ]] || arguments+=("-DCMAKE_PREFIX_PATH=$PWD/bundled")
-build lean omniconv_cli conformance_tests cuda_tests opencl_tests -- "${arguments[@]}" >"$work/build.log" 2>&1 ||
-  { said 30 <"$work/build.log"; exit 1; }
+make_targets() { (build lean "$@" -- "${arguments[@]}") >"$work/build.log" 2>&1 || { said 30 <"$work/build.log"; exit 1; }; }
+make_targets omniconv_cli
 omniconv=$PWD/$build/bin/omniconv
 commit=$("$omniconv" --version | sed 's/.*(\(.*\))/\1/')
-record "build" 1 0 "$start" "commit $commit, $(nproc) cores"
+record "build: omniconv" 1 0 "$start" "commit $commit, $(nproc) cores"
 
 # --- Devices
 
@@ -119,11 +130,27 @@ problems() { # LIST small|whole
   echo "$work/small-$1"
 }
 
+# --- Problem lists against the references, on all devices at once, while the tests are built and run
+
+verify_device() { # DEVICE
+  local size=whole
+  [[ $quick == no ]] && { is_gpu "$1" || [[ $1 == cpu ]]; } || size=small
+  timeout 400 "$omniconv" verify --sampled --device "$1" --problems "$(problems filters.txt "$size")" \
+    --problems "$(problems gradients.txt "$size")" --json "$out/verify-$(file_name "$1").json" >"$work/verify.$1" 2>&1
+}
+verify_start=$(seconds)
+if [[ $steps == *,verify,* ]]; then
+  for device in "${devices[@]}"; do
+    verify_device "$device" &
+    verifying+=($!)
+  done
+fi
+
 # --- Tests of GoogleTest, their cases spread over processes
 
 # run_tests NAME PROCESSES
 run_tests() {
-  local start i counts
+  local start i counts running=()
   start=$(seconds)
   for ((i = 0; i < $2; ++i)); do
     (
@@ -132,8 +159,9 @@ run_tests() {
       # One that ended without its summary counts as a failed test.
       ((status == 0)) || grep -q '^\[  FAILED  \] [0-9]* test' "$work/$1.$i" || echo "[  FAILED  ] 1 test, exit status $status" >>"$work/$1.$i"
     ) &
+    running+=($!)
   done
-  wait
+  wait "${running[@]}"
   counts=$(cat "$work/$1".[0-9]* | awk '
     /^\[  PASSED  \] [0-9]+ test/ { p += $4 } /^\[  FAILED  \] [0-9]+ test/ { f += $4 } /^\[  SKIPPED \] [0-9]+ test/ { s += $4 }
     END { printf "%d %d %d", p, f, s }')
@@ -144,30 +172,25 @@ run_tests() {
   [[ $f == 0 ]] || cat "$work/$1".[0-9]* | grep -B8 '^\[  FAILED  \]' | said 60
 }
 if [[ $steps == *,tests,* ]]; then
+  start=$(seconds) programs=(conformance_tests)
+  [[ " ${devices[*]}" != *" cuda"* ]] || programs+=(cuda_tests)
+  [[ " ${devices[*]}" != *" opencl"* ]] || programs+=(opencl_tests)
+  make_targets "${programs[@]}"
+  record "build: tests" 1 0 "$start"
   processes=$(($(nproc) < 16 ? $(nproc) : 16))
-  run_tests conformance_tests "$processes"
-  # A GPU's memory and its driver are shared by all.
-  ((processes <= 8)) || processes=8
-  [[ " ${devices[*]}" != *" cuda"* ]] || run_tests cuda_tests "$processes"
-  [[ " ${devices[*]}" != *" opencl"* ]] || run_tests opencl_tests "$processes"
+  for program in "${programs[@]}"; do
+    # A GPU's memory and its driver are shared by all.
+    [[ $program == conformance_tests || $processes -le 8 ]] || processes=8
+    run_tests "$program" "$processes"
+  done
 fi
 
-# --- Problem lists against the references, on all devices at once
-
-verify_device() { # DEVICE
-  local size=whole
-  [[ $quick == no ]] && { is_gpu "$1" || [[ $1 == cpu ]]; } || size=small
-  timeout 400 "$omniconv" verify --sampled --device "$1" --problems "$(problems filters.txt "$size")" \
-    --problems "$(problems gradients.txt "$size")" --json "$out/verify-$(file_name "$1").json" >"$work/verify.$1" 2>&1
-}
 if [[ $steps == *,verify,* ]]; then
-  start=$(seconds)
-  for device in "${devices[@]}"; do verify_device "$device" & done
-  wait
+  wait "${verifying[@]}" || true  # what failed is counted below
   for device in "${devices[@]}"; do
     counts=$(sed -n 's/^\([0-9]*\) passed, \([0-9]*\) failed, \([0-9]*\) refused$/\1 \2 \3/p' "$work/verify.$device")
     read -r p f refused <<<"${counts:-0 1 0}"
-    record "verify: $device" "$p" "$f" "$start" "$([[ $refused == 0 ]] || echo "$refused refused")"
+    record "verify: $device" "$p" "$f" "$verify_start" "$([[ $refused == 0 ]] || echo "$refused refused")"
     [[ -n $counts ]] || said <"$work/verify.$device"
     [[ $f == 0 || -z $counts ]] || grep -B1 '^  failed' "$work/verify.$device" | said 30
   done
@@ -239,7 +262,7 @@ compare_files() { # DEVICE OPTION...: against the CPU's in one strip
 }
 if [[ $steps == *,files,* ]]; then
   start=$(seconds)
-  [[ $quick == yes ]] && make_files 10 || make_files 100
+  if [[ $quick == yes ]]; then make_files 10; else make_files 100; fi
   number=0
   for case in "${file_cases[@]}"; do
     number=$((number + 1))

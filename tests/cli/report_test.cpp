@@ -68,7 +68,7 @@ TEST_F(Report, BenchNamesTheFloor) {
       run("bench 'filter2d u8 h300w400c3r31s31' 'filter2d u8 h300w400c3r31s31 kernel:rank1' --device cpu --budget 0.02 "
           "--json b.json");
   ASSERT_EQ(outcome.status, 0) << outcome.out << outcome.error;
-  EXPECT_NE(outcome.out.find(" % of arithmetic"), std::string::npos) << outcome.out;
+  EXPECT_NE(outcome.out.find(" %  arithmetic"), std::string::npos) << outcome.out;
   const json report = json::parse(read_here("b.json"));
   const json &general = report["results"][0], &product = report["results"][1];
   EXPECT_EQ(general["floor_binds"], "arithmetic");
