@@ -29,11 +29,30 @@ void stop_if_interrupted() {
   if (interrupted()) throw Error(ErrorKind::interrupted, "interrupted");
 }
 
+// Of the options, before the work: one that is unknown is no problem's fault.
+void require_solvers(const Checks& checks) {
+  if (checks.input.solver != "auto" && checks.input.solver != "all") require_solver(checks.input.solver);
+  if (!checks.versus.empty()) require_solver(checks.versus);
+}
+
+// Why no solver at all serves a problem, or empty: the others of a list are served all the same.
+template <typename Serve>
+std::string refusal_of(const Serve& serve) {
+  try {
+    serve();
+  } catch (const Error& error) {
+    if (error.kind() != ErrorKind::bad_input) throw;
+    return error.what();
+  }
+  return {};
+}
+
 std::string title(const Filter2dProblem& problem) {
   return to_text(problem);
 }
 
 int run_verify(const Checks& checks) {
+  require_solvers(checks);
   JsonOutput output(checks.common.json);
   const Context context(context_options(checks.common));
   Json json = report_head("omniconv-verify/1", context.device(), nullptr);
@@ -49,7 +68,11 @@ int run_verify(const Checks& checks) {
                                 .strip_rows = checks.strip_rows,
                                 .seed = checks.input.seed};
     if (print) fmt::print("{}\n", title(problem));
-    for (const VerifyResult& result : verify(context, problem, filter, options)) {
+    std::vector<VerifyResult> results;
+    if (const std::string reason = refusal_of([&] { results = verify(context, problem, filter, options); });
+        !reason.empty())
+      results = {{.solver = checks.input.solver, .status = Status::refused, .reason = reason}};
+    for (const VerifyResult& result : results) {
       json["results"].push_back({{"problem", to_text(problem)},
                                  {"name", problem.name},
                                  {"solver", result.solver},
@@ -146,6 +169,7 @@ std::vector<std::string> table_row(const Filter2dProblem& problem, const Measure
 }
 
 int run_bench(const Checks& checks) {
+  require_solvers(checks);
   JsonOutput output(checks.common.json);
   const std::vector<Filter2dProblem> problems = read_problems(checks.input);
   const Context context(context_options(checks.common));
@@ -160,11 +184,14 @@ int run_bench(const Checks& checks) {
   int failed = 0;
   for (const Filter2dProblem& problem : problems) {
     stop_if_interrupted();
-    for (const MeasureResult& r : measure(context, problem, filter_for(problem, checks.input.seed), peaks,
-                                          {.solver = checks.input.solver,
-                                          .versus = versus,
-                                          .budget_seconds = checks.budget,
-                                          .seed = checks.input.seed})) {
+    const Filter filter = filter_for(problem, checks.input.seed);
+    const MeasureOptions options{
+        .solver = checks.input.solver, .versus = versus, .budget_seconds = checks.budget, .seed = checks.input.seed};
+    std::vector<MeasureResult> results;
+    if (const std::string reason = refusal_of([&] { results = measure(context, problem, filter, peaks, options); });
+        !reason.empty())
+      results = {{.solver = checks.input.solver, .status = Status::refused, .reason = reason}};
+    for (const MeasureResult& r : results) {
       json["results"].push_back(to_json(problem, r));
       failed += r.status == Status::failed || (r.versus && r.versus->status == Status::failed);
       table.push_back(table_row(problem, r));
@@ -229,7 +256,33 @@ std::vector<std::string> table_row(const Filter2dCandidate& c, const Timing& tim
   return row;
 }
 
+// The weights, then the candidates (of --solver ID that one), as text if asked and as JSON. Adds to `failed`.
+Json explanation(const Context& context, const Filter2dProblem& problem, const Filter& filter,
+                 const devices::Device::Peaks& peaks, const Checks& checks, bool print, int& failed) {
+  const Filter2dTask task = task_for(problem, filter);
+  const std::string form = fmt::format("{}{}", task.second ? "a pair, " : "", name(task.weights.form));
+  const bool exact = task.weights.exact && (!task.second || task.second->exact);
+  const bool every = checks.input.solver == "auto" || checks.input.solver == "all";
+  Json entry = {{"problem", to_text(problem)}, {"weights", form}, {"exact", exact}, {"candidates", Json::array()}};
+  if (print) {
+    fmt::print("  on {} ({})\n  weights: {}{}\n", context.device().id, context.device().name, form,
+               exact ? "; every sum is exact in fp32, whatever its order" : "");
+    if (every) fmt::print("  cheapest first; the first is what auto runs\n");
+  }
+  std::vector<std::vector<std::string>> table;
+  for (const Filter2dCandidate& c : explain(context, problem, filter)) {
+    if (!every && c.solver != checks.input.solver) continue;
+    const Timing timing = c.applicable ? time_of(c, problem, filter, context, peaks, checks) : Timing{};
+    failed += timing.measured && timing.measured->status == Status::failed;
+    entry["candidates"].push_back(to_json(c, timing));
+    table.push_back(table_row(c, timing));
+  }
+  if (print) print_table(table);
+  return entry;
+}
+
 int run_explain(const Checks& checks) {
+  require_solvers(checks);
   JsonOutput output(checks.common.json);
   const std::vector<Filter2dProblem> problems = read_problems(checks.input);
   const Context context(context_options(checks.common));
@@ -241,23 +294,13 @@ int run_explain(const Checks& checks) {
   for (const Filter2dProblem& problem : problems) {
     stop_if_interrupted();
     const Filter filter = filter_for(problem, checks.input.seed);
-    const Filter2dTask task = task_for(problem, filter);
-    const std::string form = fmt::format("{}{}", task.second ? "a pair, " : "", name(task.weights.form));
-    const bool exact = task.weights.exact && (!task.second || task.second->exact);
-    Json entry = {{"problem", to_text(problem)}, {"weights", form}, {"exact", exact}, {"candidates", Json::array()}};
-    if (print) {
-      fmt::print("{}\n  on {} ({})\n  weights: {}{}\n", title(problem), context.device().id, context.device().name,
-                 form, exact ? "; every sum is exact in fp32, whatever its order" : "");
-      fmt::print("  cheapest first; the first is what auto runs\n");
+    if (print) fmt::print("{}\n", title(problem));
+    Json entry;
+    const auto serve = [&] { entry = explanation(context, problem, filter, peaks, checks, print, failed); };
+    if (const std::string reason = refusal_of(serve); !reason.empty()) {
+      entry = {{"problem", to_text(problem)}, {"reason", reason}, {"candidates", Json::array()}};
+      if (print) fmt::print("  refused: {}\n", reason);
     }
-    std::vector<std::vector<std::string>> table;
-    for (const Filter2dCandidate& c : explain(context, problem, filter)) {
-      const Timing timing = c.applicable ? time_of(c, problem, filter, context, peaks, checks) : Timing{};
-      failed += timing.measured && timing.measured->status == Status::failed;
-      entry["candidates"].push_back(to_json(c, timing));
-      table.push_back(table_row(c, timing));
-    }
-    if (print) print_table(table);
     json["results"].push_back(entry);
   }
   output.write(json);

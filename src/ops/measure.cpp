@@ -5,8 +5,6 @@
 #include <algorithm>
 
 #include "core/checked.h"
-#include "core/suggest.h"
-#include "omniconv/error.h"
 #include "ops/predict.h"
 #include "ops/random_image.h"
 #include "solvers/solver.h"
@@ -68,12 +66,6 @@ const solvers::Filter2dSolver* find_solver(std::string_view id) {
   return nullptr;
 }
 
-Error unknown_solver(std::string_view id) {
-  std::vector<std::string_view> ids;
-  for (const solvers::Filter2dSolver* solver : solvers::filter2d_solvers()) ids.push_back(solver->id());
-  return bad_input(fmt::format("unknown solver '{}': {}", id, suggest(id, ids)));
-}
-
 // What measure() does with one problem, its images made once, when the first solver needs them.
 class Measuring {
  public:
@@ -86,7 +78,7 @@ class Measuring {
         options_(options),
         queue_(context.make_queue()) {
     if (options_.versus.empty()) return;
-    if (find_solver(options_.versus) == nullptr) throw unknown_solver(options_.versus);  // auto and all among them
+    require_solver(options_.versus);  // auto and all are none
     versus_ = check(options_.versus);
   }
 

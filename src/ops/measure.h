@@ -45,7 +45,7 @@ struct MeasureResult {
   double compile_seconds = 0, plan_seconds = 0, transfer_seconds = 0;
   std::int64_t workspace_bytes = 0;
   double error = 0, bound = 0;  // of a sampled check, as in VerifyResult
-  std::optional<Versus> versus;
+  std::optional<Versus> versus = {};
 };
 
 // Throws for bad input, an unknown solver among it.

@@ -155,6 +155,53 @@ TEST_F(Report, ExplainLeavesOutWhatWouldTakeTooLong) {
     }
 }
 
+TEST_F(Report, ExplainsOneSolver) {
+  const Outcome outcome =
+      run("explain 'filter2d u8 h40w50r3s3' --device cpu --solver filter2d/direct/cpu.1 --json e.json");
+  ASSERT_EQ(outcome.status, 0) << outcome.error;
+  EXPECT_EQ(outcome.out.find("separable"), std::string::npos) << outcome.out;
+  const json candidates = json::parse(read_here("e.json"))["results"][0]["candidates"];
+  ASSERT_EQ(candidates.size(), 1u);
+  EXPECT_EQ(candidates[0]["solver"], "filter2d/direct/cpu.1");
+}
+
+// A problem that nothing serves is refused with its reason, and those behind it are served.
+TEST_F(Report, OneProblemThatCannotBeServed) {
+  write("list.txt", "filter2d u8 h40w50c4r3s3 alpha:3 kernel:sobel\nfilter2d u8 h40w50c4r3s3 alpha:3\n");
+  for (const std::string command : {"verify", "bench --budget 0.01"}) {
+    const Outcome outcome = run(command + " --problems list.txt --device cpu --json r.json");
+    ASSERT_EQ(outcome.status, 0) << outcome.error;
+    EXPECT_NE(outcome.out.find("refused"), std::string::npos) << outcome.out;
+    const json results = json::parse(read_here("r.json"))["results"];
+    ASSERT_EQ(results.size(), 2u) << command;
+    EXPECT_EQ(results[0]["status"], "refused") << results[0];
+    EXPECT_NE(results[0]["reason"].get<std::string>().find("magnitude of a pair"), std::string::npos) << results[0];
+    EXPECT_EQ(results[1]["status"], "ok") << results[1];
+  }
+  const Outcome outcome = run("explain --problems list.txt --device cpu --json r.json");
+  ASSERT_EQ(outcome.status, 0) << outcome.error;
+  EXPECT_NE(outcome.out.find("refused: alpha:3"), std::string::npos) << outcome.out;
+  const json results = json::parse(read_here("r.json"))["results"];
+  ASSERT_EQ(results.size(), 2u);
+  EXPECT_NE(results[0]["reason"].get<std::string>().find("magnitude of a pair"), std::string::npos) << results[0];
+  EXPECT_TRUE(results[0]["candidates"].empty());
+  EXPECT_FALSE(results[1].contains("reason"));
+  EXPECT_FALSE(results[1]["candidates"].empty());
+}
+
+TEST_F(Report, FilterKeepsStandardOutputForItsJson) {
+  write("in.pgm", "P5\n2 2\n255\nabcd");
+  const Outcome outcome =
+      run("filter in.pgm out.pgm --kernel sharpen --device cpu --print-kernel --explain --dry-run --json -");
+  ASSERT_EQ(outcome.status, 0) << outcome.error;
+  EXPECT_EQ(json::parse(outcome.out)["schema"], "omniconv-filter/1");
+  for (const char* text : {"0 -1 0\n-1 5 -1\n", "strips of", "filter2d/direct/cpu.1"})
+    EXPECT_NE(outcome.error.find(text), std::string::npos) << outcome.error;
+  const Outcome quiet = run("filter in.pgm out.pgm --kernel sharpen --device cpu --explain --dry-run --json - --quiet");
+  EXPECT_EQ(json::parse(quiet.out)["schema"], "omniconv-filter/1");
+  EXPECT_EQ(quiet.error, "");
+}
+
 TEST_F(Report, ExplainGivesEveryReason) {
   const Outcome outcome = run("explain 'filter2d u8 h480w640c3r9s9 kernel:gaussian:9' --json e.json");
   ASSERT_EQ(outcome.status, 0) << outcome.error;
