@@ -39,10 +39,10 @@ export OMNICONV_CACHE_DIR=$work/cache
 
 passed=0 failed=0 lines=() verifying=()
 seconds() { date +%s.%N; }
-# record STEP PASSED FAILED SINCE [DETAIL]: a line on stdout, and one of gpu-check.json.
+# record STEP PASSED FAILED SINCE [DETAIL [UNTIL]]: a line on stdout, and one of gpu-check.json.
 record() {
   local took detail=${5:-}
-  took=$(awk -v now="$(seconds)" -v since="$4" 'BEGIN { printf "%.1f", now - since }')
+  took=$(awk -v now="${6:-$(seconds)}" -v since="$4" 'BEGIN { printf "%.1f", now - since }')
   passed=$((passed + $2)) failed=$((failed + $3))
   printf '[%d:%02d] %-34s %7s s  %5d passed %3d failed  %s\n' $((SECONDS / 60)) $((SECONDS % 60)) "$1" "$took" "$2" "$3" "$detail"
   lines+=("    {\"step\": \"$1\", \"seconds\": $took, \"passed\": $2, \"failed\": $3, \"detail\": \"${detail//[\"\\]/}\"}")
@@ -136,7 +136,8 @@ verify_device() { # DEVICE
   local size=whole
   [[ $quick == no ]] && { is_gpu "$1" || [[ $1 == cpu ]]; } || size=small
   timeout 400 "$omniconv" verify --sampled --device "$1" --problems "$(problems filters.txt "$size")" \
-    --problems "$(problems gradients.txt "$size")" --json "$out/verify-$(file_name "$1").json" >"$work/verify.$1" 2>&1
+    --problems "$(problems gradients.txt "$size")" --json "$out/verify-$(file_name "$1").json" >"$work/verify.$1" 2>&1 || true
+  seconds >"$work/verified.$1"
 }
 verify_start=$(seconds)
 if [[ $steps == *,verify,* ]]; then
@@ -186,11 +187,11 @@ if [[ $steps == *,tests,* ]]; then
 fi
 
 if [[ $steps == *,verify,* ]]; then
-  wait "${verifying[@]}" || true  # what failed is counted below
+  wait "${verifying[@]}"
   for device in "${devices[@]}"; do
     counts=$(sed -n 's/^\([0-9]*\) passed, \([0-9]*\) failed, \([0-9]*\) refused$/\1 \2 \3/p' "$work/verify.$device")
     read -r p f refused <<<"${counts:-0 1 0}"
-    record "verify: $device" "$p" "$f" "$verify_start" "$([[ $refused == 0 ]] || echo "$refused refused")"
+    record "verify: $device" "$p" "$f" "$verify_start" "$([[ $refused == 0 ]] || echo "$refused refused")" "$(cat "$work/verified.$device")"
     [[ -n $counts ]] || said <"$work/verify.$device"
     [[ $f == 0 || -z $counts ]] || grep -B1 '^  failed' "$work/verify.$device" | said 30
   done
