@@ -17,6 +17,7 @@ import argparse
 import ctypes
 import datetime
 import glob
+import itertools
 import json
 import os
 import pathlib
@@ -51,7 +52,11 @@ class Omniconv:
     def bench(self, problems, folder):
         report = folder / "bench.json"
         self.run("bench", *problems, "--quiet", "--budget", self.budget, "--json", report)
-        return json.loads(report.read_text())
+        found = json.loads(report.read_text())
+        for result in found["results"]:
+            if result["status"] != "ok":
+                raise Missing(f"{result['problem']}: {result['reason']}")
+        return found
 
     def filtered(self, numpy, image, weights, border, depth, folder):
         numpy.save(folder / "in.npy", image)
@@ -185,7 +190,7 @@ class CvCuda:
         stored, middle = self.cupy.asarray(weights), self.cupy.full((1, 2), -1, "int32")
         source, target = self.batch(image, form), self.batch(output, form)
         kernel, anchor = self.batch(stored, self.cvcuda.Format.F32), self.cvcuda.as_tensor(middle, "NC")
-        stream = self.cvcuda.as_stream(self.cupy.cuda.get_current_stream())
+        stream = self.cvcuda.as_stream(self.cupy.cuda.get_current_stream().ptr)
         kept = (image, stored, middle)  # the batches borrow them
 
         def run(_kept=kept):
@@ -232,6 +237,11 @@ def times(cupy, run, least=10, budget=0.5):
     return found
 
 
+def random_pixels(side, channels):
+    import numpy
+    return numpy.random.default_rng(1).integers(0, 256, (side, side, channels), "uint8")
+
+
 def make_weights(numpy, size):
     weights = numpy.random.default_rng(size).uniform(0.2, 1, (size, size))
     return (weights / weights.sum()).astype("float32")
@@ -251,13 +261,15 @@ def compare_values(cupy, peer, ours, channels, size, folder):
     return {"largest_difference": float(difference.max()), "differing": float((difference > 0).mean()), "allowed": peer.tolerance(weights)}
 
 
-def compare(cupy, peer, ours, ours_ms, channels, size, side, folder):
+def compare(cupy, peer, ours, ours_ms, pixels, size, folder):
+    """`pixels` lie on the host. The ratio is the peer's time divided by omniconv's."""
     import numpy
+    channels = pixels.shape[2]
     result = {"name": peer.name, "call": peer.call.format(channels=channels), "border": peer.border}
     try:
         with cupy.cuda.Stream(non_blocking=True):
             result.update(compare_values(cupy, peer, ours, channels, size, folder))
-            image = cupy.random.default_rng(1).integers(0, 256, (side, side, channels), dtype="uint8")
+            image = cupy.asarray(pixels)
             run, output = peer.prepare(image, make_weights(numpy, size), "uint8")
             found = times(cupy, run)
         result.update(median_ms=statistics.median(found), min_ms=min(found), samples=len(found))
@@ -272,12 +284,12 @@ def compare(cupy, peer, ours, ours_ms, channels, size, side, folder):
 
 def print_result(case, ours, peers):
     for border, result in ours.items():
-        print(f"{case:<28} omniconv {border:<10} {result['median_ms']:9.3f} ms   {100 * result['roofline']:.0f} % of the floor, {result['solver']}")
+        print(f"{case:<32} omniconv {border:<10} {result['median_ms']:9.3f} ms   {100 * result['roofline']:.0f} % of the floor, {result['solver']}")
     for peer in peers:
         if "median_ms" not in peer:
-            print(f"{case:<28} {peer['name']:<19} {peer['status']}: {peer['reason']}")
+            print(f"{case:<32} {peer['name']:<19} {peer['status']}: {peer['reason']}")
             continue
-        print(f"{case:<28} {peer['name']:<19} {peer['median_ms']:9.3f} ms   {peer['ratio']:.2f} times omniconv's ({peer['border']}); "
+        print(f"{case:<32} {peer['name']:<19} {peer['median_ms']:9.3f} ms   {peer['ratio']:.2f} times omniconv's ({peer['border']}); "
               f"{peer['status']}: largest difference {peer['largest_difference']:.3g}, allowed {peer['allowed']:.3g}")
 
 
@@ -295,34 +307,36 @@ def main():
     if not os.access(options.omniconv, os.X_OK):
         parser.error(f"--omniconv {options.omniconv} is no program: build it (cmake --preset lean), or name it")
 
+    sys.stdout.reconfigure(line_buffering=True)
     cupy, peers, missing = find_peers(options)
     for name, reason in missing.items():
         print(f"not compared: {name}: {reason}")
     report = {"schema": "omniconv-peers/1", "date": datetime.datetime.now(datetime.timezone.utc).strftime("%Y-%m-%dT%H:%M:%SZ"),
               "versions": {peer.name: peer.version for peer in peers}, "missing": missing, "results": []}
     failures = 0
-    with tempfile.TemporaryDirectory() as folder:
-        for device in options.device or ["cuda"]:
-            omniconv = Omniconv(str(options.omniconv), device, options.budget)
-            for channels in (3, 4):
-                for size in (3, 5, 7):
-                    case = f"u8 {options.side}x{options.side}x{channels} {size}x{size}"
-                    borders = sorted({"reflect"} | {peer.border for peer in peers})
-                    problems = [f"filter2d u8 h{options.side}w{options.side}c{channels}r{size}s{size} {border}" for border in borders]
-                    try:
-                        bench = omniconv.bench(problems, pathlib.Path(folder))
-                    except Missing as reason:
-                        print(f"{case:<28} omniconv failed: {reason}")
-                        failures += 1
-                        continue
-                    ours = dict(zip(borders, bench["results"]))
-                    ours_ms = {border: result["median_ms"] for border, result in ours.items()}
-                    found = [compare(cupy, peer, omniconv, ours_ms, channels, size, options.side, pathlib.Path(folder)) for peer in peers]
-                    failures += sum(peer["status"] != "ok" for peer in found)
-                    print_result(f"{bench['device']['id']} {case}", ours, found)
-                    report.setdefault("commit", bench["commit"])
-                    report["results"].append({"device": bench["device"], "channels": channels, "size": size, "side": options.side,
-                                              "omniconv": ours, "peers": found})
+    with tempfile.TemporaryDirectory() as name:
+        folder = pathlib.Path(name)
+        for channels in (3, 4):
+            pixels = random_pixels(options.side, channels) if peers else None
+            for size, device in itertools.product((3, 5, 7), options.device or ["cuda"]):
+                case = f"{device} u8 {options.side}x{options.side}x{channels} {size}x{size}"
+                borders = sorted({"reflect"} | {peer.border for peer in peers})
+                problems = [f"filter2d u8 h{options.side}w{options.side}c{channels}r{size}s{size} {border}" for border in borders]
+                omniconv = Omniconv(str(options.omniconv), device, options.budget)
+                try:
+                    bench = omniconv.bench(problems, folder)
+                except Missing as reason:
+                    print(f"{case:<32} omniconv failed: {reason}")
+                    failures += 1
+                    continue
+                ours = dict(zip(borders, bench["results"]))
+                ours_ms = {border: result["median_ms"] for border, result in ours.items()}
+                found = [compare(cupy, peer, omniconv, ours_ms, pixels, size, folder) for peer in peers]
+                failures += sum(peer["status"] != "ok" for peer in found)
+                print_result(case, ours, found)
+                report.setdefault("commit", bench["commit"])
+                report["results"].append({"device": bench["device"], "channels": channels, "size": size, "side": options.side,
+                                          "omniconv": ours, "peers": found})
     if options.json:
         pathlib.Path(options.json).write_text(json.dumps(report, indent=2) + "\n")
     return 1 if failures else 0
