@@ -67,23 +67,36 @@ finish() {
 }
 trap finish EXIT
 
-# --- OpenCL without root: a loader of our own where there is none, and NVIDIA's driver named where the system does not
+# --- Drivers without root: libraries outside the loader's paths, a loader for OpenCL where there is none, and NVIDIA's OpenCL
+# driver where the system does not name it
 
-knows_library() { [[ $(PATH=$PATH:/sbin:/usr/sbin ldconfig -p 2>/dev/null) == *"$1"* ]]; }
-find_library() { # NAME: its path, from the loader's paths and the usual folders
-  local folder
-  IFS=: read -ra folders <<<"${LD_LIBRARY_PATH:-}"
-  for folder in "${folders[@]}" /usr/local/nvidia/lib64 /usr/local/nvidia/lib /usr/lib/x86_64-linux-gnu /usr/lib64 /usr/lib/wsl/lib; do
-    [[ -n $folder && -e $folder/$1 ]] && echo "$folder/$1" && return
+find_library() { # NAME FOLDER...: the first folder's that has it
+  local name=$1 folder
+  shift
+  for folder; do
+    [[ -z $folder || ! -e $folder/$name ]] || { echo "$folder/$name"; break; }
   done
-  PATH=$PATH:/sbin:/usr/sbin ldconfig -p 2>/dev/null | sed -n "s|.*$1 .*=> ||p" | head -n 1
 }
-if ! knows_library libOpenCL.so.1 && [[ -z $(find_library libOpenCL.so.1) && -d bundled/opencl ]]; then
-  loader=$(dirname "$(find "$PWD/bundled/opencl" -name libOpenCL.so.1)")
-  export LD_LIBRARY_PATH=$loader${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}
-  echo "OpenCL: this machine has no loader; the bundled one is used"
-fi
-nvidia_opencl=$(find_library libnvidia-opencl.so.1)
+# Where the dynamic loader finds it by its name.
+known_library() {
+  local folders
+  IFS=: read -ra folders <<<"${LD_LIBRARY_PATH:-}"
+  find_library "$1" "${folders[@]}"
+  PATH=$PATH:/sbin:/usr/sbin ldconfig -p 2>/dev/null | sed -n "s|^[[:space:]]*$1 .*=> ||p"
+}
+usual_folders=(/usr/local/nvidia/lib64 /usr/local/nvidia/lib /usr/lib/x86_64-linux-gnu /usr/lib64 /usr/lib/wsl/lib)
+# reach NAME FOLDER...: puts the first folder that has it into the loader's paths, where it is not known.
+reach() {
+  [[ -z $(known_library "$1") ]] || return 0
+  local found
+  found=$(find_library "$@")
+  [[ -n $found ]] || return 0
+  export LD_LIBRARY_PATH=${found%/*}${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}
+  echo "$1 is not in the loader's paths; $found is used"
+}
+reach libcuda.so.1 "${usual_folders[@]}"
+reach libOpenCL.so.1 "$PWD"/bundled/opencl/lib/* "${usual_folders[@]}"
+nvidia_opencl=$({ known_library libnvidia-opencl.so.1; find_library libnvidia-opencl.so.1 "${usual_folders[@]}"; } | sed -n 1p)
 if [[ -n $nvidia_opencl && -z ${OCL_ICD_VENDORS:-} ]] && ! grep -qs nvidia /etc/OpenCL/vendors/*.icd; then
   mkdir -p "$work/vendors"
   cp /etc/OpenCL/vendors/*.icd "$work/vendors" 2>/dev/null || true
