@@ -169,7 +169,7 @@ run_tests() {
   for ((i = 0; i < $2; ++i)); do
     (
       status=0
-      GTEST_TOTAL_SHARDS=$2 GTEST_SHARD_INDEX=$i timeout 300 "$build/bin/$1" >"$work/$1.$i" 2>&1 || status=$?
+      GTEST_TOTAL_SHARDS=$2 GTEST_SHARD_INDEX=$i timeout 540 "$build/bin/$1" >"$work/$1.$i" 2>&1 || status=$?
       # One that ended without its summary counts as a failed test.
       ((status == 0)) || grep -q '^\[  FAILED  \] [0-9]* test' "$work/$1.$i" || echo "[  FAILED  ] 1 test, exit status $status" >>"$work/$1.$i"
     ) &
