@@ -4,7 +4,8 @@
 #   scripts/gpu-check.sh [OUTDIR] [--quick] [--only STEP[,STEP...]]
 #
 # OUTDIR (build/gpu-check) receives JSON: devices.json, verify-DEVICE.json, files.json, bench-DEVICE.json, gpu-check.json.
-# STEPs after the build: tests, verify, files, bench. --quick takes small images everywhere and times every device, a GPU or
+# STEPs after the build: tests, verify, files, bench, and, only if named, peers (scripts/compare-gpu-peers.py, where python3 has
+# CuPy; peers.json). --quick takes small images everywhere and times every device, a GPU or
 # not. Needs a C++20 compiler and CMake 3.25, Ninja or make; libraries come from scripts/bundle.sh's archive or the system.
 # Run again it builds only what changed. The last line is `gpu-check: N passed, M failed`; exit status 1 if M > 0.
 set -euo pipefail
@@ -27,12 +28,12 @@ while (($#)); do
   shift
 done
 for step in ${steps//,/ }; do
-  [[ $step =~ ^(tests|verify|files|bench)$ ]] || fail "--only $step: the steps are tests, verify, files and bench"
+  [[ $step =~ ^(tests|verify|files|bench|peers)$ ]] || fail "--only $step: the steps are tests, verify, files, bench and peers"
 done
 build=build/lean work=$PWD/build/gpu-check-work
 mkdir -p "$out" "$build" "$work"
 out=$(cd "$out" && pwd)
-rm -rf "${work:?}"/* "$out"/{devices,files,gpu-check,verify-*,bench-*}.json
+rm -rf "${work:?}"/* "$out"/{devices,files,gpu-check,peers,verify-*,bench-*}.json
 export OMNICONV_CACHE_DIR=$work/cache
 
 # --- What is counted, and said
@@ -308,4 +309,18 @@ if [[ $steps == *,bench,* ]]; then
     [[ -s $json ]] || f=1
     record "bench: $device" "${p:-0}" "${f:-0}" "$start"
   done
+fi
+
+# --- Other libraries for NVIDIA's GPUs, beside every GPU found
+
+if [[ $steps == *,peers,* ]]; then
+  start=$(seconds) named=()
+  for device in "${gpus[@]}"; do named+=(--device "$device"); done
+  ((${#gpus[@]})) || { echo "no GPU: nothing to compare peers on"; exit 1; }
+  timeout 500 python3 scripts/compare-gpu-peers.py --omniconv "$omniconv" "${named[@]}" --json "$out/peers.json" >"$work/peers" 2>&1 || true
+  said 200 <"$work/peers"
+  p=$(grep -c ' times omniconv.*; ok: ' "$work/peers" || true)
+  f=$(grep -c -e ' failed: ' -e '; values differ: ' "$work/peers" || true)
+  [[ -s $out/peers.json ]] || f=$((f + 1))
+  record "peers" "$p" "$f" "$start" "$(grep -c '^not compared' "$work/peers" || true) not there"
 fi
