@@ -29,11 +29,30 @@ void stop_if_interrupted() {
   if (interrupted()) throw Error(ErrorKind::interrupted, "interrupted");
 }
 
+// Of the options, before the work: one that is unknown is no problem's fault.
+void require_solvers(const Checks& checks) {
+  if (checks.input.solver != "auto" && checks.input.solver != "all") require_solver(checks.input.solver);
+  if (!checks.versus.empty()) require_solver(checks.versus);
+}
+
+// Why no solver at all serves a problem, or empty: the others of a list are served all the same.
+template <typename Serve>
+std::string refusal_of(const Serve& serve) {
+  try {
+    serve();
+  } catch (const Error& error) {
+    if (error.kind() != ErrorKind::bad_input) throw;
+    return error.what();
+  }
+  return {};
+}
+
 std::string title(const Filter2dProblem& problem) {
   return to_text(problem);
 }
 
 int run_verify(const Checks& checks) {
+  require_solvers(checks);
   JsonOutput output(checks.common.json);
   const Context context(context_options(checks.common));
   Json json = report_head("omniconv-verify/1", context.device(), nullptr);
@@ -49,7 +68,11 @@ int run_verify(const Checks& checks) {
                                 .strip_rows = checks.strip_rows,
                                 .seed = checks.input.seed};
     if (print) fmt::print("{}\n", title(problem));
-    for (const VerifyResult& result : verify(context, problem, filter, options)) {
+    std::vector<VerifyResult> results;
+    if (const std::string reason = refusal_of([&] { results = verify(context, problem, filter, options); });
+        !reason.empty())
+      results = {{.solver = checks.input.solver, .status = Status::refused, .reason = reason}};
+    for (const VerifyResult& result : results) {
       json["results"].push_back({{"problem", to_text(problem)},
                                  {"name", problem.name},
                                  {"solver", result.solver},
@@ -87,6 +110,10 @@ Json to_json(const Versus& versus) {
           {"ratio_ci95", {versus.ratio.low, versus.ratio.high}}};
 }
 
+const char* floor_name(const MeasureResult& r) {
+  return r.memory_binds ? "memory" : "arithmetic";
+}
+
 Json to_json(const Filter2dProblem& problem, const MeasureResult& r) {
   const auto per_second = [&](double amount) { return r.seconds.median > 0 ? amount / r.seconds.median : 0; };
   Json json = {{"problem", to_text(problem)},
@@ -102,6 +129,8 @@ Json to_json(const Filter2dProblem& problem, const MeasureResult& r) {
                {"predicted_ms", r.predicted_seconds * 1e3},
                {"tflops", per_second(r.operations) / 1e12},
                {"gbps", per_second(r.bytes) / 1e9},
+               {"floor_ms", r.floor_seconds * 1e3},
+               {"floor_binds", r.floor_seconds == 0 ? "" : floor_name(r)},
                {"roofline", per_second(r.floor_seconds)},
                {"compile_ms", r.compile_seconds * 1e3},
                {"plan_ms", r.plan_seconds * 1e3},
@@ -126,7 +155,8 @@ std::vector<std::string> table_row(const Filter2dProblem& problem, const Measure
       row.end(),
       {fmt::format("{:.3f}", median * 1e3), fmt::format("{:.3f}..{:.3f}", r.seconds.low * 1e3, r.seconds.high * 1e3),
        fmt::format("{:.0f}", pixels / median / 1e6), fmt::format("{:.3f}", r.operations / median / 1e12),
-       fmt::format("{:.1f}", r.bytes / median / 1e9), fmt::format("{:.0f} %", 100 * r.floor_seconds / median)});
+       fmt::format("{:.1f}", r.bytes / median / 1e9), fmt::format("{:.3f}", r.floor_seconds * 1e3),
+       fmt::format("{:.0f} %", 100 * r.floor_seconds / median), floor_name(r)});
   if (!r.versus) return row;
   const Versus& versus = *r.versus;
   if (versus.status != Status::ok)
@@ -139,6 +169,7 @@ std::vector<std::string> table_row(const Filter2dProblem& problem, const Measure
 }
 
 int run_bench(const Checks& checks) {
+  require_solvers(checks);
   JsonOutput output(checks.common.json);
   const std::vector<Filter2dProblem> problems = read_problems(checks.input);
   const Context context(context_options(checks.common));
@@ -146,18 +177,21 @@ int run_bench(const Checks& checks) {
   Json json = report_head("omniconv-bench/1", context.device(), &peaks);
   json["results"] = Json::array();
   const bool print = !checks.common.quiet && checks.common.json != "-";
-  std::vector<std::vector<std::string>> table = {
-      {"problem", "solver", "median ms", "95 % interval", "Mpixel/s", "TFLOP/s", "GB/s", "roofline"}};
+  std::vector<std::vector<std::string>> table = {{"problem", "solver", "median ms", "95 % interval", "Mpixel/s",
+                                                  "TFLOP/s", "GB/s", "floor ms", "reached", "floor of"}};
   const std::string& versus = checks.versus;
   if (!versus.empty()) table.front().insert(table.front().end(), {versus + " ms", "ratio", "95 % interval"});
   int failed = 0;
   for (const Filter2dProblem& problem : problems) {
     stop_if_interrupted();
-    for (const MeasureResult& r : measure(context, problem, filter_for(problem, checks.input.seed), peaks,
-                                          {.solver = checks.input.solver,
-                                          .versus = versus,
-                                          .budget_seconds = checks.budget,
-                                          .seed = checks.input.seed})) {
+    const Filter filter = filter_for(problem, checks.input.seed);
+    const MeasureOptions options{
+        .solver = checks.input.solver, .versus = versus, .budget_seconds = checks.budget, .seed = checks.input.seed};
+    std::vector<MeasureResult> results;
+    if (const std::string reason = refusal_of([&] { results = measure(context, problem, filter, peaks, options); });
+        !reason.empty())
+      results = {{.solver = checks.input.solver, .status = Status::refused, .reason = reason}};
+    for (const MeasureResult& r : results) {
       json["results"].push_back(to_json(problem, r));
       failed += r.status == Status::failed || (r.versus && r.versus->status == Status::failed);
       table.push_back(table_row(problem, r));
@@ -222,7 +256,33 @@ std::vector<std::string> table_row(const Filter2dCandidate& c, const Timing& tim
   return row;
 }
 
+// The weights, then the candidates (of --solver ID that one), as text if asked and as JSON. Adds to `failed`.
+Json explanation(const Context& context, const Filter2dProblem& problem, const Filter& filter,
+                 const devices::Device::Peaks& peaks, const Checks& checks, bool print, int& failed) {
+  const Filter2dTask task = task_for(problem, filter);
+  const std::string form = fmt::format("{}{}", task.second ? "a pair, " : "", name(task.weights.form));
+  const bool exact = task.weights.exact && (!task.second || task.second->exact);
+  const bool every = checks.input.solver == "auto" || checks.input.solver == "all";
+  Json entry = {{"problem", to_text(problem)}, {"weights", form}, {"exact", exact}, {"candidates", Json::array()}};
+  if (print) {
+    fmt::print("  on {} ({})\n  weights: {}{}\n", context.device().id, context.device().name, form,
+               exact ? "; every sum is exact in fp32, whatever its order" : "");
+    if (every) fmt::print("  cheapest first; the first is what auto runs\n");
+  }
+  std::vector<std::vector<std::string>> table;
+  for (const Filter2dCandidate& c : explain(context, problem, filter)) {
+    if (!every && c.solver != checks.input.solver) continue;
+    const Timing timing = c.applicable ? time_of(c, problem, filter, context, peaks, checks) : Timing{};
+    failed += timing.measured && timing.measured->status == Status::failed;
+    entry["candidates"].push_back(to_json(c, timing));
+    table.push_back(table_row(c, timing));
+  }
+  if (print) print_table(table);
+  return entry;
+}
+
 int run_explain(const Checks& checks) {
+  require_solvers(checks);
   JsonOutput output(checks.common.json);
   const std::vector<Filter2dProblem> problems = read_problems(checks.input);
   const Context context(context_options(checks.common));
@@ -234,23 +294,13 @@ int run_explain(const Checks& checks) {
   for (const Filter2dProblem& problem : problems) {
     stop_if_interrupted();
     const Filter filter = filter_for(problem, checks.input.seed);
-    const Filter2dTask task = task_for(problem, filter);
-    const std::string form = fmt::format("{}{}", task.second ? "a pair, " : "", name(task.weights.form));
-    const bool exact = task.weights.exact && (!task.second || task.second->exact);
-    Json entry = {{"problem", to_text(problem)}, {"weights", form}, {"exact", exact}, {"candidates", Json::array()}};
-    if (print) {
-      fmt::print("{}\n  on {} ({})\n  weights: {}{}\n", title(problem), context.device().id, context.device().name,
-                 form, exact ? "; every sum is exact in fp32, whatever its order" : "");
-      fmt::print("  cheapest first; the first is what auto runs\n");
+    if (print) fmt::print("{}\n", title(problem));
+    Json entry;
+    const auto serve = [&] { entry = explanation(context, problem, filter, peaks, checks, print, failed); };
+    if (const std::string reason = refusal_of(serve); !reason.empty()) {
+      entry = {{"problem", to_text(problem)}, {"reason", reason}, {"candidates", Json::array()}};
+      if (print) fmt::print("  refused: {}\n", reason);
     }
-    std::vector<std::vector<std::string>> table;
-    for (const Filter2dCandidate& c : explain(context, problem, filter)) {
-      const Timing timing = c.applicable ? time_of(c, problem, filter, context, peaks, checks) : Timing{};
-      failed += timing.measured && timing.measured->status == Status::failed;
-      entry["candidates"].push_back(to_json(c, timing));
-      table.push_back(table_row(c, timing));
-    }
-    if (print) print_table(table);
     json["results"].push_back(entry);
   }
   output.write(json);

@@ -111,20 +111,20 @@ int print_kernel_list() {
   return 0;
 }
 
-void print_matrix(const std::vector<double>& weights, std::int64_t r, std::int64_t s) {
+void print_matrix(std::FILE* to, const std::vector<double>& weights, std::int64_t r, std::int64_t s) {
   for (std::int64_t i = 0; i < r; ++i) {
     std::string line;
     for (std::int64_t j = 0; j < s; ++j)
       line += fmt::format("{}{}", j > 0 ? " " : "", weights[static_cast<std::size_t>(i * s + j)]);
-    fmt::print("{}\n", line);
+    fmt::print(to, "{}\n", line);
   }
 }
 
-int print_weights(const image::Kernel& kernel) {
-  print_matrix(kernel.weights, kernel.r, kernel.s);
+int print_weights(std::FILE* to, const image::Kernel& kernel) {
+  print_matrix(to, kernel.weights, kernel.r, kernel.s);
   if (kernel.second_weights.empty()) return 0;
-  fmt::print("\n");
-  print_matrix(kernel.second_weights, kernel.r, kernel.s);
+  fmt::print(to, "\n");
+  print_matrix(to, kernel.second_weights, kernel.r, kernel.s);
   return 0;
 }
 
@@ -145,11 +145,16 @@ Json to_json(const image::FilterReport& report, const DeviceInfo& device, double
   return json;
 }
 
-void print_plan(const image::FilterReport& report, const Context& context) {
-  fmt::print("{}\n", to_text(report.problem));
-  fmt::print("  on {} ({}), solver {}\n", context.device().id, context.device().name, report.solver);
-  fmt::print("  {} strips of {} rows, at most {} of memory for strips, codecs and workspace\n", report.strips,
+void print_plan(std::FILE* to, const image::FilterReport& report, const Context& context) {
+  fmt::print(to, "{}\n", to_text(report.problem));
+  fmt::print(to, "  on {} ({}), solver {}\n", context.device().id, context.device().name, report.solver);
+  fmt::print(to, "  {} strips of {} rows, at most {} of memory for strips, codecs and workspace\n", report.strips,
              report.strip_rows, print_bytes(report.planned_bytes));
+}
+
+void print_candidates(std::FILE* to, const image::FilterReport& report, const Context& context) {
+  for (const Filter2dCandidate& c : explain(context, report.problem, report.filter))
+    fmt::print(to, "  {:<3} {:<28} {}\n", c.applicable ? "yes" : "no", c.solver, c.applicable ? c.bound : c.reason);
 }
 
 // The report would replace the image, or what it was made from.
@@ -165,28 +170,32 @@ void refuse_report_over_image(const FilterOptions& options) {
       throw bad_input(fmt::format("--json {} is the image {}: name another file", options.common.json, image));
 }
 
-int run(FilterOptions& options) {
+// What needs no image: the named kernels, or one's weights.
+int list(const FilterOptions& options) {
+  if (!options.common.json.empty())
+    throw bad_input("--list-kernels and --print-kernel alone make no report: leave --json out, or name IN and OUT");
   if (options.list_kernels) return print_kernel_list();
-  if (options.print_kernel && options.job.input.empty()) {
-    if (options.kernel.empty()) throw bad_input("no kernel given: name one with --kernel, as in --kernel gaussian:9");
-    return print_weights(image::parse_kernel(options.kernel));
-  }
+  if (options.kernel.empty()) throw bad_input("no kernel given: name one with --kernel, as in --kernel gaussian:9");
+  return print_weights(stdout, image::parse_kernel(options.kernel));
+}
+
+int run(FilterOptions& options) {
+  if (options.list_kernels || (options.print_kernel && options.job.input.empty())) return list(options);
   if (options.job.input.empty() || options.job.output.empty())
     throw bad_input("filter needs an input and an output file: omniconv filter IN OUT --kernel K");
   complete(options);
   refuse_report_over_image(options);
   JsonOutput output(options.common.json);
-  if (options.print_kernel) print_weights(options.job.kernel);
+  std::FILE* const text = options.common.json == "-" ? stderr : stdout;  // the report alone goes to stdout
+  if (options.print_kernel) print_weights(text, options.job.kernel);
   const auto start = std::chrono::steady_clock::now();
   const Context context(context_options(options.common));
   const std::chrono::duration<double> context_seconds = std::chrono::steady_clock::now() - start;
   image::FilterReport report;
   if (options.dry_run || options.explain) {
     report = image::plan_filter(context, options.job);
-    if (!options.common.quiet) print_plan(report, context);
-    if (options.explain && !options.common.quiet)
-      for (const Filter2dCandidate& c : explain(context, report.problem, report.filter))
-        fmt::print("  {:<3} {:<28} {}\n", c.applicable ? "yes" : "no", c.solver, c.applicable ? c.bound : c.reason);
+    if (!options.common.quiet) print_plan(text, report, context);
+    if (options.explain && !options.common.quiet) print_candidates(text, report, context);
   }
   if (!options.dry_run) {
     ProgressBar bar(read_environment().progress && !options.common.quiet);
@@ -244,7 +253,7 @@ void add_filter(CLI::App& app, Body& body) {
       ->capture_default_str()
       ->check(not_empty());
   command->add_option("--page", options->job.page, "of a file with several, counted from 1")
-      ->check(whole_number(0, 1 << 30));
+      ->check(whole_number(1, 1 << 30));
   command->add_option("--max-memory", options->memory, "for strips, codecs and workspace")
       ->capture_default_str()
       ->check(not_empty());

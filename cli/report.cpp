@@ -17,6 +17,7 @@ namespace omniconv::cli {
 Json describe(const DeviceInfo& device) {
   return {{"id", device.id},
           {"name", device.name},
+          {"gpu", device.is_gpu},
           {"driver", device.driver},
           {"compute_units", device.compute_units},
           {"memory_bytes", device.memory_bytes}};

@@ -157,45 +157,60 @@ void PngPixels::write_rows(std::int64_t count, const std::byte* from, std::int64
     for (int i = 0; i < threads_ * pieces_per_thread; ++i) pieces_.push_back(std::make_unique<Piece>());
   const std::int64_t most_rows = piece_rows_ * static_cast<std::int64_t>(pieces_.size());
   for (std::int64_t done = 0; done < count;) {
-    const std::int64_t rows = std::min(most_rows, count - done);
+    const std::int64_t rows = std::min(most_rows - taken_, count - done);
     take_rows(rows, from + done * stride_bytes, stride_bytes);
-    const std::int64_t pieces = (rows - 1) / piece_rows_ + 1;
-    const auto for_each_piece = [&](const auto& work) {
-      on_threads(threads_, pieces, [&](std::int64_t i) {
-        work(*pieces_[static_cast<std::size_t>(i)], i * piece_rows_, std::min(rows, (i + 1) * piece_rows_));
-      });
-    };
-    for_each_piece([this](Piece&, std::int64_t first, std::int64_t last) { filter_rows(first, last); });
-    for_each_piece([this](Piece& piece, std::int64_t first, std::int64_t last) { compress(piece, first, last); });
-    for (std::int64_t i = 0; i < pieces; ++i) {
-      Piece& piece = *pieces_[static_cast<std::size_t>(i)];
-      const std::int64_t piece_rows = std::min(piece_rows_, rows - i * piece_rows_);
-      sum_ = adler32_combine(sum_, piece.sum, static_cast<z_off_t>(piece_rows * (row_bytes_ + 1)));
-      write_chunk("IDAT", piece.data, piece.checksum);
-    }
-    begun_ = true;
+    write_pieces(taken_ / piece_rows_ * piece_rows_);  // the rest waits for rows to come
     done += rows;
   }
 }
 
-// Makes room before the rows in work for what was there last: a row for the filters, 32 KiB for deflate.
 void PngPixels::take_rows(std::int64_t count, const std::byte* from, std::int64_t stride_bytes) {
   const std::int64_t stride = pixel_bytes_ + row_bytes_;
-  const std::int64_t old_rows = static_cast<std::int64_t>(rows_.size()) / stride - 1;
-  std::vector<unsigned char> last_row(static_cast<std::size_t>(stride));
-  if (old_rows >= 0) std::copy_n(rows_.end() - stride, stride, last_row.begin());
-  rows_.assign(static_cast<std::size_t>((count + 1) * stride), 0);
-  std::copy(last_row.begin(), last_row.end(), rows_.begin());
+  rows_.resize(static_cast<std::size_t>((1 + taken_ + count) * stride));
   for (std::int64_t y = 0; y < count; ++y) {
-    unsigned char* const row = rows_.data() + (y + 1) * stride + pixel_bytes_;
+    unsigned char* const row = rows_.data() + (1 + taken_ + y) * stride + pixel_bytes_;
     std::memcpy(row, from + y * stride_bytes, static_cast<std::size_t>(row_bytes_));
     for (std::int64_t i = 0; sample_bytes_ == 2 && i < row_bytes_; i += 2) std::swap(row[i], row[i + 1]);
   }
+  taken_ += count;
+}
 
+// The first of the rows taken; the last piece may have fewer rows than the others.
+void PngPixels::write_pieces(std::int64_t rows) {
+  if (rows == 0) return;
+  make_room(rows);
+  const std::int64_t pieces = (rows - 1) / piece_rows_ + 1;
+  const auto for_each_piece = [&](const auto& work) {
+    on_threads(threads_, pieces, [&](std::int64_t i) {
+      work(*pieces_[static_cast<std::size_t>(i)], i * piece_rows_, std::min(rows, (i + 1) * piece_rows_));
+    });
+  };
+  for_each_piece([this](Piece&, std::int64_t first, std::int64_t last) { filter_rows(first, last); });
+  for_each_piece([this](Piece& piece, std::int64_t first, std::int64_t last) { compress(piece, first, last); });
+  for (std::int64_t i = 0; i < pieces; ++i) {
+    Piece& piece = *pieces_[static_cast<std::size_t>(i)];
+    const std::int64_t piece_rows = std::min(piece_rows_, rows - i * piece_rows_);
+    sum_ = adler32_combine(sum_, piece.sum, static_cast<z_off_t>(piece_rows * (row_bytes_ + 1)));
+    write_chunk("IDAT", piece.data, piece.checksum);
+  }
+  begun_ = true;
+  forget_rows(rows);
+}
+
+// For so many filtered rows, behind the 32 KiB that were filtered last.
+void PngPixels::make_room(std::int64_t rows) {
   const auto there = static_cast<std::int64_t>(filtered_.size());
   known_bytes_ = std::min(there, window_bytes);
   std::copy(filtered_.end() - known_bytes_, filtered_.end(), filtered_.begin());
-  filtered_.resize(static_cast<std::size_t>(known_bytes_ + count * (row_bytes_ + 1)));
+  filtered_.resize(static_cast<std::size_t>(known_bytes_ + rows * (row_bytes_ + 1)));
+}
+
+// All but the last of them, by which the next is filtered.
+void PngPixels::forget_rows(std::int64_t rows) {
+  const std::int64_t stride = pixel_bytes_ + row_bytes_;
+  std::copy(rows_.begin() + rows * stride, rows_.end(), rows_.begin());
+  taken_ -= rows;
+  rows_.resize(static_cast<std::size_t>((1 + taken_) * stride));
 }
 
 void PngPixels::filter_rows(std::int64_t first, std::int64_t last) {
@@ -245,6 +260,7 @@ void PngPixels::write_chunk(const char* kind, const std::vector<unsigned char>& 
 }
 
 void PngPixels::finish() {
+  write_pieces(taken_);
   const auto checked = [this](const char* kind, const std::vector<unsigned char>& data) {
     uLong sum = crc32(0, reinterpret_cast<const Bytef*>(kind), 4);
     if (!data.empty()) sum = crc32(sum, data.data(), static_cast<uInt>(data.size()));

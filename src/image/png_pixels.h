@@ -13,8 +13,9 @@
 namespace omniconv::image {
 
 // Writes the chunks IDAT and IEND: those of https://www.w3.org/TR/png-3/, holding one zlib stream (RFC 1950, 1951)
-// whose pieces were compressed apart, as pigz does it: each knows the 32 KiB before it, and ends on a whole byte. The
-// filter of a row is that of the smallest sum of absolute values, as the standard suggests and libpng does.
+// whose pieces were compressed apart, as pigz does it: each knows the 32 KiB before it, and ends on a whole byte. A
+// piece has as many rows whatever the number of threads, and however the rows come: the bytes depend on the image
+// alone. The filter of a row is that of the smallest sum of absolute values, as the standard suggests and libpng does.
 class PngPixels {
  public:
   using Sink = std::function<void(const void* bytes, std::size_t count)>;
@@ -34,6 +35,9 @@ class PngPixels {
   struct Piece;
 
   void take_rows(std::int64_t count, const std::byte* from, std::int64_t stride_bytes);
+  void write_pieces(std::int64_t rows);
+  void make_room(std::int64_t rows);
+  void forget_rows(std::int64_t rows);
   void filter_rows(std::int64_t first, std::int64_t last);
   void compress(Piece& piece, std::int64_t first, std::int64_t last) const;
   void write_chunk(const char* kind, const std::vector<unsigned char>& data, std::uint32_t checksum);
@@ -43,8 +47,9 @@ class PngPixels {
   Sink sink_;
   std::int64_t piece_rows_ = 1;
   std::vector<std::unique_ptr<Piece>> pieces_;
-  // As stored: the last row that was written and those in work, each behind a pixel of zeros.
+  // As stored: the last row that was written and those taken since, each behind a pixel of zeros.
   std::vector<unsigned char> rows_;
+  std::int64_t taken_ = 0;
   // The last 32 KiB that were compressed, then the rows in work, each behind the number of its filter.
   std::vector<unsigned char> filtered_;
   std::int64_t known_bytes_ = 0;  // of those 32 KiB

@@ -5,8 +5,6 @@
 #include <algorithm>
 
 #include "core/checked.h"
-#include "core/suggest.h"
-#include "omniconv/error.h"
 #include "ops/predict.h"
 #include "ops/random_image.h"
 #include "solvers/solver.h"
@@ -68,12 +66,6 @@ const solvers::Filter2dSolver* find_solver(std::string_view id) {
   return nullptr;
 }
 
-Error unknown_solver(std::string_view id) {
-  std::vector<std::string_view> ids;
-  for (const solvers::Filter2dSolver* solver : solvers::filter2d_solvers()) ids.push_back(solver->id());
-  return bad_input(fmt::format("unknown solver '{}': {}", id, suggest(id, ids)));
-}
-
 // What measure() does with one problem, its images made once, when the first solver needs them.
 class Measuring {
  public:
@@ -86,7 +78,7 @@ class Measuring {
         options_(options),
         queue_(context.make_queue()) {
     if (options_.versus.empty()) return;
-    if (find_solver(options_.versus) == nullptr) throw unknown_solver(options_.versus);  // auto and all among them
+    require_solver(options_.versus);  // auto and all are none
     versus_ = check(options_.versus);
   }
 
@@ -145,7 +137,10 @@ class Measuring {
     }
     if (peaks_.tflops <= 0 || peaks_.gbps <= 0) return;
     const double memory_floor = r.bytes / (peaks_.gbps * 1e9);
-    r.floor_seconds = std::max(r.operations / (peaks_.tflops * 1e12), memory_floor);
+    const double arithmetic_floor =
+        2 * least_multiply_adds(task_) * output_elements(task_.problem) / (peaks_.tflops * 1e12);
+    r.floor_seconds = std::max(arithmetic_floor, memory_floor);
+    r.memory_binds = memory_floor >= arithmetic_floor;
     if (!images_.outgrow_caches) return;
     distrust_if_too_fast(r.seconds, memory_floor, r.status, r.reason);
     if (r.versus && r.versus->status == Status::ok)

@@ -39,12 +39,13 @@ struct MeasureResult {
   timing::Summary seconds = {};
   double operations = 0;         // of the definition: two per tap and output element
   double bytes = 0;              // each input element read once, each output element written once
-  double floor_seconds = 0;      // the larger of operations / peak and bytes / bandwidth; 0 where the peaks are unknown
+  double floor_seconds = 0;      // the larger of the least arithmetic / peak and bytes / bandwidth; 0: peaks unknown
+  bool memory_binds = false;     // the floor is that of the bytes
   double predicted_seconds = 0;  // by the cost model of the choice; 0 where the peaks are unknown
   double compile_seconds = 0, plan_seconds = 0, transfer_seconds = 0;
   std::int64_t workspace_bytes = 0;
   double error = 0, bound = 0;  // of a sampled check, as in VerifyResult
-  std::optional<Versus> versus;
+  std::optional<Versus> versus = {};
 };
 
 // Throws for bad input, an unknown solver among it.

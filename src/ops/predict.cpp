@@ -15,6 +15,15 @@ double image_bytes(const Filter2dProblem& problem) {
          output_elements(problem) * static_cast<double>(size_of(problem.output));
 }
 
+double least_multiply_adds(const Filter2dTask& task) {
+  const auto of = [](const Weights& weights) {
+    const std::int64_t taps = weights.r * weights.s;
+    if (weights.form == WeightForm::equal) return std::min<std::int64_t>(taps, 4);
+    return weights.form == WeightForm::rank_one ? std::min(taps, weights.r + weights.s) : taps;
+  };
+  return static_cast<double>(of(task.weights) + (task.second ? of(*task.second) : 0));
+}
+
 double predicted_seconds(const Filter2dProblem& problem, double operations, const devices::Device::Peaks& peaks) {
   if (peaks.tflops <= 0 || peaks.gbps <= 0) return 0;
   const double multiply_adds = peaks.tflops * 1e12 / 2;

@@ -10,6 +10,8 @@
 
 #include "core/checked.h"
 #include "core/convert.h"
+#include "core/suggest.h"
+#include "omniconv/error.h"
 #include "ops/random_image.h"
 #include "reference/filter2d.h"
 #include "solvers/solver.h"
@@ -208,6 +210,13 @@ std::string_view name(Status status) {
   return "?";
 }
 
+void require_solver(std::string_view id) {
+  std::vector<std::string_view> ids;
+  for (const solvers::Filter2dSolver* solver : solvers::filter2d_solvers()) ids.push_back(solver->id());
+  if (std::find(ids.begin(), ids.end(), id) == ids.end())
+    throw bad_input(fmt::format("unknown solver '{}': {}", id, suggest(id, ids)));
+}
+
 std::string auto_solver(const Context& context, const Filter2dProblem& problem, const Filter& filter) {
   const std::vector<Filter2dCandidate> candidates = explain(context, problem, filter);
   if (candidates.front().applicable) return candidates.front().solver;
@@ -233,7 +242,7 @@ std::vector<VerifyResult> verify(const Context& context, const Filter2dProblem& 
     else
       results.push_back({.solver = std::string(solver->id()), .status = Status::refused, .reason = reason});
   }
-  if (results.empty()) Filter2dPlan(context, problem, filter, {.solver = wanted});  // throws: unknown, with the nearest
+  if (results.empty()) require_solver(wanted);
   return results;
 }
 

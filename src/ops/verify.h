@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "omniconv/filter2d.h"
@@ -30,6 +31,9 @@ struct VerifyResult {
                                 // 0), else epsilon * (|scale| * sum |x * w| + |bias|)
   double plan_seconds = 0, compile_seconds = 0;  // of making the plan, and of that in the compiler of device text
 };
+
+// Throws where no solver has this id, with the nearest that there are.
+void require_solver(std::string_view id);
 
 // The solver that auto would run. Nothing is compiled to find it. Throws where none serves, with each one's reason.
 std::string auto_solver(const Context& context, const Filter2dProblem& problem, const Filter& filter);

@@ -44,6 +44,17 @@ TEST_F(Filter, SameBitsInStripsThreadsAndDevices) {
   }
 }
 
+#ifndef OMNICONV_NO_IMAGE_MODULE
+TEST_F(Filter, PngBytesDoNotDependOnMemoryAndThreads) {
+  ASSERT_EQ(run("filter $PHOTO whole.png --kernel sharpen").status, 0);
+  for (const std::string options : {"--max-memory 16M", "--strip-rows 50", "--threads 1", "--threads 3"}) {
+    const Outcome outcome = run("filter $PHOTO part.png --kernel sharpen " + options);
+    ASSERT_EQ(outcome.status, 0) << outcome.error;
+    EXPECT_TRUE(read_here("part.png") == read_here("whole.png")) << options;
+  }
+}
+#endif
+
 TEST_F(Filter, EveryBorderInStrips) {
   for (const std::string border : {"constant:50", "replicate", "reflect", "reflect101", "wrap", "valid"})
     for (const std::string anchor : {"", " --anchor 0,0", " --anchor 4,30"}) {

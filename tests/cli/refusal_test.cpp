@@ -151,8 +151,8 @@ TEST_F(Refusal, Usage) {
   refuses("bench 'filter2d u8 h8w8r3s3' --solver filter2d/drect/cpu.1", {"filter2d/direct/cpu.1"});
   refuses("explain 'filter2d u8 h8w8r3s3 kernel:gausian:3'", {"gaussian"});
   for (const std::string option : {"--scale ''", "--scale 0x10", "--scale nan", "--bias ''", "--strip-rows ''",
-                                   "--strip-rows 99999999999999999999", "--page -1", "--threads ''", "--depth ''",
-                                   "--anchor ''", "--alpha ''", "--border ''", "--json ''"})
+                                   "--strip-rows 99999999999999999999", "--page -1", "--page 0", "--threads ''",
+                                   "--depth ''", "--anchor ''", "--alpha ''", "--border ''", "--json ''"})
     refuses("filter a.pgm b.pgm --kernel sobel-x " + option, {option.substr(0, option.find(' '))});
   refuses("bench 'filter2d u8 h8w8r3s3' --budget nan", {"--budget"});
   refuses("verify 'filter2d u8 h8w8r3s3' --samples 0", {"--samples", "'0'"});
@@ -160,7 +160,7 @@ TEST_F(Refusal, Usage) {
 
 // Status 3 where there is none of the kind, and then the reason instead of a list.
 TEST_F(Refusal, DevicesThatDoNotExistNameThoseThatDo) {
-  for (const std::string id : {"opencl:77.0", "opencl:0.77", "opencl:x", "cuda:77", "cuda:0.0"}) {
+  for (const std::string id : {"opencl:77.0", "opencl:0.77", "cuda:77", "cuda:99999999999999999999"}) {
     DeviceListing of_kind;
     (id[0] == 'o' ? devices::opencl_backend() : devices::cuda_backend()).list(of_kind);
     std::vector<std::string> parts = {"device " + id};
@@ -170,6 +170,28 @@ TEST_F(Refusal, DevicesThatDoNotExistNameThoseThatDo) {
     refuses("devices --device " + id, parts, status);
     refuses("verify 'filter2d u8 h8w8r3s3' --device " + id, parts, status);
   }
+}
+
+// What no device can be called is bad usage, whatever the machine has.
+TEST_F(Refusal, DevicesThatAreMisspelt) {
+  for (const std::string id : {"cuda:", "cuda:x", "cuda:-1", "cuda:0.0", "cuda:0x1", "cuda: 1"})
+    for (const char* command : {"devices", "verify 'filter2d u8 h8w8r3s3'"})
+      refuses(std::string(command) + " --device '" + id + "'", {"device '" + id + "'", "cuda:I", "there are: cpu ("});
+  for (const std::string id :
+       {"opencl:", "opencl:x", "opencl:0", "opencl:0.", "opencl:.0", "opencl:0.0.0", "opencl:-1.0"})
+    refuses("devices --device " + id, {"device '" + id + "'", "opencl:PLATFORM.DEVICE", "there are: cpu ("});
+  for (const std::string id : {"cpu:", "cpu:0"}) refuses("devices --device " + id, {id, "one CPU device, cpu"});
+}
+
+TEST_F(Refusal, SolversThatDoNotExist) {
+  for (const char* command : {"verify", "bench", "explain"})
+    refuses(std::string(command) + " 'filter2d u8 h8w8r3s3' --device cpu --solver filter2d/drect/cpu.1",
+            {"unknown solver 'filter2d/drect/cpu.1'", "filter2d/direct/cpu.1"});
+}
+
+TEST_F(Refusal, ReportsOfNothing) {
+  refuses("filter --list-kernels --json -", {"--json", "--list-kernels"});
+  refuses("filter --print-kernel --kernel sobel --json k.json", {"--json", "--print-kernel"});
 }
 
 }  // namespace

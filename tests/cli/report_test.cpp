@@ -18,6 +18,8 @@ TEST_F(Report, Devices) {
   for (const json& device : report["devices"]) {
     EXPECT_GT(device["peak_tflops"], 0.0) << device;
     EXPECT_GT(device["peak_gbps"], 0.0) << device;
+    EXPECT_TRUE(device["gpu"].is_boolean()) << device;
+    EXPECT_FALSE(device["id"] == "cpu" && device["gpu"].get<bool>()) << device;
     cpu = cpu || device["id"] == "cpu";
   }
   EXPECT_TRUE(cpu);
@@ -49,14 +51,33 @@ TEST_F(Report, BenchFillsTheSchema) {
   for (const char* key : {"version", "commit", "date", "host", "device"}) EXPECT_TRUE(report.contains(key)) << key;
   ASSERT_EQ(report["results"].size(), 1u);
   const json& result = report["results"][0];
-  for (const char* key : {"problem", "name",        "solver",          "vendor", "status", "reason",   "median_ms",
-                          "min_ms",  "ci95_ms",     "samples",         "tflops", "gbps",   "roofline", "compile_ms",
-                          "plan_ms", "transfer_ms", "workspace_bytes", "error",  "bound",  "config"})
+  for (const char* key :
+       {"problem",         "name",    "solver", "vendor", "status",   "reason",     "median_ms", "min_ms",
+        "ci95_ms",         "samples", "tflops", "gbps",   "roofline", "compile_ms", "plan_ms",   "transfer_ms",
+        "workspace_bytes", "error",   "bound",  "config", "floor_ms", "floor_binds"})
     EXPECT_TRUE(result.contains(key)) << key;
   EXPECT_EQ(result["name"], "small");
   EXPECT_EQ(result["status"], "ok") << result;
   EXPECT_GE(result["samples"].get<int>(), 5);
   EXPECT_LE(result["min_ms"].get<double>(), result["median_ms"].get<double>());
+}
+
+// Equal weights need no more arithmetic than memory; those of full rank need a multiply-add each.
+TEST_F(Report, BenchNamesTheFloor) {
+  const Outcome outcome =
+      run("bench 'filter2d u8 h300w400c3r31s31' 'filter2d u8 h300w400c3r31s31 kernel:rank1' --device cpu --budget 0.02 "
+          "--json b.json");
+  ASSERT_EQ(outcome.status, 0) << outcome.out << outcome.error;
+  EXPECT_NE(outcome.out.find(" %  arithmetic"), std::string::npos) << outcome.out;
+  const json report = json::parse(read_here("b.json"));
+  const json &general = report["results"][0], &product = report["results"][1];
+  EXPECT_EQ(general["floor_binds"], "arithmetic");
+  const double peak = report["device"]["peak_tflops"], elements = 300 * 400 * 3;
+  EXPECT_NEAR(general["floor_ms"].get<double>(), 2 * 961 * elements / peak / 1e9, 1e-9);
+  EXPECT_LT(product["floor_ms"].get<double>(), general["floor_ms"].get<double>());
+  for (const json& result : {general, product})
+    EXPECT_NEAR(result["roofline"].get<double>(), result["floor_ms"].get<double>() / result["median_ms"].get<double>(),
+                1e-9);
 }
 
 TEST_F(Report, BenchComparesTwoSolvers) {
@@ -132,6 +153,53 @@ TEST_F(Report, ExplainLeavesOutWhatWouldTakeTooLong) {
       EXPECT_EQ(candidate["measured"]["status"], "refused");
       EXPECT_NE(candidate["measured"]["reason"].get<std::string>().find("longer than 0.001 s"), std::string::npos);
     }
+}
+
+TEST_F(Report, ExplainsOneSolver) {
+  const Outcome outcome =
+      run("explain 'filter2d u8 h40w50r3s3' --device cpu --solver filter2d/direct/cpu.1 --json e.json");
+  ASSERT_EQ(outcome.status, 0) << outcome.error;
+  EXPECT_EQ(outcome.out.find("separable"), std::string::npos) << outcome.out;
+  const json candidates = json::parse(read_here("e.json"))["results"][0]["candidates"];
+  ASSERT_EQ(candidates.size(), 1u);
+  EXPECT_EQ(candidates[0]["solver"], "filter2d/direct/cpu.1");
+}
+
+// A problem that nothing serves is refused with its reason, and those behind it are served.
+TEST_F(Report, OneProblemThatCannotBeServed) {
+  write("list.txt", "filter2d u8 h40w50c4r3s3 alpha:3 kernel:sobel\nfilter2d u8 h40w50c4r3s3 alpha:3\n");
+  for (const std::string command : {"verify", "bench --budget 0.01"}) {
+    const Outcome outcome = run(command + " --problems list.txt --device cpu --json r.json");
+    ASSERT_EQ(outcome.status, 0) << outcome.error;
+    EXPECT_NE(outcome.out.find("refused"), std::string::npos) << outcome.out;
+    const json results = json::parse(read_here("r.json"))["results"];
+    ASSERT_EQ(results.size(), 2u) << command;
+    EXPECT_EQ(results[0]["status"], "refused") << results[0];
+    EXPECT_NE(results[0]["reason"].get<std::string>().find("magnitude of a pair"), std::string::npos) << results[0];
+    EXPECT_EQ(results[1]["status"], "ok") << results[1];
+  }
+  const Outcome outcome = run("explain --problems list.txt --device cpu --json r.json");
+  ASSERT_EQ(outcome.status, 0) << outcome.error;
+  EXPECT_NE(outcome.out.find("refused: alpha:3"), std::string::npos) << outcome.out;
+  const json results = json::parse(read_here("r.json"))["results"];
+  ASSERT_EQ(results.size(), 2u);
+  EXPECT_NE(results[0]["reason"].get<std::string>().find("magnitude of a pair"), std::string::npos) << results[0];
+  EXPECT_TRUE(results[0]["candidates"].empty());
+  EXPECT_FALSE(results[1].contains("reason"));
+  EXPECT_FALSE(results[1]["candidates"].empty());
+}
+
+TEST_F(Report, FilterKeepsStandardOutputForItsJson) {
+  write("in.pgm", "P5\n2 2\n255\nabcd");
+  const Outcome outcome =
+      run("filter in.pgm out.pgm --kernel sharpen --device cpu --print-kernel --explain --dry-run --json -");
+  ASSERT_EQ(outcome.status, 0) << outcome.error;
+  EXPECT_EQ(json::parse(outcome.out)["schema"], "omniconv-filter/1");
+  for (const char* text : {"0 -1 0\n-1 5 -1\n", "strips of", "filter2d/direct/cpu.1"})
+    EXPECT_NE(outcome.error.find(text), std::string::npos) << outcome.error;
+  const Outcome quiet = run("filter in.pgm out.pgm --kernel sharpen --device cpu --explain --dry-run --json - --quiet");
+  EXPECT_EQ(json::parse(quiet.out)["schema"], "omniconv-filter/1");
+  EXPECT_EQ(quiet.error, "");
 }
 
 TEST_F(Report, ExplainGivesEveryReason) {

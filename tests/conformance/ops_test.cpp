@@ -7,6 +7,7 @@
 #include "conformance.h"
 #include "devices/cpu/cpu_device.h"
 #include "omniconv/error.h"
+#include "ops/predict.h"
 #include "solvers/solver.h"
 
 namespace {
@@ -231,6 +232,19 @@ TEST(Plan, NamesTheCpuWhereItWouldServe) {
   const std::string message = plan_refusal(context, "filter2d f64 h8w8r1s3", {.weights = std::vector<double>{1, 2, 3}});
   EXPECT_TRUE(message.starts_with("no solver on counting serves filter2d f64")) << message;
   EXPECT_TRUE(message.ends_with("; choose the device cpu")) << message;
+}
+
+TEST(Floor, CountsTheMultiplyAddsThatTheWeightsAllow) {
+  const auto least = [](const char* text) {
+    const auto problem = std::get<Filter2dProblem>(parse_problem(text));
+    return least_multiply_adds(task_for(problem, filter_for(problem)));
+  };
+  EXPECT_EQ(least("filter2d u8 h64w80c3r7s9"), 63);
+  EXPECT_EQ(least("filter2d u8 h64w80c3r7s9 kernel:rank1"), 16);
+  EXPECT_EQ(least("filter2d u8 h64w80c3r1s9 kernel:rank1"), 9);  // a column of one weight costs nothing
+  EXPECT_EQ(least("filter2d u8 h64w80c3r31s31 kernel:equal"), 4);
+  EXPECT_EQ(least("filter2d u8 h64w80c3r1s3 kernel:equal"), 3);
+  EXPECT_EQ(least("filter2d u8 h64w80c3r3s3 kernel:sobel"), 12);  // each of the pair is a column times a row
 }
 
 }  // namespace

@@ -1,0 +1,326 @@
+#!/usr/bin/env bash
+# Builds omniconv (preset lean, with the tests of devices), checks it on every device of this machine, and times its GPUs.
+#
+#   scripts/gpu-check.sh [OUTDIR] [--quick] [--only STEP[,STEP...]]
+#
+# OUTDIR (build/gpu-check) receives JSON: devices.json, verify-DEVICE.json, files.json, bench-DEVICE.json, gpu-check.json.
+# STEPs after the build: tests, verify, files, bench, and, only if named, peers (scripts/compare-gpu-peers.py, where python3 has
+# CuPy; peers.json). --quick takes small images everywhere and times every device, a GPU or
+# not. Needs a C++20 compiler and CMake 3.25, Ninja or make; libraries come from scripts/bundle.sh's archive or the system.
+# Run again it builds only what changed. The last line is `gpu-check: N passed, M failed`; exit status 1 if M > 0.
+set -euo pipefail
+here=$PWD
+cd "$(dirname "$0")/.."
+source scripts/common.sh
+
+out=build/gpu-check quick=no steps=,tests,verify,files,bench,
+while (($#)); do
+  case $1 in
+    --quick) quick=yes ;;
+    --only)
+      (($# > 1)) || fail "--only needs a list of steps, as in --only tests,bench"
+      steps=,$2,
+      shift
+      ;;
+    -*) fail "unknown option '$1'; known are --quick and --only" ;;
+    *) out=$1; [[ $out == /* ]] || out=$here/$out ;;
+  esac
+  shift
+done
+for step in ${steps//,/ }; do
+  [[ $step =~ ^(tests|verify|files|bench|peers)$ ]] || fail "--only $step: the steps are tests, verify, files, bench and peers"
+done
+build=build/lean work=$PWD/build/gpu-check-work
+mkdir -p "$out" "$build" "$work"
+out=$(cd "$out" && pwd)
+rm -rf "${work:?}"/* "$out"/{devices,files,gpu-check,peers,verify-*,bench-*}.json
+export OMNICONV_CACHE_DIR=$work/cache
+
+# --- What is counted, and said
+
+passed=0 failed=0 lines=() verifying=()
+seconds() { date +%s.%N; }
+# record STEP PASSED FAILED SINCE [DETAIL [UNTIL]]: a line on stdout, and one of gpu-check.json.
+record() {
+  local took detail=${5:-}
+  took=$(awk -v now="${6:-$(seconds)}" -v since="$4" 'BEGIN { printf "%.1f", now - since }')
+  passed=$((passed + $2)) failed=$((failed + $3))
+  printf '[%d:%02d] %-34s %7s s  %5d passed %3d failed  %s\n' $((SECONDS / 60)) $((SECONDS % 60)) "$1" "$took" "$2" "$3" "$detail"
+  lines+=("    {\"step\": \"$1\", \"seconds\": $took, \"passed\": $2, \"failed\": $3, \"detail\": \"${detail//[\"\\]/}\"}")
+}
+said() { sed 's/^/      | /' | tail -n "${1:-12}"; }
+
+finish() {
+  local status=$?
+  if ((status != 0)); then  # stopped half-way
+    failed=$((failed + 1))
+    kill "${verifying[@]}" 2>/dev/null || true
+  fi
+  {
+    printf '{\n  "schema": "omniconv-gpu-check/1", "commit": "%s", "date": "%s", "quick": %s,\n' \
+      "${commit:-unknown}" "$(date -u +%FT%TZ)" "$([[ $quick == yes ]] && echo true || echo false)"
+    printf '  "passed": %d, "failed": %d, "seconds": %d,\n  "steps": [\n' "$passed" "$failed" "$SECONDS"
+    (IFS=$'\n'; echo "${lines[*]}") | sed '$!s/$/,/'
+    printf '  ]\n}\n'
+  } >"$out/gpu-check.json"
+  echo "gpu-check: $passed passed, $failed failed"
+  ((failed == 0)) || exit 1
+}
+trap finish EXIT
+
+# --- Drivers without root: libraries outside the loader's paths, a loader for OpenCL where there is none, and NVIDIA's OpenCL
+# driver where the system does not name it
+
+find_library() { # NAME FOLDER...: the first folder's that has it
+  local name=$1 folder
+  shift
+  for folder; do
+    [[ -z $folder || ! -e $folder/$name ]] || { echo "$folder/$name"; break; }
+  done
+}
+# Where the dynamic loader finds it by its name.
+known_library() {
+  local folders
+  IFS=: read -ra folders <<<"${LD_LIBRARY_PATH:-}"
+  find_library "$1" "${folders[@]}"
+  PATH=$PATH:/sbin:/usr/sbin ldconfig -p 2>/dev/null | sed -n "s|^[[:space:]]*$1 .*=> ||p"
+}
+usual_folders=(/usr/local/nvidia/lib64 /usr/local/nvidia/lib /usr/lib/x86_64-linux-gnu /usr/lib64 /usr/lib/wsl/lib)
+# reach NAME FOLDER...: puts the first folder that has it into the loader's paths, where it is not known.
+reach() {
+  [[ -z $(known_library "$1") ]] || return 0
+  local found
+  found=$(find_library "$@")
+  [[ -n $found ]] || return 0
+  export LD_LIBRARY_PATH=${found%/*}${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}
+  echo "$1 is not in the loader's paths; $found is used"
+}
+reach libcuda.so.1 "${usual_folders[@]}"
+reach libOpenCL.so.1 "$PWD"/bundled/opencl/lib/* "${usual_folders[@]}"
+nvidia_opencl=$({ known_library libnvidia-opencl.so.1; find_library libnvidia-opencl.so.1 "${usual_folders[@]}"; } | sed -n 1p)
+if [[ -n $nvidia_opencl && -z ${OCL_ICD_VENDORS:-} ]] && ! grep -qs nvidia /etc/OpenCL/vendors/*.icd; then
+  mkdir -p "$work/vendors"
+  cp /etc/OpenCL/vendors/*.icd "$work/vendors" 2>/dev/null || true
+  echo "$nvidia_opencl" >"$work/vendors/nvidia.icd"
+  export OCL_ICD_VENDORS=$work/vendors
+  echo "OpenCL: NVIDIA's driver is not in /etc/OpenCL/vendors; OCL_ICD_VENDORS=$OCL_ICD_VENDORS names $nvidia_opencl"
+fi
+
+# --- Build
+
+start=$(seconds)
+arguments=(-DOMNICONV_TESTS=ON -DOMNICONV_EXAMPLES=OFF)
+if [[ ! -d bundled && ! -e /usr/include/gtest/gtest.h ]]; then
+  echo "no GoogleTest on this machine: its tests are left out"
+  arguments=(-DOMNICONV_TESTS=OFF -DOMNICONV_EXAMPLES=OFF) steps=${steps/,tests,/,}
+fi
+command -v ninja >/dev/null || arguments+=(-G "Unix Makefiles")
+[[ ! -d bundled ]] || arguments+=("-DCMAKE_PREFIX_PATH=$PWD/bundled")
+make_targets() { (build lean "$@" -- "${arguments[@]}") >"$work/build.log" 2>&1 || { said 30 <"$work/build.log"; exit 1; }; }
+make_targets omniconv_cli
+omniconv=$PWD/$build/bin/omniconv
+commit=$("$omniconv" --version | sed 's/.*(\(.*\))/\1/')
+record "build: omniconv" 1 0 "$start" "commit $commit, $(nproc) cores"
+
+# --- Devices
+
+start=$(seconds)
+"$omniconv" devices --json "$out/devices.json" >"$work/devices.txt" || exit 1
+said 40 <"$work/devices.txt"
+# Pairs of "id" and "gpu" of the devices found; those missing stand behind them.
+listed=$(sed -n '/"missing"/q; s/.*"\(id\|gpu\)": "\{0,1\}\([^",]*\)"\{0,1\},\{0,1\}$/\2/p' "$out/devices.json" | paste -d ' ' - -)
+devices=() gpus=()
+while read -r id is_gpu; do
+  devices+=("$id")
+  [[ $is_gpu == true ]] && gpus+=("$id")
+done <<<"$listed"
+record "devices" 1 0 "$start" "${devices[*]}"
+is_gpu() { [[ " ${gpus[*]:-} " == *" $1 "* ]]; }
+file_name() { tr -c 'a-z0-9\n' '-' <<<"$1"; }
+# A problem list, as it is or with each large image made a few hundred pixels wide.
+problems() { # LIST small|whole
+  [[ $2 == whole ]] && echo "data/problems/$1" && return
+  sed -E 's/h[0-9]{4,}w[0-9]{4,}/h301w403/' "data/problems/$1" >"$work/small-$1"
+  echo "$work/small-$1"
+}
+
+# --- Problem lists against the references, on all devices at once, while the tests are built and run
+
+verify_device() { # DEVICE
+  local size=whole
+  [[ $quick == no ]] && { is_gpu "$1" || [[ $1 == cpu ]]; } || size=small
+  timeout 400 "$omniconv" verify --sampled --device "$1" --problems "$(problems filters.txt "$size")" \
+    --problems "$(problems gradients.txt "$size")" --json "$out/verify-$(file_name "$1").json" >"$work/verify.$1" 2>&1 || true
+  seconds >"$work/verified.$1"
+}
+verify_start=$(seconds)
+if [[ $steps == *,verify,* ]]; then
+  for device in "${devices[@]}"; do
+    verify_device "$device" &
+    verifying+=($!)
+  done
+fi
+
+# --- Tests of GoogleTest, their cases spread over processes
+
+# run_tests NAME PROCESSES
+run_tests() {
+  local start i counts running=()
+  start=$(seconds)
+  for ((i = 0; i < $2; ++i)); do
+    (
+      status=0
+      GTEST_TOTAL_SHARDS=$2 GTEST_SHARD_INDEX=$i timeout 540 "$build/bin/$1" >"$work/$1.$i" 2>&1 || status=$?
+      # One that ended without its summary counts as a failed test.
+      ((status == 0)) || grep -q '^\[  FAILED  \] [0-9]* test' "$work/$1.$i" || echo "[  FAILED  ] 1 test, exit status $status" >>"$work/$1.$i"
+    ) &
+    running+=($!)
+  done
+  wait "${running[@]}"
+  counts=$(cat "$work/$1".[0-9]* | awk '
+    /^\[  PASSED  \] [0-9]+ test/ { p += $4 } /^\[  FAILED  \] [0-9]+ test/ { f += $4 } /^\[  SKIPPED \] [0-9]+ test/ { s += $4 }
+    END { printf "%d %d %d", p, f, s }')
+  local p f s
+  read -r p f s <<<"$counts"
+  record "tests: $1" "$p" "$f" "$start" "$([[ $s == 0 ]] || echo "$s skipped")"
+  [[ $s == 0 ]] || cat "$work/$1".[0-9]* | grep -A1 -h 'Skipped$' | grep -v -e 'Skipped$' -e '^--' | sort | uniq -c | said
+  [[ $f == 0 ]] || cat "$work/$1".[0-9]* | grep -B8 '^\[  FAILED  \]' | said 60
+}
+if [[ $steps == *,tests,* ]]; then
+  start=$(seconds) programs=(conformance_tests)
+  [[ " ${devices[*]}" != *" cuda"* ]] || programs+=(cuda_tests)
+  [[ " ${devices[*]}" != *" opencl"* ]] || programs+=(opencl_tests)
+  make_targets "${programs[@]}"
+  record "build: tests" 1 0 "$start"
+  processes=$(($(nproc) < 16 ? $(nproc) : 16))
+  for program in "${programs[@]}"; do
+    # A GPU's memory and its driver are shared by all.
+    [[ $program == conformance_tests || $processes -le 8 ]] || processes=8
+    run_tests "$program" "$processes"
+  done
+fi
+
+if [[ $steps == *,verify,* ]]; then
+  wait "${verifying[@]}"
+  for device in "${devices[@]}"; do
+    counts=$(sed -n 's/^\([0-9]*\) passed, \([0-9]*\) failed, \([0-9]*\) refused$/\1 \2 \3/p' "$work/verify.$device")
+    read -r p f refused <<<"${counts:-0 1 0}"
+    record "verify: $device" "$p" "$f" "$verify_start" "$([[ $refused == 0 ]] || echo "$refused refused")" "$(cat "$work/verified.$device")"
+    [[ -n $counts ]] || said <"$work/verify.$device"
+    [[ $f == 0 || -z $counts ]] || grep -B1 '^  failed' "$work/verify.$device" | said 30
+  done
+fi
+
+# --- Whole files: every device's output equals, byte for byte, that of the CPU in one strip
+
+noise() { head -c "$1" /dev/urandom; }
+npy() { # DESCR SHAPE: the header
+  local header="{'descr': '$1', 'fortran_order': False, 'shape': ($2), }"
+  printf '\x93NUMPY\x01\x00\x76\x00%-117s\n' "$header"
+}
+make_files() { # SCALE: sides in hundreds of pixels
+  local w=$(($1 * 120)) h=$(($1 * 80))
+  { printf 'P6\n%d %d\n255\n' "$w" "$h"; noise $((w * h * 3)); } >"$work/rgb.ppm"
+  w=$((w / 2 + 1)) h=$((h / 2))
+  { printf 'P6\n%d %d\n65535\n' "$w" "$h"; noise $((w * h * 6)); } >"$work/rgb16.ppm"
+  { printf 'P7\nWIDTH %d\nHEIGHT %d\nDEPTH 4\nMAXVAL 255\nTUPLTYPE RGB_ALPHA\nENDHDR\n' "$w" "$h"; noise $((w * h * 4)); } >"$work/rgba.pam"
+  { npy '<u2' "$h, $w"; noise $((w * h * 2)); } >"$work/grey16.npy"
+  { npy '|u1' "$h, $w, 3"; noise $((w * h * 3)); } >"$work/rgb8.npy"
+  "$omniconv" filter "$work/rgb8.npy" "$work/float.npy" --kernel identity --depth f32 --device cpu
+}
+full_rank='5x5: 0.113,-0.271,0.317,0.151,-0.093, 0.219,0.447,-0.181,0.277,0.091, -0.133,0.291,0.531,-0.257,0.173, 0.081,-0.191,0.239,0.119,-0.311, 0.157,0.077,-0.149,0.203,0.263'
+# Input, output's extension, options. Floating sums are exact here: whole numbers, integer weights.
+file_cases=(
+  "rgb.ppm ppm --kernel gaussian:9,1.7"
+  "rgb.ppm ppm --border reflect101 --kernel $full_rank"
+  "rgb.ppm ppm --border constant:7 --kernel sobel"
+  "rgb16.ppm ppm --kernel unsharp:5,1,0.7"
+  "rgba.pam pam --kernel gaussian:5"
+  "grey16.npy npy --border wrap --kernel box:31"
+  "float.npy npy --border reflect --kernel sharpen"
+)
+report=$out/files.json
+# filter_case CASE NAME OPTION...: one run into NAME.EXTENSION, its report put behind the others. Sets `output`.
+filter_case() {
+  local before=${1%% --kernel *} kernel=${1##* --kernel } name=$2 input extension options
+  shift 2
+  read -r input extension options <<<"$before"
+  read -ra options <<<"$options"
+  output=$work/$name.$extension
+  timeout 200 "$omniconv" filter "$work/$input" "$output" "${options[@]}" --kernel "$kernel" "$@" \
+    --json "$work/report.json" >>"$work/files.log" 2>&1 || return
+  { [[ -s $report ]] && echo "," || echo "["; cat "$work/report.json"; } >>"$report"
+}
+times() { # what the last report says
+  sed -n 's/.*"\(context_ms\|compile_ms\|total_ms\)": \([0-9]*\).*/\1 \2/p' "$work/report.json" | awk '
+    { t[$1] = $2 } END { printf "%d ms + context %d, compiler %d", t["total_ms"], t["context_ms"], t["compile_ms"] }'
+}
+compare_files() { # DEVICE OPTION...: against the CPU's in one strip
+  local device=$1 case equal=0 unequal=0 number=0 first second start
+  shift
+  start=$(seconds)
+  rm -rf "$OMNICONV_CACHE_DIR"
+  for case in "${file_cases[@]}"; do
+    number=$((number + 1))
+    for run in first second; do
+      if filter_case "$case" here --device "$device" "$@" && cmp -s "$output" "$work/expected.$number"; then
+        equal=$((equal + 1))
+        [[ $run == first ]] && first=$(times) || second=$(times)
+      else
+        unequal=$((unequal + 1))
+        echo "      | $device $*: $case: $run run: not the CPU's bytes: $(tail -n 1 "$work/files.log" 2>/dev/null)"
+      fi
+    done
+    ((number > 1)) || { echo "      | $device, ${case}: first run ${first:-failed}"; echo "      | second run ${second:-failed}"; }
+  done
+  record "files: $device${1:+ in strips}" "$equal" "$unequal" "$start"
+}
+if [[ $steps == *,files,* ]]; then
+  start=$(seconds)
+  if [[ $quick == yes ]]; then make_files 10; else make_files 100; fi
+  number=0
+  for case in "${file_cases[@]}"; do
+    number=$((number + 1))
+    filter_case "$case" cpu --device cpu --strip-rows 1000000 --max-memory 16G || { said <"$work/files.log"; exit 1; }
+    mv "$output" "$work/expected.$number"
+  done
+  record "files: made, and filtered by the CPU" "$number" 0 "$start"
+  compare_files cpu --strip-rows 97
+  for device in "${devices[@]}"; do
+    [[ $device == cpu ]] || compare_files "$device"
+  done
+  echo "]" >>"$report"
+  rm -f "$work"/*.{ppm,pam,npy} "$work"/expected.*
+fi
+
+# --- Benchmarks, one device after the other
+
+if [[ $steps == *,bench,* ]]; then
+  timed=("${gpus[@]}") size=whole budget=0.3
+  [[ $quick == no ]] || timed=("${devices[@]}") size=small budget=0.01
+  ((${#timed[@]})) || echo "no GPU: nothing is timed (--quick times every device on small images)"
+  for device in "${timed[@]}"; do
+    start=$(seconds) json=$out/bench-$(file_name "$device").json
+    timeout 300 "$omniconv" bench --device "$device" --problems "$(problems gpu-filters.txt "$size")" --budget "$budget" \
+      --json "$json" >"$work/bench.$device" 2>&1 || true
+    said 80 <"$work/bench.$device"
+    p=$(grep -c '"status": "ok"' "$json" 2>/dev/null || true)
+    f=$(grep -c '"status": "\(failed\|refused\)"' "$json" 2>/dev/null || true)
+    [[ -s $json ]] || f=1
+    record "bench: $device" "${p:-0}" "${f:-0}" "$start"
+  done
+fi
+
+# --- Other libraries for NVIDIA's GPUs, beside every GPU found
+
+if [[ $steps == *,peers,* ]]; then
+  start=$(seconds) named=()
+  for device in "${gpus[@]}"; do named+=(--device "$device"); done
+  ((${#gpus[@]})) || { echo "no GPU: nothing to compare peers on"; exit 1; }
+  timeout 500 python3 scripts/compare-gpu-peers.py --omniconv "$omniconv" "${named[@]}" --json "$out/peers.json" >"$work/peers" 2>&1 || true
+  said 200 <"$work/peers"
+  p=$(grep -c ' times omniconv.*; ok: ' "$work/peers" || true)
+  f=$(grep -c -e ' failed: ' -e '; values differ: ' "$work/peers" || true)
+  [[ -s $out/peers.json ]] || f=$((f + 1))
+  record "peers" "$p" "$f" "$start" "$(grep -c '^not compared' "$work/peers" || true) not there"
+fi
