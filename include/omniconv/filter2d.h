@@ -65,6 +65,9 @@ class Filter2dPlan {
   // Asynchronous on a queue of the plan's context.
   Event run(Queue& queue, const Filter2dRun& run) const;
 
+  explicit Filter2dPlan(std::shared_ptr<const solvers::Filter2dPlanBody> body) : body_(std::move(body)) {}
+  const std::shared_ptr<const solvers::Filter2dPlanBody>& impl() const { return body_; }
+
  private:
   std::shared_ptr<const solvers::Filter2dPlanBody> body_;
 };

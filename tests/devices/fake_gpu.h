@@ -1,0 +1,88 @@
+// The CPU in the part of a device with memory of its own: it copies what it is given, as a GPU does, and gives no more
+// memory than a test allows.
+#pragma once
+
+#include <algorithm>
+#include <atomic>
+#include <memory>
+
+#include "devices/cpu/cpu_device.h"
+#include "omniconv/error.h"
+#include "omniconv/filter2d.h"
+#include "solvers/solver.h"
+
+namespace omniconv {
+
+class FakeGpu final : public devices::Device {
+ public:
+  FakeGpu() : cpu_(std::make_shared<devices::CpuDevice>(2)), info_(cpu_->info()) {
+    info_.id = "fake";
+    info_.is_gpu = true;
+    info_.memory_bytes = info_.max_buffer_bytes = std::int64_t{1} << 40;
+  }
+  std::int64_t free = std::int64_t{1} << 40;   // as it is told
+  std::int64_t given = std::int64_t{1} << 40;  // what one buffer may really take
+  bool page_locks = true;
+  std::atomic<int> allocations = 0, refusals = 0;
+
+  devices::DeviceKind kind() const override { return devices::DeviceKind::opencl; }
+  const DeviceInfo& info() const override { return info_; }
+  void set_max_buffer_bytes(std::int64_t bytes) { info_.max_buffer_bytes = bytes; }
+  std::shared_ptr<devices::Buffer> allocate(std::int64_t bytes) override {
+    ++allocations;
+    if (bytes <= given) return cpu_->allocate(bytes);
+    ++refusals;
+    throw environment_error("device fake has no room for a buffer of " + std::to_string(bytes) + " bytes");
+  }
+  std::shared_ptr<devices::Buffer> borrow(void*, std::int64_t) override { throw bad_input("the fake borrows nothing"); }
+  std::shared_ptr<devices::Queue> make_queue() override { return cpu_->make_queue(); }
+  std::shared_ptr<devices::Program> build(std::string_view, std::span<const devices::Definition>) override {
+    throw bad_input("the fake compiles nothing");
+  }
+  Peaks measure_peaks(double) override { return {}; }
+  std::int64_t free_bytes() override { return free; }
+  std::shared_ptr<devices::HostMemory> allocate_host(std::int64_t bytes) override {
+    return std::make_shared<Locked>(bytes, page_locks);
+  }
+  const std::shared_ptr<devices::CpuDevice>& cpu() const { return cpu_; }
+
+ private:
+  class Locked final : public devices::HostMemory {
+   public:
+    Locked(std::int64_t bytes, bool locked) : bytes_(static_cast<std::size_t>(bytes)), locked_(locked) {}
+    std::byte* data() override { return bytes_.data(); }
+    std::int64_t bytes() const override { return static_cast<std::int64_t>(bytes_.size()); }
+    bool is_page_locked() const override { return locked_; }
+
+   private:
+    std::vector<std::byte> bytes_;
+    bool locked_;
+  };
+
+  std::shared_ptr<devices::CpuDevice> cpu_;
+  DeviceInfo info_;
+};
+
+// The CPU's plan, as one of the fake's own.
+class FakePlan final : public solvers::Filter2dPlanBody {
+ public:
+  FakePlan(const std::shared_ptr<FakeGpu>& fake, const Filter2dProblem& problem, const Filter& filter,
+           const std::string& solver = "auto")
+      : plan_(Context(fake->cpu()), problem, filter, {.solver = solver}) {
+    task = plan_.impl()->task;
+    solver_id = plan_.solver();
+    device = fake;
+  }
+  std::int64_t workspace_bytes() const override { return plan_.workspace_bytes(); }
+  Event run(devices::Queue& queue, const Filter2dRun& run) const override {
+    if (++runs == fail_at) throw environment_error("device fake: a kernel failed; the device is lost to this process");
+    return plan_.impl()->run(queue, run);
+  }
+  mutable std::atomic<int> runs = 0;
+  int fail_at = -1;
+
+ private:
+  Filter2dPlan plan_;
+};
+
+}  // namespace omniconv
