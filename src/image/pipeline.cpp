@@ -30,7 +30,7 @@ class Seconds {
   Clock::time_point start_ = Clock::now();
 };
 
-// Everything that is known before the first row is read. Stays where it is: the layout points to the task.
+// Everything that is known before the first row is read.
 struct Job {
   Job() = default;
   Job(const Job&) = delete;
@@ -120,13 +120,13 @@ void choose_strips(const Context& context, const FilterJob& wanted, const Filter
                    Job& job) {
   const Filter2dProblem& problem = job.task.problem;
   const bool in_place = filters_in_place(context);
-  const StripLayout row(job.task, plan.workspace_bytes(), 1, 1);
+  const StripLayout row(plan, 1, 1);
   std::int64_t strip_rows = wanted.strip_rows;
   if (strip_rows == 0) {
     strip_rows = std::max<std::int64_t>(strip_bytes_wanted / (row.input_row_bytes() + row.output_row_bytes()), 8);
     if (!in_place) strip_rows = std::max(strip_rows, problem.r);  // rows that strips share are copied to each
   }
-  job.layout = StripLayout(job.task, plan.workspace_bytes(), strip_rows, in_place ? 1 : most_slots);
+  job.layout = StripLayout(plan, strip_rows, in_place ? 1 : most_slots);
   if (!in_place) fit_to_device(context, wanted.device_memory_bytes, job.layout);
   for (;;) {
     report_layout(context, writer_bytes, job);

@@ -96,17 +96,16 @@ class HostFilter2d::Body {
           options.in_flight, options.strip_rows, options.device_memory_bytes, options.copy_threads));
     if (plan.impl()->device != context.impl())
       throw bad_input("the plan was made for another context's device: make both with one context");
-    const Filter2dTask& task = plan.impl()->task;
-    const StripLayout row(task, plan.workspace_bytes(), 1, 1);
+    const StripLayout row(plan, 1, 1);
     if (filters_in_place(context)) {
-      layout_ = StripLayout(task, plan.workspace_bytes(), P(problem_), 1);
+      layout_ = StripLayout(plan, P(problem_), 1);
       queue_ = context.make_queue();
       workspace_ = context.allocate(std::max<std::int64_t>(plan.workspace_bytes(), 1));
       return;
     }
     const std::int64_t chosen = strip_bytes_wanted / (row.input_row_bytes() + row.output_row_bytes());
     const std::int64_t rows = options.strip_rows > 0 ? options.strip_rows : std::max(chosen, problem_.r);
-    layout_ = StripLayout(task, plan.workspace_bytes(), rows, options.in_flight);
+    layout_ = StripLayout(plan, rows, options.in_flight);
     fit_to_device(context, options.device_memory_bytes, layout_);
     slots_.emplace(context_, plan_, layout_);
     if (options.copies == HostCopies::staged) stage();

@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "core/checked.h"
+#include "solvers/solver.h"
 
 namespace omniconv {
 
@@ -37,10 +38,9 @@ Strip Strips::cut(std::int64_t i) const {
   return {first, rows, input_rows_for(*task_, first, rows)};
 }
 
-StripLayout::StripLayout(const Filter2dTask& task, std::int64_t workspace_bytes, std::int64_t strip_rows,
-                         int most_slots)
-    : task_(&task), most_slots_(most_slots), workspace_bytes_(workspace_bytes) {
-  const Filter2dProblem& problem = task.problem;
+StripLayout::StripLayout(const Filter2dPlan& plan, std::int64_t strip_rows, int most_slots)
+    : plan_(plan.impl()), most_slots_(most_slots) {
+  const Filter2dProblem& problem = plan.problem();
   const auto row_bytes = [&](std::int64_t pixels, DataType type) {
     return checked_multiply(checked_multiply(pixels, problem.c, "a row"), size_of(type), "a row");
   };
@@ -50,9 +50,10 @@ StripLayout::StripLayout(const Filter2dTask& task, std::int64_t workspace_bytes,
 }
 
 void StripLayout::lay_out(std::int64_t strip_rows) {
-  strips_ = Strips(*task_, strip_rows);
+  strips_ = Strips(plan_->task, strip_rows);
   input_bytes_ = checked_multiply(strips_.most_input_rows(), input_row_bytes_, "a strip");
   output_bytes_ = checked_multiply(strip_rows, output_row_bytes_, "a strip");
+  workspace_bytes_ = plan_->strip_workspace_bytes(strip_rows);
 }
 
 std::int64_t StripLayout::largest_buffer_bytes() const {
@@ -66,7 +67,7 @@ std::int64_t StripLayout::device_bytes() const {
 
 bool StripLayout::shrink() {
   const std::int64_t rows = strips_.rows();
-  if (slots() > 1 && rows <= task_->problem.r) {
+  if (slots() > 1 && rows <= plan_->task.problem.r) {
     most_slots_ = slots() - 1;
     return true;
   }

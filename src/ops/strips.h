@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <memory>
 #include <string>
 
 #include "core/weights.h"
@@ -41,11 +42,11 @@ class Strips {
 };
 
 // Strips in memory, their rows packed; on a device so many at a time, if there are so many, each in a slot with buffers
-// and a workspace of its own. The task must outlive it.
+// and a workspace of its own.
 class StripLayout {
  public:
   StripLayout() = default;
-  StripLayout(const Filter2dTask& task, std::int64_t workspace_bytes, std::int64_t strip_rows, int most_slots);
+  StripLayout(const Filter2dPlan& plan, std::int64_t strip_rows, int most_slots);
 
   const Strips& strips() const { return strips_; }
   int slots() const { return static_cast<int>(std::min<std::int64_t>(most_slots_, strips_.count())); }
@@ -66,7 +67,7 @@ class StripLayout {
  private:
   void lay_out(std::int64_t strip_rows);
 
-  const Filter2dTask* task_ = nullptr;
+  std::shared_ptr<const solvers::Filter2dPlanBody> plan_;  // strips point to its task
   Strips strips_;
   int most_slots_ = 1;
   std::int64_t input_row_bytes_ = 0, output_row_bytes_ = 0, input_bytes_ = 0, output_bytes_ = 0, workspace_bytes_ = 0;
