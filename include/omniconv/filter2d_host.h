@@ -23,7 +23,7 @@ struct HostFilter2dOptions {
   std::int64_t strip_rows = 0;           // of the output, at most; 0: chosen
   int in_flight = 4;                     // strips on the device at a time
   HostCopies copies = HostCopies::staged;
-  int copy_threads = 0;  // in each direction; 0: half as many as the host has
+  int copy_threads = 0;  // of the host, in each direction; 0: nearly half of them
 };
 
 struct HostFilter2dReport {

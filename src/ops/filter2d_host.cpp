@@ -19,9 +19,10 @@ namespace {
 
 constexpr std::int64_t strip_bytes_wanted = std::int64_t{16} << 20;  // input and output
 
+// Half of the host's for each direction, but for the two that submit strips and wait for them.
 int copy_threads(int wanted) {
   if (wanted > 0) return wanted;
-  return std::max(static_cast<int>(std::thread::hardware_concurrency()) / 2, 1);
+  return std::max((static_cast<int>(std::thread::hardware_concurrency()) - 2) / 2, 1);
 }
 
 template <typename Byte>

@@ -9,6 +9,7 @@
 #include "devices/cpu/cpu_device.h"
 #include "omniconv/error.h"
 #include "omniconv/filter2d.h"
+#include "recording_device.h"
 #include "solvers/solver.h"
 
 namespace omniconv {
@@ -42,23 +43,11 @@ class FakeGpu final : public devices::Device {
   Peaks measure_peaks(double) override { return {}; }
   std::int64_t free_bytes() override { return free; }
   std::shared_ptr<devices::HostMemory> allocate_host(std::int64_t bytes) override {
-    return std::make_shared<Locked>(bytes, page_locks);
+    return std::make_shared<devices::ClaimedMemory>(bytes, page_locks);
   }
   const std::shared_ptr<devices::CpuDevice>& cpu() const { return cpu_; }
 
  private:
-  class Locked final : public devices::HostMemory {
-   public:
-    Locked(std::int64_t bytes, bool locked) : bytes_(static_cast<std::size_t>(bytes)), locked_(locked) {}
-    std::byte* data() override { return bytes_.data(); }
-    std::int64_t bytes() const override { return static_cast<std::int64_t>(bytes_.size()); }
-    bool is_page_locked() const override { return locked_; }
-
-   private:
-    std::vector<std::byte> bytes_;
-    bool locked_;
-  };
-
   std::shared_ptr<devices::CpuDevice> cpu_;
   DeviceInfo info_;
 };

@@ -186,6 +186,29 @@ TEST_F(Room, RefusedMemoryMakesStripsSmaller) {
   EXPECT_LE((report.strip_rows + 2) * 300, fake_->given);
 }
 
+// A driver that gives memory at its first use refuses it there.
+class LateDevice final : public devices::RecordingDevice {
+ public:
+  LateDevice() : RecordingDevice(devices::DeviceKind::opencl) {}
+  std::shared_ptr<devices::Queue> make_queue() override { return std::make_shared<LateQueue>(); }
+
+ private:
+  struct LateQueue final : NoQueue {
+    Event upload(std::shared_ptr<devices::Buffer> to, std::int64_t, const void*, std::int64_t) override {
+      if (to->bytes() > 20 * 300) throw environment_error("CL_MEM_OBJECT_ALLOCATION_FAILURE");
+      return done();
+    }
+  };
+};
+
+TEST_F(Room, MemoryRefusedAtItsFirstUseMakesStripsSmaller) {
+  const Context context(std::make_shared<LateDevice>());
+  std::vector<std::byte> output(of_.expected.size());
+  const HostFilter2dReport report =
+      HostFilter2d(context, Filter2dPlan(context, of_.problem, of_.filter)).run(of_.input.data(), 0, output.data(), 0);
+  EXPECT_GE(report.strips, 10);
+}
+
 TEST_F(Room, NoMemoryAtAllIsSaidWithSizes) {
   fake_->given = 0;
   const std::string message = error_of(of_, {}, ErrorKind::environment);
