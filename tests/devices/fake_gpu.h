@@ -4,7 +4,9 @@
 
 #include <algorithm>
 #include <atomic>
+#include <map>
 #include <memory>
+#include <mutex>
 
 #include "devices/cpu/cpu_device.h"
 #include "omniconv/error.h"
@@ -16,7 +18,7 @@ namespace omniconv {
 
 class FakeGpu final : public devices::Device {
  public:
-  FakeGpu() : cpu_(std::make_shared<devices::CpuDevice>(2)), info_(cpu_->info()) {
+  FakeGpu() : cpu_(std::make_shared<devices::CpuDevice>(1)), info_(cpu_->info()) {
     info_.id = "fake";
     info_.is_gpu = true;
     info_.memory_bytes = info_.max_buffer_bytes = std::int64_t{1} << 40;
@@ -36,7 +38,19 @@ class FakeGpu final : public devices::Device {
     throw environment_error("device fake has no room for a buffer of " + std::to_string(bytes) + " bytes");
   }
   std::shared_ptr<devices::Buffer> borrow(void*, std::int64_t) override { throw bad_input("the fake borrows nothing"); }
-  std::shared_ptr<devices::Queue> make_queue() override { return cpu_->make_queue(); }
+  // Each with a thread of its own that does all the work: what oneTBB hands from thread to thread, the thread sanitizer
+  // does not see.
+  std::shared_ptr<devices::Queue> make_queue() override {
+    const auto own = std::make_shared<devices::CpuDevice>(1);
+    auto queue = own->make_queue();
+    const std::lock_guard lock(mutex_);
+    devices_[queue.get()] = own;
+    return queue;
+  }
+  std::shared_ptr<devices::CpuDevice> device_of(const devices::Queue& queue) const {
+    const std::lock_guard lock(mutex_);
+    return devices_.at(&queue);
+  }
   std::shared_ptr<devices::Program> build(std::string_view, std::span<const devices::Definition>) override {
     throw bad_input("the fake compiles nothing");
   }
@@ -50,6 +64,8 @@ class FakeGpu final : public devices::Device {
  private:
   std::shared_ptr<devices::CpuDevice> cpu_;
   DeviceInfo info_;
+  mutable std::mutex mutex_;
+  std::map<const devices::Queue*, std::shared_ptr<devices::CpuDevice>> devices_;
 };
 
 // The CPU's plan, as one of the fake's own.
@@ -57,7 +73,7 @@ class FakePlan final : public solvers::Filter2dPlanBody {
  public:
   FakePlan(const std::shared_ptr<FakeGpu>& fake, const Filter2dProblem& problem, const Filter& filter,
            const std::string& solver = "auto")
-      : plan_(Context(fake->cpu()), problem, filter, {.solver = solver}) {
+      : fake_(fake), filter_(filter), plan_(Context(fake->cpu()), problem, filter, {.solver = solver}) {
     task = plan_.impl()->task;
     solver_id = plan_.solver();
     device = fake;
@@ -65,12 +81,15 @@ class FakePlan final : public solvers::Filter2dPlanBody {
   std::int64_t workspace_bytes() const override { return plan_.workspace_bytes(); }
   Event run(devices::Queue& queue, const Filter2dRun& run) const override {
     if (++runs == fail_at) throw environment_error("device fake: a kernel failed; the device is lost to this process");
-    return plan_.impl()->run(queue, run);
+    const Filter2dPlan own(Context(fake_->device_of(queue)), task.problem, filter_, {.solver = solver_id});
+    return own.impl()->run(queue, run);
   }
   mutable std::atomic<int> runs = 0;
   int fail_at = -1;
 
  private:
+  std::shared_ptr<FakeGpu> fake_;
+  Filter filter_;
   Filter2dPlan plan_;
 };
 
