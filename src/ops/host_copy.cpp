@@ -8,7 +8,7 @@
 namespace omniconv {
 namespace {
 
-constexpr std::int64_t piece_bytes = std::int64_t{1} << 18;  // enough to be worth a thread's while
+constexpr std::int64_t piece_bytes = std::int64_t{1} << 17;  // enough to be worth a thread's while
 
 }  // namespace
 
