@@ -30,7 +30,7 @@ struct HostFilter2dReport {
   std::int64_t strip_rows = 0, strips = 0;
   std::int64_t device_bytes = 0;  // that strips and workspaces take; 0 on the CPU
   bool page_locked = false;       // whether what was staged was page-locked
-  // Copies into staging and out of it, and what the device spent: each summed over strips, which overlap.
+  // While a strip was being copied into staging, from there to the device, filtered, and back again. They overlap.
   double stage_in_seconds = 0, upload_seconds = 0, kernel_seconds = 0, download_seconds = 0, stage_out_seconds = 0;
   double total_seconds = 0;
 };

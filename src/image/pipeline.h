@@ -42,7 +42,7 @@ struct FilterReport {
   std::int64_t device_bytes = 0;                 // what strips and workspaces take of a device's own memory
   double plan_seconds = 0, compile_seconds = 0;  // of making the plan, and of that in the compiler of device text
   double read_seconds = 0, compute_seconds = 0, write_seconds = 0, total_seconds = 0;  // reading to writing overlap
-  // What the device spent on copies in, kernels and copies out, each summed over strips, which overlap, too.
+  // While at least one strip was being copied to the device, filtered there, and copied back; they overlap, too.
   double upload_seconds = 0, kernel_seconds = 0, download_seconds = 0;
 };
 

@@ -96,10 +96,16 @@ void StripSlots::wait(int index) {
     slot.filtered.wait();
   } else {
     slot.downloaded.wait();  // and thereby for all before it
-    seconds_.upload += slot.uploaded.seconds();
-    seconds_.download += slot.downloaded.seconds();
+    count(std::move(slot.uploaded), last_upload_, seconds_.upload);
+    count(std::move(slot.downloaded), last_download_, seconds_.download);
   }
-  seconds_.kernels += slot.filtered.seconds();
+  count(std::move(slot.filtered), last_filter_, seconds_.kernels);
+}
+
+void StripSlots::count(Event event, Event& before, double& seconds) {
+  const double added = event.seconds_after(before);
+  seconds += added;
+  if (added > 0) before = std::move(event);
 }
 
 void StripSlots::drain() noexcept {

@@ -15,7 +15,7 @@ void fit_to_device(const Context& context, std::int64_t limit_bytes, StripLayout
 // Whether strips stay where they are: the CPU needs no copies.
 bool filters_in_place(const Context& context);
 
-// What the device spent, summed over strips, which overlap.
+// While at least one strip was being copied in, filtered, copied out.
 struct DeviceSeconds {
   double upload = 0, kernels = 0, download = 0;
 };
@@ -48,6 +48,8 @@ class StripSlots {
     Event uploaded, filtered, downloaded;
   };
   Slot make_slot() const;
+  // Adds what of the event's time was after the one counted before, which it replaces.
+  static void count(Event event, Event& before, double& seconds);
 
   const Context& context_;
   const Filter2dPlan& plan_;
@@ -55,6 +57,7 @@ class StripSlots {
   const bool in_place_;
   std::vector<Slot> slots_;
   DeviceSeconds seconds_;
+  Event last_upload_, last_filter_, last_download_;
 };
 
 }  // namespace omniconv

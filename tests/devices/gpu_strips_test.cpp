@@ -59,6 +59,8 @@ TEST_F(GpuStrips, FromHostMemoryToHostMemory) {
         EXPECT_GT(report.upload_seconds, 0);
         EXPECT_GT(report.kernel_seconds, 0);
         EXPECT_GT(report.download_seconds, 0);
+        for (const double seconds : {report.upload_seconds, report.kernel_seconds, report.download_seconds})
+          EXPECT_LE(seconds, report.total_seconds);
         EXPECT_TRUE(strips == whole) << to_text(problem) << ", strips of " << report.strip_rows;
       }
       if (!is_integer(problem.input)) continue;

@@ -383,6 +383,29 @@ TEST_F(Gpu, MemoryOfTheHostIsCopiedFromAndTo) {
   EXPECT_HAS(error_of([&] { device->allocate_host(-1); }, ErrorKind::bad_input), "-1 bytes");
 }
 
+TEST_F(Gpu, TimesOfTwoQueuesAreOnOneClock) {
+  const Context context(device);
+  Queue first = context.make_queue(), second = context.make_queue();
+  const std::vector<std::byte> memory(4 << 20);
+  const auto bytes = static_cast<std::int64_t>(memory.size());
+  const Buffer one = context.allocate(bytes), other = context.allocate(bytes);
+  Event earlier = first.upload(one, 0, memory.data(), bytes);
+  earlier.wait();
+  Event later = second.upload(other, 0, memory.data(), bytes);
+  later.wait();
+  // One after the other: all of the later one's time is after the earlier one, none of the earlier one's after the
+  // later.
+  EXPECT_GT(later.seconds(), 0);
+  EXPECT_DOUBLE_EQ(later.seconds_after(earlier), later.seconds());
+  EXPECT_EQ(earlier.seconds_after(later), 0);
+  EXPECT_EQ(later.seconds_after(Event()), later.seconds());
+  EXPECT_EQ(Event().seconds_after(later), 0);
+  // Of the same queue, which is in order.
+  Event last = second.upload(other, 0, memory.data(), bytes);
+  last.wait();
+  EXPECT_EQ(last.seconds_after(later), last.seconds());
+}
+
 TEST_F(Gpu, FreeMemoryIsAPartOfAll) {
   const std::int64_t before = device->free_bytes();
   EXPECT_GT(before, 0);
