@@ -21,7 +21,7 @@ namespace {
 struct FilterOptions {
   Common common;
   image::FilterJob job;
-  std::string kernel, border = "replicate", anchor, depth, alpha = "premultiply", memory = "1G";
+  std::string kernel, border = "replicate", anchor, depth, alpha = "premultiply", memory = "1G", device_memory;
   bool correlate = false, convolve = false, normalize = false;
   bool list_kernels = false, print_kernel = false, explain = false, dry_run = false;
 };
@@ -101,6 +101,7 @@ void complete(FilterOptions& options) {
   if (!options.depth.empty()) job.depth = parse_depth(options.depth);
   job.alpha = parse_alpha(options.alpha);
   job.max_memory_bytes = parse_bytes(options.memory);
+  if (!options.device_memory.empty()) job.device_memory_bytes = parse_bytes(options.device_memory);
 }
 
 int print_kernel_list() {
@@ -135,11 +136,15 @@ Json to_json(const image::FilterReport& report, const DeviceInfo& device, double
   json["strip_rows"] = report.strip_rows;
   json["strips"] = report.strips;
   json["planned_bytes"] = report.planned_bytes;
+  json["device_bytes"] = report.device_bytes;
   json["context_ms"] = context_seconds * 1e3;
   json["compile_ms"] = report.compile_seconds * 1e3;
   json["plan_ms"] = report.plan_seconds * 1e3;
   json["read_ms"] = report.read_seconds * 1e3;
   json["compute_ms"] = report.compute_seconds * 1e3;
+  json["copy_in_ms"] = report.upload_seconds * 1e3;
+  json["kernel_ms"] = report.kernel_seconds * 1e3;
+  json["copy_out_ms"] = report.download_seconds * 1e3;
   json["write_ms"] = report.write_seconds * 1e3;
   json["total_ms"] = report.total_seconds * 1e3;
   return json;
@@ -150,6 +155,7 @@ void print_plan(std::FILE* to, const image::FilterReport& report, const Context&
   fmt::print(to, "  on {} ({}), solver {}\n", context.device().id, context.device().name, report.solver);
   fmt::print(to, "  {} strips of {} rows, at most {} of memory for strips, codecs and workspace\n", report.strips,
              report.strip_rows, print_bytes(report.planned_bytes));
+  if (report.device_bytes > 0) fmt::print(to, "  {} of the device's memory\n", print_bytes(report.device_bytes));
 }
 
 void print_candidates(std::FILE* to, const image::FilterReport& report, const Context& context) {
@@ -256,6 +262,11 @@ void add_filter(CLI::App& app, Body& body) {
       ->check(whole_number(1, 1 << 30));
   command->add_option("--max-memory", options->memory, "for strips, codecs and workspace")
       ->capture_default_str()
+      ->check(not_empty());
+  command
+      ->add_option("--device-memory", options->device_memory,
+                   "of a GPU, for strips, as in 512M; what is free by default")
+      ->type_name("SIZE")
       ->check(not_empty());
   command
       ->add_option("--strip-rows", options->job.strip_rows,

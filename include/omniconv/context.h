@@ -61,6 +61,9 @@ class Event {
   void wait();
   // Seconds that the device spent on the submission that returned this event; call after wait().
   double seconds() const;
+  // Of these seconds, those after the end of an earlier submission to this queue or another one of the same device, so
+  // that the time of work that overlaps can be added up; call after wait() of both.
+  double seconds_after(const Event& other) const;
   const std::shared_ptr<devices::Queue>& queue() const { return queue_; }
   std::uint64_t token() const { return token_; }
 

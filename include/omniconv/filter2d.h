@@ -40,7 +40,8 @@ struct Filter2dOptions {
 // there itself (wrap). A row that the filter needs and that is not there is taken where the border says, and must be
 // there. Strides are in bytes, multiples of the element size; 0 means packed.
 struct Filter2dRun {
-  Buffer input = {}, output = {}, workspace = {};  // workspace: at least workspace_bytes(), for this run alone
+  Buffer input = {}, output = {},
+         workspace = {};  // workspace: at least workspace_bytes(output_rows), for this run alone
   std::int64_t input_offset_bytes = 0, output_offset_bytes = 0;  // of the first row given
   std::int64_t input_stride_bytes = 0, output_stride_bytes = 0;
   std::int64_t input_first = 0, input_rows = -1;    // -1: all rows of the image
@@ -61,9 +62,13 @@ class Filter2dPlan {
   const Filter2dProblem& problem() const;
   const std::string& solver() const;
   std::int64_t workspace_bytes() const;
-  double compile_seconds() const;  // that making the plan spent on device text
+  std::int64_t workspace_bytes(std::int64_t output_rows) const;  // of runs of at most so many: strips
+  double compile_seconds() const;                                // that making the plan spent on device text
   // Asynchronous on a queue of the plan's context.
   Event run(Queue& queue, const Filter2dRun& run) const;
+
+  explicit Filter2dPlan(std::shared_ptr<const solvers::Filter2dPlanBody> body) : body_(std::move(body)) {}
+  const std::shared_ptr<const solvers::Filter2dPlanBody>& impl() const { return body_; }
 
  private:
   std::shared_ptr<const solvers::Filter2dPlanBody> body_;

@@ -72,6 +72,9 @@ class Queue : public std::enable_shared_from_this<Queue> {
   // What an Event asks of its queue.
   virtual void wait(std::uint64_t token) = 0;
   virtual double seconds(std::uint64_t token) = 0;
+  // Of these seconds, those after the end of a submission of another queue of the device. Queues that cannot tell
+  // answer with all of them.
+  virtual double seconds_after(std::uint64_t token, Queue& other, std::uint64_t other_token);
   virtual void release(std::uint64_t token) noexcept = 0;
 };
 

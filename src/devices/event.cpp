@@ -36,6 +36,17 @@ double Event::seconds() const {
   return queue_ ? queue_->seconds(token_) : 0;
 }
 
+double Event::seconds_after(const Event& other) const {
+  if (!queue_) return 0;
+  // A queue is in order: what it does later does not overlap.
+  if (!other.queue_ || other.queue_ == queue_) return seconds();
+  return queue_->seconds_after(token_, *other.queue_, other.token_);
+}
+
+double devices::Queue::seconds_after(std::uint64_t token, Queue&, std::uint64_t) {
+  return seconds(token);
+}
+
 std::int64_t Buffer::bytes() const {
   return impl_ ? impl_->bytes() : 0;
 }

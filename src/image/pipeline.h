@@ -28,6 +28,7 @@ struct FilterJob {
   Alpha alpha = Alpha::premultiply;
   std::int64_t max_memory_bytes = std::int64_t{1} << 30;  // of strips, codecs and workspace; not the program itself
   std::int64_t strip_rows = 0;                            // of the output; 0: chosen
+  std::int64_t device_memory_bytes = 0;                   // that strips take of a device's memory; 0: what is free
   int page = 0;                                           // 0: the only one
   std::string solver = "auto";
 };
@@ -38,8 +39,11 @@ struct FilterReport {
   std::string solver;
   std::int64_t strip_rows = 0, strips = 0;
   std::int64_t planned_bytes = 0;                // what strips, codecs and workspace take at most
+  std::int64_t device_bytes = 0;                 // what strips and workspaces take of a device's own memory
   double plan_seconds = 0, compile_seconds = 0;  // of making the plan, and of that in the compiler of device text
   double read_seconds = 0, compute_seconds = 0, write_seconds = 0, total_seconds = 0;  // reading to writing overlap
+  // While at least one strip was being copied to the device, filtered there, and copied back; they overlap, too.
+  double upload_seconds = 0, kernel_seconds = 0, download_seconds = 0;
 };
 
 // Opens the input, plans, and checks that the output can be written, without writing anything.

@@ -175,6 +175,10 @@ std::int64_t Filter2dPlan::workspace_bytes() const {
   return body_->workspace_bytes();
 }
 
+std::int64_t Filter2dPlan::workspace_bytes(std::int64_t output_rows) const {
+  return body_->strip_workspace_bytes(output_rows);
+}
+
 double Filter2dPlan::compile_seconds() const {
   return body_->compile_seconds();
 }
@@ -197,7 +201,7 @@ Event Filter2dPlan::run(Queue& queue, const Filter2dRun& run) const {
               end_of(complete.output_rows, complete.output_stride_bytes, run.output_offset_bytes)))
     throw bad_input(
         "input and output overlap in one buffer: a filter would read pixels that it has overwritten; keep them apart");
-  const std::int64_t workspace = workspace_bytes();
+  const std::int64_t workspace = workspace_bytes(complete.output_rows);
   if (workspace > 0 && (!run.workspace || run.workspace.bytes() < workspace))
     throw bad_input(fmt::format("the workspace has {} bytes: {} needs {}", run.workspace ? run.workspace.bytes() : 0,
                                 body_->solver_id, workspace));

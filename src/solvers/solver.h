@@ -37,6 +37,8 @@ class Filter2dPlanBody : public std::enable_shared_from_this<Filter2dPlanBody> {
  public:
   virtual ~Filter2dPlanBody() = default;
   virtual std::int64_t workspace_bytes() const = 0;
+  // Of runs of at most so many output rows.
+  virtual std::int64_t strip_workspace_bytes(std::int64_t) const { return workspace_bytes(); }
   virtual double compile_seconds() const { return 0; }  // of device text, when the plan was made
   // `run` has been validated: buffers present and large enough, strides and row ranges filled in.
   virtual Event run(devices::Queue& queue, const Filter2dRun& run) const = 0;

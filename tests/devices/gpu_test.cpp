@@ -373,7 +373,7 @@ TEST_F(Gpu, MemoryOfTheHostIsCopiedFromAndTo) {
   Queue queue = context.make_queue();
   const std::shared_ptr<devices::HostMemory> in = device->allocate_host(1 << 20), out = device->allocate_host(1 << 20);
   EXPECT_EQ(in->bytes(), 1 << 20);
-  EXPECT_EQ(in->is_page_locked(), tests_cuda());
+  EXPECT_TRUE(in->is_page_locked());
   for (std::int64_t i = 0; i < in->bytes(); ++i) in->data()[i] = static_cast<std::byte>(i * 7);
   const Buffer buffer = context.allocate(in->bytes());
   queue.upload(buffer, 0, in->data(), in->bytes());
@@ -381,6 +381,29 @@ TEST_F(Gpu, MemoryOfTheHostIsCopiedFromAndTo) {
   EXPECT_EQ(std::memcmp(in->data(), out->data(), 1 << 20), 0);
   EXPECT_EQ(device->allocate_host(0)->bytes(), 0);
   EXPECT_HAS(error_of([&] { device->allocate_host(-1); }, ErrorKind::bad_input), "-1 bytes");
+}
+
+TEST_F(Gpu, TimesOfTwoQueuesAreOnOneClock) {
+  const Context context(device);
+  Queue first = context.make_queue(), second = context.make_queue();
+  const std::vector<std::byte> memory(4 << 20);
+  const auto bytes = static_cast<std::int64_t>(memory.size());
+  const Buffer one = context.allocate(bytes), other = context.allocate(bytes);
+  Event earlier = first.upload(one, 0, memory.data(), bytes);
+  earlier.wait();
+  Event later = second.upload(other, 0, memory.data(), bytes);
+  later.wait();
+  // One after the other: all of the later one's time is after the earlier one, none of the earlier one's after the
+  // later.
+  EXPECT_GT(later.seconds(), 0);
+  EXPECT_DOUBLE_EQ(later.seconds_after(earlier), later.seconds());
+  EXPECT_EQ(earlier.seconds_after(later), 0);
+  EXPECT_EQ(later.seconds_after(Event()), later.seconds());
+  EXPECT_EQ(Event().seconds_after(later), 0);
+  // Of the same queue, which is in order.
+  Event last = second.upload(other, 0, memory.data(), bytes);
+  last.wait();
+  EXPECT_EQ(last.seconds_after(later), last.seconds());
 }
 
 TEST_F(Gpu, FreeMemoryIsAPartOfAll) {

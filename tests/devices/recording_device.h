@@ -11,6 +11,19 @@
 
 namespace omniconv::devices {
 
+// Ordinary memory that says what it is told to say.
+class ClaimedMemory final : public HostMemory {
+ public:
+  ClaimedMemory(std::int64_t bytes, bool locked) : bytes_(static_cast<std::size_t>(bytes)), locked_(locked) {}
+  std::byte* data() override { return bytes_.data(); }
+  std::int64_t bytes() const override { return static_cast<std::int64_t>(bytes_.size()); }
+  bool is_page_locked() const override { return locked_; }
+
+ private:
+  std::vector<std::byte> bytes_;
+  bool locked_;
+};
+
 class RecordingDevice : public Device {
  public:
   struct Text {
@@ -36,6 +49,10 @@ class RecordingDevice : public Device {
     return std::make_shared<NoProgram>();
   }
   Peaks measure_peaks(double) override { return {}; }
+  std::shared_ptr<HostMemory> allocate_host(std::int64_t bytes) override {
+    return std::make_shared<ClaimedMemory>(bytes, page_locks);
+  }
+  bool page_locks = false;
 
  protected:
   class SizeAlone final : public Buffer {

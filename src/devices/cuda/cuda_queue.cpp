@@ -11,6 +11,14 @@ namespace {
 constexpr std::int64_t most_groups[2] = {2'147'483'647, 65'535};  // CUDA's limits of a grid
 constexpr std::size_t most_arguments = 32;
 
+double seconds_between(CUevent start, CUevent end) {
+  float milliseconds = 0;
+  const CUresult code = api().EventElapsedTime(&milliseconds, start, end);
+  if (code == CUDA_ERROR_NOT_READY) throw bad_input("the event has no times: wait for it first");
+  check("cuEventElapsedTime", code);
+  return milliseconds > 0 ? static_cast<double>(milliseconds) * 1e-3 : 0;
+}
+
 }  // namespace
 
 CudaQueue::CudaQueue(std::string device_id, std::shared_ptr<SharedContext> context)
@@ -141,11 +149,22 @@ double CudaQueue::seconds(std::uint64_t token) {
   const Slot& events = slot(token);
   throw_failure_up_to(events.number);
   const Current current(context_->get());
-  float milliseconds = 0;
-  const CUresult code = api().EventElapsedTime(&milliseconds, events.first->start, events.last->end);
-  if (code == CUDA_ERROR_NOT_READY) throw bad_input("the event has no times: wait for it first");
-  check("cuEventElapsedTime", code);
-  return milliseconds > 0 ? static_cast<double>(milliseconds) * 1e-3 : 0;
+  return seconds_between(events.first->start, events.last->end);
+}
+
+double CudaQueue::seconds_after(std::uint64_t token, Queue& other, std::uint64_t other_token) {
+  const double all = seconds(token);
+  const auto* const others = dynamic_cast<const CudaQueue*>(&other);
+  if (!others || others->context_->get() != context_->get()) return all;
+  const Current current(context_->get());
+  return std::min(all, seconds_between(others->end_of(other_token), end_of(token)));
+}
+
+CUevent CudaQueue::end_of(std::uint64_t token) const {
+  const std::lock_guard lock(mutex_);
+  const Slot& events = slot(token);
+  throw_failure_up_to(events.number);
+  return events.last->end;
 }
 
 void CudaQueue::release(std::uint64_t token) noexcept {

@@ -28,6 +28,7 @@ class CudaQueue final : public Queue {
 
   void wait(std::uint64_t token) override;
   double seconds(std::uint64_t token) override;
+  double seconds_after(std::uint64_t token, Queue& other, std::uint64_t other_token) override;
   void release(std::uint64_t token) noexcept override;
 
  private:
@@ -75,6 +76,8 @@ class CudaQueue final : public Queue {
   // Becomes a user of both timers.
   Event take_slot(std::uint64_t number, Timer* first, Timer* last) noexcept;
   const Slot& slot(std::uint64_t token) const;
+  // The event at the end of what a token stands for.
+  CUevent end_of(std::uint64_t token) const;
   // Drops what has ended from the front of the ring, and takes note of errors.
   void sweep();
   // Keeps the error of the earliest submission.

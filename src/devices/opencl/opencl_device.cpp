@@ -48,6 +48,32 @@ std::string binary_of(cl_program program) {
   return binary;
 }
 
+class MappedMemory final : public HostMemory {
+ public:
+  MappedMemory(std::shared_ptr<OpenClDevice> device, Owned<cl_command_queue> queue, Owned<cl_mem> memory,
+               std::int64_t bytes)
+      : device_(std::move(device)), queue_(std::move(queue)), memory_(std::move(memory)), bytes_(bytes) {
+    cl_int code = CL_SUCCESS;
+    mapped_ = api().EnqueueMapBuffer(queue_.get(), memory_.get(), 1, CL_MAP_READ | CL_MAP_WRITE, 0,
+                                     static_cast<std::size_t>(bytes), 0, nullptr, nullptr, &code);
+    check("clEnqueueMapBuffer", code);
+  }
+  ~MappedMemory() override {
+    if (api().EnqueueUnmapMemObject(queue_.get(), memory_.get(), mapped_, 0, nullptr, nullptr) == CL_SUCCESS)
+      api().Finish(queue_.get());
+  }
+  std::byte* data() override { return static_cast<std::byte*>(mapped_); }
+  std::int64_t bytes() const override { return bytes_; }
+  bool is_page_locked() const override { return true; }
+
+ private:
+  std::shared_ptr<OpenClDevice> device_;
+  Owned<cl_command_queue> queue_;
+  Owned<cl_mem> memory_;
+  std::int64_t bytes_;
+  void* mapped_ = nullptr;
+};
+
 }  // namespace
 
 OpenClDevice::OpenClDevice(DeviceInfo info, cl_platform_id platform, cl_device_id device,
@@ -83,6 +109,21 @@ std::shared_ptr<Buffer> OpenClDevice::borrow(void* memory, std::int64_t bytes) {
   if (bytes == 0) return allocate(0);
   if (!memory && bytes > 0) throw bad_input(fmt::format("borrowing {} bytes of host memory at a null pointer", bytes));
   return create(CL_MEM_READ_WRITE | CL_MEM_USE_HOST_PTR, memory, bytes);
+}
+
+std::shared_ptr<HostMemory> OpenClDevice::allocate_host(std::int64_t bytes) {
+  if (bytes <= 0) return Device::allocate_host(bytes);
+  if (bytes > info_.max_buffer_bytes)
+    throw environment_error(fmt::format("device {} locks at most {} bytes of host memory in one piece, not {}",
+                                        info_.id, info_.max_buffer_bytes, bytes));
+  cl_int code = CL_SUCCESS;
+  Owned<cl_mem> memory(api().CreateBuffer(context_.get(), CL_MEM_READ_WRITE | CL_MEM_ALLOC_HOST_PTR,
+                                          static_cast<std::size_t>(bytes), nullptr, &code));
+  if (code != CL_SUCCESS)
+    throw call_error(fmt::format("device {}: clCreateBuffer of {} bytes of host memory", info_.id, bytes), code);
+  Owned<cl_command_queue> queue(api().CreateCommandQueue(context_.get(), device_, 0, &code));
+  check("clCreateCommandQueue", code);
+  return std::make_shared<MappedMemory>(self(), std::move(queue), std::move(memory), bytes);
 }
 
 std::shared_ptr<Queue> OpenClDevice::make_queue() {

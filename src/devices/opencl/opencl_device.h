@@ -25,6 +25,8 @@ class OpenClDevice final : public Device {
   std::shared_ptr<Queue> make_queue() override;
   std::shared_ptr<Program> build(std::string_view text, std::span<const Definition> definitions) override;
   Peaks measure_peaks(double seconds) override;
+  // Memory of the driver's own, mapped: what drivers of GPUs lock into place.
+  std::shared_ptr<HostMemory> allocate_host(std::int64_t bytes) override;
 
   // The caller's objects; they must be of this device's context.
   std::shared_ptr<Buffer> borrow_buffer(cl_mem buffer);

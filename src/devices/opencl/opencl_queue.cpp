@@ -6,6 +6,13 @@
 #include <cstring>
 
 namespace omniconv::devices::opencl {
+namespace {
+
+double seconds_between(cl_ulong start, cl_ulong end) {
+  return end > start ? static_cast<double>(end - start) * 1e-9 : 0;
+}
+
+}  // namespace
 
 OpenClQueue::OpenClQueue(std::shared_ptr<OpenClDevice> device, Owned<cl_command_queue> queue)
     : device_(std::move(device)), queue_(std::move(queue)) {
@@ -137,19 +144,32 @@ void OpenClQueue::wait(std::uint64_t token) {
 }
 
 double OpenClQueue::seconds(std::uint64_t token) {
+  const Times found = times(token);
+  return seconds_between(found.start, found.end);
+}
+
+double OpenClQueue::seconds_after(std::uint64_t token, Queue& other, std::uint64_t other_token) {
+  const Times own = times(token);
+  const auto* const others = dynamic_cast<const OpenClQueue*>(&other);
+  if (!others || others->device_->context() != device_->context()) return seconds_between(own.start, own.end);
+  return seconds_between(std::max(own.start, others->times(other_token).end), own.end);
+}
+
+OpenClQueue::Times OpenClQueue::times(std::uint64_t token) const {
   const std::lock_guard lock(mutex_);
   const Slot& events = slot(token);
   throw_failure_up_to(events.number);
-  cl_ulong start = 0, end = 0;
-  cl_int code =
-      api().GetEventProfilingInfo(events.first.get(), CL_PROFILING_COMMAND_START, sizeof start, &start, nullptr);
+  Times found;
+  cl_int code = api().GetEventProfilingInfo(events.first.get(), CL_PROFILING_COMMAND_START, sizeof found.start,
+                                            &found.start, nullptr);
   if (code == CL_SUCCESS)
-    code = api().GetEventProfilingInfo(events.last.get(), CL_PROFILING_COMMAND_END, sizeof end, &end, nullptr);
+    code =
+        api().GetEventProfilingInfo(events.last.get(), CL_PROFILING_COMMAND_END, sizeof found.end, &found.end, nullptr);
   if (code == CL_PROFILING_INFO_NOT_AVAILABLE)
     throw bad_input(
         "the event has no times: wait for it first, and make a queue that is borrowed with profiling enabled");
   check("clGetEventProfilingInfo", code);
-  return end > start ? static_cast<double>(end - start) * 1e-9 : 0;
+  return found;
 }
 
 void OpenClQueue::release(std::uint64_t token) noexcept {

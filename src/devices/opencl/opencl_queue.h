@@ -26,6 +26,7 @@ class OpenClQueue final : public Queue {
 
   void wait(std::uint64_t token) override;
   double seconds(std::uint64_t token) override;
+  double seconds_after(std::uint64_t token, Queue& other, std::uint64_t other_token) override;
   void release(std::uint64_t token) noexcept override;
 
  private:
@@ -65,6 +66,11 @@ class OpenClQueue final : public Queue {
   void reserve_slot();
   Event take_slot(std::uint64_t number, Owned<cl_event> first, Owned<cl_event> last) noexcept;
   const Slot& slot(std::uint64_t token) const;
+  // On the device's clock, in nanoseconds.
+  struct Times {
+    cl_ulong start = 0, end = 0;
+  };
+  Times times(std::uint64_t token) const;
   // Drops what has ended from the front of the ring, and takes note of errors.
   void sweep();
   // Keeps the error of the earliest submission.

@@ -97,7 +97,12 @@ inline RowParts row_parts(const Filter2dTask& task) {
 // workspace for them and the r - 1 rows more that they read. At least r - 1 output rows, so that at most half of the
 // chains along rows are computed twice.
 struct Chunk {
-  std::int64_t rows = 0, workspace_bytes = 0;
+  std::int64_t rows = 0, workspace_bytes = 0, row_bytes = 0;
+
+  // Of runs of so many output rows at most.
+  std::int64_t workspace_bytes_for(std::int64_t output_rows) const {
+    return workspace_bytes - (rows - std::clamp<std::int64_t>(output_rows, 0, rows)) * row_bytes;
+  }
 };
 inline Chunk chunk_for(const Filter2dTask& task) {
   // Small enough to stay in the larger caches between its writing and its reading, large enough to fill a GPU.
@@ -109,7 +114,8 @@ inline Chunk chunk_for(const Filter2dTask& task) {
   const std::int64_t most = std::max<std::int64_t>(most_group_rows - (problem.r - 1), 1);
   const std::int64_t usual = std::max(usual_workspace_bytes / row_bytes - (problem.r - 1), least);
   const std::int64_t rows = std::min({usual, most, P(problem)});
-  return {rows, checked_multiply(checked_add(rows, problem.r - 1, "the workspace"), row_bytes, "the workspace")};
+  return {rows, checked_multiply(checked_add(rows, problem.r - 1, "the workspace"), row_bytes, "the workspace"),
+          row_bytes};
 }
 // Why no such workspace fits into one buffer of the device; empty if it does.
 inline std::string chunk_refusal(const Filter2dTask& task, const devices::Device& device) {

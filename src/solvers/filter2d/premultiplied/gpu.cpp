@@ -95,6 +95,9 @@ class RowsFirstPlan final : public Filter2dPlanBody {
   }
 
   std::int64_t workspace_bytes() const override { return chunk_.workspace_bytes; }
+  std::int64_t strip_workspace_bytes(std::int64_t output_rows) const override {
+    return chunk_.workspace_bytes_for(output_rows);
+  }
   double compile_seconds() const override { return program_->compile_seconds(); }
 
   Event run(devices::Queue& queue, const Filter2dRun& run) const override {

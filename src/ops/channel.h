@@ -6,7 +6,7 @@
 #include <mutex>
 #include <optional>
 
-namespace omniconv::image {
+namespace omniconv {
 
 template <typename T>
 class Channel {
@@ -43,4 +43,4 @@ class Channel {
   bool closed_ = false;
 };
 
-}  // namespace omniconv::image
+}  // namespace omniconv
