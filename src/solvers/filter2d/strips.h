@@ -13,7 +13,7 @@ namespace omniconv::solvers {
 // Those of the text by their names there, explained at its top; and two of the launch.
 struct StripTunables {
   std::int64_t v = 8, prefetch = 1, ahead = 0, halo = 1, denormal = 0, ring = 0, group = 128;
-  std::int64_t rows = 0;  // output rows of a work item; 0: as many as keep the device full to the end
+  std::int64_t rows = 0;  // output rows of a work item, at most; 0: as many as keep the device full to the end
   std::int64_t rest = 1;  // elements beside the strips that a work item makes
 };
 
