@@ -44,9 +44,14 @@ std::int64_t resident_groups(const Filter2dProblem& problem) {
 }
 
 // Local memory of the text's arrays.
-std::int64_t local_bytes(const Filter2dProblem& problem) {
+std::int64_t local_bytes(const Filter2dProblem& problem, std::int64_t steps) {
   const std::int64_t width = group * columns_of_an_item, halo = (problem.s - 1) * problem.c + 4;
-  return problem.r * (width * 4 + (width + halo) * size_of(problem.input) + 32);
+  return problem.r * (width * 4 + steps * ((width + halo) * size_of(problem.input) + 32));
+}
+
+// Steps of a turn: two where that leaves room for as many groups as their registers do.
+std::int64_t best_steps(const Filter2dProblem& problem, const devices::Device& device) {
+  return size_of(problem.input) == 1 && local_bytes(problem, 2) <= device.info().local_memory_bytes ? 2 : 1;
 }
 
 // Whether bytes as denormal numbers give the same bits: README.md has the proof.
@@ -79,6 +84,7 @@ class Plan final : public Filter2dPlanBody {
     definitions.push_back({"EQUAL", is_equal(the_task) ? "1" : "0"});
     definitions.push_back({"GROUP", std::to_string(group)});
     definitions.push_back({"RESIDENT", std::to_string(resident_groups(problem))});
+    definitions.push_back({"STEPS", std::to_string(best_steps(problem, the_device))});
     definitions.push_back({"SEGMENT", std::to_string(segment)});
     program_ = the_device.build(std::string(kernels::filter2d_pixels()) + std::string(kernels::filter2d_words()) +
                                     std::string(kernels::filter2d_stage()) + std::string(fused_kernel),
@@ -173,7 +179,7 @@ class Solver final : public Filter2dSolver {
     if ((problem.s - 1) * problem.c > most_window)
       return fmt::format("windows reach at most {} elements beside them, and {} columns of {} channels are more",
                          most_window, problem.s - 1, problem.c);
-    if (const std::int64_t bytes = local_bytes(problem), limit = device.info().local_memory_bytes; bytes > limit)
+    if (const std::int64_t bytes = local_bytes(problem, 1), limit = device.info().local_memory_bytes; bytes > limit)
       return fmt::format("a turn's rows take {} bytes of local memory, and a group has {}", bytes, limit);
     return {};
   }
