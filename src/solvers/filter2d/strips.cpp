@@ -4,6 +4,7 @@
 
 #include "core/convert.h"
 #include "solvers/filter2d/gradient/gradient.h"
+#include "solvers/filter2d/integer_dot/integer_dot.h"
 
 namespace omniconv::solvers {
 namespace {
@@ -74,13 +75,18 @@ class Plan final : public Filter2dPlanBody {
                                         static_cast<float>(task.weights.border_value),
                                         static_cast<std::int32_t>(rest_groups),
                                         static_cast<std::int32_t>(rest_),
-                                        std::span<const float>(weights_.values),
+                                        strip_weights_argument(),
                                         weights_.scale,
                                         border_word_,
                                         static_cast<std::int32_t>(layout_.first),
                                         static_cast<std::int32_t>(layout_.count),
                                         static_cast<std::int32_t>(item_rows)};
     return queue.launch(program_, "strips", {{groups * tunables_.group, 1}, {tunables_.group, 1}}, arguments);
+  }
+
+  KernelArgument strip_weights_argument() const {
+    if (tunables_.dots) return std::span<const std::int32_t>(weights_.words);
+    return std::span<const float>(weights_.values);
   }
 
   StripTunables tunables_;
@@ -111,6 +117,7 @@ std::vector<devices::Definition> strip_definitions(const Filter2dTask& task, con
   add("HALO", tunables.halo);
   add("DENORMAL", tunables.denormal);
   add("RING", tunables.ring);
+  add("DOTS", tunables.dots);
   add("STRIP_GROUP", tunables.group);
   return definitions;
 }
@@ -128,6 +135,23 @@ std::vector<double> strip_weights(const Filter2dTask& task) {
   add(task.weights);
   if (task.second) add(*task.second);
   return all;
+}
+
+StripWeights scaled_strip_weights(const Filter2dTask& task, const StripTunables& tunables) {
+  StripWeights result;
+  result.scale = static_cast<float>(task.weights.scale);
+  if (tunables.dots) {
+    kernels::ByteWeights bytes = byte_weights(task.weights);
+    result.words = std::move(bytes.low);
+    result.scale = static_cast<float>(integer_sum_scale(task.weights, bytes));
+    return result;
+  }
+  const std::vector<double> weights = strip_weights(task);
+  result.values.assign(weights.begin(), weights.end());
+  if (!tunables.denormal) return result;
+  for (float& weight : result.values) weight = std::ldexp(weight, denormal_weight_exponent);
+  result.scale = std::ldexp(result.scale, -(denormal_unit_exponent + denormal_weight_exponent));
+  return result;
 }
 
 std::int32_t border_word(const Filter2dTask& task) {

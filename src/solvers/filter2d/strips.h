@@ -12,7 +12,7 @@ namespace omniconv::solvers {
 
 // Those of the text by their names there, explained at its top; and two of the launch.
 struct StripTunables {
-  std::int64_t v = 8, prefetch = 1, ahead = 0, halo = 1, denormal = 0, ring = 0, group = 128;
+  std::int64_t v = 8, prefetch = 1, ahead = 0, halo = 1, denormal = 0, ring = 0, dots = 0, group = 128;
   std::int64_t rows = 0;  // output rows of a work item; 0: as many as keep the device full to the end
   std::int64_t rest = 1;  // elements beside the strips that a work item makes
 };
@@ -45,19 +45,13 @@ std::vector<double> strip_weights(const Filter2dTask& task);
 // larger, and the sum is scaled back by what is left.
 inline constexpr int denormal_unit_exponent = -133, denormal_weight_exponent = 120;
 
-// The weights of the strips, and the scale of their sums.
+// The weights of the strips, and the scale of their sums. Those of dot products are words of four signed bytes.
 struct StripWeights {
   std::vector<float> values;
+  std::vector<std::int32_t> words;
   float scale = 1;
 };
-inline StripWeights scaled_strip_weights(const Filter2dTask& task, const StripTunables& tunables) {
-  const std::vector<double> weights = strip_weights(task);
-  StripWeights result{{weights.begin(), weights.end()}, static_cast<float>(task.weights.scale)};
-  if (!tunables.denormal) return result;
-  for (float& weight : result.values) weight = std::ldexp(weight, denormal_weight_exponent);
-  result.scale = std::ldexp(result.scale, -(denormal_unit_exponent + denormal_weight_exponent));
-  return result;
-}
+StripWeights scaled_strip_weights(const Filter2dTask& task, const StripTunables& tunables);
 
 // Whether bytes as denormal numbers give the same bits under a direct chain: README.md of `direct` has the proof.
 inline bool denormals_are_exact(const Filter2dTask& task) {

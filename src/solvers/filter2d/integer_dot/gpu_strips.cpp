@@ -1,0 +1,61 @@
+// Integer dot products on OpenCL and CUDA devices by strips: a work item puts the bytes of four taps together for each
+// element, once for all rows of the kernel, and adds integers.
+#include "solvers/filter2d/candidates.h"
+#include "solvers/filter2d/cost.h"
+#include "solvers/filter2d/integer_dot/integer_dot.h"
+#include "solvers/filter2d/strips.h"
+
+namespace omniconv::solvers {
+namespace {
+
+constexpr std::int64_t most_rows_and_columns = 9;
+
+// As `direct` by strips has them, where the same binds: reading and writing.
+StripTunables tunables_for(const Filter2dTask& task, const devices::Device& device) {
+  const Filter2dProblem& problem = task.problem;
+  StripTunables t = {.dots = 1};
+  if (problem.r <= 3 && problem.s <= 3) {
+    t.v = strips_are_aligned(problem) ? 16 : 8;
+    t.group = 64;
+    if (device.kind() == devices::DeviceKind::cuda && t.v == 16) t.prefetch = 2, t.ring = 1;
+  }
+  return fitted(task, t);
+}
+
+class Solver final : public Filter2dSolver {
+ public:
+  std::string_view id() const override { return "filter2d/integer_dot/gpu-strips.1"; }
+  std::string refusal(const Filter2dTask& task, const devices::Device& device) const override {
+    if (const std::string reason = gpu_refusal(task, device); !reason.empty()) return reason;
+    if (const std::string reason = integer_dot_refusal(task); !reason.empty()) return reason;
+    if (!byte_weights(task.weights).high.empty())
+      return "weights beyond a signed byte would take two dot products each, and those no less time than multiply-adds";
+    return strip_refusal(task, tunables_for(task, device), most_rows_and_columns);
+  }
+  ErrorBound bound(const Filter2dTask& task) const override { return direct_bound(task); }
+  double operations(const Filter2dTask& task, const devices::Device& device) const override {
+    const double dots = strip_dots(task.weights.r, task.weights.s);
+    if (!device.info().is_gpu) return cpu_strip_factor * (gpu_pixel_operations + gpu_written_dot_operations * dots);
+    return strip_dot_pixel_operations +
+           (device.has_byte_dots() ? strip_dot_operations : gpu_written_dot_operations) * dots;
+  }
+  std::int64_t workspace_bytes(const Filter2dTask&, const devices::Device&) const override { return 0; }
+  std::unique_ptr<Filter2dPlanBody> plan(const Filter2dTask& task,
+                                         const std::shared_ptr<devices::Device>& device) const override {
+    return make_strip_plan(task, *device, tunables_for(task, *device));
+  }
+
+ private:
+  static double strip_dots(std::int64_t r, std::int64_t s) {
+    return static_cast<double>(r) * static_cast<double>(divide_up(s, kernels::dot_taps));
+  }
+};
+
+}  // namespace
+
+const Filter2dSolver& integer_dot_gpu_strips() {
+  static const Solver solver;
+  return solver;
+}
+
+}  // namespace omniconv::solvers
