@@ -146,6 +146,7 @@ class Study {
   bool exists(const Tunables& tunables) const {
     return solvers::strip_layout(task_, as_struct(tunables)).count > 0 &&
            (!tunables.at("DENORMAL") || problem_.input == DataType::u8) &&
+           (tunables.at("DOTS") < 2 || solvers::has_lone_column(problem_)) &&
            (!tunables.at("DOTS") || solvers::integer_dot_gpu_strips().refusal(task_, *device_).empty());
   }
   std::string key_of(const Tunables& tunables) const {
@@ -214,7 +215,7 @@ class Study {
 
 // What each tunable may be, in the order in which they are changed.
 const std::vector<std::pair<std::string, std::vector<std::int64_t>>> choices = {
-    {"DOTS", {0, 1}},        {"V", {4, 8, 16}},        {"ROWS", {0, 16, 32, 64, 128}},
+    {"DOTS", {0, 1, 2}},     {"V", {4, 8, 16}},        {"ROWS", {0, 16, 32, 64, 128}},
     {"PREFETCH", {0, 1, 2}}, {"AHEAD", {0, 3, 6, 12}}, {"RING", {0, 1}},
     {"DENORMAL", {0, 1}},    {"HALO", {1, 2, 4}},      {"STRIP_GROUP", {64, 128, 256}},
     {"REST", {1, 2, 8}}};

@@ -408,13 +408,14 @@ std::vector<double> byte_weights_of(std::int64_t r, std::int64_t s, double unit,
 }
 
 // Kernels of 1 to 9 rows and columns, also of more rows than the image has.
-Filter2dTask dot_task(DataType output, BorderMode border, std::uint64_t number) {
+Filter2dTask dot_task(DataType output, BorderMode border, std::uint64_t number, std::int64_t r = 0,
+                      std::int64_t s = 0) {
   Filter2dTask task = strip_task(DataType::u8, output, border, number);
   Filter2dProblem& problem = task.problem;
   std::mt19937_64 random(number);
   problem.c = 1 + static_cast<std::int64_t>(random() % 5);
-  problem.s = 1 + static_cast<std::int64_t>(number % 9);
-  problem.r = (problem.s == 1 ? 2 : 1) + static_cast<std::int64_t>(random() % 8);
+  problem.s = s > 0 ? s : 1 + static_cast<std::int64_t>(number % 9);
+  problem.r = r > 0 ? r : (problem.s == 1 ? 2 : 1) + static_cast<std::int64_t>(random() % 8);
   problem.h = 1 + static_cast<std::int64_t>(random() % 12);
   if (border == BorderMode::valid) problem.h += problem.r - 1;
   problem.flip = random() % 2;
@@ -439,12 +440,17 @@ TEST_F(GpuFilter2d, DotsOnEveryTypeAndBorder) {
   }
 }
 
+// A last column that stands alone after fours, and is taken by fours itself: in one word, filled up or not, and in two.
+TEST_F(GpuFilter2d, DotsDownTheLastColumn) {
+  for (const auto& device : devices_)
+    for (const std::int64_t r : {1, 3, 4, 6})
+      Runner(integer_dot_gpu_strips(), dot_task(DataType::u8, BorderMode::reflect, 820, r, 5), device, 821).run_all();
+}
+
 // Every weight -128 but one, under pixels of 255: the largest sums of 9 x 9 signed bytes.
 TEST_F(GpuFilter2d, DotsOfTheLargestSums) {
   for (const auto& device : devices_) {
-    Filter2dTask task = dot_task(DataType::s32, BorderMode::replicate, 830);
-    task.problem.r = task.problem.s = 9;
-    task.problem.c = 1;
+    Filter2dTask task = dot_task(DataType::s32, BorderMode::replicate, 830, 9, 9);
     Filter filter{.weights = std::vector<double>(81, -128.0)};
     filter.weights[40] = 127;
     task.weights = analyse(task.problem, filter);
@@ -489,9 +495,9 @@ TEST_F(GpuFilter2d, DotsWithOtherTunables) {
   std::uint64_t number = 840;
   for (const auto& device : devices_)
     for (const StripTunables& tunables :
-         {StripTunables{.v = 4, .prefetch = 0, .dots = 1}, StripTunables{.v = 8, .prefetch = 2, .ring = 1, .dots = 1},
+         {StripTunables{.v = 4, .prefetch = 0, .dots = 1}, StripTunables{.v = 8, .prefetch = 2, .ring = 1, .dots = 2},
           StripTunables{.v = 16, .ahead = 3, .halo = 4, .dots = 1}}) {
-      Filter2dTask task = dot_task(DataType::u8, BorderMode::constant, number++);
+      const Filter2dTask task = dot_task(DataType::u8, BorderMode::constant, number++, 5, tunables.dots == 2 ? 9 : 0);
       Runner(Variant(tunables), task, device, number).run_all();
     }
 }

@@ -6,6 +6,7 @@
 #include <cmath>
 #include <vector>
 
+#include "kernels/cpu/dot_rows.h"
 #include "solvers/filter2d/gpu_text.h"
 
 namespace omniconv::solvers {
@@ -16,6 +17,12 @@ struct StripTunables {
   std::int64_t rows = 0;  // output rows of a work item; 0: as many as keep the device full to the end
   std::int64_t rest = 1;  // elements beside the strips that a work item makes
 };
+
+// Taps that stand alone at the end of a kernel's rows, where the others are taken by fours: such a column may be taken
+// by fours itself (DOTS 2).
+inline bool has_lone_column(const Filter2dProblem& problem) {
+  return problem.s > 1 && problem.s % kernels::dot_taps == 1;
+}
 
 // Strips begin at this element of a row; so many stand side by side. None where the row is too short for them, or the
 // text has no such variant.

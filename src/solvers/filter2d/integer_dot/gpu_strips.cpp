@@ -13,7 +13,7 @@ constexpr std::int64_t most_rows_and_columns = 9;
 // As `direct` by strips has them, where the same binds: reading and writing.
 StripTunables tunables_for(const Filter2dTask& task, const devices::Device& device) {
   const Filter2dProblem& problem = task.problem;
-  StripTunables t = {.dots = 1};
+  StripTunables t = {.dots = has_lone_column(problem) ? 2 : 1};
   if (problem.r <= 3 && problem.s <= 3) {
     t.v = strips_are_aligned(problem) ? 16 : 8;
     t.group = 64;
@@ -34,7 +34,7 @@ class Solver final : public Filter2dSolver {
   }
   ErrorBound bound(const Filter2dTask& task) const override { return direct_bound(task); }
   double operations(const Filter2dTask& task, const devices::Device& device) const override {
-    const double dots = strip_dots(task.weights.r, task.weights.s);
+    const double dots = dots_of(task.problem);
     if (!device.info().is_gpu) return cpu_strip_factor * (gpu_pixel_operations + gpu_written_dot_operations * dots);
     return strip_dot_pixel_operations +
            (device.has_byte_dots() ? strip_dot_operations : gpu_written_dot_operations) * dots;
@@ -46,8 +46,10 @@ class Solver final : public Filter2dSolver {
   }
 
  private:
-  static double strip_dots(std::int64_t r, std::int64_t s) {
-    return static_cast<double>(r) * static_cast<double>(divide_up(s, kernels::dot_taps));
+  static double dots_of(const Filter2dProblem& problem) {
+    const std::int64_t r = problem.r, s = problem.s, along = r * divide_up(s, kernels::dot_taps);
+    const std::int64_t saved = has_lone_column(problem) ? r - divide_up(r, kernels::dot_taps) : 0;
+    return static_cast<double>(along - saved);
   }
 };
 
