@@ -153,8 +153,8 @@ class Npp:
         height, width, channels = image.shape
         function = getattr(self.library, self.call.format(channels=channels))
         output = self.cupy.empty_like(image)
-        # "Coefficients are expected to be stored in reverse order" of those of a convolution: in the order of a correlation.
-        stored = self.cupy.asarray(weights)
+        # Its documentation stores coefficients "in reverse order": those of a correlation, last tap first.
+        stored = self.cupy.asarray(weights[::-1, ::-1].copy())
         size, context = NppPair(width, height), self.context()
         kernel, middle = NppPair(weights.shape[1], weights.shape[0]), NppPair(weights.shape[1] // 2, weights.shape[0] // 2)
 
@@ -261,13 +261,13 @@ def compare_values(cupy, peer, ours, channels, size, folder):
     return {"largest_difference": float(difference.max()), "differing": float((difference > 0).mean()), "allowed": peer.tolerance(weights)}
 
 
-def compare(cupy, peer, ours, ours_ms, pixels, size, folder):
+def compare(cupy, stream, peer, ours, ours_ms, pixels, size, folder):
     """`pixels` lie on the host. The ratio is the peer's time divided by omniconv's."""
     import numpy
     channels = pixels.shape[2]
     result = {"name": peer.name, "call": peer.call.format(channels=channels), "border": peer.border}
     try:
-        with cupy.cuda.Stream(non_blocking=True):
+        with stream:
             result.update(compare_values(cupy, peer, ours, channels, size, folder))
             image = cupy.asarray(pixels)
             run, output = peer.prepare(image, make_weights(numpy, size), "uint8")
@@ -314,6 +314,7 @@ def main():
     report = {"schema": "omniconv-peers/1", "date": datetime.datetime.now(datetime.timezone.utc).strftime("%Y-%m-%dT%H:%M:%SZ"),
               "versions": {peer.name: peer.version for peer in peers}, "missing": missing, "results": []}
     failures = 0
+    stream = cupy.cuda.Stream(non_blocking=True) if cupy else None  # one for all: CV-CUDA keeps those that it was given
     with tempfile.TemporaryDirectory() as name:
         folder = pathlib.Path(name)
         for channels in (3, 4):
@@ -331,12 +332,14 @@ def main():
                     continue
                 ours = dict(zip(borders, bench["results"]))
                 ours_ms = {border: result["median_ms"] for border, result in ours.items()}
-                found = [compare(cupy, peer, omniconv, ours_ms, pixels, size, folder) for peer in peers]
+                found = [compare(cupy, stream, peer, omniconv, ours_ms, pixels, size, folder) for peer in peers]
                 failures += sum(peer["status"] != "ok" for peer in found)
                 print_result(case, ours, found)
                 report.setdefault("commit", bench["commit"])
                 report["results"].append({"device": bench["device"], "channels": channels, "size": size, "side": options.side,
                                           "omniconv": ours, "peers": found})
+                if options.json:  # now, since a peer may take the process with it
+                    pathlib.Path(options.json).write_text(json.dumps(report, indent=2) + "\n")
     if options.json:
         pathlib.Path(options.json).write_text(json.dumps(report, indent=2) + "\n")
     return 1 if failures else 0

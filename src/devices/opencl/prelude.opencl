@@ -3,6 +3,8 @@
 #pragma OPENCL FP_CONTRACT OFF
 
 #define KERNEL __kernel
+// A kernel for groups of so many work items, of which `resident` should fit on a compute unit by their registers.
+#define KERNEL_OF(group, resident) __kernel __attribute__((reqd_work_group_size(group, 1, 1)))
 #define DEVICE static inline
 #define GLOBAL __global
 #define LOCAL __local
@@ -53,6 +55,11 @@ DEVICE float CORRECTLY_ROUNDED_ROOT(const float x) {
 typedef half half_t;
 #define LOAD_HALF(pointer, i) vload_half((i), (pointer))
 #define STORE_HALF(value, pointer, i) vstore_half_rte((value), (i), (pointer))
+DEVICE ushort FLOAT_TO_HALF_BITS(const float value) {
+  ushort bits;
+  vstore_half_rte(value, 0, (half*)&bits);
+  return bits;
+}
 DEVICE float HALF_BITS_TO_FLOAT(const ushort bits) { return vload_half(0, (const half*)&bits); }
 
 // Byte k of the result is the one that digit k of the selector names: 0 to 3 of a, 4 to 7 of b.

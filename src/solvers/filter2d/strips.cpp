@@ -18,6 +18,11 @@ constexpr std::int64_t most_items = std::int64_t{1} << 30;
 // Rows of a band: the least, and those where it is not known what the device holds at once. What a work item does
 // before its first row takes about as long as two.
 constexpr std::int64_t least_rows = 4, usual_rows = 32, lead_of_an_item = 2;
+// Where rows are given by a tunable, they are halved until the device is so many times full; where what it holds is not
+// known, only until it is surely full.
+constexpr double least_waves = 2, least_uncertain_waves = 1.25;
+// Work items that a compute unit is taken to hold where that is not known.
+constexpr std::int64_t usual_items = 1024;
 
 // How the kernel of a single filter, or either of a pair, is chained.
 bool along_rows_first(const Filter2dTask& task, const Weights& weights) {
@@ -37,6 +42,8 @@ class Plan final : public Filter2dPlanBody {
       text += part;
     program_ = the_device.build(text, strip_definitions(the_task, tunables_));
     resident_groups_ = program_->resident_groups("strips", tunables_.group) * the_device.info().compute_units;
+    knows_residents_ = resident_groups_ > 0;
+    if (!knows_residents_) resident_groups_ = usual_items / tunables_.group * the_device.info().compute_units;
     rest_weights_ = upload_weights(the_device, strip_weights(the_task));
   }
 
@@ -51,11 +58,7 @@ class Plan final : public Filter2dPlanBody {
 
  private:
   Event run_part(devices::Queue& queue, const Filter2dRun& run) const {
-    const double groups_per_band = static_cast<double>(layout_.count) / static_cast<double>(tunables_.group);
-    const std::int64_t item_rows = tunables_.rows > 0
-                                       ? std::min(tunables_.rows, run.output_rows)
-                                       : rows_of_bands(run.output_rows, groups_per_band, resident_groups_,
-                                                       task.problem.r - 1 + lead_of_an_item, least_rows, usual_rows);
+    const std::int64_t item_rows = rows_of_item(run.output_rows);
     const std::int64_t items = layout_.count * divide_up(run.output_rows, item_rows);
     const std::int64_t rest_groups = divide_up(rest_ * run.output_rows, tunables_.group * tunables_.rest);
     const std::int64_t groups = rest_groups + divide_up(items, tunables_.group);
@@ -89,9 +92,24 @@ class Plan final : public Filter2dPlanBody {
     return std::span<const float>(weights_.values);
   }
 
+  std::int64_t rows_of_item(std::int64_t rows) const {
+    const double groups_per_band = static_cast<double>(layout_.count) / static_cast<double>(tunables_.group);
+    if (tunables_.rows == 0)
+      return rows_of_bands(rows, groups_per_band, knows_residents_ ? resident_groups_ : 0,
+                           task.problem.r - 1 + lead_of_an_item, least_rows, usual_rows);
+    std::int64_t item_rows = tunables_.rows;
+    const auto waves = [&] {
+      return groups_per_band * static_cast<double>(divide_up(rows, item_rows)) /
+             static_cast<double>(std::max<std::int64_t>(resident_groups_, 1));
+    };
+    while (item_rows > least_rows && waves() < (knows_residents_ ? least_waves : least_uncertain_waves)) item_rows /= 2;
+    return item_rows;
+  }
+
   StripTunables tunables_;
   StripLayout layout_;
   std::int64_t rest_, resident_groups_ = 0;
+  bool knows_residents_ = false;
   StripWeights weights_;
   std::int32_t border_word_;
   std::shared_ptr<devices::Program> program_;
@@ -185,9 +203,15 @@ bool strips_are_aligned(const Filter2dProblem& problem) {
          Q(problem) * problem.c * size_of(problem.output) % 16 == 0;
 }
 
+StripTunables byte_strip_tunables(const Filter2dProblem& problem, const devices::Device& device) {
+  const bool cuda = device.kind() == devices::DeviceKind::cuda;
+  const std::int64_t extent = std::max(problem.r, problem.s), wide = strips_are_aligned(problem) ? 16 : 8;
+  if (extent <= 3) return {.v = wide, .ahead = 3, .group = cuda ? 64 : 128, .rows = 32, .rest = 8};
+  if (extent <= 5) return {.v = wide, .ahead = cuda ? 6 : 3, .halo = cuda ? 1 : 2, .group = cuda ? 64 : 128, .rest = 2};
+  return {.v = cuda ? 8 : wide, .prefetch = 2, .ahead = 3};
+}
+
 StripTunables fitted(const Filter2dTask& task, StripTunables tunables) {
-  const DataType output = task.problem.output;
-  if (output != DataType::u8 && output != DataType::u16 && output != DataType::f32) tunables.v = 4;
   if (tunables.v * size_of(task.problem.input) < 4 * tunables.halo) tunables.halo = 1;
   while (tunables.v > 4 && strip_layout(task, tunables).count == 0) tunables.v /= 2, tunables.halo = 1;
   return tunables;

@@ -14,7 +14,7 @@ namespace omniconv::solvers {
 // Those of the text by their names there, explained at its top; and two of the launch.
 struct StripTunables {
   std::int64_t v = 8, prefetch = 1, ahead = 0, halo = 1, denormal = 0, ring = 0, dots = 0, group = 128;
-  std::int64_t rows = 0;  // output rows of a work item; 0: as many as keep the device full to the end
+  std::int64_t rows = 0;  // output rows of a work item, at most; 0: as many as keep the device full to the end
   std::int64_t rest = 1;  // elements beside the strips that a work item makes
 };
 
@@ -74,6 +74,9 @@ std::int32_t border_word(const Filter2dTask& task);
 
 // Rows of input and output begin at multiples of 16 bytes, if they are packed.
 bool strips_are_aligned(const Filter2dProblem& problem);
+
+// What was fastest for direct filtering of u8 images on an H200 (docs/measuring.md).
+StripTunables byte_strip_tunables(const Filter2dProblem& problem, const devices::Device& device);
 
 // Narrower strips where the row is too short for such, or where results are written one by one.
 StripTunables fitted(const Filter2dTask& task, StripTunables tunables);

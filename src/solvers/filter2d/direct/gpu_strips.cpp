@@ -10,23 +10,15 @@ namespace {
 
 constexpr std::int64_t most_rows_and_columns = 9;
 
-// What was fastest on an H100 (docs/measuring.md).
+// What was fastest on an H200 (docs/measuring.md).
 StripTunables tunables_for(const Filter2dTask& task, const devices::Device& device) {
   const Filter2dProblem& problem = task.problem;
-  const bool cuda = device.kind() == devices::DeviceKind::cuda, small = problem.r <= 3 && problem.s <= 3;
-  StripTunables t;
-  if (problem.input == DataType::u8 && small) {
-    t = {.v = strips_are_aligned(problem) ? 16 : 8, .group = 64, .rest = 1};
-    if (cuda && t.v == 16) t.prefetch = 2, t.ring = 1;
-  } else if (problem.input == DataType::u8) {
-    t = {.prefetch = problem.r >= 7 ? 2 : 1, .rest = 1};
-  } else if (problem.input == DataType::u16) {
-    t = {.prefetch = 0, .halo = 4, .rest = 1};
-  } else if (problem.input == DataType::f32) {
-    t = {.prefetch = cuda ? 2 : 1};
-  } else {
-    t = {.v = 4, .prefetch = 0};
-  }
+  const bool cuda = device.kind() == devices::DeviceKind::cuda;
+  StripTunables t = {.prefetch = 0, .rows = 16, .rest = 8};
+  if (problem.input == DataType::u8)
+    t = byte_strip_tunables(problem, device);
+  else if (size_of(problem.input) == 2)
+    t = {.ahead = 3, .halo = 4, .ring = cuda ? 1 : 0, .group = cuda ? 64 : 128, .rows = cuda ? 16 : 32, .rest = 8};
   // A processor takes a hundred times as long over denormal numbers as over others; a GPU does not.
   t.denormal = device.info().is_gpu && device.has_denormals() && denormals_are_exact(task);
   return fitted(task, t);

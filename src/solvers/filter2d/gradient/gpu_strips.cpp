@@ -10,7 +10,7 @@ namespace {
 constexpr std::int64_t most_rows_and_columns = 5;
 
 StripTunables tunables_for(const Filter2dTask& task) {
-  return fitted(task, {.v = task.problem.r <= 3 ? 8 : 4});
+  return fitted(task, {.v = task.problem.r <= 3 ? 8 : 4, .prefetch = 2});
 }
 
 class Solver final : public Filter2dSolver {

@@ -10,15 +10,9 @@ namespace {
 
 constexpr std::int64_t most_rows_and_columns = 9;
 
-// As `direct` by strips has them, where the same binds: reading and writing.
 StripTunables tunables_for(const Filter2dTask& task, const devices::Device& device) {
-  const Filter2dProblem& problem = task.problem;
-  StripTunables t = {.dots = has_lone_column(problem) ? 2 : 1};
-  if (problem.r <= 3 && problem.s <= 3) {
-    t.v = strips_are_aligned(problem) ? 16 : 8;
-    t.group = 64;
-    if (device.kind() == devices::DeviceKind::cuda && t.v == 16) t.prefetch = 2, t.ring = 1;
-  }
+  StripTunables t = byte_strip_tunables(task.problem, device);
+  t.dots = has_lone_column(task.problem) ? 2 : 1;
   return fitted(task, t);
 }
 

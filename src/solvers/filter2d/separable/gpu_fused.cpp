@@ -17,7 +17,8 @@ constexpr std::int64_t group = 128;
 // registers.
 constexpr std::int64_t most_rows = 17, most_window = 96;
 constexpr std::int64_t columns_of_an_item = 4;
-constexpr std::int64_t least_band = 8, usual_band = 128;
+// Turns of a band, and groups that a compute unit is taken to hold where that is not known.
+constexpr std::int64_t least_turns = 2, most_turns = 40, usual_residents = 4;
 
 // Elements that a work item filters along a row: those that leave the fewest work items idle, and that widen the fewest
 // elements twice. 4 times an odd number.
@@ -34,6 +35,12 @@ std::int64_t best_segment(const Filter2dProblem& problem) {
     if (cost < best_cost) best_cost = cost, best = segment;
   }
   return best;
+}
+
+// Groups that share a multiprocessor with registers left for their chains and windows (docs/measuring.md).
+std::int64_t resident_groups(const Filter2dProblem& problem) {
+  const std::int64_t size = size_of(problem.input), window = size == 1 ? 0 : size == 2 ? 8 : 24;
+  return std::clamp<std::int64_t>(65536 / group / (44 + 4 * problem.r + window), 4, 8);
 }
 
 // Local memory of the text's arrays.
@@ -71,11 +78,13 @@ class Plan final : public Filter2dPlanBody {
     definitions.push_back({"DENORMAL", denormal ? "1" : "0"});
     definitions.push_back({"EQUAL", is_equal(the_task) ? "1" : "0"});
     definitions.push_back({"GROUP", std::to_string(group)});
+    definitions.push_back({"RESIDENT", std::to_string(resident_groups(problem))});
     definitions.push_back({"SEGMENT", std::to_string(segment)});
     program_ = the_device.build(std::string(kernels::filter2d_pixels()) + std::string(kernels::filter2d_words()) +
                                     std::string(kernels::filter2d_stage()) + std::string(fused_kernel),
                                 definitions);
-    resident_groups_ = program_->resident_groups("fused", group) * the_device.info().compute_units;
+    const std::int64_t resident = program_->resident_groups("fused", group);
+    resident_groups_ = (resident > 0 ? resident : usual_residents) * the_device.info().compute_units;
     const Weights& weights = the_task.weights;
     if (is_equal(the_task)) {
       weights_.assign(static_cast<std::size_t>(weights.r + weights.s), 1);
@@ -103,9 +112,7 @@ class Plan final : public Filter2dPlanBody {
 
  private:
   Event run_part(devices::Queue& queue, const Filter2dRun& run) const {
-    std::int64_t band = rows_of_bands(run.output_rows, static_cast<double>(columns_), resident_groups_, task.problem.r,
-                                      least_band, usual_band);
-    if (const char* e = std::getenv("OMNI_BAND")) band = std::atoi(e);
+    const std::int64_t band = band_rows(run.output_rows);
     const std::int64_t bands = divide_up(run.output_rows, band);
     const KernelArgument arguments[] = {run.input.impl().get(),
                                         run.input_offset_bytes,
@@ -125,6 +132,21 @@ class Plan final : public Filter2dPlanBody {
                                         static_cast<std::int32_t>(bands),
                                         static_cast<std::int32_t>(band)};
     return queue.launch(program_, "fused", {{columns_ * bands * group, 1}, {group, 1}}, arguments);
+  }
+
+  // Whole turns: what is lost to the rows read twice, against what is lost while the last groups run and others have
+  // ended, about half a wave.
+  std::int64_t band_rows(std::int64_t rows) const {
+    const std::int64_t r = task.problem.r, resident = std::max<std::int64_t>(resident_groups_, 1);
+    std::int64_t best = 0;
+    double best_cost = std::numeric_limits<double>::infinity();
+    for (std::int64_t turns = least_turns; turns <= most_turns; ++turns) {
+      const std::int64_t band = std::min((turns - 1) * r + 1, rows);
+      const auto waves = static_cast<double>(columns_ * divide_up(rows, band)) / static_cast<double>(resident);
+      const double cost = (waves + 0.5) * static_cast<double>(divide_up(band + r - 1, r));
+      if (cost < best_cost) best_cost = cost, best = band;
+    }
+    return best;
   }
 
   std::int64_t columns_ = 0, resident_groups_ = 0;
