@@ -34,6 +34,7 @@ solvers::StripTunables as_struct(const Tunables& t) {
           .halo = t.at("HALO"),
           .denormal = t.at("DENORMAL"),
           .ring = t.at("RING"),
+          .dots = t.at("DOTS"),
           .group = t.at("STRIP_GROUP"),
           .rows = t.at("ROWS"),
           .rest = t.at("REST")};
@@ -85,13 +86,16 @@ class Study {
     return milliseconds;
   }
 
-  const solvers::Filter2dSolver& by_strips() const {
-    return task_.second ? solvers::gradient_gpu_strips() : solvers::direct_gpu_strips();
+  // The solvers by strips that serve the problem.
+  std::vector<const solvers::Filter2dSolver*> by_strips() const {
+    std::vector<const solvers::Filter2dSolver*> serving;
+    for (const auto* const solver :
+         {&solvers::gradient_gpu_strips(), &solvers::direct_gpu_strips(), &solvers::integer_dot_gpu_strips()})
+      if (solver->refusal(task_, *device_).empty()) serving.push_back(solver);
+    return serving;
   }
-  // Of the solver by strips as it is; negative where it does not serve.
-  double shipped() {
-    const solvers::Filter2dSolver& solver = by_strips();
-    if (!solver.refusal(task_, *device_).empty()) return -1;
+  // Of one of them as it is.
+  double shipped(const solvers::Filter2dSolver& solver) {
     clear_output();
     const double milliseconds = timed(solver);
     compare();
@@ -141,7 +145,9 @@ class Study {
  private:
   bool exists(const Tunables& tunables) const {
     return solvers::strip_layout(task_, as_struct(tunables)).count > 0 &&
-           (!tunables.at("DENORMAL") || problem_.input == DataType::u8);
+           (!tunables.at("DENORMAL") || problem_.input == DataType::u8) &&
+           (tunables.at("DOTS") < 2 || solvers::has_lone_column(problem_)) &&
+           (!tunables.at("DOTS") || solvers::integer_dot_gpu_strips().refusal(task_, *device_).empty());
   }
   std::string key_of(const Tunables& tunables) const {
     std::string key;
@@ -209,8 +215,9 @@ class Study {
 
 // What each tunable may be, in the order in which they are changed.
 const std::vector<std::pair<std::string, std::vector<std::int64_t>>> choices = {
-    {"V", {4, 8, 16}},  {"ROWS", {0, 16, 32, 64, 128}}, {"PREFETCH", {0, 1, 2}}, {"AHEAD", {0, 3, 6, 12}},
-    {"RING", {0, 1}},   {"DENORMAL", {0, 1}},           {"HALO", {1, 2, 4}},     {"STRIP_GROUP", {64, 128, 256}},
+    {"DOTS", {0, 1, 2}},     {"V", {4, 8, 16}},        {"ROWS", {0, 16, 32, 64, 128}},
+    {"PREFETCH", {0, 1, 2}}, {"AHEAD", {0, 3, 6, 12}}, {"RING", {0, 1}},
+    {"DENORMAL", {0, 1}},    {"HALO", {1, 2, 4}},      {"STRIP_GROUP", {64, 128, 256}},
     {"REST", {1, 2, 8}}};
 
 void study(const std::shared_ptr<devices::Device>& device, const std::string& text, const devices::Device::Peaks& peaks,
@@ -222,8 +229,10 @@ void study(const std::shared_ptr<devices::Device>& device, const std::string& te
   fmt::print("\n== {} on {}\nfloor {:.4f} ms ({} binds); one element a work item: {:.4f} ms, {:.1f} %\n", text,
              device->info().id, floor, floor > of.megabytes() / peaks.gbps ? "fma" : "memory", reference,
              100 * floor / reference);
-  if (const double shipped = of.shipped(); shipped > 0)
-    fmt::print("{}: {:.4f} ms, {:.1f} %\n", of.by_strips().id(), shipped, 100 * floor / shipped);
+  for (const solvers::Filter2dSolver* const solver : of.by_strips()) {
+    const double shipped = of.shipped(*solver);
+    fmt::print("{}: {:.4f} ms, {:.1f} %\n", solver->id(), shipped, 100 * floor / shipped);
+  }
   Tunables best = start;
   double fastest = 1e9;
   for (int round = 0; round < rounds; ++round)
@@ -256,7 +265,7 @@ int main(int argc, char** argv) try {
   double seconds = 100;
   int rounds = 1;
   Tunables start = {{"V", 16},       {"ROWS", 0},          {"PREFETCH", 1}, {"AHEAD", 0}, {"HALO", 1},
-                    {"DENORMAL", 0}, {"STRIP_GROUP", 128}, {"REST", 8},     {"RING", 0}};
+                    {"DENORMAL", 0}, {"STRIP_GROUP", 128}, {"REST", 8},     {"RING", 0},  {"DOTS", 0}};
   std::vector<std::string> problems;
   for (int i = 1; i < argc; ++i) {
     const std::string word = argv[i], value = i + 1 < argc ? argv[i + 1] : "";
@@ -286,7 +295,8 @@ int main(int argc, char** argv) try {
                                       "u8 h5600w5600c3r3s3 kernel:sobel", "f32 h5600w5600c3r3s3 kernel:random",
                                       "u8 h5600w5600c3r5s5 kernel:random", "u16 h5600w5600c3r3s3 kernel:random",
                                       "f16 h5600w5600c3r3s3 kernel:random", "u8 h5600w5600c1r3s3 kernel:random",
-                                      "f32 h5600w5600c3r7s7 kernel:random", "u8 h5600w5601c3r3s3 kernel:random"})
+                                      "f32 h5600w5600c3r7s7 kernel:random", "u8 h5600w5601c3r3s3 kernel:random",
+                                      "u8 h5600w5600c3r5s5 kernel:integer", "u8 h5600w5600c3r7s7 kernel:integer"})
       problems.push_back(fmt::format("filter2d {}", problem));
   const auto began = std::chrono::steady_clock::now();
   for (const std::string& problem : problems) {

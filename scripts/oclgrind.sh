@@ -82,6 +82,9 @@ problems() {
     done
     echo "filter2d s32 h5w9c1r11s13 kernel:$kernel"
   done
+  for size in c3r3s5 c1r5s6 c5r2s3; do
+    echo "filter2d u8 h6w67$size kernel:integer"
+  done
   for border in constant:3 replicate reflect reflect101 wrap; do
     echo "filter2d u8 h3w2c2r7s9 $border kernel:rank1"
     echo "filter2d f32 h1w1c1r4s5 $border"

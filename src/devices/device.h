@@ -44,9 +44,10 @@ class Program {
   virtual std::int64_t resident_groups(const char*, std::int64_t /*group_items*/) const { return 0; }
 };
 
-// Arguments are sent as they are: Buffer as a pointer, the rest by value, several floats as one struct of them, which
+// Arguments are sent as they are: Buffer as a pointer, the rest by value, several numbers as one struct of them, which
 // live until the launch returns.
-using KernelArgument = std::variant<const Buffer*, std::int32_t, std::int64_t, float, std::span<const float>>;
+using KernelArgument = std::variant<const Buffer*, std::int32_t, std::int64_t, float, std::span<const float>,
+                                    std::span<const std::int32_t>>;
 
 // Work items in all and per group; global is a multiple of local.
 struct Grid {
@@ -90,6 +91,8 @@ class Device : public std::enable_shared_from_this<Device> {
   virtual const DeviceInfo& info() const = 0;
   // fp32 numbers below the normal range are computed with, and not taken for zero.
   virtual bool has_denormals() const { return true; }
+  // One instruction of its language's compiler adds the products of four unsigned and four signed bytes to an integer.
+  virtual bool has_byte_dots() const { return false; }
   virtual std::shared_ptr<Buffer> allocate(std::int64_t bytes) = 0;
   virtual std::shared_ptr<Buffer> borrow(void* memory, std::int64_t bytes) = 0;
   virtual std::shared_ptr<Queue> make_queue() = 0;

@@ -66,10 +66,11 @@ constexpr const char* borders[] = {"constant:3", "replicate", "reflect", "reflec
 // What makes a text different: the form of the weights, the size where the loops are no longer unrolled, how many
 // channels a work item has, the pair's forms, what becomes of opacity.
 constexpr const char* forms[] = {
-    "c3r3s4 kernel:random",        "c1r11s13 kernel:random",      "c3r3s5 kernel:rank1",
+    "c3r3s4 kernel:integer",       "c1r11s13 kernel:random",      "c3r3s5 kernel:rank1",
     "c1r41s43 kernel:rank1",       "c3r4s3 kernel:equal",         "c2r33s31 kernel:equal",
     "c3r3s3 kernel:sobel",         "c1r3s3 kernel:scharr",        "c4r3s5 kernel:random alpha:3",
-    "c4r3s5 kernel:rank1 alpha:3", "c5r4s3 kernel:equal alpha:2", "c4r3s3 kernel:laplacian alpha:3"};
+    "c4r3s5 kernel:rank1 alpha:3", "c5r4s3 kernel:equal alpha:2", "c4r3s3 kernel:laplacian alpha:3",
+    "c3r5s5 kernel:integer"};
 
 class CudaCompileForm : public CudaCompile, public testing::WithParamInterface<std::size_t> {};
 
@@ -102,6 +103,33 @@ TEST(CudaCompileForms, ReachEverySolver) {
       EXPECT_TRUE(reached.contains(std::string(solver->id()))) << solver->id();
     }
   }
+}
+
+// Dot products of bytes where the device has them, and from the size on where they take less time than multiply-adds.
+TEST(CudaCompileForms, DotProductsAreChosenWhereTheyAreCheaper) {
+  const auto solver_for = [](const char* text, bool byte_dots) {
+    const auto problem = std::get<Filter2dProblem>(parse_problem(text));
+    const Filter2dTask task = task_for(problem, {.weights = image::kernel_for(problem, 1).weights});
+    devices::RecordingDevice device(devices::DeviceKind::cuda);
+    device.byte_dots = byte_dots;
+    const solvers::Filter2dSolver* best = nullptr;
+    for (const solvers::Filter2dSolver* const solver : solvers::filter2d_solvers())
+      if (solver->refusal(task, device).empty() &&
+          (!best || solver->operations(task, device) < best->operations(task, device)))
+        best = solver;
+    return best->id();
+  };
+  constexpr const char *dots = "filter2d/integer_dot/gpu-strips.1", *direct = "filter2d/direct/gpu-strips.1";
+  EXPECT_EQ(solver_for("filter2d u8 h90w140c3r5s5 kernel:integer", true), dots);
+  EXPECT_EQ(solver_for("filter2d u8 h90w140c3r7s7 kernel:integer", true), dots);
+  EXPECT_EQ(solver_for("filter2d u8 h90w140c3r3s3 kernel:integer", true), direct);
+  EXPECT_EQ(solver_for("filter2d u8 h90w140c3r7s7 kernel:integer", false), direct);
+  EXPECT_EQ(solver_for("filter2d u8 h90w140c3r7s7 kernel:random", true), direct);
+}
+
+TEST_F(CudaCompile, DotProductsAreOneInstruction) {
+  const std::string text = ptx("KERNEL void f(GLOBAL uint* x, GLOBAL int* y) { y[0] = DOT_U8_S8(x[0], y[1], y[0]); }");
+  EXPECT_EQ(count(text, "dp4a.u32.s32"), 1) << text;
 }
 
 // No multiply-add but those that FMA asks for, no other precision than fp32, no approximate division or root, no

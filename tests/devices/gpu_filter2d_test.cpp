@@ -398,7 +398,69 @@ TEST_F(GpuFilter2d, StripsOfEveryWidthAndAlignment) {
       }
 }
 
-// The direct solver by strips with other tunables than its own.
+// Signed bytes times a power of two, -128 and 127 among them where there are several.
+std::vector<double> byte_weights_of(std::int64_t r, std::int64_t s, double unit, std::mt19937_64& random) {
+  std::vector<double> weights;
+  for (std::int64_t i = 0; i < r * s; ++i) weights.push_back(unit * (static_cast<double>(random() % 256) - 128));
+  weights.front() = -128 * unit;
+  weights.back() = 127 * unit;
+  return weights;
+}
+
+// Kernels of 1 to 9 rows and columns, also of more rows than the image has.
+Filter2dTask dot_task(DataType output, BorderMode border, std::uint64_t number, std::int64_t r = 0,
+                      std::int64_t s = 0) {
+  Filter2dTask task = strip_task(DataType::u8, output, border, number);
+  Filter2dProblem& problem = task.problem;
+  std::mt19937_64 random(number);
+  problem.c = 1 + static_cast<std::int64_t>(random() % 5);
+  problem.s = s > 0 ? s : 1 + static_cast<std::int64_t>(number % 9);
+  problem.r = r > 0 ? r : (problem.s == 1 ? 2 : 1) + static_cast<std::int64_t>(random() % 8);
+  problem.h = 1 + static_cast<std::int64_t>(random() % 12);
+  if (border == BorderMode::valid) problem.h += problem.r - 1;
+  problem.flip = random() % 2;
+  const double unit = random() % 2 ? 1 : 0x1p-7;
+  Filter filter{.weights = byte_weights_of(problem.r, problem.s, unit, random)};
+  if (random() % 2) filter.anchor_y = static_cast<std::int64_t>(random() % static_cast<std::uint64_t>(problem.r));
+  if (random() % 2) filter.anchor_x = static_cast<std::int64_t>(random() % static_cast<std::uint64_t>(problem.s));
+  filter.scale = random() % 2 ? 1 : 0.0037 / unit;
+  if (random() % 2) filter.bias = 101.25;
+  task.weights = analyse(problem, filter);
+  return task;
+}
+
+TEST_F(GpuFilter2d, DotsOnEveryTypeAndBorder) {
+  for (const auto& device : devices_) {
+    std::uint64_t number = 800;
+    for (const BorderMode border : borders)
+      for (const DataType output : {DataType::u8, types[number % 6]}) {
+        const Filter2dTask task = dot_task(output, border, number++);
+        Runner(integer_dot_gpu_strips(), task, device, number).run_all();
+      }
+  }
+}
+
+// A last column that stands alone after fours, and is taken by fours itself: in one word, filled up or not, and in two.
+TEST_F(GpuFilter2d, DotsDownTheLastColumn) {
+  for (const auto& device : devices_)
+    for (const std::int64_t r : {1, 3, 4, 6})
+      Runner(integer_dot_gpu_strips(), dot_task(DataType::u8, BorderMode::reflect, 820, r, 5), device, 821).run_all();
+}
+
+// Every weight -128 but one, under pixels of 255: the largest sums of 9 x 9 signed bytes.
+TEST_F(GpuFilter2d, DotsOfTheLargestSums) {
+  for (const auto& device : devices_) {
+    Filter2dTask task = dot_task(DataType::s32, BorderMode::replicate, 830, 9, 9);
+    Filter filter{.weights = std::vector<double>(81, -128.0)};
+    filter.weights[40] = 127;
+    task.weights = analyse(task.problem, filter);
+    Runner runner(integer_dot_gpu_strips(), task, device, 831,
+                  [](Image& image) { std::fill(image.bytes.begin(), image.bytes.end(), std::byte{255}); });
+    runner.run(0, P(task.problem), {0, task.problem.h});
+  }
+}
+
+// The solvers by strips with other tunables than their own.
 class Variant final : public Filter2dSolver {
  public:
   explicit Variant(const StripTunables& tunables) : tunables_(tunables) {}
@@ -427,6 +489,17 @@ TEST_F(GpuFilter2d, StripsWithOtherTunables) {
           StripTunables{.v = 16, .prefetch = 0, .halo = 4, .ring = 1}, StripTunables{.v = 8, .prefetch = 4, .halo = 2},
           StripTunables{.v = 8, .rows = 7}})
       Runner(Variant(tunables), task, device, 731).run_all();
+}
+
+TEST_F(GpuFilter2d, DotsWithOtherTunables) {
+  std::uint64_t number = 840;
+  for (const auto& device : devices_)
+    for (const StripTunables& tunables :
+         {StripTunables{.v = 4, .prefetch = 0, .dots = 1}, StripTunables{.v = 8, .prefetch = 2, .ring = 1, .dots = 2},
+          StripTunables{.v = 16, .ahead = 3, .halo = 4, .dots = 1}}) {
+      const Filter2dTask task = dot_task(DataType::u8, BorderMode::constant, number++, 5, tunables.dots == 2 ? 9 : 0);
+      Runner(Variant(tunables), task, device, number).run_all();
+    }
 }
 
 // Weights of all sizes: those with which bytes may enter sums as denormal numbers, and those with which they may not.
@@ -552,6 +625,18 @@ TEST_F(GpuFilter2d, RefusesInSentences) {
   problem = u8_problem(9, 90, 1, 3, 3, BorderMode::replicate);
   EXPECT_NE(direct_gpu_strips().refusal(task_of(problem, Kind::equal), device).find("equal"), std::string::npos);
   EXPECT_EQ(direct_gpu_strips().refusal(task_of(problem, Kind::random), device), "");
+  const auto dots_refusal = [&](std::vector<double> weights, double scale = 1) {
+    const Filter filter{.weights = std::move(weights), .scale = scale};
+    return integer_dot_gpu_strips().refusal({problem, analyse(problem, filter)}, device);
+  };
+  EXPECT_EQ(dots_refusal({0.25, 0.5, 0.25, 0.5, 31.75, 0.5, 0.25, 0.5, -32}), "");
+  EXPECT_NE(dots_refusal({1, 2, 1, 2, 128, 2, 1, 2, 1}).find("beyond a signed byte"), std::string::npos);
+  EXPECT_NE(dots_refusal({1, 2, 1, 2, 32769, 2, 1, 2, 1}).find("15 bits"), std::string::npos);
+  EXPECT_NE(dots_refusal({0.1, 2, 1, 2, 4, 2, 1, 2, 1}).find("no integers"), std::string::npos);
+  EXPECT_NE(dots_refusal({1, 1, 1, 1, 1, 1, 1, 1, 1}).find("equal weights"), std::string::npos);
+  EXPECT_NE(dots_refusal({1, 2, 1, 2, 3, 2, 1, 2, 1}, 0x1p-110).find("too small"), std::string::npos);
+  problem.input = DataType::u16;
+  EXPECT_NE(dots_refusal({1, 2, 1, 2, 3, 2, 1, 2, 1}).find("u8 images"), std::string::npos);
   // A row of intermediates larger than any buffer.
   problem = u8_problem(3, device.info().max_buffer_bytes / 4, 1, 3, 3, BorderMode::replicate);
   EXPECT_NE(separable_gpu().refusal(task_of(problem, Kind::rank_one), device).find("workspace"), std::string::npos);

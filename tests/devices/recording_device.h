@@ -36,11 +36,13 @@ class RecordingDevice : public Device {
     info_.id = "recording";
     info_.compute_units = 1;
     info_.memory_bytes = info_.max_buffer_bytes = std::int64_t{1} << 40;
+    info_.local_memory_bytes = 48 << 10;
     info_.is_gpu = true;
   }
 
   DeviceKind kind() const override { return kind_; }
   const DeviceInfo& info() const override { return info_; }
+  bool has_byte_dots() const override { return byte_dots; }
   std::shared_ptr<Buffer> allocate(std::int64_t bytes) override { return std::make_shared<SizeAlone>(bytes); }
   std::shared_ptr<Buffer> borrow(void*, std::int64_t bytes) override { return allocate(bytes); }
   std::shared_ptr<Queue> make_queue() override { return std::make_shared<NoQueue>(); }
@@ -52,7 +54,7 @@ class RecordingDevice : public Device {
   std::shared_ptr<HostMemory> allocate_host(std::int64_t bytes) override {
     return std::make_shared<ClaimedMemory>(bytes, page_locks);
   }
-  bool page_locks = false;
+  bool page_locks = false, byte_dots = false;
 
  protected:
   class SizeAlone final : public Buffer {

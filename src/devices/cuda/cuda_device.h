@@ -41,6 +41,7 @@ class CudaDevice final : public Device {
 
   DeviceKind kind() const override { return DeviceKind::cuda; }
   const DeviceInfo& info() const override { return info_; }
+  bool has_byte_dots() const override { return capability_ >= 61; }
   std::shared_ptr<Buffer> allocate(std::int64_t bytes) override;
   // Page-locks the memory and maps it: kernels read and write it over the bus, and see it as it is.
   std::shared_ptr<Buffer> borrow(void* memory, std::int64_t bytes) override;

@@ -102,9 +102,9 @@ Event CudaQueue::launch(const std::shared_ptr<Program>& program, const char* ker
             held.memory[buffers] = buffer.memory();
             addresses[buffers] = buffer.memory()->address;
             values[i] = &addresses[buffers++];
-          } else if constexpr (std::is_same_v<Value, std::span<const float>>) {
+          } else if constexpr (requires { value.size_bytes(); }) {
             sizes[i] = value.size_bytes();
-            values[i] = const_cast<float*>(value.data());
+            values[i] = const_cast<std::remove_const_t<typename Value::element_type>*>(value.data());
           } else {
             values[i] = const_cast<Value*>(&value);  // the driver only reads it
           }

@@ -18,6 +18,8 @@ class OpenClDevice final : public Device {
   DeviceKind kind() const override { return DeviceKind::opencl; }
   const DeviceInfo& info() const override { return info_; }
   bool has_denormals() const override;
+  // Known of NVIDIA's devices alone.
+  bool has_byte_dots() const override;
   std::shared_ptr<Buffer> allocate(std::int64_t bytes) override;
   // The driver may copy: the device sees the memory as it is now, and later changes of either side only by an upload
   // from, or a download to, the same memory.

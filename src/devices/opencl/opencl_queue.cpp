@@ -97,7 +97,7 @@ Event OpenClQueue::launch(const std::shared_ptr<Program>& program, const char* k
             if constexpr (std::is_same_v<Value, const Buffer*>) {
               const cl_mem memory = static_cast<const OpenClBuffer*>(value)->memory();
               return api().SetKernelArg(object, index, sizeof memory, &memory);
-            } else if constexpr (std::is_same_v<Value, std::span<const float>>) {
+            } else if constexpr (requires { value.size_bytes(); }) {
               return api().SetKernelArg(object, index, value.size_bytes(), value.data());
             } else {
               return api().SetKernelArg(object, index, sizeof value, &value);

@@ -75,6 +75,19 @@ DEVICE uint SELECT_BYTES(const uint a, const uint b, const uint selector) {
 #endif
 }
 
+// c + the products of four unsigned bytes of a and four signed bytes of b. BYTE_DOTS, an option of the device's own, says that
+// NVIDIA's instruction for it is there.
+DEVICE int DOT_U8_S8(const uint a, const int b, const int c) {
+#ifdef BYTE_DOTS
+  int sum;
+  asm("dp4a.u32.s32 %0, %1, %2, %3;" : "=r"(sum) : "r"(a), "r"(b), "r"(c));
+  return sum;
+#else
+  return c + (int)(a & 255) * (char)b + (int)(a >> 8 & 255) * (char)(b >> 8) + (int)(a >> 16 & 255) * (char)(b >> 16) +
+         (int)(a >> 24) * (b >> 24);
+#endif
+}
+
 // Round to nearest even and saturate; NaN becomes 0 (fmax takes the other operand).
 DEVICE uchar to_u8(float value) { return (uchar)fmin(fmax(rint(value), 0.0f), 255.0f); }
 DEVICE ushort to_u16(float value) { return (ushort)fmin(fmax(rint(value), 0.0f), 65535.0f); }

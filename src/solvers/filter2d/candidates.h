@@ -7,6 +7,7 @@ namespace omniconv::solvers {
 
 const Filter2dSolver& box_cpu();
 const Filter2dSolver& integer_dot_cpu();
+const Filter2dSolver& integer_dot_gpu_strips();
 const Filter2dSolver& separable_cpu();
 const Filter2dSolver& separable_gpu();
 const Filter2dSolver& separable_gpu_fused();

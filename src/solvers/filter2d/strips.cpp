@@ -4,6 +4,7 @@
 
 #include "core/convert.h"
 #include "solvers/filter2d/gradient/gradient.h"
+#include "solvers/filter2d/integer_dot/integer_dot.h"
 
 namespace omniconv::solvers {
 namespace {
@@ -77,13 +78,18 @@ class Plan final : public Filter2dPlanBody {
                                         static_cast<float>(task.weights.border_value),
                                         static_cast<std::int32_t>(rest_groups),
                                         static_cast<std::int32_t>(rest_),
-                                        std::span<const float>(weights_.values),
+                                        strip_weights_argument(),
                                         weights_.scale,
                                         border_word_,
                                         static_cast<std::int32_t>(layout_.first),
                                         static_cast<std::int32_t>(layout_.count),
                                         static_cast<std::int32_t>(item_rows)};
     return queue.launch(program_, "strips", {{groups * tunables_.group, 1}, {tunables_.group, 1}}, arguments);
+  }
+
+  KernelArgument strip_weights_argument() const {
+    if (tunables_.dots) return std::span<const std::int32_t>(weights_.words);
+    return std::span<const float>(weights_.values);
   }
 
   std::int64_t rows_of_item(std::int64_t rows) const {
@@ -129,6 +135,7 @@ std::vector<devices::Definition> strip_definitions(const Filter2dTask& task, con
   add("HALO", tunables.halo);
   add("DENORMAL", tunables.denormal);
   add("RING", tunables.ring);
+  add("DOTS", tunables.dots);
   add("STRIP_GROUP", tunables.group);
   return definitions;
 }
@@ -148,6 +155,40 @@ std::vector<double> strip_weights(const Filter2dTask& task) {
   return all;
 }
 
+// The words of dot products, in the order of the text: along the rows, and with `column` the last column by itself.
+std::vector<std::int32_t> dot_words(const kernels::ByteWeights& bytes, bool column) {
+  if (!column) return bytes.low;
+  const std::int64_t along = bytes.groups - 1;
+  std::vector<std::int32_t> words;
+  std::vector<std::uint32_t> down(static_cast<std::size_t>(divide_up(bytes.r, kernels::dot_taps)));
+  for (std::int64_t j = 0; j < bytes.r; ++j) {
+    const auto row = bytes.low.begin() + j * bytes.groups;
+    words.insert(words.end(), row, row + along);
+    const std::int64_t fours = j / kernels::dot_taps;
+    const std::int64_t newest = std::min((fours + 1) * kernels::dot_taps, bytes.r) - 1;
+    down[static_cast<std::size_t>(fours)] |= (static_cast<std::uint32_t>(row[along]) & 255) << (24 - 8 * (newest - j));
+  }
+  words.insert(words.end(), down.begin(), down.end());
+  return words;
+}
+
+StripWeights scaled_strip_weights(const Filter2dTask& task, const StripTunables& tunables) {
+  StripWeights result;
+  result.scale = static_cast<float>(task.weights.scale);
+  if (tunables.dots) {
+    const kernels::ByteWeights bytes = byte_weights(task.weights);
+    result.words = dot_words(bytes, tunables.dots == 2);
+    result.scale = static_cast<float>(integer_sum_scale(task.weights, bytes));
+    return result;
+  }
+  const std::vector<double> weights = strip_weights(task);
+  result.values.assign(weights.begin(), weights.end());
+  if (!tunables.denormal) return result;
+  for (float& weight : result.values) weight = std::ldexp(weight, denormal_weight_exponent);
+  result.scale = std::ldexp(result.scale, -(denormal_unit_exponent + denormal_weight_exponent));
+  return result;
+}
+
 std::int32_t border_word(const Filter2dTask& task) {
   const std::int64_t size = size_of(task.problem.input);
   std::byte bytes[4] = {};
@@ -160,6 +201,14 @@ std::int32_t border_word(const Filter2dTask& task) {
 bool strips_are_aligned(const Filter2dProblem& problem) {
   return problem.w * problem.c * size_of(problem.input) % 16 == 0 &&
          Q(problem) * problem.c * size_of(problem.output) % 16 == 0;
+}
+
+StripTunables byte_strip_tunables(const Filter2dProblem& problem, const devices::Device& device) {
+  const bool cuda = device.kind() == devices::DeviceKind::cuda;
+  const std::int64_t extent = std::max(problem.r, problem.s), wide = strips_are_aligned(problem) ? 16 : 8;
+  if (extent <= 3) return {.v = wide, .ahead = 3, .group = cuda ? 64 : 128, .rows = 32, .rest = 8};
+  if (extent <= 5) return {.v = wide, .ahead = cuda ? 6 : 3, .halo = cuda ? 1 : 2, .group = cuda ? 64 : 128, .rest = 2};
+  return {.v = cuda ? 8 : wide, .prefetch = 2, .ahead = 3};
 }
 
 StripTunables fitted(const Filter2dTask& task, StripTunables tunables) {

@@ -6,16 +6,23 @@
 #include <cmath>
 #include <vector>
 
+#include "kernels/cpu/dot_rows.h"
 #include "solvers/filter2d/gpu_text.h"
 
 namespace omniconv::solvers {
 
 // Those of the text by their names there, explained at its top; and two of the launch.
 struct StripTunables {
-  std::int64_t v = 8, prefetch = 1, ahead = 0, halo = 1, denormal = 0, ring = 0, group = 128;
+  std::int64_t v = 8, prefetch = 1, ahead = 0, halo = 1, denormal = 0, ring = 0, dots = 0, group = 128;
   std::int64_t rows = 0;  // output rows of a work item, at most; 0: as many as keep the device full to the end
   std::int64_t rest = 1;  // elements beside the strips that a work item makes
 };
+
+// Taps that stand alone at the end of a kernel's rows, where the others are taken by fours: such a column may be taken
+// by fours itself (DOTS 2).
+inline bool has_lone_column(const Filter2dProblem& problem) {
+  return problem.s > 1 && problem.s % kernels::dot_taps == 1;
+}
 
 // Strips begin at this element of a row; so many stand side by side. None where the row is too short for them, or the
 // text has no such variant.
@@ -45,19 +52,13 @@ std::vector<double> strip_weights(const Filter2dTask& task);
 // larger, and the sum is scaled back by what is left.
 inline constexpr int denormal_unit_exponent = -133, denormal_weight_exponent = 120;
 
-// The weights of the strips, and the scale of their sums.
+// The weights of the strips, and the scale of their sums. Those of dot products are words of four signed bytes.
 struct StripWeights {
   std::vector<float> values;
+  std::vector<std::int32_t> words;
   float scale = 1;
 };
-inline StripWeights scaled_strip_weights(const Filter2dTask& task, const StripTunables& tunables) {
-  const std::vector<double> weights = strip_weights(task);
-  StripWeights result{{weights.begin(), weights.end()}, static_cast<float>(task.weights.scale)};
-  if (!tunables.denormal) return result;
-  for (float& weight : result.values) weight = std::ldexp(weight, denormal_weight_exponent);
-  result.scale = std::ldexp(result.scale, -(denormal_unit_exponent + denormal_weight_exponent));
-  return result;
-}
+StripWeights scaled_strip_weights(const Filter2dTask& task, const StripTunables& tunables);
 
 // Whether bytes as denormal numbers give the same bits under a direct chain: README.md of `direct` has the proof.
 inline bool denormals_are_exact(const Filter2dTask& task) {
@@ -73,6 +74,9 @@ std::int32_t border_word(const Filter2dTask& task);
 
 // Rows of input and output begin at multiples of 16 bytes, if they are packed.
 bool strips_are_aligned(const Filter2dProblem& problem);
+
+// What was fastest for direct filtering of u8 images on an H200 (docs/measuring.md).
+StripTunables byte_strip_tunables(const Filter2dProblem& problem, const devices::Device& device);
 
 // Narrower strips where the row is too short for such, or where results are written one by one.
 StripTunables fitted(const Filter2dTask& task, StripTunables tunables);

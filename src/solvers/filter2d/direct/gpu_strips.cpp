@@ -14,14 +14,9 @@ constexpr std::int64_t most_rows_and_columns = 9;
 StripTunables tunables_for(const Filter2dTask& task, const devices::Device& device) {
   const Filter2dProblem& problem = task.problem;
   const bool cuda = device.kind() == devices::DeviceKind::cuda;
-  const std::int64_t extent = std::max(problem.r, problem.s), wide = strips_are_aligned(problem) ? 16 : 8;
   StripTunables t = {.prefetch = 0, .rows = 16, .rest = 8};
-  if (problem.input == DataType::u8 && extent <= 3)
-    t = {.v = wide, .ahead = 3, .group = cuda ? 64 : 128, .rows = 32, .rest = 8};
-  else if (problem.input == DataType::u8 && extent <= 5)
-    t = {.v = wide, .ahead = cuda ? 6 : 3, .halo = cuda ? 1 : 2, .group = cuda ? 64 : 128, .rest = 2};
-  else if (problem.input == DataType::u8)
-    t = {.v = cuda ? 8 : wide, .prefetch = 2, .ahead = 3};
+  if (problem.input == DataType::u8)
+    t = byte_strip_tunables(problem, device);
   else if (size_of(problem.input) == 2)
     t = {.ahead = 3, .halo = 4, .ring = cuda ? 1 : 0, .group = cuda ? 64 : 128, .rows = cuda ? 16 : 32, .rest = 8};
   // A processor takes a hundred times as long over denormal numbers as over others; a GPU does not.

@@ -1,10 +1,7 @@
 // Integer dot products on CPUs that have them (README.md).
-#include <cmath>
-
-#include "kernels/cpu/dot_rows.h"
 #include "solvers/filter2d/candidates.h"
 #include "solvers/filter2d/cpu_plan.h"
-#include "solvers/filter2d/direct/direct.h"
+#include "solvers/filter2d/integer_dot/integer_dot.h"
 
 namespace omniconv::solvers {
 namespace {
@@ -15,21 +12,12 @@ class IntegerDotCpu final : public Filter2dSolver {
 
   std::string refusal(const Filter2dTask& task, const devices::Device& device) const override {
     if (device.kind() != devices::DeviceKind::cpu) return "runs on the CPU alone";
-    if (const std::string reason = alpha_refusal(task); !reason.empty()) return reason;
-    if (task.second) return pair_refusal;
+    if (const std::string reason = integer_dot_refusal(task); !reason.empty()) return reason;
     if (!kernels::has_byte_dots()) return "this processor has no AVX-512 VNNI and VBMI instructions";
     const Filter2dProblem& problem = task.problem;
-    if (problem.input != DataType::u8 || problem.output != DataType::u8) return "serves u8 images with u8 results";
+    if (problem.output != DataType::u8) return "serves u8 images with u8 results";
     if (problem.c > kernels::most_dot_channels)
       return "serves at most " + std::to_string(kernels::most_dot_channels) + " channels";
-    const Weights& weights = task.weights;
-    if (weights.form == WeightForm::equal) return "equal weights are multiplied after the sum";
-    if (!weights.exact) return "the weights are no integers times a power of two whose sums are exact in fp32";
-    const kernels::ByteWeights bytes = kernels::byte_weights(weights.values, weights.r, weights.s);
-    if (bytes.low.empty()) return "the weights are no integers, times a power of two, of at most 15 bits";
-    const double scale = weights.scale * bytes.unit;
-    if (weights.scale != 0 && (std::fabs(scale) < 0x1p-100 || std::fabs(scale) > 0x1p100))
-      return "the scale is too small or too large to take the weights' unit in";
     return {};
   }
 
@@ -38,7 +26,7 @@ class IntegerDotCpu final : public Filter2dSolver {
   // Four taps of a row are one instruction, which serves as many sums as a multiply-add; twice that for weights of two
   // bytes. Pixels stay bytes, so that the rest costs a third of what it does elsewhere (docs/choosing.md).
   double operations(const Filter2dTask& task, const devices::Device&) const override {
-    const kernels::ByteWeights bytes = kernels::byte_weights(task.weights.values, task.weights.r, task.weights.s);
+    const kernels::ByteWeights bytes = byte_weights(task.weights);
     const double dots = static_cast<double>(bytes.r) * static_cast<double>(bytes.groups);
     return 9 + dots * (bytes.high.empty() ? 1.45 : 2.9);
   }

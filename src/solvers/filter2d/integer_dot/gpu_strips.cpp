@@ -1,0 +1,57 @@
+// Integer dot products on OpenCL and CUDA devices by strips: a work item puts the bytes of four taps together for each
+// element, once for all rows of the kernel, and adds integers.
+#include "solvers/filter2d/candidates.h"
+#include "solvers/filter2d/cost.h"
+#include "solvers/filter2d/integer_dot/integer_dot.h"
+#include "solvers/filter2d/strips.h"
+
+namespace omniconv::solvers {
+namespace {
+
+constexpr std::int64_t most_rows_and_columns = 9;
+
+StripTunables tunables_for(const Filter2dTask& task, const devices::Device& device) {
+  StripTunables t = byte_strip_tunables(task.problem, device);
+  t.dots = has_lone_column(task.problem) ? 2 : 1;
+  return fitted(task, t);
+}
+
+class Solver final : public Filter2dSolver {
+ public:
+  std::string_view id() const override { return "filter2d/integer_dot/gpu-strips.1"; }
+  std::string refusal(const Filter2dTask& task, const devices::Device& device) const override {
+    if (const std::string reason = gpu_refusal(task, device); !reason.empty()) return reason;
+    if (const std::string reason = integer_dot_refusal(task); !reason.empty()) return reason;
+    if (!byte_weights(task.weights).high.empty())
+      return "weights beyond a signed byte would take two dot products each, and those no less time than multiply-adds";
+    return strip_refusal(task, tunables_for(task, device), most_rows_and_columns);
+  }
+  ErrorBound bound(const Filter2dTask& task) const override { return direct_bound(task); }
+  double operations(const Filter2dTask& task, const devices::Device& device) const override {
+    const double dots = dots_of(task.problem);
+    if (!device.info().is_gpu) return cpu_strip_factor * (gpu_pixel_operations + gpu_written_dot_operations * dots);
+    return strip_dot_pixel_operations +
+           (device.has_byte_dots() ? strip_dot_operations : gpu_written_dot_operations) * dots;
+  }
+  std::int64_t workspace_bytes(const Filter2dTask&, const devices::Device&) const override { return 0; }
+  std::unique_ptr<Filter2dPlanBody> plan(const Filter2dTask& task,
+                                         const std::shared_ptr<devices::Device>& device) const override {
+    return make_strip_plan(task, *device, tunables_for(task, *device));
+  }
+
+ private:
+  static double dots_of(const Filter2dProblem& problem) {
+    const std::int64_t r = problem.r, s = problem.s, along = r * divide_up(s, kernels::dot_taps);
+    const std::int64_t saved = has_lone_column(problem) ? r - divide_up(r, kernels::dot_taps) : 0;
+    return static_cast<double>(along - saved);
+  }
+};
+
+}  // namespace
+
+const Filter2dSolver& integer_dot_gpu_strips() {
+  static const Solver solver;
+  return solver;
+}
+
+}  // namespace omniconv::solvers
