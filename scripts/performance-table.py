@@ -61,9 +61,54 @@ def huge(report):
                f"{result['planned_bytes'] / 2**20:.0f} | {result['peak_bytes'] / 2**20:.0f} |\n")
 
 
+def peers(report):
+    device = report["results"][0]["device"]
+    versions = ", ".join(f"{name} {version}" for name, version in report["versions"].items())
+    yield (f"## {device['name']} beside {versions}\n\nu8, {report['results'][0]['side']} pixels along each side, weights random (of full rank, no integers), device time, data "
+           f"resident; omniconv on {device['id']}, commit {report['commit']}, {report['date'][:10]}. NPP and CV-CUDA under `replicate`, CuPy under `reflect`; the ratio "
+           "is the peer's time divided by omniconv's of the same border.\n\n"
+           "| channels, kernel | omniconv (ms) | peer | its call | ms | ratio | largest difference |\n| --- | --- | --- | --- | --- | --- | --- |\n")
+    for result in report["results"]:
+        for peer in result["peers"]:
+            ours = result["omniconv"][peer["border"]]["median_ms"]
+            yield (f"| {result['channels']}, {result['size']}x{result['size']} | {ours:.3f} | {peer['name']} | `{peer['call']}` | {peer['median_ms']:.3f} | "
+                   f"{peer['ratio']:.2f} | {peer['largest_difference']:.3g} |\n")
+
+
+def end_to_end(report):
+    yield (f"## {report['device']['name']} ({report['device']['id'].split(':')[0]}), from host memory to host memory\n\nPageable memory, {report['in_flight']} strips on the device at once; "
+           f"commit {report['commit']}, {report['date'][:10]}. Copies are the same run without kernels, in turn with the filter.\n\n"
+           "| problem | filter (ms, 95 %) | copies (ms, 95 %) | ratio (95 %) | bits |\n| --- | --- | --- | --- | --- |\n")
+    time = lambda side: f"{side['median_ms']:.1f} ({side['ci95_ms'][0]:.1f} to {side['ci95_ms'][1]:.1f})"
+    for result in report["results"]:
+        low, high = result["ratio_ci95"]
+        yield (f"| `{result['problem']}` | {time(result['filter'])} | {time(result['copies'])} | {result['ratio']:.3f} ({low:.3f} to {high:.3f}) | "
+               f"{result['bits']} |\n")
+
+
+def huge_gpu(report):
+    device = next(result["device_name"] for result in report["results"] if result["device"] != "cpu")
+    yield (f"## {device}: {report['width']} x {report['height']} gray through {report['device_memory_bytes'] / 2**30:g} GiB of its memory\n\nA PGM file in memory, "
+           f"`omniconv filter`; commit {report['commit']}, {report['date'][:10]}. The first run on the device compiles, the second finds the programs; every byte of theirs "
+           f"{'is' if report['passed'] else 'IS NOT'} the CPU's. Milliseconds; stages run side by side.\n\n"
+           "| kernel | run | total | context | compilation | reads | copies in | kernels | copies out | writes | device memory (MB) |\n"
+           "| --- | --- | --- | --- | --- | --- | --- | --- | --- | --- | --- |\n")
+    for result in report["results"]:
+        stages = " | ".join(f"{result[key]:.0f}" for key in ("total_ms", "context_ms", "compile_ms", "read_ms", "copy_in_ms", "kernel_ms", "copy_out_ms", "write_ms"))
+        yield f"| `{result['kernel']}` | {result['run']} | {stages} | {result['device_bytes'] / 1e6:.0f} |\n"
+
+
+def gpu_check(report):
+    yield (f"## The GPU check\n\n`scripts/gpu-check.sh`, commit {report['commit']}, {report['date'][:10]}, {report['seconds']} s: "
+           f"{report['passed']} passed, {report['failed']} failed.\n\n| step | seconds | passed | failed | |\n| --- | --- | --- | --- | --- |\n")
+    for step in report["steps"]:
+        yield f"| {step['step']} | {step['seconds']} | {step['passed']} | {step['failed']} | {step['detail']} |\n"
+
+
 def table():
     yield "# Performance\n\nMade by `scripts/performance-table.py` from the JSON in `docs/performance/`. How it was measured: [measuring](measuring.md).\n"
-    makers = {"omniconv-compare/1": compared, "omniconv-bench/1": benched, "omniconv-files/1": files, "omniconv-huge/1": huge}
+    makers = {"omniconv-compare/1": compared, "omniconv-bench/1": benched, "omniconv-files/1": files, "omniconv-huge/1": huge,
+              "omniconv-peers/1": peers, "omniconv-end-to-end/1": end_to_end, "omniconv-huge-gpu/1": huge_gpu, "omniconv-gpu-check/1": gpu_check}
     for path in sorted((docs / "performance").glob("*.json")):
         report = json.loads(path.read_text())
         yield "\n"
