@@ -29,6 +29,23 @@ bool along_rows_first(const Filter2dTask& task, const Weights& weights) {
   return task.second && rows_first(task, weights);
 }
 
+// The words of dot products, in the order of the text: along the rows, and with `column` the last column by itself.
+std::vector<std::int32_t> dot_words(const kernels::ByteWeights& bytes, bool column) {
+  if (!column) return bytes.low;
+  const std::int64_t along = bytes.groups - 1;
+  std::vector<std::int32_t> words;
+  std::vector<std::uint32_t> down(static_cast<std::size_t>(divide_up(bytes.r, kernels::dot_taps)));
+  for (std::int64_t j = 0; j < bytes.r; ++j) {
+    const auto row = bytes.low.begin() + j * bytes.groups;
+    words.insert(words.end(), row, row + along);
+    const std::int64_t fours = j / kernels::dot_taps;
+    const std::int64_t newest = std::min((fours + 1) * kernels::dot_taps, bytes.r) - 1;
+    down[static_cast<std::size_t>(fours)] |= (static_cast<std::uint32_t>(row[along]) & 255) << (24 - 8 * (newest - j));
+  }
+  words.insert(words.end(), down.begin(), down.end());
+  return words;
+}
+
 class Plan final : public Filter2dPlanBody {
  public:
   Plan(const Filter2dTask& the_task, devices::Device& the_device, const StripTunables& tunables)
@@ -153,23 +170,6 @@ std::vector<double> strip_weights(const Filter2dTask& task) {
   add(task.weights);
   if (task.second) add(*task.second);
   return all;
-}
-
-// The words of dot products, in the order of the text: along the rows, and with `column` the last column by itself.
-std::vector<std::int32_t> dot_words(const kernels::ByteWeights& bytes, bool column) {
-  if (!column) return bytes.low;
-  const std::int64_t along = bytes.groups - 1;
-  std::vector<std::int32_t> words;
-  std::vector<std::uint32_t> down(static_cast<std::size_t>(divide_up(bytes.r, kernels::dot_taps)));
-  for (std::int64_t j = 0; j < bytes.r; ++j) {
-    const auto row = bytes.low.begin() + j * bytes.groups;
-    words.insert(words.end(), row, row + along);
-    const std::int64_t fours = j / kernels::dot_taps;
-    const std::int64_t newest = std::min((fours + 1) * kernels::dot_taps, bytes.r) - 1;
-    down[static_cast<std::size_t>(fours)] |= (static_cast<std::uint32_t>(row[along]) & 255) << (24 - 8 * (newest - j));
-  }
-  words.insert(words.end(), down.begin(), down.end());
-  return words;
 }
 
 StripWeights scaled_strip_weights(const Filter2dTask& task, const StripTunables& tunables) {
