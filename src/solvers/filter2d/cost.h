@@ -32,18 +32,18 @@ inline constexpr double gpu_pixel_operations = 75;
 // A tap of a kernel that loads its element and its weight for it.
 inline constexpr double gpu_tap_operations = 2.75;
 // By strips each element is loaded and widened once for all that read it.
-inline constexpr double strip_pixel_operations = 18;
+inline constexpr double strip_pixel_operations = 8;
 inline constexpr double strip_tap_operations = 1.08;
 // A dot product of four bytes takes as long as two multiply-adds; written out, as long as the instructions of its text.
-inline constexpr double strip_dot_pixel_operations = 22;
+inline constexpr double strip_dot_pixel_operations = 12;
 inline constexpr double strip_dot_operations = 2.16;
 inline constexpr double gpu_written_dot_operations = 16;
 inline constexpr double root_operations = 12;
 // Through local memory.
-inline constexpr double fused_pixel_operations = 12;
-inline constexpr double fused_tap_operations = 1.2;
-inline constexpr double tile_pixel_operations = 30;
-inline constexpr double tile_tap_operations = 1.2;
+inline constexpr double fused_pixel_operations = 10;
+inline constexpr double fused_tap_operations = 1.1;
+inline constexpr double tile_pixel_operations = 120;
+inline constexpr double tile_tap_operations = 1.4;
 // OpenCL on a CPU: strips hinder the compiler from taking work items together, and take so many times as long.
 inline constexpr double cpu_strip_factor = 6, separable_cpu_strip_factor = 3;
 
