@@ -351,6 +351,19 @@ TEST_F(GpuFilter2d, FusedUnderTallKernelsOnTallAndWideImages) {
     }
 }
 
+// Few rows and long ones, of every size of element: what is staged at once, and how often, differs.
+TEST_F(GpuFilter2d, FusedOnFewLongRows) {
+  for (const auto& device : devices_)
+    for (const DataType type : {DataType::u8, DataType::u16, DataType::f32}) {
+      Filter2dTask task = strip_task(type, type, BorderMode::valid, 685, Kind::rank_one);
+      task.problem.r = 3, task.problem.s = 5, task.problem.h = 9, task.problem.w = 66, task.problem.c = 4;
+      std::mt19937_64 random(9);
+      const Filter filter{.weights = weights_of(Kind::rank_one, 3, 5, random)};
+      task.weights = analyse(task.problem, filter);
+      Runner(separable_gpu_fused(), task, device, 686).run_all();
+    }
+}
+
 TEST_F(GpuFilter2d, FusedOnEqualWeights) {
   std::uint64_t number = 690;
   for (const BorderMode border : {BorderMode::constant, BorderMode::reflect101})

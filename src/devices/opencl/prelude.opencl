@@ -20,6 +20,13 @@
 #define GROUP_ID_X ((long)get_group_id(0))
 #define GROUP_ID_Y ((long)get_group_id(1))
 #define BARRIER barrier(CLK_LOCAL_MEM_FENCE)
+// Where work items that took different branches come together before a loop begins again with a barrier: PoCL else
+// takes all of them along the first one's branch.
+#ifdef __NV_CL_C_VERSION
+#define REJOIN
+#else
+#define REJOIN BARRIER
+#endif
 
 #define FMA(a, b, c) fma((a), (b), (c))
 #define FABS(x) fabs(x)
