@@ -20,11 +20,15 @@
 #define GROUP_ID_X ((long)get_group_id(0))
 #define GROUP_ID_Y ((long)get_group_id(1))
 #define BARRIER barrier(CLK_LOCAL_MEM_FENCE)
-// Where work items that took different branches come together before a loop begins again with a barrier: PoCL else
-// takes all of them along the first one's branch.
+// A barrier where the condition holds, which it does for all work items of a group or for none; and REJOIN, where work
+// items that took different branches come together before a loop begins again with a barrier. PoCL takes all work items
+// along the first one's branch where a barrier follows in it, so that such barriers are for all there.
 #ifdef __NV_CL_C_VERSION
+#define BARRIER_IF(condition) \
+  if (condition) BARRIER
 #define REJOIN
 #else
+#define BARRIER_IF(condition) BARRIER
 #define REJOIN BARRIER
 #endif
 
