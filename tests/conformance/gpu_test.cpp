@@ -1,19 +1,34 @@
 // Every device of the program's kind: every solver x type x border x kernel form, the problem list, and the CPU's bits.
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <string>
+#include <vector>
+
 #include "../devices/gpu_testing.h"
 #include "conformance.h"
 
 namespace omniconv {
 namespace {
 
-class EveryDevice : public testing::TestWithParam<const char*> {};
+constexpr const char* types[] = {"u8", "u16", "s16", "s32", "f16", "f32", "u8>f32", "f32>u8", "u8>s16"};
+constexpr const char* borders[] = {"constant:3", "replicate", "reflect", "reflect101", "wrap", "valid"};
+
+class EveryDevice : public testing::TestWithParam<const char*> {
+ protected:
+  // Every third border, others for the next type and the next kernel: compiling for every solver takes seconds.
+  static std::vector<std::string> some_borders(std::size_t kernel) {
+    const auto type = static_cast<std::size_t>(std::find(std::begin(types), std::end(types), GetParam()) - types);
+    return {borders[(type + kernel) % 6], borders[(type + kernel + 3) % 6]};
+  }
+};
 
 TEST_P(EveryDevice, BordersAndKernels) {
   for (const std::string& id : tested_ids()) {
     const Context context({.device = id});
-    for (const char* border : {"constant:3", "replicate", "reflect", "reflect101", "wrap", "valid"})
-      for (const char* kernel : {"random", "rank1", "equal"})
+    std::size_t number = 0;
+    for (const char* kernel : {"random", "rank1", "equal"})
+      for (const std::string& border : some_borders(number++))
         expect_conformance(context, fmt::format("filter2d {} h19w23c3r3s4 {} kernel:{}", GetParam(), border, kernel));
     for (const int c : {1, 2, 4, 5})
       expect_conformance(context, fmt::format("filter2d {} h9w31c{}r5s2", GetParam(), c));
@@ -21,18 +36,16 @@ TEST_P(EveryDevice, BordersAndKernels) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(GpuConformance, EveryDevice,
-                         testing::Values("u8", "u16", "s16", "s32", "f16", "f32", "u8>f32", "f32>u8", "u8>s16"),
-                         [](const auto& type) {
-                           std::string name = type.param;
-                           std::replace(name.begin(), name.end(), '>', '_');
-                           return name;
-                         });
+INSTANTIATE_TEST_SUITE_P(GpuConformance, EveryDevice, testing::ValuesIn(types), [](const auto& type) {
+  std::string name = type.param;
+  std::replace(name.begin(), name.end(), '>', '_');
+  return name;
+});
 
 TEST_P(EveryDevice, Gradients) {
   for (const std::string& id : tested_ids()) {
     const Context context({.device = id});
-    for (const char* border : {"constant:3", "replicate", "reflect", "reflect101", "wrap", "valid"})
+    for (const std::string& border : some_borders(1))
       expect_conformance(context, fmt::format("filter2d {} h19w53c3r3s3 {} kernel:scharr", GetParam(), border));
     for (const int c : {1, 2, 4, 5})
       expect_conformance(context, fmt::format("filter2d {} h9w131c{}r3s3 kernel:sobel", GetParam(), c),
