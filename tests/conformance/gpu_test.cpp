@@ -30,7 +30,7 @@ TEST_P(EveryDevice, BordersAndKernels) {
     for (const char* kernel : {"random", "rank1", "equal"})
       for (const std::string& border : some_borders(number++))
         expect_conformance(context, fmt::format("filter2d {} h19w23c3r3s4 {} kernel:{}", GetParam(), border, kernel));
-    for (const int c : {1, 2, 4, 5})
+    for (const int c : {1, 4})
       expect_conformance(context, fmt::format("filter2d {} h9w31c{}r5s2", GetParam(), c));
     expect_conformance(context, fmt::format("filter2d {} h40w30c2r3s5 wrap", GetParam()), {.strip_rows = 7});
   }
@@ -47,7 +47,7 @@ TEST_P(EveryDevice, Gradients) {
     const Context context({.device = id});
     for (const std::string& border : some_borders(1))
       expect_conformance(context, fmt::format("filter2d {} h19w53c3r3s3 {} kernel:scharr", GetParam(), border));
-    for (const int c : {1, 2, 4, 5})
+    for (const int c : {2, 5})
       expect_conformance(context, fmt::format("filter2d {} h9w131c{}r3s3 kernel:sobel", GetParam(), c),
                          {.strip_rows = 4});
     expect_conformance(context, fmt::format("filter2d {} h1w2c3r3s3 wrap kernel:prewitt", GetParam()));
