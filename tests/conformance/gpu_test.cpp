@@ -30,8 +30,7 @@ TEST_P(EveryDevice, BordersAndKernels) {
     for (const char* kernel : {"random", "rank1", "equal"})
       for (const std::string& border : some_borders(number++))
         expect_conformance(context, fmt::format("filter2d {} h19w23c3r3s4 {} kernel:{}", GetParam(), border, kernel));
-    for (const int c : {1, 4})
-      expect_conformance(context, fmt::format("filter2d {} h9w31c{}r5s2", GetParam(), c));
+    for (const int c : {1, 4}) expect_conformance(context, fmt::format("filter2d {} h9w31c{}r5s2", GetParam(), c));
     expect_conformance(context, fmt::format("filter2d {} h40w30c2r3s5 wrap", GetParam()), {.strip_rows = 7});
   }
 }
