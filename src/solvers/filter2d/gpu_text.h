@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <limits>
 #include <string>
@@ -149,6 +150,22 @@ inline std::int64_t rows_of_bands(std::int64_t rows, double groups_per_band, std
 // Work items for `elements` of `rows` rows.
 inline devices::Grid grid_for(std::int64_t elements, std::int64_t rows) {
   return {{round_up(elements, group_items), rows}, {group_items, 1}};
+}
+
+// The arguments with which kernels begin, the images of a run, and a kernel's own behind them.
+template <typename... Own>
+std::array<devices::KernelArgument, 10 + sizeof...(Own)> image_arguments(const Filter2dRun& run, const Own&... own) {
+  return {run.input.impl().get(),
+          run.input_offset_bytes,
+          run.input_stride_bytes,
+          run.input_first,
+          run.input_rows,
+          run.output.impl().get(),
+          run.output_offset_bytes,
+          run.output_stride_bytes,
+          run.output_first,
+          run.output_rows,
+          own...};
 }
 
 // The kernels of the two parts of a row, of the same arguments but for the last two, parts.interior and parts.rest,

@@ -79,28 +79,12 @@ class Plan final : public Filter2dPlanBody {
     const std::int64_t items = layout_.count * divide_up(run.output_rows, item_rows);
     const std::int64_t rest_groups = divide_up(rest_ * run.output_rows, tunables_.group * tunables_.rest);
     const std::int64_t groups = rest_groups + divide_up(items, tunables_.group);
-    const KernelArgument arguments[] = {run.input.impl().get(),
-                                        run.input_offset_bytes,
-                                        run.input_stride_bytes,
-                                        run.input_first,
-                                        run.input_rows,
-                                        run.output.impl().get(),
-                                        run.output_offset_bytes,
-                                        run.output_stride_bytes,
-                                        run.output_first,
-                                        run.output_rows,
-                                        rest_weights_.get(),
-                                        static_cast<float>(task.weights.scale),
-                                        static_cast<float>(task.weights.bias),
-                                        static_cast<float>(task.weights.border_value),
-                                        static_cast<std::int32_t>(rest_groups),
-                                        static_cast<std::int32_t>(rest_),
-                                        strip_weights_argument(),
-                                        weights_.scale,
-                                        border_word_,
-                                        static_cast<std::int32_t>(layout_.first),
-                                        static_cast<std::int32_t>(layout_.count),
-                                        static_cast<std::int32_t>(item_rows)};
+    const auto arguments = image_arguments(
+        run, rest_weights_.get(), static_cast<float>(task.weights.scale), static_cast<float>(task.weights.bias),
+        static_cast<float>(task.weights.border_value), static_cast<std::int32_t>(rest_groups),
+        static_cast<std::int32_t>(rest_), strip_weights_argument(), weights_.scale, border_word_,
+        static_cast<std::int32_t>(layout_.first), static_cast<std::int32_t>(layout_.count),
+        static_cast<std::int32_t>(item_rows));
     return queue.launch(program_, "strips", {{groups * tunables_.group, 1}, {tunables_.group, 1}}, arguments);
   }
 

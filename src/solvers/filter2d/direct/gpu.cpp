@@ -38,22 +38,9 @@ class Plan final : public Filter2dPlanBody {
     const Weights& weights = task.weights;
     const KernelArgument border_value = integer_sums_ ? KernelArgument(static_cast<std::int64_t>(weights.border_value))
                                                       : KernelArgument(static_cast<float>(weights.border_value));
-    const KernelArgument arguments[] = {run.input.impl().get(),
-                                        run.input_offset_bytes,
-                                        run.input_stride_bytes,
-                                        run.input_first,
-                                        run.input_rows,
-                                        run.output.impl().get(),
-                                        run.output_offset_bytes,
-                                        run.output_stride_bytes,
-                                        run.output_first,
-                                        run.output_rows,
-                                        weights_.get(),
-                                        static_cast<float>(weights.scale),
-                                        static_cast<float>(weights.bias),
-                                        border_value,
-                                        parts_.interior,
-                                        parts_.rest};
+    const auto arguments =
+        image_arguments(run, weights_.get(), static_cast<float>(weights.scale), static_cast<float>(weights.bias),
+                        border_value, parts_.interior, parts_.rest);
     return launch_parts(queue, program_, {"direct_interior", "direct_rest"}, parts_,
                         divide_up(run.output_rows, rows_per_item), arguments);
   }

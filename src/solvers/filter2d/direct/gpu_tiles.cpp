@@ -9,8 +9,6 @@
 namespace omniconv::solvers {
 namespace {
 
-using devices::KernelArgument;
-
 constexpr std::int64_t group = 128, tile_rows = 8, elements_of_an_item = 8;
 constexpr std::int64_t tile_width = group * elements_of_an_item;
 // A window of four taps is held in registers.
@@ -56,21 +54,9 @@ class Plan final : public Filter2dPlanBody {
 
  private:
   Event run_part(devices::Queue& queue, const Filter2dRun& run) const {
-    const KernelArgument arguments[] = {run.input.impl().get(),
-                                        run.input_offset_bytes,
-                                        run.input_stride_bytes,
-                                        run.input_first,
-                                        run.input_rows,
-                                        run.output.impl().get(),
-                                        run.output_offset_bytes,
-                                        run.output_stride_bytes,
-                                        run.output_first,
-                                        run.output_rows,
-                                        weights_.get(),
-                                        static_cast<float>(task.weights.scale),
-                                        static_cast<float>(task.weights.bias),
-                                        border_word_,
-                                        static_cast<std::int32_t>(columns_)};
+    const auto arguments =
+        image_arguments(run, weights_.get(), static_cast<float>(task.weights.scale),
+                        static_cast<float>(task.weights.bias), border_word_, static_cast<std::int32_t>(columns_));
     const std::int64_t groups = columns_ * divide_up(run.output_rows, tile_rows);
     return queue.launch(program_, "tiles", {{groups * group, 1}, {group, 1}}, arguments);
   }

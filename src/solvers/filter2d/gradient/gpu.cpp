@@ -7,8 +7,6 @@
 namespace omniconv::solvers {
 namespace {
 
-using devices::KernelArgument;
-
 constexpr std::int64_t rows_per_item = 4;
 constexpr std::int64_t no_workspace = 0;
 
@@ -55,23 +53,9 @@ class Plan final : public Filter2dPlanBody {
  private:
   Event run_part(devices::Queue& queue, const Filter2dRun& run) const {
     const Weights& weights = task.weights;
-    const KernelArgument arguments[] = {run.input.impl().get(),
-                                        run.input_offset_bytes,
-                                        run.input_stride_bytes,
-                                        run.input_first,
-                                        run.input_rows,
-                                        run.output.impl().get(),
-                                        run.output_offset_bytes,
-                                        run.output_stride_bytes,
-                                        run.output_first,
-                                        run.output_rows,
-                                        x_weights_.get(),
-                                        y_weights_.get(),
-                                        static_cast<float>(weights.scale),
-                                        static_cast<float>(weights.bias),
-                                        static_cast<float>(weights.border_value),
-                                        parts_.interior,
-                                        parts_.rest};
+    const auto arguments = image_arguments(run, x_weights_.get(), y_weights_.get(), static_cast<float>(weights.scale),
+                                           static_cast<float>(weights.bias), static_cast<float>(weights.border_value),
+                                           parts_.interior, parts_.rest);
     return launch_parts(queue, program_, {"gradient_interior", "gradient_rest"}, parts_,
                         divide_up(run.output_rows, rows_per_item), arguments);
   }

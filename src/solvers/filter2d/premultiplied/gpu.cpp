@@ -52,25 +52,9 @@ class TapsPlan final : public Filter2dPlanBody {
  private:
   Event run_part(devices::Queue& queue, const Filter2dRun& run) const {
     const Weights& weights = task.weights;
-    const KernelArgument arguments[] = {run.input.impl().get(),
-                                        run.input_offset_bytes,
-                                        run.input_stride_bytes,
-                                        run.input_first,
-                                        run.input_rows,
-                                        run.output.impl().get(),
-                                        run.output_offset_bytes,
-                                        run.output_stride_bytes,
-                                        run.output_first,
-                                        run.output_rows,
-                                        weights_.get(),
-                                        fp32(weights.border_value),
-                                        fp32(weights.opacity_unit),
-                                        fp32(weights.opaque_sum),
-                                        fp32(weights.opaque_output),
-                                        fp32(weights.scale),
-                                        fp32(weights.bias),
-                                        parts_.interior,
-                                        parts_.rest};
+    const auto arguments = image_arguments(run, weights_.get(), fp32(weights.border_value), fp32(weights.opacity_unit),
+                                           fp32(weights.opaque_sum), fp32(weights.opaque_output), fp32(weights.scale),
+                                           fp32(weights.bias), parts_.interior, parts_.rest);
     return launch_parts(queue, program_, {"taps_interior", "taps_rest"}, parts_,
                         divide_up(run.output_rows, rows_per_item), arguments);
   }

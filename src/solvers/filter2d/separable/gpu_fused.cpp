@@ -10,8 +10,6 @@
 namespace omniconv::solvers {
 namespace {
 
-using devices::KernelArgument;
-
 constexpr std::int64_t group = 128;
 // The chains of 4 columns stay in registers, and a turn's rows in local memory. A work item holds a window in
 // registers.
@@ -120,23 +118,10 @@ class Plan final : public Filter2dPlanBody {
   Event run_part(devices::Queue& queue, const Filter2dRun& run) const {
     const std::int64_t band = band_rows(run.output_rows);
     const std::int64_t bands = divide_up(run.output_rows, band);
-    const KernelArgument arguments[] = {run.input.impl().get(),
-                                        run.input_offset_bytes,
-                                        run.input_stride_bytes,
-                                        run.input_first,
-                                        run.input_rows,
-                                        run.output.impl().get(),
-                                        run.output_offset_bytes,
-                                        run.output_stride_bytes,
-                                        run.output_first,
-                                        run.output_rows,
-                                        std::span<const float>(weights_),
-                                        factor_,
-                                        std::ldexp(static_cast<float>(task.weights.scale), scale_exponent_),
-                                        static_cast<float>(task.weights.bias),
-                                        border_word_,
-                                        static_cast<std::int32_t>(bands),
-                                        static_cast<std::int32_t>(band)};
+    const auto arguments = image_arguments(run, std::span<const float>(weights_), factor_,
+                                           std::ldexp(static_cast<float>(task.weights.scale), scale_exponent_),
+                                           static_cast<float>(task.weights.bias), border_word_,
+                                           static_cast<std::int32_t>(bands), static_cast<std::int32_t>(band));
     return queue.launch(program_, "fused", {{columns_ * bands * group, 1}, {group, 1}}, arguments);
   }
 
