@@ -5,6 +5,7 @@
 #include <cmath>
 #include <cstring>
 #include <functional>
+#include <iostream>
 #include <limits>
 #include <random>
 
@@ -115,7 +116,12 @@ class Runner {
     std::mt19937_64 random(seed);
     x_ = random_image(task.problem, random);
     change(x_);
-    EXPECT_EQ(solver.refusal(task, *device), "");
+    const std::string refusal = solver.refusal(task, *device);
+    if (refusal.starts_with("PoCL newer")) {
+      std::cout << device->info().id << " is left out: " << refusal << "\n";
+      return;
+    }
+    EXPECT_EQ(refusal, "");
     plan_ = solver.plan(task, device);
     plan_->task = task;
     const Filter2dProblem& problem = task.problem;
@@ -130,9 +136,12 @@ class Runner {
         }
   }
 
+  enum class Rows { anywhere, at_multiples_of_16_bytes };
+
   // Runs output rows [p, p + count) on input rows `given`, at offsets and strides that are not packed. The whole of the
   // output buffer must be as expected, what lies between the rows included.
-  void run(std::int64_t p, std::int64_t count, Given given) {
+  void run(std::int64_t p, std::int64_t count, Given given, Rows rows = Rows::anywhere) {
+    if (!plan_) return;
     const Filter2dProblem& problem = task_.problem;
     const std::int64_t in = size_of(problem.input), out = size_of(problem.output);
     const std::int64_t input_row = problem.w * problem.c * in, output_row = Q(problem) * problem.c * out;
@@ -141,6 +150,11 @@ class Runner {
     run.input_stride_bytes = input_row + 5 * in;
     run.output_offset_bytes = 2 * out;
     run.output_stride_bytes = output_row + 3 * out;
+    if (rows == Rows::at_multiples_of_16_bytes) {
+      run.input_offset_bytes = run.output_offset_bytes = 16;
+      run.input_stride_bytes = round_up(input_row, 16) + 16;
+      run.output_stride_bytes = round_up(output_row, 16) + 16;
+    }
     run.input_first = given.first;
     run.input_rows = given.rows;
     run.output_first = p;
@@ -179,6 +193,7 @@ class Runner {
   void run_all() {
     const std::int64_t rows = P(task_.problem);
     run(0, rows, {0, task_.problem.h});
+    run(0, rows, {0, task_.problem.h}, Rows::at_multiples_of_16_bytes);
     for (const std::int64_t height : {1, 3, 5})
       for (std::int64_t p = 0; p < rows && p < 3 * height; p += height) {
         const std::int64_t count = std::min(height, rows - p);
@@ -348,6 +363,7 @@ TEST_F(GpuFilter2d, FusedUnderTallKernelsOnTallAndWideImages) {
       ASSERT_EQ(task.weights.form, WeightForm::rank_one);
       Runner runner(separable_gpu_fused(), task, device, 681);
       runner.run(0, h, {0, h});
+      runner.run(0, h, {0, h}, Runner::Rows::at_multiples_of_16_bytes);
       runner.run(h / 3, h / 2, needed_rows(task, h / 3, h / 2));
     }
 }
@@ -389,6 +405,7 @@ TEST_F(GpuFilter2d, TilesUnderLargeKernels) {
       task.weights = analyse(task.problem, filter);
       Runner runner(direct_gpu_tiles(), task, device, 1101);
       runner.run(0, 26, {0, 26});
+      runner.run(0, 26, {0, 26}, Runner::Rows::at_multiples_of_16_bytes);
       runner.run(3, 11, needed_rows(task, 3, 11));
     }
 }

@@ -34,9 +34,9 @@ inline constexpr double gpu_tap_operations = 2.75;
 // By strips each element is loaded and widened once for all that read it.
 inline constexpr double strip_pixel_operations = 8;
 inline constexpr double strip_tap_operations = 1.08;
-// A dot product of four bytes takes as long as two multiply-adds; written out, as long as the instructions of its text.
-inline constexpr double strip_dot_pixel_operations = 12;
-inline constexpr double strip_dot_operations = 2.16;
+// With dot products of four bytes each; written out, as long as the instructions of its text.
+inline constexpr double strip_dot_pixel_operations = 16;
+inline constexpr double strip_dot_operations = 1.6;
 inline constexpr double gpu_written_dot_operations = 16;
 inline constexpr double root_operations = 12;
 // Through local memory.

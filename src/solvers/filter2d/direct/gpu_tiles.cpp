@@ -79,9 +79,7 @@ class Solver final : public Filter2dSolver {
     if (problem.c > most_channels)
       return fmt::format("the taps of at most {} channels stay in registers, and there are {}", most_channels,
                          problem.c);
-    if (const std::int64_t bytes = local_bytes(problem), limit = device.info().local_memory_bytes; bytes > limit)
-      return fmt::format("two rows of a tile take {} bytes of local memory, and a group has {}", bytes, limit);
-    return {};
+    return local_memory_refusal(device, local_bytes(problem));
   }
   ErrorBound bound(const Filter2dTask& task) const override { return direct_bound(task); }
   double operations(const Filter2dTask& task, const devices::Device& device) const override {

@@ -164,9 +164,7 @@ class Solver final : public Filter2dSolver {
     if ((problem.s - 1) * problem.c > most_window)
       return fmt::format("windows reach at most {} elements beside them, and {} columns of {} channels are more",
                          most_window, problem.s - 1, problem.c);
-    if (const std::int64_t bytes = local_bytes(problem, 1), limit = device.info().local_memory_bytes; bytes > limit)
-      return fmt::format("a turn's rows take {} bytes of local memory, and a group has {}", bytes, limit);
-    return {};
+    return local_memory_refusal(device, local_bytes(problem, 1));
   }
   ErrorBound bound(const Filter2dTask& task) const override { return separable_bound(task); }
   double operations(const Filter2dTask& task, const devices::Device& device) const override {
