@@ -87,10 +87,10 @@ bool OpenClDevice::has_denormals() const {
   return (fact<cl_bitfield>(device_, CL_DEVICE_SINGLE_FP_CONFIG) & CL_FP_DENORM) != 0;
 }
 
-bool OpenClDevice::has_byte_dots() const {
-  if (text(device_, CL_DEVICE_EXTENSIONS).find("cl_nv_device_attribute_query") == std::string::npos) return false;
+cl_uint OpenClDevice::nvidia_capability() const {
+  if (text(device_, CL_DEVICE_EXTENSIONS).find("cl_nv_device_attribute_query") == std::string::npos) return 0;
   const auto major = fact<cl_uint>(device_, CL_DEVICE_COMPUTE_CAPABILITY_MAJOR_NV);
-  return 10 * major + fact<cl_uint>(device_, CL_DEVICE_COMPUTE_CAPABILITY_MINOR_NV) >= 61;
+  return 10 * major + fact<cl_uint>(device_, CL_DEVICE_COMPUTE_CAPABILITY_MINOR_NV);
 }
 
 std::shared_ptr<Buffer> OpenClDevice::create(cl_bitfield flags, void* memory, std::int64_t bytes) {
@@ -141,7 +141,7 @@ std::shared_ptr<Queue> OpenClDevice::make_queue() {
 
 std::shared_ptr<Program> OpenClDevice::build(std::string_view kernel_text, std::span<const Definition> definitions) {
   std::string options = "-cl-std=CL1.2";
-  if (has_byte_dots()) options += " -DBYTE_DOTS";
+  if (const cl_uint capability = nvidia_capability()) options += fmt::format(" -DNVIDIA_CAPABILITY={}", capability);
   for (const std::string& option : definition_options(definitions)) options += " " + option;
   const std::string key = cache_ ? cache_key(kernel_text, options) : "";
   if (cache_)

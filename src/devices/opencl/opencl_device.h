@@ -18,8 +18,7 @@ class OpenClDevice final : public Device {
   DeviceKind kind() const override { return DeviceKind::opencl; }
   const DeviceInfo& info() const override { return info_; }
   bool has_denormals() const override;
-  // Known of NVIDIA's devices alone.
-  bool has_byte_dots() const override;
+  bool has_byte_dots() const override { return nvidia_capability() >= 61; }
   std::shared_ptr<Buffer> allocate(std::int64_t bytes) override;
   // The driver may copy: the device sees the memory as it is now, and later changes of either side only by an upload
   // from, or a download to, the same memory.
@@ -37,6 +36,8 @@ class OpenClDevice final : public Device {
   cl_context context() const { return context_.get(); }
 
  private:
+  // 10 times the major plus the minor compute capability; 0 of other vendors' devices.
+  cl_uint nvidia_capability() const;
   std::shared_ptr<Buffer> create(cl_bitfield flags, void* memory, std::int64_t bytes);
   Owned<cl_program> compile(std::string_view text, const std::string& options) const;
   // Null where the driver does not take it.
