@@ -9,8 +9,15 @@ if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
 endif()
 if(OMNICONV_SANITIZE)
   target_compile_options(omniconv_flags INTERFACE -fsanitize=${OMNICONV_SANITIZE} -fno-omit-frame-pointer
-                                                  -fno-sanitize-recover=all)
+                                                  -fno-sanitize-recover=all -g1)
   target_link_options(omniconv_flags INTERFACE -fsanitize=${OMNICONV_SANITIZE})
+endif()
+# Vector code is built for AVX-512, AVX2, SSE4 and none (SSSE3 gains nothing over none that SSE4 does not). Under sanitizers,
+# which take long over it, for AVX-512 and none: between them only the width of vectors differs.
+if(OMNICONV_SANITIZE)
+  target_compile_definitions(omniconv_flags INTERFACE "HWY_DISABLED_TARGETS=(HWY_SSSE3|HWY_SSE4|HWY_AVX2)")
+else()
+  target_compile_definitions(omniconv_flags INTERFACE HWY_DISABLED_TARGETS=HWY_SSSE3)
 endif()
 
 # omniconv_folder(NAME [SOURCES file...] [USES folder...] [LINKS target...])

@@ -238,7 +238,7 @@ TEST(Gradient, RoundedRootsOfAllSums) {
       expected[static_cast<std::size_t>(i)] = static_cast<std::uint8_t>(std::min(std::nearbyint(root), 255.0f));
     }
     for (const std::int64_t target : {HWY_SCALAR, HWY_SSE4, HWY_AVX2, HWY_AVX3}) {
-      if (target != HWY_SCALAR && (hwy::SupportedTargets() & target) == 0) continue;  // not this processor's
+      if (target != HWY_SCALAR && (hwy::SupportedTargets() & HWY_TARGETS & target) == 0) continue;  // not there
       hwy::GetChosenTarget().Update(target);
       kernels::rounded_magnitudes(gx.data(), gy.data(), count, found.data());
       hwy::GetChosenTarget().Update(hwy::SupportedTargets());

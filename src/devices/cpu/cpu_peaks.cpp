@@ -9,7 +9,6 @@
 
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "devices/cpu/cpu_peaks.cpp"
-#define HWY_DISABLED_TARGETS HWY_SSSE3
 #include <hwy/foreach_target.h>
 #include <hwy/highway.h>
 

@@ -6,7 +6,6 @@
 
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "kernels/cpu/gradient.cpp"
-#define HWY_DISABLED_TARGETS HWY_SSSE3  // no gain over SSE4 here
 #include <hwy/foreach_target.h>
 #include <hwy/highway.h>
 
