@@ -164,7 +164,7 @@ Filter filter_for(const Filter2dProblem& problem, std::uint64_t seed) {
                            .second_weights = std::move(kernel.second_weights)});
 }
 
-std::int64_t parse_bytes(std::string_view text) {
+std::int64_t parse_bytes(std::string_view option, std::string_view text) {
   const std::string copy(text);
   char* end = nullptr;
   const double number = std::strtod(copy.c_str(), &end);
@@ -184,8 +184,8 @@ std::int64_t parse_bytes(std::string_view text) {
     }
   }
   if (end == copy.c_str() || !known || !(number >= 1) || number * factor > 0x1p62)
-    throw bad_input(
-        fmt::format("'{}' is no size in bytes: write a number from 1 with K, M, G or T behind it, as in 512M", text));
+    throw bad_input(fmt::format(
+        "{} '{}' is no size in bytes: write a number from 1 with K, M, G or T behind it, as in 512M", option, text));
   return static_cast<std::int64_t>(number * factor);
 }
 

@@ -56,8 +56,8 @@ std::vector<Filter2dProblem> read_problems(const ProblemInput& input);
 // The weights that a problem's text names.
 Filter filter_for(const Filter2dProblem& problem, std::uint64_t seed);
 
-// "512M", "2G", "1.5GiB", plain bytes. Powers of 1024.
-std::int64_t parse_bytes(std::string_view text);
+// An option's "512M", "2G", "1.5GiB", plain bytes. Powers of 1024.
+std::int64_t parse_bytes(std::string_view option, std::string_view text);
 std::string print_bytes(std::int64_t bytes);
 
 // Set by SIGINT, SIGTERM and SIGHUP.
