@@ -61,7 +61,8 @@ int main(int argc, char** argv) {
   } catch (const omniconv::Error& error) {
     switch (error.kind()) {
       case ErrorKind::bad_input: return complain(error.what(), usage_status);
-      case ErrorKind::environment: return complain(error.what(), environment_status);
+      case ErrorKind::environment:
+      case ErrorKind::out_of_memory: return complain(error.what(), environment_status);
       case ErrorKind::interrupted: return complain(error.what(), interrupted_status);
     }
     return environment_status;

@@ -6,8 +6,9 @@
 
 namespace omniconv {
 
-// Who can mend it: the caller (bad input), or whoever keeps the machine (environment).
-enum class ErrorKind { bad_input, environment, interrupted };
+// Who can mend it: the caller (bad input), or whoever keeps the machine (environment). out_of_memory is the
+// environment's too: the host or a device lacks memory, and less of it may be had. A lost device is no such lack.
+enum class ErrorKind { bad_input, environment, interrupted, out_of_memory };
 
 // One line: the thing, its value, the rule, and the mend where there is one.
 class Error : public std::runtime_error {
@@ -24,6 +25,9 @@ inline Error bad_input(const std::string& message) {
 }
 inline Error environment_error(const std::string& message) {
   return Error(ErrorKind::environment, message);
+}
+inline Error out_of_memory(const std::string& message) {
+  return Error(ErrorKind::out_of_memory, message);
 }
 
 }  // namespace omniconv

@@ -158,7 +158,7 @@ std::byte* StripStaging::allocate(devices::Device& device, std::int64_t bytes) {
   try {
     memory_.push_back(device.allocate_host(bytes));
   } catch (const Error& error) {
-    if (error.kind() != ErrorKind::environment) throw;
+    if (error.kind() != ErrorKind::environment && error.kind() != ErrorKind::out_of_memory) throw;
     memory_.push_back(device.Device::allocate_host(bytes));
   }
   page_locked_ = page_locked_ && memory_.back()->is_page_locked();

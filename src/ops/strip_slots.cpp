@@ -24,7 +24,7 @@ void fit_to_device(const Context& context, std::int64_t limit_bytes, StripLayout
       throw bad_input(
           fmt::format("a limit of {} bytes of device memory (--device-memory) is too small: {} take {} bytes",
                       limit_bytes, layout.describe(), layout.device_bytes()));
-    throw environment_error(fmt::format(
+    throw out_of_memory(fmt::format(
         "device {} has no room for one strip: {} take {} bytes, and {} of its {} bytes are free, {} at "
         "most in one buffer; end what else uses it, or use the device cpu",
         info.id, layout.describe(), layout.device_bytes(), free_bytes, info.memory_bytes, info.max_buffer_bytes));
@@ -39,11 +39,10 @@ StripSlots::StripSlots(const Context& context, const Filter2dPlan& plan, StripLa
       return;
     } catch (const Error& error) {
       slots_.clear();
-      if (error.kind() != ErrorKind::environment) throw;
+      if (error.kind() != ErrorKind::out_of_memory) throw;
       if (in_place_ || !layout.shrink())
-        throw environment_error(fmt::format("device {} has no room for one strip ({}, {} bytes in all): {}",
-                                            context.device().id, layout.describe(), layout.device_bytes(),
-                                            error.what()));
+        throw out_of_memory(fmt::format("device {} has no room for one strip ({}, {} bytes in all): {}",
+                                        context.device().id, layout.describe(), layout.device_bytes(), error.what()));
     }
   }
 }

@@ -9,7 +9,7 @@
 namespace omniconv {
 
 // Shrinks the layout to the device's free memory, or to `limit_bytes` of it where that is less (0: no limit). Throws
-// where the least has no room: bad_input for the limit, environment for the device.
+// where the least has no room: bad_input for the limit, out_of_memory for the device.
 void fit_to_device(const Context& context, std::int64_t limit_bytes, StripLayout& layout);
 
 // Whether strips stay where they are: the CPU needs no copies.
@@ -22,8 +22,8 @@ struct DeviceSeconds {
 
 class StripSlots {
  public:
-  // Takes the memory. Where the device refuses it the layout shrinks; throws an environment error where the least is
-  // refused, too.
+  // Takes the memory. Where the device lacks it the layout shrinks; throws out_of_memory where the least has no room,
+  // too, and what else fails as it is.
   StripSlots(const Context& context, const Filter2dPlan& plan, StripLayout& layout);
   ~StripSlots();
   StripSlots(const StripSlots&) = delete;

@@ -262,5 +262,10 @@ TEST(CudaErrors, SayWhereTheDeviceIsLost) {
   EXPECT_EQ(cuda::error_name(api, 719), "an unknown error (719): a text" + lost);
 }
 
+TEST(CudaErrors, TellLackOfMemoryFromALostDevice) {
+  EXPECT_EQ(devices::cuda::kind_of(2), ErrorKind::out_of_memory);
+  for (const int code : {1, 201, 700, 719, 999}) EXPECT_EQ(devices::cuda::kind_of(code), ErrorKind::environment);
+}
+
 }  // namespace
 }  // namespace omniconv

@@ -18,6 +18,9 @@ namespace omniconv {
 
 class FakeGpu final : public devices::Device {
  public:
+  static constexpr const char* lost =
+      "device fake: cuMemAlloc failed; the device is lost to this process: start it again";
+
   FakeGpu() : cpu_(std::make_shared<devices::CpuDevice>(1)), info_(cpu_->info()) {
     info_.id = "fake";
     info_.is_gpu = true;
@@ -26,16 +29,17 @@ class FakeGpu final : public devices::Device {
   std::int64_t free = std::int64_t{1} << 40;   // as it is told
   std::int64_t given = std::int64_t{1} << 40;  // what one buffer may really take
   bool page_locks = true;
+  int lost_at = 0;  // the allocation at which it is lost; 0: never
   std::atomic<int> allocations = 0, refusals = 0;
 
   devices::DeviceKind kind() const override { return devices::DeviceKind::opencl; }
   const DeviceInfo& info() const override { return info_; }
   void set_max_buffer_bytes(std::int64_t bytes) { info_.max_buffer_bytes = bytes; }
   std::shared_ptr<devices::Buffer> allocate(std::int64_t bytes) override {
-    ++allocations;
+    if (++allocations == lost_at) throw environment_error(lost);
     if (bytes <= given) return cpu_->allocate(bytes);
     ++refusals;
-    throw environment_error("device fake has no room for a buffer of " + std::to_string(bytes) + " bytes");
+    throw out_of_memory("device fake has no room for a buffer of " + std::to_string(bytes) + " bytes");
   }
   std::shared_ptr<devices::Buffer> borrow(void*, std::int64_t) override { throw bad_input("the fake borrows nothing"); }
   // Each with a thread of its own that does all the work: what oneTBB hands from thread to thread, the thread sanitizer

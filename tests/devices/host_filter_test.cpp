@@ -170,7 +170,7 @@ TEST_F(Room, TheLeastLimitWorksAndLessIsRefusedWithSizes) {
 
 TEST_F(Room, ADeviceThatIsFullIsRefusedWithSizes) {
   fake_->free = strip_bytes(1) - 1;
-  const std::string message = error_of(of_, {}, ErrorKind::environment);
+  const std::string message = error_of(of_, {}, ErrorKind::out_of_memory);
   for (const std::string& part : {std::string("device fake has no room for one strip"),
                                   std::string("3 input rows of 300 bytes"), std::to_string(fake_->free) + " of its"})
     EXPECT_NE(message.find(part), std::string::npos) << message;
@@ -186,32 +186,54 @@ TEST_F(Room, RefusedMemoryMakesStripsSmaller) {
   EXPECT_LE((report.strip_rows + 2) * 300, fake_->given);
 }
 
-// A driver that gives memory at its first use refuses it there.
+// A device that is lost has not run out of memory: no smaller strips are tried, and its own words are said.
+TEST_F(Room, ADeviceLostWhileMemoryIsTakenIsNoLackOfMemory) {
+  for (const int at : {1, 2, 5}) {
+    fake_->lost_at = at;
+    fake_->allocations = 0;
+    EXPECT_EQ(error_of(of_, {.strip_rows = 50}, ErrorKind::environment), FakeGpu::lost);
+    EXPECT_EQ(fake_->allocations, at);
+  }
+}
+
+// A driver that gives memory at its first use refuses it there, or finds there that the device is lost.
 class LateDevice final : public devices::RecordingDevice {
  public:
-  LateDevice() : RecordingDevice(devices::DeviceKind::opencl) {}
-  std::shared_ptr<devices::Queue> make_queue() override { return std::make_shared<LateQueue>(); }
+  explicit LateDevice(ErrorKind kind) : RecordingDevice(devices::DeviceKind::opencl), kind_(kind) {}
+  std::shared_ptr<devices::Queue> make_queue() override { return std::make_shared<LateQueue>(kind_); }
 
  private:
   struct LateQueue final : NoQueue {
+    explicit LateQueue(ErrorKind the_kind) : kind(the_kind) {}
     Event upload(std::shared_ptr<devices::Buffer> to, std::int64_t, const void*, std::int64_t) override {
-      if (to->bytes() > 20 * 300) throw environment_error("CL_MEM_OBJECT_ALLOCATION_FAILURE");
+      if (to->bytes() > 20 * 300) throw Error(kind, "at its first use");
       return done();
     }
+    ErrorKind kind;
   };
+  ErrorKind kind_;
 };
 
 TEST_F(Room, MemoryRefusedAtItsFirstUseMakesStripsSmaller) {
-  const Context context(std::make_shared<LateDevice>());
   std::vector<std::byte> output(of_.expected.size());
-  const HostFilter2dReport report =
-      HostFilter2d(context, Filter2dPlan(context, of_.problem, of_.filter)).run(of_.input.data(), 0, output.data(), 0);
-  EXPECT_GE(report.strips, 10);
+  const auto filter = [&](ErrorKind kind) {
+    const Context context(std::make_shared<LateDevice>(kind));
+    const Filter2dPlan plan(context, of_.problem, of_.filter);
+    return HostFilter2d(context, plan).run(of_.input.data(), 0, output.data(), 0);
+  };
+  EXPECT_GE(filter(ErrorKind::out_of_memory).strips, 10);
+  try {
+    filter(ErrorKind::environment);
+    ADD_FAILURE() << "nothing was thrown";
+  } catch (const Error& error) {
+    EXPECT_EQ(error.kind(), ErrorKind::environment);
+    EXPECT_STREQ(error.what(), "at its first use");
+  }
 }
 
 TEST_F(Room, NoMemoryAtAllIsSaidWithSizes) {
   fake_->given = 0;
-  const std::string message = error_of(of_, {}, ErrorKind::environment);
+  const std::string message = error_of(of_, {}, ErrorKind::out_of_memory);
   for (const char* const part : {"device fake has no room for one strip", "1 output row of 300 bytes",
                                  "3 input rows of 300 bytes", "no room for a buffer of"})
     EXPECT_NE(message.find(part), std::string::npos) << message;

@@ -21,6 +21,11 @@ TEST(OpenClErrors, SayWhereTheDeviceIsLost) {
   EXPECT_EQ(cl::call_error("clFinish", -36).what(), "clFinish failed: CL_INVALID_COMMAND_QUEUE (-36)" + lost);
 }
 
+TEST(OpenClErrors, TellLackOfMemoryFromALostDevice) {
+  for (const cl::cl_int code : {-4, -5, -6}) EXPECT_EQ(cl::call_error("f", code).kind(), ErrorKind::out_of_memory);
+  for (const cl::cl_int code : {-1, -36, -9999}) EXPECT_EQ(cl::call_error("f", code).kind(), ErrorKind::environment);
+}
+
 TEST_F(OpenCl, RefusesWhatIsOfAnotherContext) {
   const auto queue = device->make_queue();
   const auto program = device->build(add_text, {});

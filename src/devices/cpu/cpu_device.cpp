@@ -33,7 +33,7 @@ class OwnedBuffer final : public Buffer {
     const auto size = (static_cast<std::size_t>(bytes) + alignment) / alignment * alignment;
     memory_ = static_cast<std::byte*>(std::aligned_alloc(alignment, size));
     if (memory_ == nullptr)
-      throw environment_error(fmt::format("the CPU has no {} bytes of memory left for a buffer", bytes));
+      throw out_of_memory(fmt::format("the CPU has no {} bytes of memory left for a buffer", bytes));
   }
   OwnedBuffer(const OwnedBuffer&) = delete;
   OwnedBuffer& operator=(const OwnedBuffer&) = delete;
@@ -100,7 +100,7 @@ CpuDevice::CpuDevice(int threads)
 std::shared_ptr<Buffer> CpuDevice::allocate(std::int64_t bytes) {
   check_size(bytes);
   if (bytes > info_.memory_bytes)
-    throw environment_error(
+    throw out_of_memory(
         fmt::format("a buffer of {} bytes passes the machine's memory of {} bytes", bytes, info_.memory_bytes));
   return std::make_shared<OwnedBuffer>(bytes);
 }

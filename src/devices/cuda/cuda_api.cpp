@@ -130,7 +130,7 @@ std::string error_name(const Api& api, CUresult code) {
 }
 
 Error call_error(std::string_view call, CUresult code) {
-  return environment_error(fmt::format("{} failed: {}", call, error_name(code)));
+  return Error(kind_of(code), fmt::format("{} failed: {}", call, error_name(code)));
 }
 
 }  // namespace omniconv::devices::cuda

@@ -97,7 +97,10 @@ int driver_version();
 // is: after some errors nothing works on it any more in this process.
 std::string error_name(CUresult code);
 std::string error_name(const Api& api, CUresult code);
-// "cuStreamSynchronize failed: CUDA_ERROR_...", of the environment.
+inline ErrorKind kind_of(CUresult code) {
+  return code == CUDA_ERROR_OUT_OF_MEMORY ? ErrorKind::out_of_memory : ErrorKind::environment;
+}
+// "cuStreamSynchronize failed: CUDA_ERROR_...", of the code's kind.
 Error call_error(std::string_view call, CUresult code);
 inline void check(std::string_view call, CUresult code) {
   if (code != CUDA_SUCCESS) throw call_error(call, code);

@@ -89,7 +89,7 @@ std::shared_ptr<Buffer> CudaDevice::allocate(std::int64_t bytes) {
   // CUDA knows no empty buffers.
   const CUresult code = api().MemAlloc(&memory->address, static_cast<std::size_t>(std::max<std::int64_t>(bytes, 1)));
   if (code == CUDA_ERROR_OUT_OF_MEMORY)
-    throw environment_error(fmt::format(
+    throw out_of_memory(fmt::format(
         "device {} has no room for a buffer of {} bytes: {} of its {} bytes are free; use smaller parts, or "
         "end what else uses it",
         info_.id, bytes, free_bytes(), info_.memory_bytes));

@@ -286,7 +286,7 @@ void CudaQueue::sweep() {
     if (code == CUDA_ERROR_NOT_READY) return;
     if (code != CUDA_SUCCESS)
       fail(oldest.number,
-           environment_error(fmt::format("{} failed on the device: {}", oldest.what.data(), error_name(code))));
+           Error(kind_of(code), fmt::format("{} failed on the device: {}", oldest.what.data(), error_name(code))));
     drop(oldest.timer);
     oldest.timer = nullptr;
     oldest.held = Held();

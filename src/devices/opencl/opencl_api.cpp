@@ -163,7 +163,7 @@ std::string error_name(cl_int code) {
 }
 
 Error call_error(std::string_view call, cl_int code) {
-  return environment_error(fmt::format("{} failed: {}", call, error_name(code)));
+  return Error(kind_of(code), fmt::format("{} failed: {}", call, error_name(code)));
 }
 
 }  // namespace omniconv::devices::opencl

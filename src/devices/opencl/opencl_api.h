@@ -32,7 +32,8 @@ using cl_program = struct cl_program_object*;
 using cl_kernel = struct cl_kernel_object*;
 using cl_event = struct cl_event_object*;
 
-inline constexpr cl_int CL_SUCCESS = 0, CL_DEVICE_NOT_FOUND = -1, CL_PROFILING_INFO_NOT_AVAILABLE = -7,
+inline constexpr cl_int CL_SUCCESS = 0, CL_DEVICE_NOT_FOUND = -1, CL_MEM_OBJECT_ALLOCATION_FAILURE = -4,
+                        CL_OUT_OF_RESOURCES = -5, CL_OUT_OF_HOST_MEMORY = -6, CL_PROFILING_INFO_NOT_AVAILABLE = -7,
                         CL_EXEC_STATUS_ERROR_FOR_EVENTS_IN_WAIT_LIST = -14, CL_INVALID_COMMAND_QUEUE = -36,
                         CL_PLATFORM_NOT_FOUND_KHR = -1001;  // of the loader's extension cl_khr_icd
 inline constexpr cl_uint CL_PLATFORM_NAME = 0x0902;
@@ -113,7 +114,14 @@ const Api& api();
 
 // "CL_OUT_OF_RESOURCES (-5)", and that the device is lost where it is.
 std::string error_name(cl_int code);
-// "clFinish failed: CL_OUT_OF_RESOURCES (-5)", of the environment.
+// Buffers may be given their memory at their first use, so that not only allocations lack it; NVIDIA's driver then
+// answers with CL_OUT_OF_RESOURCES, too.
+inline ErrorKind kind_of(cl_int code) {
+  const bool memory =
+      code == CL_MEM_OBJECT_ALLOCATION_FAILURE || code == CL_OUT_OF_RESOURCES || code == CL_OUT_OF_HOST_MEMORY;
+  return memory ? ErrorKind::out_of_memory : ErrorKind::environment;
+}
+// "clFinish failed: CL_INVALID_VALUE (-30)", of the code's kind.
 Error call_error(std::string_view call, cl_int code);
 inline void check(std::string_view call, cl_int code) {
   if (code != CL_SUCCESS) throw call_error(call, code);

@@ -262,7 +262,7 @@ void OpenClQueue::sweep() {
     if (status > CL_COMPLETE) return;
     if (status < CL_COMPLETE)
       fail(oldest.number,
-           environment_error(fmt::format("{} failed on the device: {}", oldest.what.data(), error_name(status))));
+           Error(kind_of(status), fmt::format("{} failed on the device: {}", oldest.what.data(), error_name(status))));
     oldest.event.reset();
     for (Owned<cl_mem>& memory : oldest.memory) memory.reset();
   }
