@@ -1,5 +1,6 @@
 // Separable filtering on OpenCL and CUDA devices: chains along the rows of a chunk into an fp32 workspace, then chains
-// down its columns, chunk after chunk.
+// down its columns, chunk after chunk. Equal weights are served too: sums of pixels that are exact in fp32 do not
+// depend on their order.
 #include "embedded/separable.kernel.h"
 #include "solvers/filter2d/candidates.h"
 #include "solvers/filter2d/cost.h"
@@ -18,9 +19,13 @@ class Plan final : public Filter2dPlanBody {
       : parts_(row_parts(the_task)), chunk_(chunk_for(the_task)) {
     std::vector<devices::Definition> definitions = pixel_definitions(the_task);
     definitions.push_back({"ROWS", std::to_string(rows_per_item)});
+    definitions.push_back({"EQUAL", adds_pixels(the_task) ? "1" : "0"});
     program_ = the_device.build(std::string(kernels::filter2d_pixels()) + std::string(separable_kernel), definitions);
-    row_weights_ = upload_weights(the_device, the_task.weights.row);
-    column_weights_ = upload_weights(the_device, the_task.weights.column);
+    const Weights& weights = the_task.weights;
+    const auto ones = [](std::int64_t count) { return std::vector<double>(static_cast<std::size_t>(count), 1.0); };
+    row_weights_ = upload_weights(the_device, adds_pixels(the_task) ? ones(weights.s) : weights.row);
+    column_weights_ = upload_weights(the_device, adds_pixels(the_task) ? ones(weights.r) : weights.column);
+    if (adds_pixels(the_task)) factor_ = static_cast<float>(weights.values[0]);
   }
 
   std::int64_t workspace_bytes() const override { return chunk_.workspace_bytes; }
@@ -66,6 +71,7 @@ class Plan final : public Filter2dPlanBody {
                                         run.output_stride_bytes,
                                         rows,
                                         column_weights_.get(),
+                                        factor_,
                                         static_cast<float>(task.weights.scale),
                                         static_cast<float>(task.weights.bias)};
     return queue.launch(program_, "columns", grid_for(parts_.interior + parts_.rest, divide_up(rows, rows_per_item)),
@@ -76,6 +82,7 @@ class Plan final : public Filter2dPlanBody {
   Chunk chunk_;
   std::shared_ptr<devices::Program> program_;
   std::shared_ptr<devices::Buffer> row_weights_, column_weights_;
+  float factor_ = 1;
 };
 
 class Solver final : public Filter2dSolver {
@@ -83,7 +90,7 @@ class Solver final : public Filter2dSolver {
   std::string_view id() const override { return "filter2d/separable/gpu.1"; }
   std::string refusal(const Filter2dTask& task, const devices::Device& device) const override {
     if (const std::string reason = gpu_refusal(task, device); !reason.empty()) return reason;
-    if (const std::string reason = separable_refusal(task); !reason.empty()) return reason;
+    if (const std::string reason = separable_or_equal_refusal(task); !reason.empty()) return reason;
     return chunk_refusal(task, device);
   }
   ErrorBound bound(const Filter2dTask& task) const override { return separable_bound(task); }

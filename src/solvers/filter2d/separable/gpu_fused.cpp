@@ -64,10 +64,6 @@ bool denormals_are_exact_in_two_chains(const Filter2dTask& task) {
          std::all_of(weights.column.begin(), weights.column.end(), ordinary);
 }
 
-bool is_equal(const Filter2dTask& task) {
-  return task.weights.form == WeightForm::equal;
-}
-
 class Plan final : public Filter2dPlanBody {
  public:
   Plan(const Filter2dTask& the_task, devices::Device& the_device) : border_word_(border_word(the_task)) {
@@ -75,11 +71,11 @@ class Plan final : public Filter2dPlanBody {
     const std::int64_t segment = best_segment(problem);
     columns_ = divide_up(Q(problem) * problem.c, group * columns_of_an_item / segment * segment);
     std::vector<devices::Definition> definitions = pixel_definitions(the_task);
-    const bool denormal = !is_equal(the_task) && the_device.info().is_gpu && the_device.has_denormals() &&
+    const bool denormal = !adds_pixels(the_task) && the_device.info().is_gpu && the_device.has_denormals() &&
                           denormals_are_exact_in_two_chains(the_task);
     definitions.push_back({"V", std::to_string(columns_of_an_item)});
     definitions.push_back({"DENORMAL", denormal ? "1" : "0"});
-    definitions.push_back({"EQUAL", is_equal(the_task) ? "1" : "0"});
+    definitions.push_back({"EQUAL", adds_pixels(the_task) ? "1" : "0"});
     definitions.push_back({"GROUP", std::to_string(group)});
     definitions.push_back({"RESIDENT", std::to_string(resident_groups(problem))});
     definitions.push_back({"STEPS", std::to_string(best_steps(problem, the_device))});
@@ -90,7 +86,7 @@ class Plan final : public Filter2dPlanBody {
     const std::int64_t resident = program_->resident_groups("fused", group);
     resident_groups_ = (resident > 0 ? resident : usual_residents) * the_device.info().compute_units;
     const Weights& weights = the_task.weights;
-    if (is_equal(the_task)) {
+    if (adds_pixels(the_task)) {
       weights_.assign(static_cast<std::size_t>(weights.r + weights.s), 1);
       factor_ = static_cast<float>(weights.values[0]);
     } else {
@@ -154,11 +150,7 @@ class Solver final : public Filter2dSolver {
   std::string refusal(const Filter2dTask& task, const devices::Device& device) const override {
     if (const std::string reason = gpu_refusal(task, device); !reason.empty()) return reason;
     const Filter2dProblem& problem = task.problem;
-    if (!is_equal(task) || task.second || !alpha_refusal(task).empty()) {
-      if (const std::string reason = separable_refusal(task); !reason.empty()) return reason;
-    } else if (!pixel_sums_fit_f32(task)) {
-      return "equal weights whose sums of pixels pass 2^24 are added as integers";
-    }
+    if (const std::string reason = separable_or_equal_refusal(task); !reason.empty()) return reason;
     if (problem.r > most_rows)
       return fmt::format("chains down at most {} rows stay in registers, and this kernel has {}", most_rows, problem.r);
     if ((problem.s - 1) * problem.c > most_window)
