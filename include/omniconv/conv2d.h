@@ -4,8 +4,8 @@
 //   backward_data    x, the gradient, from y's and w
 //   backward_filter  w, the gradient, from x and y's
 //
-// then, as the problem says: + bias[k], + what the output held (acc), and zero for what is negative (relu); bias and relu
-// forward alone. docs/notation.md has the extents and layouts, docs/arithmetic.md the error bounds.
+// then, as the problem says: + bias[k], + what the output held (acc), and zero for what is negative (relu); bias and
+// relu forward alone. docs/notation.md has the extents and layouts, docs/arithmetic.md the error bounds.
 #pragma once
 
 #include <cstdint>

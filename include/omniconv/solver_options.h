@@ -24,10 +24,10 @@ struct SolverOptions {
 struct Candidate {
   std::string solver;
   bool applicable = false;
-  std::string reason;                // of a refusal
+  std::string reason = {};           // of a refusal
   std::int64_t workspace_bytes = 0;  // the rest of an applicable one
   double cost = 0;                   // of a run, in multiply-adds at the device's peak: what the choice compares
-  std::string bound;                 // the formula of its error bound
+  std::string bound = {};            // the formula of its error bound
 };
 
 }  // namespace omniconv

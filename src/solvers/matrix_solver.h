@@ -1,5 +1,5 @@
-// What the solvers of gemm and conv2d promise alike: applicable means that the result is right, within the stated bound,
-// for every such task.
+// What the solvers of gemm and conv2d promise alike: applicable means that the result is right, within the stated
+// bound, for every such task.
 #pragma once
 
 #include <cstdint>
@@ -38,8 +38,8 @@ class MatrixSolver {
   virtual bool is_deterministic() const { return true; }
   // Of a run, in multiply-adds at the device's peak; the choice takes the smallest.
   virtual double cost(const Task& task, const devices::Device& device) const = 0;
-  // What the plan of an applicable task will say that was made under a limit (negative: none), without making it; more than
-  // the limit where no less will do.
+  // What the plan of an applicable task will say that was made under a limit (negative: none), without making it; more
+  // than the limit where no less will do.
   virtual std::int64_t workspace_bytes(const Task& task, const devices::Device& device, std::int64_t limit) const = 0;
   virtual std::unique_ptr<Plan> plan(const Task& task, const std::shared_ptr<devices::Device>& device,
                                      std::int64_t workspace_limit) const = 0;

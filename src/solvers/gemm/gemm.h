@@ -2,7 +2,8 @@
 //
 //   c[i, j] = relu(sum over t of a[i, t] * b[t, j] + bias + c[i, j] as it was), for each matrix of the batch
 //
-// with a and b stored transposed where the problem says so, and row-major. Sums are fp32 (f64 of f64), whatever is stored.
+// with a and b stored transposed where the problem says so, and row-major. Sums are fp32 (f64 of f64), whatever is
+// stored.
 #pragma once
 
 #include <span>
@@ -54,8 +55,14 @@ using GemmSolver = MatrixSolver<GemmTask, GemmPlanBody>;
 // The candidates, in order; the reference closes the list.
 std::span<const GemmSolver* const> gemm_solvers();
 
-// The applicable one of least cost: never none, since the reference (on the CPU) and `tiled` (elsewhere) serve all tasks.
+// The applicable one of least cost: never none, since the reference (on the CPU) and `tiled` (elsewhere) serve all
+// tasks.
 const GemmSolver& best_gemm(const GemmTask& task, const devices::Device& device);
+
+// The solver's plan, with its task, id and device set.
+std::shared_ptr<const GemmPlanBody> make_plan(const GemmSolver& solver, const GemmTask& task,
+                                              const std::shared_ptr<devices::Device>& device,
+                                              std::int64_t workspace_limit);
 
 // One of each folder.
 const GemmSolver& gemm_packed_cpu();
