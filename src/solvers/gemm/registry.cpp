@@ -10,7 +10,8 @@
 namespace omniconv::solvers {
 
 std::span<const GemmSolver* const> gemm_solvers() {
-  static const std::array<const GemmSolver*, 1> solvers = {
+  static const std::array<const GemmSolver*, 2> solvers = {
+      &gemm_packed_cpu(),
       &gemm_reference(),
   };
   return solvers;
