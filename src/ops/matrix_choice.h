@@ -13,6 +13,7 @@
 #include "devices/device.h"
 #include "omniconv/error.h"
 #include "omniconv/solver_options.h"
+#include "omniconv/types.h"
 #include "solvers/matrix_solver.h"
 
 namespace omniconv {
