@@ -77,22 +77,28 @@ template <int rows, int V, typename Real>
 HWY_NOINLINE void tile(const GemmPanels<Real>& p) {
   const hn::ScalableTag<Real> d;
   const auto lanes = static_cast<std::int64_t>(hn::Lanes(d));
-  OMNICONV_UNROLL for (int i = 0; i < rows; ++i) {
-    hwy::Prefetch(p.sums + i * p.ld);
-    hwy::Prefetch(p.sums + i * p.ld + p.columns - 1);
-  }
   hn::Vec<decltype(d)> sums[rows][V];
   OMNICONV_UNROLL for (int i = 0; i < rows; ++i) {
     OMNICONV_UNROLL for (int v = 0; v < V; ++v) {
       sums[i][v] = hn::Zero(d);
     }
   }
+  // The rows that the sums go to are fetched one after the other: at once they would keep panels from being fetched.
   const Real *a = p.a, *b = p.b;
-  for (std::int64_t t = 0; t < p.steps; ++t, a += rows, b += V * lanes) {
-    OMNICONV_UNROLL for (int v = 0; v < V; ++v) {
-      hwy::Prefetch(b + (steps_ahead * V + v) * lanes);
+  std::int64_t left = p.steps;
+  const std::int64_t between = (p.steps + rows - 1) / rows;
+  for (const Real* row = p.sums; left > 0; row += p.ld) {
+    hwy::Prefetch(row);
+    hwy::Prefetch(row + lanes);
+    hwy::Prefetch(row + p.columns - 1);
+    const std::int64_t steps = std::min(left, between);
+    for (std::int64_t t = 0; t < steps; ++t, a += rows, b += V * lanes) {
+      OMNICONV_UNROLL for (int v = 0; v < V; ++v) {
+        hwy::Prefetch(b + (steps_ahead * V + v) * lanes);
+      }
+      add_step<rows, V>(d, a, b, sums);
     }
-    add_step<rows, V>(d, a, b, sums);
+    left -= steps;
   }
   // Only the last vector may be in part outside.
   const std::int64_t last = p.columns - (V - 1) * lanes;

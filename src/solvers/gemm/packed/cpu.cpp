@@ -8,35 +8,38 @@ namespace {
 
 using devices::CpuDevice;
 
-// Of the panels that one item of work reads again and again: half of a second-level cache of 1 MiB holds either.
+// Of one chunk of the panels that an item reads again and again: the second-level cache holds those of a and of b.
 constexpr std::int64_t item_bytes = std::int64_t{1} << 19;
 // Items for each thread, so that all end at nearly the same time, but none of fewer multiply-adds: to begin one takes
 // time too.
-constexpr std::int64_t items_per_thread = 6;
+constexpr std::int64_t items_per_thread = 8;
 constexpr double least_item_products = 4e5;
 
-// Where the matrices lie in memory.
+// Where the matrices lie.
 struct Memory {
   const std::byte *a, *b, *bias;
   std::byte *c, *workspace;
 };
 
-// One block of steps of one block of c, in one or several matrices of the batch.
-struct Phase {
+// A block of c and of the steps, in one or several matrices of the batch.
+struct Block {
   std::int64_t matrix, matrices;
   std::int64_t i, m, j, n, t, k;
-  std::int64_t step_block;
+  std::int64_t step_block, chunks;
   PanelCut rows, columns;
-  bool pack_a, pack_b;
 };
 
-// Panels of a phase that are multiplied one after the other by one thread.
+struct Chunk {
+  std::int64_t t, k;  // from the block's first step on
+};
+
+// Panels of a block whose products one thread computes, one after the other.
 struct Item {
-  std::int64_t matrix;                                          // of the phase
-  std::int64_t first_row, last_row, first_column, last_column;  // panels
+  std::int64_t matrix;  // of the block
+  std::int64_t first_row, last_row, first_column, last_column;
 };
 
-// The cut of a phase into items.
+// The cut of a block into items.
 struct Items {
   std::int64_t rows, columns, row_blocks, column_blocks, matrices;
 
@@ -48,13 +51,20 @@ struct Items {
   }
 };
 
+// Panels of one chunk, where they were packed: panel p begins (start(p) - first) * k elements on.
+template <typename Real>
+struct Packed {
+  Real* data;
+  std::int64_t first;
+};
+
 template <typename Real>
 class Plan final : public GemmPlanBody {
  public:
   Plan(const GemmTask& the_task, CpuDevice& cpu, std::int64_t workspace_limit)
-      : cpu_(cpu), blocking_(the_task, workspace_limit) {}
+      : cpu_(cpu), cut_(the_task, cpu.threads(), workspace_limit) {}
 
-  std::int64_t workspace_bytes() const override { return blocking_.workspace_bytes(); }
+  std::int64_t workspace_bytes() const override { return cut_.workspace_bytes(); }
 
   Event run(devices::Queue& queue, const GemmArrays& arrays) const override {
     return submit(queue, devices::HostTask([self = shared_from_this(), this, arrays] { execute(arrays); }));
@@ -62,30 +72,40 @@ class Plan final : public GemmPlanBody {
 
  private:
   void execute(const GemmArrays& arrays) const;
-  void run_phase(const Phase& phase, const Memory& memory) const;
-  void pack_rows(const Phase& phase, const Memory& memory, std::int64_t panel) const;
-  void pack_columns(const Phase& phase, const Memory& memory, std::int64_t panel) const;
-  Items items_of(const Phase& phase) const;
-  void multiply(const Phase& phase, const Memory& memory, const Item& item) const;
-  void multiply_tile(const Phase& phase, const Memory& memory, std::int64_t matrix, std::int64_t p,
-                     std::int64_t q) const;
+  void run_block(const Block& block, const Memory& memory) const;
+  void pack_shared(const Block& block, const Memory& memory) const;
+  void pack_rows(const Block& block, const Memory& memory, std::int64_t matrix, Chunk chunk, std::int64_t p,
+                 Packed<Real> to) const;
+  void pack_columns(const Block& block, const Memory& memory, std::int64_t matrix, Chunk chunk, std::int64_t q,
+                    Packed<Real> to) const;
+  Items items_of(const Block& block) const;
+  void multiply(const Block& block, const Memory& memory, const Item& item, int slot) const;
+  void multiply_tile(const Block& block, const Memory& memory, std::int64_t matrix, Chunk chunk, std::int64_t p,
+                     std::int64_t q, Packed<Real> a, Packed<Real> b) const;
 
-  Real* packed_a(const Phase& phase, const Memory& memory, std::int64_t matrix) const {
-    const std::int64_t slot = blocking_.keep_a ? phase.step_block : blocking_.shares_a ? 0 : matrix;
-    return reinterpret_cast<Real*>(memory.workspace) + slot * blocking_.a_elements();
+  Chunk chunk_of(const Block& block, std::int64_t i) const {
+    return {i * cut_.chunk, std::min(cut_.chunk, block.k - i * cut_.chunk)};
   }
-  Real* packed_b(const Phase& phase, const Memory& memory, std::int64_t matrix) const {
-    const std::int64_t slot = blocking_.keep_b ? phase.step_block : blocking_.shares_b ? 0 : matrix;
-    return reinterpret_cast<Real*>(memory.workspace) + blocking_.a_slots() * blocking_.a_elements() +
-           slot * blocking_.b_elements();
+  // The workspace: slots of a, slots of b, sums of the matrices, and what threads pack for themselves.
+  Packed<Real> shared_a(const Block& block, const Memory& memory, std::int64_t matrix, Chunk chunk) const {
+    const std::int64_t slot = cut_.keeps_a ? block.step_block : cut_.shares_a ? 0 : matrix;
+    return {reinterpret_cast<Real*>(memory.workspace) + slot * cut_.a_elements() + chunk.t * block.m, 0};
+  }
+  Packed<Real> shared_b(const Block& block, const Memory& memory, std::int64_t matrix, Chunk chunk) const {
+    const std::int64_t slot = cut_.keeps_b ? block.step_block : cut_.shares_b ? 0 : matrix;
+    return {reinterpret_cast<Real*>(memory.workspace) + cut_.a_slots() * cut_.a_elements() + slot * cut_.b_elements() +
+                chunk.t * round_up(block.n, cut_.tile.lanes),
+            0};
   }
   Real* sums_apart(const Memory& memory, std::int64_t matrix) const {
-    return reinterpret_cast<Real*>(memory.workspace) + blocking_.a_slots() * blocking_.a_elements() +
-           blocking_.b_slots() * blocking_.b_elements() + matrix * round_up(blocking_.sums_elements(), 64);
+    return reinterpret_cast<Real*>(memory.workspace) + cut_.shared_elements() + matrix * cut_.sums_elements();
+  }
+  Packed<Real> own(const Memory& memory, int slot, std::int64_t first) const {
+    return {sums_apart(memory, cut_.matrices) + slot * cut_.own_elements(), first};
   }
 
   CpuDevice& cpu_;
-  GemmBlocking blocking_;
+  GemmBlocking cut_;
 };
 
 template <typename Real>
@@ -95,21 +115,19 @@ void Plan<Real>::execute(const GemmArrays& arrays) const {
   };
   const Memory memory{host(arrays.a), host(arrays.b), host(arrays.bias), host(arrays.c), host(arrays.workspace)};
   const GemmProblem& problem = task.problem;
-  const GemmBlocking& cut = blocking_;
-  Phase phase{};
-  for (phase.matrix = 0; phase.matrix < problem.batch; phase.matrix += cut.matrices) {
-    phase.matrices = std::min(cut.matrices, problem.batch - phase.matrix);
-    for (phase.i = 0; phase.i < problem.m; phase.i += cut.m) {
-      phase.m = std::min(cut.m, problem.m - phase.i);
-      phase.rows = PanelCut::even(phase.m, cut.tile.rows);
-      for (phase.j = 0; phase.j < problem.n; phase.j += cut.n) {
-        phase.n = std::min(cut.n, problem.n - phase.j);
-        phase.columns = PanelCut::full(phase.n, cut.tile.columns);
-        for (phase.t = 0, phase.step_block = 0; phase.t < problem.k; phase.t += cut.k, ++phase.step_block) {
-          phase.k = std::min(cut.k, problem.k - phase.t);
-          phase.pack_a = !cut.keep_a || phase.matrix == 0;
-          phase.pack_b = !cut.keep_b || phase.matrix == 0;
-          run_phase(phase, memory);
+  Block block{};
+  for (block.matrix = 0; block.matrix < problem.batch; block.matrix += cut_.matrices) {
+    block.matrices = std::min(cut_.matrices, problem.batch - block.matrix);
+    for (block.i = 0; block.i < problem.m; block.i += cut_.m) {
+      block.m = std::min(cut_.m, problem.m - block.i);
+      block.rows = PanelCut::even(block.m, cut_.tile.rows);
+      for (block.j = 0; block.j < problem.n; block.j += cut_.n) {
+        block.n = std::min(cut_.n, problem.n - block.j);
+        block.columns = PanelCut::full(block.n, cut_.tile.columns);
+        for (block.t = 0, block.step_block = 0; block.t < problem.k; block.t += cut_.k, ++block.step_block) {
+          block.k = std::min(cut_.k, problem.k - block.t);
+          block.chunks = divide_up(block.k, cut_.chunk);
+          run_block(block, memory);
         }
       }
     }
@@ -117,56 +135,74 @@ void Plan<Real>::execute(const GemmArrays& arrays) const {
 }
 
 template <typename Real>
-void Plan<Real>::run_phase(const Phase& phase, const Memory& memory) const {
-  const std::int64_t panels_a = phase.pack_a ? (blocking_.shares_a ? 1 : phase.matrices) * phase.rows.panels : 0;
-  const std::int64_t panels_b = phase.pack_b ? (blocking_.shares_b ? 1 : phase.matrices) * phase.columns.panels : 0;
-  cpu_.parallel_for(panels_a + panels_b, [&](std::int64_t i, int) {
-    if (i < panels_a)
-      pack_rows(phase, memory, i);
+void Plan<Real>::run_block(const Block& block, const Memory& memory) const {
+  pack_shared(block, memory);
+  const Items items = items_of(block);
+  cpu_.parallel_for(items.count(), [&](std::int64_t i, int slot) { multiply(block, memory, items[i], slot); });
+}
+
+// Panels are counted through chunks, and these through matrices.
+template <typename Real>
+void Plan<Real>::pack_shared(const Block& block, const Memory& memory) const {
+  const auto panels = [&](std::int64_t of_matrix, Packing own, bool shares, bool keeps) {
+    if (cut_.packing == own || (keeps && block.matrix > 0)) return std::int64_t{0};
+    return (shares ? 1 : block.matrices) * block.chunks * of_matrix;
+  };
+  const std::int64_t of_a = panels(block.rows.panels, Packing::own_a, cut_.shares_a, cut_.keeps_a);
+  const std::int64_t of_b = panels(block.columns.panels, Packing::own_b, cut_.shares_b, cut_.keeps_b);
+  if (of_a + of_b == 0) return;
+  cpu_.parallel_for(of_a + of_b, [&](std::int64_t i, int) {
+    const std::int64_t at = i < of_a ? i : i - of_a;
+    const std::int64_t of_matrix = i < of_a ? block.rows.panels : block.columns.panels;
+    const std::int64_t matrix = at / (block.chunks * of_matrix), panel = at % of_matrix;
+    const Chunk chunk = chunk_of(block, at / of_matrix % block.chunks);
+    if (i < of_a)
+      pack_rows(block, memory, matrix, chunk, panel, shared_a(block, memory, matrix, chunk));
     else
-      pack_columns(phase, memory, i - panels_a);
+      pack_columns(block, memory, matrix, chunk, panel, shared_b(block, memory, matrix, chunk));
   });
-  const Items items = items_of(phase);
-  cpu_.parallel_for(items.count(), [&](std::int64_t i, int) { multiply(phase, memory, items[i]); });
 }
 
-// Panels are counted through all matrices of the phase.
 template <typename Real>
-void Plan<Real>::pack_rows(const Phase& phase, const Memory& memory, std::int64_t panel) const {
-  const std::int64_t matrix = panel / phase.rows.panels, p = panel % phase.rows.panels;
-  const std::int64_t start = phase.rows.start(p), count = phase.rows.start(p + 1) - start;
+void Plan<Real>::pack_rows(const Block& block, const Memory& memory, std::int64_t matrix, Chunk chunk, std::int64_t p,
+                           Packed<Real> to) const {
   const GemmProblem& problem = task.problem;
-  const std::int64_t i = phase.i + start, size = size_of(problem.type);
+  const std::int64_t start = block.rows.start(p), count = block.rows.start(p + 1) - start;
+  const std::int64_t i = block.i + start, t = block.t + chunk.t;
   const std::int64_t at =
-      (phase.matrix + matrix) * task.batch_a + (problem.transpose_a ? phase.t * task.lda + i : i * task.lda + phase.t);
-  const kernels::GemmLines lines{memory.a + at * size, problem.type, task.lda, !problem.transpose_a};
-  kernels::pack_panel(lines, count, count, phase.k, packed_a(phase, memory, matrix) + start * phase.k);
+      (block.matrix + matrix) * task.batch_a + (problem.transpose_a ? t * task.lda + i : i * task.lda + t);
+  kernels::pack_panel({memory.a + at * size_of(problem.type), problem.type, task.lda, !problem.transpose_a}, count,
+                      count, chunk.k, to.data + (start - to.first) * chunk.k);
 }
 
 template <typename Real>
-void Plan<Real>::pack_columns(const Phase& phase, const Memory& memory, std::int64_t panel) const {
-  const std::int64_t matrix = panel / phase.columns.panels, q = panel % phase.columns.panels;
-  const std::int64_t start = phase.columns.start(q), count = phase.columns.start(q + 1) - start;
+void Plan<Real>::pack_columns(const Block& block, const Memory& memory, std::int64_t matrix, Chunk chunk,
+                              std::int64_t q, Packed<Real> to) const {
   const GemmProblem& problem = task.problem;
-  const std::int64_t j = phase.j + start, size = size_of(problem.type);
+  const std::int64_t start = block.columns.start(q), count = block.columns.start(q + 1) - start;
+  const std::int64_t j = block.j + start, t = block.t + chunk.t;
   const std::int64_t at =
-      (phase.matrix + matrix) * task.batch_b + (problem.transpose_b ? j * task.ldb + phase.t : phase.t * task.ldb + j);
-  const kernels::GemmLines lines{memory.b + at * size, problem.type, task.ldb, problem.transpose_b};
-  kernels::pack_panel(lines, count, round_up(count, blocking_.tile.lanes), phase.k,
-                      packed_b(phase, memory, matrix) + start * phase.k);
+      (block.matrix + matrix) * task.batch_b + (problem.transpose_b ? j * task.ldb + t : t * task.ldb + j);
+  kernels::pack_panel({memory.b + at * size_of(problem.type), problem.type, task.ldb, problem.transpose_b}, count,
+                      round_up(count, cut_.tile.lanes), chunk.k, to.data + (start - to.first) * chunk.k);
 }
 
 template <typename Real>
-Items Plan<Real>::items_of(const Phase& phase) const {
-  const kernels::GemmTile& tile = blocking_.tile;
-  const std::int64_t step_bytes = phase.k * size_of(blocking_.sums);
+Items Plan<Real>::items_of(const Block& block) const {
+  Items items{block.rows.panels, block.columns.panels, 1, 1, block.matrices};
+  if (cut_.packing == Packing::own_b) items.column_blocks = divide_up(items.columns, cut_.item_panels);
+  if (cut_.packing == Packing::own_a) items.row_blocks = divide_up(items.rows, cut_.item_panels);
+  if (cut_.packing != Packing::shared) return items;
+
+  const kernels::GemmTile& tile = cut_.tile;
+  const std::int64_t step_bytes = cut_.chunk * size_of(cut_.sums);
   const auto blocks = [&](std::int64_t panels, std::int64_t width) {
     return divide_up(panels, std::max<std::int64_t>(item_bytes / (width * step_bytes), 1));
   };
-  Items items{phase.rows.panels, phase.columns.panels, blocks(phase.rows.panels, tile.rows),
-              blocks(phase.columns.panels, tile.columns), phase.matrices};
-  const double products = static_cast<double>(phase.matrices) * static_cast<double>(phase.m) *
-                          static_cast<double>(phase.n) * static_cast<double>(phase.k);
+  items.row_blocks = blocks(items.rows, tile.rows);
+  items.column_blocks = blocks(items.columns, tile.columns);
+  const double products = static_cast<double>(block.matrices) * static_cast<double>(block.m) *
+                          static_cast<double>(block.n) * static_cast<double>(block.k);
   while (items.count() < items_per_thread * cpu_.threads() &&
          products > 2 * least_item_products * static_cast<double>(items.count())) {
     const bool wide = items.columns * tile.columns * items.row_blocks >= items.rows * tile.rows * items.column_blocks;
@@ -180,44 +216,64 @@ Items Plan<Real>::items_of(const Phase& phase) const {
   return items;
 }
 
+// All chunks one after the other, so that the item's part of c stays in the caches.
 template <typename Real>
-void Plan<Real>::multiply(const Phase& phase, const Memory& memory, const Item& item) const {
-  for (std::int64_t q = item.first_column; q < item.last_column; ++q)
-    for (std::int64_t p = item.first_row; p < item.last_row; ++p) multiply_tile(phase, memory, item.matrix, p, q);
+void Plan<Real>::multiply(const Block& block, const Memory& memory, const Item& item, int slot) const {
+  for (std::int64_t i = 0; i < block.chunks; ++i) {
+    const Chunk chunk = chunk_of(block, i);
+    Packed<Real> a, b;
+    if (cut_.packing == Packing::own_a) {
+      a = own(memory, slot, block.rows.start(item.first_row));
+      for (std::int64_t p = item.first_row; p < item.last_row; ++p) pack_rows(block, memory, item.matrix, chunk, p, a);
+    } else {
+      a = shared_a(block, memory, item.matrix, chunk);
+    }
+    if (cut_.packing == Packing::own_b) {
+      b = own(memory, slot, block.columns.start(item.first_column));
+      for (std::int64_t q = item.first_column; q < item.last_column; ++q)
+        pack_columns(block, memory, item.matrix, chunk, q, b);
+    } else {
+      b = shared_b(block, memory, item.matrix, chunk);
+    }
+    for (std::int64_t p = item.first_row; p < item.last_row; ++p)
+      for (std::int64_t q = item.first_column; q < item.last_column; ++q)
+        multiply_tile(block, memory, item.matrix, chunk, p, q, a, b);
+  }
 }
 
 template <typename Real>
-void Plan<Real>::multiply_tile(const Phase& phase, const Memory& memory, std::int64_t matrix, std::int64_t p,
-                               std::int64_t q) const {
-  const std::int64_t row = phase.rows.start(p), column = phase.columns.start(q);
-  const std::int64_t i = phase.i + row, j = phase.j + column, size = size_of(task.problem.type);
-  std::byte* const c = memory.c + ((phase.matrix + matrix) * task.batch_c + i * task.ldc + j) * size_of(task.output);
+void Plan<Real>::multiply_tile(const Block& block, const Memory& memory, std::int64_t matrix, Chunk chunk,
+                               std::int64_t p, std::int64_t q, Packed<Real> a, Packed<Real> b) const {
+  const std::int64_t row = block.rows.start(p), column = block.columns.start(q);
+  const std::int64_t i = block.i + row, j = block.j + column, t = block.t + chunk.t;
+  std::byte* const c = memory.c + ((block.matrix + matrix) * task.batch_c + i * task.ldc + j) * size_of(task.output);
   alignas(64) Real here[kernels::most_tile_elements];
-  kernels::GemmPanels<Real> panels{.a = packed_a(phase, memory, matrix) + row * phase.k,
-                                   .b = packed_b(phase, memory, matrix) + column * phase.k,
-                                   .steps = phase.k,
-                                   .rows = phase.rows.start(p + 1) - row,
-                                   .columns = phase.columns.start(q + 1) - column,
+  kernels::GemmPanels<Real> panels{.a = a.data + (row - a.first) * chunk.k,
+                                   .b = b.data + (column - b.first) * chunk.k,
+                                   .steps = chunk.k,
+                                   .rows = block.rows.start(p + 1) - row,
+                                   .columns = block.columns.start(q + 1) - column,
                                    .sums = here,
-                                   .ld = blocking_.tile.columns,
-                                   .add = phase.step_block > 0};
-  if (blocking_.in_place) {
+                                   .ld = cut_.tile.columns,
+                                   .add = t > 0};
+  if (cut_.in_place) {
     panels.sums = reinterpret_cast<Real*>(c);
     panels.ld = task.ldc;
     panels.add = panels.add || task.accumulate;
-  } else if (blocking_.sums_apart) {
-    panels.sums = sums_apart(memory, matrix) + row * phase.n + column;
-    panels.ld = phase.n;
+  } else if (cut_.sums_apart) {
+    panels.sums = sums_apart(memory, matrix) + row * block.n + column;
+    panels.ld = block.n;
   }
   kernels::multiply_panels(panels);
 
-  const bool finished = blocking_.in_place && task.bias == BiasAlong::none && !task.relu;
-  if (finished || phase.step_block + 1 < blocking_.step_blocks) return;
+  const bool finished = cut_.in_place && task.bias == BiasAlong::none && !task.relu;
+  if (finished || t + chunk.k < task.problem.k) return;
+  const std::int64_t size = size_of(task.problem.type);
   const kernels::GemmFinish finish{.type = task.problem.type,
                                    .output = task.output,
                                    .row_bias = task.bias == BiasAlong::rows ? memory.bias + i * size : nullptr,
                                    .column_bias = task.bias == BiasAlong::columns ? memory.bias + j * size : nullptr,
-                                   .accumulate = task.accumulate && !blocking_.in_place,
+                                   .accumulate = task.accumulate && !cut_.in_place,
                                    .relu = task.relu};
   kernels::finish_tile(finish, panels.sums, panels.ld, panels.rows, panels.columns, c, task.ldc);
 }
@@ -230,8 +286,8 @@ class Solver final : public GemmSolver {
   }
   MatrixBound bound(const GemmTask& task, const devices::Device&) const override { return {.chain = gemm_chain(task)}; }
   double cost(const GemmTask& task, const devices::Device& device) const override;
-  std::int64_t workspace_bytes(const GemmTask& task, const devices::Device&, std::int64_t limit) const override {
-    return GemmBlocking(task, limit).workspace_bytes();
+  std::int64_t workspace_bytes(const GemmTask& task, const devices::Device& device, std::int64_t limit) const override {
+    return GemmBlocking(task, dynamic_cast<const CpuDevice&>(device).threads(), limit).workspace_bytes();
   }
   std::unique_ptr<GemmPlanBody> plan(const GemmTask& task, const std::shared_ptr<devices::Device>& device,
                                      std::int64_t workspace_limit) const override {
