@@ -23,7 +23,7 @@ namespace omniconv {
 // Packed arrays in the problem's layout. The pass says which is written: y forward, x backward_data, w backward_filter;
 // it must not overlap the others. `bias` has k elements of the problem's type, where the problem has a bias.
 struct Conv2dRun {
-  Operand x, w, y, bias = {};
+  Operand x = {}, w = {}, y = {}, bias = {};
   Buffer workspace = {};  // at least workspace_bytes(), for this run alone
 };
 

@@ -22,7 +22,7 @@ struct Operand {
 // Packed: a is batch x m x k (k x m where it is transposed), b batch x k x n (n x k), c batch x m x n. c must not
 // overlap a and b.
 struct GemmRun {
-  Operand a, b, c;
+  Operand a = {}, b = {}, c = {};
   Buffer workspace = {};  // at least workspace_bytes(), for this run alone
 };
 
