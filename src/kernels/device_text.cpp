@@ -6,6 +6,7 @@
 #include "embedded/filter2d_stage.kernel.h"
 #include "embedded/filter2d_strips.kernel.h"
 #include "embedded/filter2d_words.kernel.h"
+#include "embedded/gemm_elements.kernel.h"
 
 namespace omniconv::kernels {
 
@@ -23,6 +24,10 @@ std::string_view filter2d_strips() {
 
 std::string_view filter2d_stage() {
   return filter2d_stage_kernel;
+}
+
+std::string_view gemm_elements() {
+  return gemm_elements_kernel;
 }
 
 std::string_view exact_division() {

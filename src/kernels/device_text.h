@@ -18,6 +18,9 @@ std::string_view filter2d_strips();
 // Rows of the continued image for local memory; follows filter2d_words.
 std::string_view filter2d_stage();
 
+// Elements of matrices, and what becomes of a sum, for gemm; its constants are listed at its top.
+std::string_view gemm_elements();
+
 // divide(n, d): the fp32 quotient rounded to nearest even, whatever the device's own division rounds to.
 std::string_view exact_division();
 

@@ -10,7 +10,9 @@
 namespace omniconv::solvers {
 
 std::span<const GemmSolver* const> gemm_solvers() {
-  static const std::array<const GemmSolver*, 1> solvers = {
+  static const std::array<const GemmSolver*, 3> solvers = {
+      &gemm_tiled_gpu(),
+      &gemm_plain_gpu(),
       &gemm_reference(),
   };
   return solvers;
