@@ -10,8 +10,10 @@
 namespace omniconv::solvers {
 
 std::span<const GemmSolver* const> gemm_solvers() {
-  static const std::array<const GemmSolver*, 2> solvers = {
+  static const std::array<const GemmSolver*, 4> solvers = {
       &gemm_packed_cpu(),
+      &gemm_tiled_gpu(),
+      &gemm_plain_gpu(),
       &gemm_reference(),
   };
   return solvers;
