@@ -72,7 +72,7 @@ class DamagedFormats : public ::testing::Test {
 // A decoder that believes a damaged extent sets aside gigabytes, which an address sanitizer marks byte by byte: fewer
 // there.
 #if defined(__SANITIZE_ADDRESS__)
-constexpr int damages = 10;
+constexpr int damages = 30;
 #else
 constexpr int damages = 300;
 #endif
