@@ -1,5 +1,6 @@
 #include "kernels/device_text.h"
 
+#include "embedded/conv2d_shape.kernel.h"
 #include "embedded/exact_division.kernel.h"
 #include "embedded/exact_root.kernel.h"
 #include "embedded/filter2d_pixels.kernel.h"
@@ -28,6 +29,10 @@ std::string_view filter2d_stage() {
 
 std::string_view gemm_elements() {
   return gemm_elements_kernel;
+}
+
+std::string_view conv2d_shape() {
+  return conv2d_shape_kernel;
 }
 
 std::string_view exact_division() {

@@ -6,7 +6,8 @@
 namespace omniconv::solvers {
 
 std::span<const Conv2dSolver* const> conv2d_solvers() {
-  static const std::array<const Conv2dSolver*, 1> solvers = {
+  static const std::array<const Conv2dSolver*, 2> solvers = {
+      &conv2d_direct_gpu(),
       &conv2d_reference(),
   };
   return solvers;
