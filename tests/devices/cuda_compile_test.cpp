@@ -11,11 +11,14 @@
 #include "devices/cuda/cuda_api.h"
 #include "devices/cuda/nvrtc.h"
 #include "devices/device.h"
+#include "devices/gpu_peaks.h"
 #include "image/kernels.h"
 #include "omniconv/error.h"
 #include "ops/random_image.h"
 #include "ops/verify.h"
 #include "recording_device.h"
+#include "solvers/gemm/gemm.h"
+#include "solvers/gemm/tiled/tiles.h"
 #include "solvers/solver.h"
 
 namespace omniconv {
@@ -94,6 +97,35 @@ TEST_P(CudaCompileForm, ForEveryTypeAndBorder) {
 
 INSTANTIATE_TEST_SUITE_P(Solvers, CudaCompileForm, testing::Range(std::size_t{0}, std::size(forms)));
 
+// Strips and the fused form have tunables for each size of a kernel, and others where rows begin on 16 bytes (144
+// columns of RGB): each of them for both devices.
+TEST_F(CudaCompile, TunablesOfEverySize) {
+  constexpr const char* problems[] = {"r3s3 kernel:random", "r5s5 kernel:random", "r7s7 kernel:integer",
+                                      "r9s9 kernel:integer", "r9s9 kernel:rank1"};
+  std::set<std::string> solvers;
+  for (const char* const problem : problems)
+    for (const int columns : {144, 145})
+      for (const auto& built : texts_of(fmt::format("filter2d u8 h90w{}c3{}", columns, problem), solvers)) {
+        if (built.text.find("void strips(") == std::string::npos && built.text.find("void fused(") == std::string::npos)
+          continue;
+        for (const int capability : {80, 90}) {
+          try {
+            EXPECT_FALSE(nvrtc->compile(built.text, built.definitions, capability).image.empty());
+          } catch (const Error& error) {
+            ADD_FAILURE() << problem << ", " << columns << " columns, for " << capability << ": " << error.what();
+          }
+        }
+      }
+}
+
+TEST_F(CudaCompile, TextThatMeasuresPeaks) {
+  devices::RecordingDevice device(devices::DeviceKind::cuda);
+  devices::measure_gpu_peaks(device, 1, 0);
+  ASSERT_EQ(device.built.size(), 1U);
+  for (const int capability : {80, 90})
+    EXPECT_FALSE(nvrtc->compile(device.built[0].text, device.built[0].definitions, capability).image.empty());
+}
+
 // Every solver for GPUs is among those that the forms reach.
 TEST(CudaCompileForms, ReachEverySolver) {
   std::set<std::string> reached;
@@ -163,6 +195,62 @@ TEST_F(CudaCompile, SolversUseNoDoublePrecision) {
       EXPECT_EQ(count(text, "approx"), 0) << form;
       EXPECT_EQ(count(text, ".ftz"), 0) << form;
     }
+}
+
+// gemm: every tile, whole and split; every type, transposition and ending; rows of whole vectors and others.
+std::vector<devices::RecordingDevice::Text> gemm_texts() {
+  const auto device = std::make_shared<devices::RecordingDevice>(devices::DeviceKind::cuda);
+  const auto task_of = [](const std::string& text, std::int64_t number) {
+    solvers::GemmTask task = solvers::task_for(std::get<GemmProblem>(parse_problem(text)));
+    task.bias = static_cast<solvers::BiasAlong>(number % 3);
+    task.accumulate = number % 2 == 0, task.relu = number % 4 < 2;
+    if (number % 3 == 0) task.output = DataType::f32;
+    return task;
+  };
+  constexpr const char *gemm_types[] = {"f32", "f16", "bf16", "tf32"}, *transpositions[] = {"nn", "nt", "tn", "tt"};
+  std::int64_t number = 0;
+  for (const solvers::GemmTile& tile : solvers::gemm_tiles())
+    for (const std::int64_t parts : {1, 4}) {
+      const solvers::GemmTask task = task_of(fmt::format("gemm {} {} m512n512k{} batch2", gemm_types[number % 4],
+                                                         transpositions[number / 4 % 4], parts == 1 ? 513 : 2048),
+                                             number);
+      const auto choice = solvers::choice_of(tile, parts, task, *device);
+      EXPECT_TRUE(choice && choice->parts == parts);
+      solvers::plan_of_tiles(task, *device, *choice);
+      ++number;
+    }
+  for (const char* const type : gemm_types)
+    for (const char* const transposition : transpositions) {
+      const solvers::GemmTask task = task_of(fmt::format("gemm {} {} m70n90k33", type, transposition), ++number);
+      for (const solvers::GemmSolver* const solver : {&solvers::gemm_tiled_gpu(), &solvers::gemm_plain_gpu()}) {
+        EXPECT_EQ(solver->refusal(task, *device), "");
+        solver->plan(task, device, -1);
+      }
+    }
+  return device->built;
+}
+
+TEST_F(CudaCompile, GemmInEveryForm) {
+  int number = 0;
+  for (const auto& built : gemm_texts()) {
+    const int capability = number++ % 2 == 0 ? 80 : 90;
+    try {
+      EXPECT_FALSE(nvrtc->compile(built.text, built.definitions, capability).image.empty());
+    } catch (const Error& error) {
+      ADD_FAILURE() << "text " << number << " for " << capability << ": " << error.what();
+    }
+  }
+}
+
+TEST_F(CudaCompile, GemmUsesNoDoublePrecision) {
+  for (const auto& built : gemm_texts()) {
+    const std::string text = nvrtc->compile(built.text, built.definitions, 81).image;
+    EXPECT_EQ(count(text, ".f64"), 0);
+    EXPECT_EQ(count(text, "approx"), 0);
+    EXPECT_EQ(count(text, ".ftz"), 0);
+    EXPECT_GT(count(text, "fma.rn.f32"), 0);
+    EXPECT_EQ(count(text, "mul.f32") + count(text, "mul.rn.f32"), 0) << "a product that is rounded by itself";
+  }
 }
 
 TEST_F(CudaCompile, TheWordsOfThePreludeAreThere) {
