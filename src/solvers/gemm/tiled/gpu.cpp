@@ -81,7 +81,7 @@ class Solver final : public GemmSolver {
   }
   std::unique_ptr<GemmPlanBody> plan(const GemmTask& task, const std::shared_ptr<devices::Device>& device,
                                      std::int64_t workspace_limit) const override {
-    return std::make_unique<Plan>(task, *device, choose_tiles(task, *device, workspace_limit));
+    return plan_of_tiles(task, *device, choose_tiles(task, *device, workspace_limit));
   }
 
  private:
@@ -90,6 +90,10 @@ class Solver final : public GemmSolver {
 };
 
 }  // namespace
+
+std::unique_ptr<GemmPlanBody> plan_of_tiles(const GemmTask& task, devices::Device& device, const GemmChoice& choice) {
+  return std::make_unique<Plan>(task, device, choice);
+}
 
 const GemmSolver& gemm_tiled_gpu() {
   static const Solver solver;

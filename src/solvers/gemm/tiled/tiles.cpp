@@ -3,7 +3,6 @@
 #include <array>
 #include <cmath>
 #include <limits>
-#include <optional>
 
 #include "solvers/gemm/gpu_text.h"
 
@@ -33,6 +32,23 @@ double compute_cost(const GemmTile& tile, std::int64_t part_k, double groups, do
   return cost;
 }
 
+}  // namespace
+
+std::span<const GemmTile> gemm_tiles() {
+  // The rates are the shares of multiply-adds among the instructions of the innermost loop, as compiled for compute
+  // capability 9.0, less what smaller tiles load more often.
+  static constexpr std::array<GemmTile, 7> tiles = {{
+      {128, 128, 8, 2, 2, 2, 0.91},
+      {128, 64, 8, 2, 2, 3, 0.86},
+      {64, 128, 8, 2, 2, 3, 0.87},
+      {64, 64, 8, 2, 2, 6, 0.82},
+      {64, 32, 8, 2, 1, 9, 0.7},
+      {32, 64, 8, 1, 2, 9, 0.7},
+      {32, 32, 16, 1, 1, 12, 0.55},
+  }};
+  return tiles;
+}
+
 std::optional<GemmChoice> choice_of(const GemmTile& tile, std::int64_t parts, const GemmTask& task,
                                     const devices::Device& device) {
   const GemmProblem& problem = task.problem;
@@ -51,23 +67,6 @@ std::optional<GemmChoice> choice_of(const GemmTile& tile, std::int64_t parts, co
   choice.workspace_bytes = 4 * problem.m * round_up(problem.n, 4) * problem.batch * choice.parts;
   choice.cost += gemm_launch_cost + 2 * partial_bytes * byte_cost(device);  // written and read
   return choice;
-}
-
-}  // namespace
-
-std::span<const GemmTile> gemm_tiles() {
-  // The rates are the shares of multiply-adds among the instructions of the innermost loop, as compiled for compute
-  // capability 9.0, less what smaller tiles load more often.
-  static constexpr std::array<GemmTile, 7> tiles = {{
-      {128, 128, 8, 2, 2, 2, 0.91},
-      {128, 64, 8, 2, 2, 3, 0.86},
-      {64, 128, 8, 2, 2, 3, 0.87},
-      {64, 64, 8, 2, 2, 6, 0.82},
-      {64, 32, 8, 2, 1, 10, 0.7},
-      {32, 64, 8, 1, 2, 10, 0.7},
-      {32, 32, 16, 1, 1, 12, 0.55},
-  }};
-  return tiles;
 }
 
 GemmChoice choose_tiles(const GemmTask& task, const devices::Device& device, std::int64_t workspace_limit) {

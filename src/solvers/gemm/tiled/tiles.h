@@ -2,6 +2,8 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
+#include <optional>
 #include <span>
 
 #include "solvers/gemm/gemm.h"
@@ -27,7 +29,12 @@ struct GemmChoice {
   std::int64_t workspace_bytes = 0;  // for the sums of the parts
   double cost = 0;                   // in multiply-adds at the device's peak
 };
+// With these tiles and about so many parts; none where these would be too short, or their sums pass a buffer.
+std::optional<GemmChoice> choice_of(const GemmTile& tile, std::int64_t parts, const GemmTask& task,
+                                    const devices::Device& device);
 // The cheapest whose workspace keeps to the limit (negative: none).
 GemmChoice choose_tiles(const GemmTask& task, const devices::Device& device, std::int64_t workspace_limit);
+// A plan that does as it is told; its task and device are not set yet.
+std::unique_ptr<GemmPlanBody> plan_of_tiles(const GemmTask& task, devices::Device& device, const GemmChoice& choice);
 
 }  // namespace omniconv::solvers
