@@ -14,7 +14,8 @@ struct MatrixVerifyOptions {
   std::uint64_t seed = 1;
 };
 
-// Fills with multiples of 1 in [-most, most], or (most 0) with random numbers in [-1, 1].
+// Fills with multiples of 1 in [-most, most], or (most 0) with random numbers in [-1, 1]. Large arrays
+// repeat themselves after 1,048,583 elements, a prime number.
 void fill_random(DataType type, int most, std::uint64_t seed, std::vector<std::byte>& data);
 
 // Refused solvers are in the list with their reason. Throws for bad input.

@@ -10,7 +10,8 @@
 namespace omniconv::solvers {
 
 std::span<const GemmSolver* const> gemm_solvers() {
-  static const std::array<const GemmSolver*, 3> solvers = {
+  static const std::array<const GemmSolver*, 4> solvers = {
+      &gemm_packed_cpu(),
       &gemm_tiled_gpu(),
       &gemm_plain_gpu(),
       &gemm_reference(),
