@@ -213,7 +213,8 @@ TEST(PackedGemm, EveryTypeAndFinish) {
 
 TEST(PackedGemm, LeadingDimensionsAndBatches) {
   const Machine machine(2);
-  for (const char* type : {"f32", "f64", "f16", "bf16"})
+  for (const char* type : {"f32", "f16", "f64", "bf16"}) {
+    if (instrumented && type == std::string_view("f64")) break;
     for (int i = 0; i < 4; ++i)
       for (const char* shape : {"m20n37k19batch3", "m3n9k2batch70", "m33n150k530batch2", "m150n40k30batch5"})
         for (const int shared : {0, 1, 2, 3}) {
@@ -228,6 +229,7 @@ TEST(PackedGemm, LeadingDimensionsAndBatches) {
           task.accumulate = i == 2;
           expect_exact(machine, task);
         }
+  }
 }
 
 // Matrices enough for several blocks of them.
@@ -335,10 +337,16 @@ TEST(PackedGemm, ThreadsGiveTheSameBits) {
 TEST(PackedGemm, InstructionSets) {
   const Machine machine(2);
   int sets = 0;
+  const Product product(task_of("f32 nn m75n90k700"), false);
+  const auto expected = run(machine, product);
   for (const std::int64_t target : {HWY_SCALAR, HWY_SSE4, HWY_AVX2, HWY_AVX3}) {
     if (target != HWY_SCALAR && (hwy::SupportedTargets() & HWY_TARGETS & target) == 0) continue;
     hwy::GetChosenTarget().Update(target);
     ++sets;
+    // Those with a fused multiply-add give the same bits.
+    if (target != HWY_SCALAR && target != HWY_SSE4) {
+      EXPECT_TRUE(run(machine, product) == expected) << hwy::TargetName(target);
+    }
     for (const char* type : {"f32", "f64", "f16", "bf16"})
       for (int i = 0; i < 4; ++i)
         for (const char* shape : {"m1n1k1", "m5n7k9", "m13n17k21", "m37n70k33", "m14n32k600"}) {
