@@ -15,29 +15,33 @@ using devices::Device;
 
 std::vector<MeasureResult> measure_filter(const Context& context, const Filter2dProblem& problem,
                                           const Device::Peaks& peaks, const std::string& versus, const Checks& checks) {
-  return measure(
-      context, problem, filter_for(problem, checks.input.seed), peaks,
-      {.solver = checks.input.solver, .versus = versus, .budget_seconds = checks.budget, .seed = checks.input.seed});
+  const Filter filter = filter_for(problem, checks.input.seed);
+  return results_or_refusal<MeasureResult>(checks.input.solver, problem, [&] {
+    return measure(
+        context, problem, filter, peaks,
+        {.solver = checks.input.solver, .versus = versus, .budget_seconds = checks.budget, .seed = checks.input.seed});
+  });
 }
 
 std::vector<MeasureResult> measure_matrix(const Context& context, const Problem& problem, const Device::Peaks& peaks,
                                           const std::string& versus, const Checks& checks) {
-  return measure(context, *work_for(problem), peaks,
-                 {.solver = solver_options(checks.input, problem),
-                  .versus = versus,
-                  .budget_seconds = checks.budget,
-                  .seed = checks.input.seed});
+  return results_or_refusal<MeasureResult>(checks.input.solver, problem, [&] {
+    return measure(context, *work_for(problem), peaks,
+                   {.solver = solver_options(checks.input, problem),
+                    .versus = versus,
+                    .budget_seconds = checks.budget,
+                    .seed = checks.input.seed});
+  });
 }
 
+// A solver of another operation is nothing to compare with.
 std::vector<MeasureResult> measure_any(const Context& context, const Problem& problem, const Device::Peaks& peaks,
                                        const Checks& checks) {
   const std::string foreign = checks.versus.empty() ? "" : foreign_solver(checks.versus, problem);
   const std::string versus = foreign.empty() ? checks.versus : "";
-  std::vector<MeasureResult> results = results_or_refusal<MeasureResult>(checks.input.solver, problem, [&] {
-    const auto* const filter = std::get_if<Filter2dProblem>(&problem);
-    return filter != nullptr ? measure_filter(context, *filter, peaks, versus, checks)
-                             : measure_matrix(context, problem, peaks, versus, checks);
-  });
+  const auto* const filter = std::get_if<Filter2dProblem>(&problem);
+  std::vector<MeasureResult> results = filter != nullptr ? measure_filter(context, *filter, peaks, versus, checks)
+                                                         : measure_matrix(context, problem, peaks, versus, checks);
   if (!foreign.empty())
     for (MeasureResult& result : results)
       result.versus = {.solver = checks.versus, .status = Status::refused, .reason = foreign};

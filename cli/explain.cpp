@@ -63,25 +63,29 @@ class Explaining {
   bool any_failed() const { return failed_; }
 
   Json explain_any(const Problem& problem) {
-    if (print_) fmt::print("{}\n", to_text(problem));
-    Json entry;
-    std::string reason = foreign_solver(checks_.input.solver, problem);
-    if (reason.empty())
-      reason = refusal_of([&] {
-        const auto* const filter = std::get_if<Filter2dProblem>(&problem);
-        entry = filter != nullptr ? explain_filter(*filter) : explain_matrix(problem);
-      });
-    if (reason.empty()) return entry;
-    if (print_) fmt::print("  refused: {}\n", reason);
-    return {{"problem", to_text(problem)}, {"reason", reason}, {"candidates", Json::array()}};
+    if (const auto* const filter = std::get_if<Filter2dProblem>(&problem)) {
+      const Filter weights = filter_for(*filter, checks_.input.seed);
+      return entry_or_refusal(problem, [&] { return explain_filter(*filter, weights); });
+    }
+    return entry_or_refusal(problem, [&] { return explain_matrix(problem); });
   }
 
  private:
   bool every() const { return checks_.input.solver == "auto" || checks_.input.solver == "all"; }
 
+  template <typename Explain>
+  Json entry_or_refusal(const Problem& problem, const Explain& explain) {
+    if (print_) fmt::print("{}\n", to_text(problem));
+    Json entry;
+    std::string reason = foreign_solver(checks_.input.solver, problem);
+    if (reason.empty()) reason = refusal_of([&] { entry = explain(); });
+    if (reason.empty()) return entry;
+    if (print_) fmt::print("  refused: {}\n", reason);
+    return {{"problem", to_text(problem)}, {"reason", reason}, {"candidates", Json::array()}};
+  }
+
   // The weights, then the candidates (of --solver ID that one).
-  Json explain_filter(const Filter2dProblem& problem) {
-    const Filter filter = filter_for(problem, checks_.input.seed);
+  Json explain_filter(const Filter2dProblem& problem, const Filter& filter) {
     const Filter2dTask task = task_for(problem, filter);
     const std::string form = fmt::format("{}{}", task.second ? "a pair, " : "", name(task.weights.form));
     const bool exact = task.weights.exact && (!task.second || task.second->exact);

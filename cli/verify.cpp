@@ -12,26 +12,25 @@ namespace omniconv::cli {
 namespace {
 
 std::vector<VerifyResult> verify_filter(const Context& context, const Filter2dProblem& problem, const Checks& checks) {
-  return verify(context, problem, filter_for(problem, checks.input.seed),
-                {.solver = checks.input.solver,
-                 .sampled = checks.sampled,
-                 .samples = checks.samples,
-                 .strip_rows = checks.strip_rows,
-                 .seed = checks.input.seed});
-}
-
-std::vector<VerifyResult> verify_matrix(const Context& context, const Problem& problem, const Checks& checks) {
-  return verify(context, *work_for(problem),
-                {.solver = solver_options(checks.input, problem),
-                 .sampled = checks.sampled,
-                 .samples = checks.samples,
-                 .seed = checks.input.seed});
+  const Filter filter = filter_for(problem, checks.input.seed);
+  return results_or_refusal<VerifyResult>(checks.input.solver, problem, [&] {
+    return verify(context, problem, filter,
+                  {.solver = checks.input.solver,
+                   .sampled = checks.sampled,
+                   .samples = checks.samples,
+                   .strip_rows = checks.strip_rows,
+                   .seed = checks.input.seed});
+  });
 }
 
 std::vector<VerifyResult> verify_any(const Context& context, const Problem& problem, const Checks& checks) {
+  if (const auto* const filter = std::get_if<Filter2dProblem>(&problem)) return verify_filter(context, *filter, checks);
   return results_or_refusal<VerifyResult>(checks.input.solver, problem, [&] {
-    const auto* const filter = std::get_if<Filter2dProblem>(&problem);
-    return filter != nullptr ? verify_filter(context, *filter, checks) : verify_matrix(context, problem, checks);
+    return verify(context, *work_for(problem),
+                  {.solver = solver_options(checks.input, problem),
+                   .sampled = checks.sampled,
+                   .samples = checks.samples,
+                   .seed = checks.input.seed});
   });
 }
 
