@@ -100,7 +100,7 @@ ContextOptions context_options(const Common& common) {
   return options;
 }
 
-std::int64_t parse_bytes(std::string_view text) {
+std::int64_t parse_bytes(std::string_view option, std::string_view text) {
   const std::string copy(text);
   char* end = nullptr;
   const double number = std::strtod(copy.c_str(), &end);
@@ -120,8 +120,8 @@ std::int64_t parse_bytes(std::string_view text) {
     }
   }
   if (end == copy.c_str() || !known || !(number >= 1) || number * factor > 0x1p62)
-    throw bad_input(
-        fmt::format("'{}' is no size in bytes: write a number from 1 with K, M, G or T behind it, as in 512M", text));
+    throw bad_input(fmt::format(
+        "{} '{}' is no size in bytes: write a number from 1 with K, M, G or T behind it, as in 512M", option, text));
   return static_cast<std::int64_t>(number * factor);
 }
 

@@ -40,8 +40,8 @@ void add_common(CLI::App& app, Common& common);
 // For a context as the options and the environment say. The first warning of all contexts together is a line on stderr.
 ContextOptions context_options(const Common& common);
 
-// "512M", "2G", "1.5GiB", plain bytes. Powers of 1024.
-std::int64_t parse_bytes(std::string_view text);
+// An option's "512M", "2G", "1.5GiB", plain bytes. Powers of 1024.
+std::int64_t parse_bytes(std::string_view option, std::string_view text);
 std::string print_bytes(std::int64_t bytes);
 
 // Set by SIGINT, SIGTERM and SIGHUP.

@@ -100,8 +100,8 @@ void complete(FilterOptions& options) {
   job.border = parse_border(options.border);
   if (!options.depth.empty()) job.depth = parse_depth(options.depth);
   job.alpha = parse_alpha(options.alpha);
-  job.max_memory_bytes = parse_bytes(options.memory);
-  if (!options.device_memory.empty()) job.device_memory_bytes = parse_bytes(options.device_memory);
+  job.max_memory_bytes = parse_bytes("--max-memory", options.memory);
+  if (!options.device_memory.empty()) job.device_memory_bytes = parse_bytes("--device-memory", options.device_memory);
 }
 
 int print_kernel_list() {

@@ -53,8 +53,10 @@ TEST_F(DeviceMemory, TooLittleIsRefusedWithSizes) {
           {"255 bytes of device memory (--device-memory) is too small", "1 output row of 64 bytes",
            "3 input rows of 64 bytes", "take 256 bytes"});
   refuses("filter in.pgm out.pgm --kernel sharpen --device opencl --device-memory lots",
-          {"'lots' is no size in bytes"});
-  refuses("filter in.pgm out.pgm --kernel sharpen --device opencl --device-memory 0", {"'0' is no size in bytes"});
+          {"--device-memory 'lots' is no size in bytes"});
+  refuses("filter in.pgm out.pgm --kernel sharpen --device opencl --device-memory 0",
+          {"--device-memory '0' is no size in bytes"});
+  refuses("filter in.pgm out.pgm --kernel sharpen --max-memory -1", {"--max-memory '-1' is no size in bytes"});
   EXPECT_EQ(filter("--device opencl --device-memory 256")["strip_rows"], 1);
 }
 

@@ -4,7 +4,7 @@
 #include <hwy/targets.h>
 
 #include <cmath>
-#include <cstring>
+#include <limits>
 #include <random>
 
 #include "conformance.h"
@@ -16,6 +16,12 @@ namespace {
 
 constexpr std::byte poison{0xFF};  // NaN in every type
 constexpr std::int64_t guard_bytes = 256;
+
+struct Machine {
+  explicit Machine(int threads) : context({.device = "cpu", .threads = threads}), queue(context.make_queue()) {}
+  Context context;
+  Queue queue;
+};
 
 struct Stored {
   Stored(DataType the_type, std::int64_t elements)
@@ -110,28 +116,27 @@ Expected expected_of(const Product& product) {
 }
 
 // c after a run, in a workspace of NaN with guards behind it and behind c.
-std::vector<std::byte> run(const Context& context, const Product& product, std::int64_t limit = -1) {
+std::vector<std::byte> run(const Machine& machine, const Product& product, std::int64_t limit = -1) {
   const GemmSolver& solver = gemm_packed_cpu();
-  const auto plan = make_plan(solver, product.task, context.impl(), limit);
-  EXPECT_EQ(plan->workspace_bytes(), solver.workspace_bytes(product.task, *context.impl(), limit));
+  const auto plan = make_plan(solver, product.task, machine.context.impl(), limit);
+  EXPECT_EQ(plan->workspace_bytes(), solver.workspace_bytes(product.task, *machine.context.impl(), limit));
   const auto borrowed = [&](const Stored& stored) {
-    return Operand{
-        context.borrow(const_cast<std::byte*>(stored.bytes.data()), static_cast<std::int64_t>(stored.bytes.size()))};
+    return Operand{machine.context.borrow(const_cast<std::byte*>(stored.bytes.data()),
+                                          static_cast<std::int64_t>(stored.bytes.size()))};
   };
   std::vector<std::byte> c = product.c.bytes;
   const auto used = c.size();
   c.resize(used + guard_bytes, std::byte{0x5A});
-  const Buffer workspace = context.allocate(plan->workspace_bytes() + guard_bytes);
+  const Buffer workspace = machine.context.allocate(plan->workspace_bytes() + guard_bytes);
   std::byte* const bytes = workspace.impl()->host();
   std::fill_n(bytes, plan->workspace_bytes(), poison);
   std::fill_n(bytes + plan->workspace_bytes(), guard_bytes, std::byte{0x5A});
 
-  Queue queue = context.make_queue();
-  plan->run(*queue.impl(), {.a = borrowed(product.a),
-                            .b = borrowed(product.b),
-                            .c = {context.borrow(c.data(), static_cast<std::int64_t>(c.size()))},
-                            .bias = product.task.bias == BiasAlong::none ? Operand{} : borrowed(product.bias),
-                            .workspace = {workspace}})
+  plan->run(*machine.queue.impl(), {.a = borrowed(product.a),
+                                    .b = borrowed(product.b),
+                                    .c = {machine.context.borrow(c.data(), static_cast<std::int64_t>(c.size()))},
+                                    .bias = product.task.bias == BiasAlong::none ? Operand{} : borrowed(product.bias),
+                                    .workspace = {workspace}})
       .wait();
   for (std::int64_t i = 0; i < guard_bytes; ++i) {
     EXPECT_EQ(bytes[plan->workspace_bytes() + i], std::byte{0x5A}) << "beyond the workspace";
@@ -147,7 +152,7 @@ std::string text_of(const GemmTask& task) {
                      static_cast<int>(task.bias), task.accumulate, task.relu);
 }
 
-void expect_exact(const Context& context, const GemmTask& task, std::int64_t limit = -1) {
+void expect_exact(const Machine& machine, const GemmTask& task, std::int64_t limit = -1) {
   const Product product(task, true);
   const Expected expected = expected_of(product);
   Stored wanted = product.c;
@@ -155,7 +160,7 @@ void expect_exact(const Context& context, const GemmTask& task, std::int64_t lim
   for (std::int64_t matrix = 0; matrix < task.problem.batch; ++matrix)
     for (std::int64_t i = 0; i < task.problem.m; ++i)
       for (std::int64_t j = 0; j < task.problem.n; ++j) wanted.set(product.at_c(matrix, i, j), expected.sums[at++]);
-  EXPECT_TRUE(run(context, product, limit) == wanted.bytes) << text_of(task) << ", limit " << limit;
+  EXPECT_TRUE(run(machine, product, limit) == wanted.bytes) << text_of(task) << ", limit " << limit;
 }
 
 GemmTask task_of(const std::string& text) {
@@ -168,26 +173,26 @@ const char* transposes(std::int64_t i) {
 }
 
 TEST(PackedGemm, EveryShapeUpTo70) {
-  const Context context({.device = "cpu", .threads = 2});
+  const Machine machine(2);
   const std::int64_t step = instrumented ? 9 : 1;
   for (std::int64_t m = 1; m <= 70; m += step)
     for (std::int64_t n = 1; n <= 70; n += step)
-      expect_exact(context,
+      expect_exact(machine,
                    task_of(fmt::format("f32 {} m{}n{}k{}", transposes(m + n), m, n, (7 * m + 29 * n) % 70 + 1)));
 }
 
 TEST(PackedGemm, EdgesOfBlocks) {
-  const Context context({.device = "cpu", .threads = 2});
+  const Machine machine(2);
   for (const char* text : {"f32 nn m13n31k511", "f32 nt m14n32k512", "f32 tn m15n33k513", "f32 tt m29n65k1025",
                            "f64 nn m15n17k257", "f64 tt m28n40k513", "f16 nn m31n47k1100", "bf16 tn m31n47k700",
                            "f32 nn m280n330k40", "f32 nt m281n331k600", "f32 tn m300n257k512", "f32 nn m5n1300k90",
                            "f32 tn m1300n5k90", "f32 nn m1n3000k3", "f32 nn m3000n1k3", "f32 nn m2n2k5000"})
-    expect_exact(context, task_of(text));
-  if (!instrumented) expect_exact(context, task_of("f32 nn m2055n290k520"));
+    expect_exact(machine, task_of(text));
+  if (!instrumented) expect_exact(machine, task_of("f32 nn m2055n290k520"));
 }
 
 TEST(PackedGemm, EveryTypeAndFinish) {
-  const Context context({.device = "cpu", .threads = 2});
+  const Machine machine(2);
   int number = 0;
   for (const char* type : {"f32", "f64", "f16", "bf16", "tf32"})
     for (const std::int64_t k : {23, 600})
@@ -202,12 +207,12 @@ TEST(PackedGemm, EveryTypeAndFinish) {
               task.bias = bias;
               task.accumulate = accumulate;
               task.relu = relu;
-              expect_exact(context, task);
+              expect_exact(machine, task);
             }
 }
 
 TEST(PackedGemm, LeadingDimensionsAndBatches) {
-  const Context context({.device = "cpu", .threads = 2});
+  const Machine machine(2);
   for (const char* type : {"f32", "f64", "f16", "bf16"})
     for (int i = 0; i < 4; ++i)
       for (const char* shape : {"m20n37k19batch3", "m3n9k2batch70", "m33n150k530batch2", "m150n40k30batch5"})
@@ -221,47 +226,47 @@ TEST(PackedGemm, LeadingDimensionsAndBatches) {
           task.batch_b = shared & 2 ? 0 : task.ldb * (p.transpose_b ? p.n : p.k) + 1;
           task.batch_c = task.ldc * p.m + 2;
           task.accumulate = i == 2;
-          expect_exact(context, task);
+          expect_exact(machine, task);
         }
 }
 
 // Matrices enough for several blocks of them.
 TEST(PackedGemm, SharedOperandsOfManyMatrices) {
-  const Context context({.device = "cpu", .threads = 2});
+  const Machine machine(2);
   for (const int shared : {1, 2}) {
     GemmTask task = task_of(instrumented ? "f32 nn m30n35k520batch3" : "f32 nn m70n90k520batch15");
     (shared == 1 ? task.batch_a : task.batch_b) = 0;
-    expect_exact(context, task);
+    expect_exact(machine, task);
   }
 }
 
 TEST(PackedGemm, WorkspaceLimits) {
-  const Context context({.device = "cpu", .threads = 2});
+  const Machine machine(2);
   for (const char* text : {"f32 nn m100n300k700", "f32 tn m300n60k700", "f16 nt m60n300k1200", "f64 nn m70n70k600",
                            "f32 nn m300n290k530", "bf16 nn m20n20k30batch40", "f32 nn m64n2000k64"}) {
     const GemmTask task = task_of(text);
     const Product product(task, false);
     const auto bytes = [&](std::int64_t limit) {
-      return gemm_packed_cpu().workspace_bytes(task, *context.impl(), limit);
+      return gemm_packed_cpu().workspace_bytes(task, *machine.context.impl(), limit);
     };
-    const std::vector<std::byte> expected = run(context, product);
+    const std::vector<std::byte> expected = run(machine, product);
     const std::int64_t least = bytes(0);
     EXPECT_LE(least, std::int64_t{512} << 10) << text;
     for (const std::int64_t limit :
          {bytes(-1), bytes(-1) - 1, bytes(-1) / 2, bytes(-1) / 5, least + 1, least, std::int64_t{0}}) {
       EXPECT_LE(bytes(limit), std::max(limit, least)) << text;
-      EXPECT_TRUE(run(context, product, limit) == expected) << text << ", limit " << limit;
+      EXPECT_TRUE(run(machine, product, limit) == expected) << text << ", limit " << limit;
     }
   }
 }
 
 // The largest error as a part of its bound.
-double expect_within_bound(const Context& context, const GemmTask& task) {
+double expect_within_bound(const Machine& machine, const GemmTask& task) {
   const Product product(task, false);
   const Expected expected = expected_of(product);
   Stored result(task.output, 0);
-  result.bytes = run(context, product);
-  const MatrixBound bound = gemm_packed_cpu().bound(task, *context.impl());
+  result.bytes = run(machine, product);
+  const MatrixBound bound = gemm_packed_cpu().bound(task, *machine.context.impl());
   const double epsilon = task.problem.type == DataType::f64 ? 0x1p-52 : 0x1p-23;
   // What is expected of f64 has an error of its own.
   const double factor =
@@ -279,7 +284,7 @@ double expect_within_bound(const Context& context, const GemmTask& task) {
 }
 
 TEST(PackedGemm, RandomDataWithinTheBound) {
-  const Context context({.device = "cpu", .threads = 2});
+  const Machine machine(2);
   double largest = 0;
   for (const char* text : {"f32 nn m70n90k2000", "f32 tn m64n49k576", "f64 nt m40n50k700", "f16 nn m50n60k900",
                            "bf16 tn m50n60k900", "tf32 nn m30n40k300", "f32 nn m1n1k100000"})
@@ -287,9 +292,31 @@ TEST(PackedGemm, RandomDataWithinTheBound) {
       GemmTask task = task_of(text);
       task.accumulate = all;
       task.bias = all ? BiasAlong::columns : BiasAlong::none;
-      largest = std::max(largest, expect_within_bound(context, task));
+      largest = std::max(largest, expect_within_bound(machine, task));
     }
   fmt::print("largest error to bound: {:.3f}\n", largest);
+}
+
+// Of whatever type: a row with a NaN is NaN, one with an infinity is infinite, and their neighbours are not.
+TEST(PackedGemm, NanAndInfinityStay) {
+  const Machine machine(2);
+  for (const char* type : {"f32", "f64", "f16", "bf16"})
+    for (const bool relu : {false, true}) {
+      GemmTask task = task_of(fmt::format("{} nn m20n37k9", type));
+      task.relu = relu;
+      Product product(task, true);
+      for (std::int64_t j = 0; j < 37; ++j) product.b.set(3 * 37 + j, 1);
+      product.a.set(4 * 9 + 3, std::numeric_limits<double>::quiet_NaN());
+      product.a.set(6 * 9 + 3, std::numeric_limits<double>::infinity());
+      Stored result(task.output, 0);
+      result.bytes = run(machine, product);
+      for (std::int64_t i = 0; i < 20; ++i)
+        for (std::int64_t j = 0; j < 37; ++j) {
+          const double value = result[i * 37 + j];
+          EXPECT_EQ(std::isnan(value), i == 4) << type << " at " << i << " " << j;
+          EXPECT_EQ(std::isinf(value), i == 6) << type << " at " << i << " " << j;
+        }
+    }
 }
 
 const char* const cut_anyhow[] = {"f32 nn m64n196k576",  "f32 tn m200n300k700",    "f32 nt m400n30k513",
@@ -299,15 +326,14 @@ const char* const cut_anyhow[] = {"f32 nn m64n196k576",  "f32 tn m200n300k700", 
 TEST(PackedGemm, ThreadsGiveTheSameBits) {
   for (const char* text : cut_anyhow) {
     const Product product(task_of(text), false);
-    const auto expected = run(Context({.device = "cpu", .threads = 1}), product);
+    const auto expected = run(Machine(1), product);
     for (const int threads : {2, 3, 4})
-      EXPECT_TRUE(run(Context({.device = "cpu", .threads = threads}), product) == expected)
-          << text << ", " << threads << " threads";
+      EXPECT_TRUE(run(Machine(threads), product) == expected) << text << ", " << threads << " threads";
   }
 }
 
 TEST(PackedGemm, InstructionSets) {
-  const Context context({.device = "cpu", .threads = 2});
+  const Machine machine(2);
   int sets = 0;
   for (const std::int64_t target : {HWY_SCALAR, HWY_SSE4, HWY_AVX2, HWY_AVX3}) {
     if (target != HWY_SCALAR && (hwy::SupportedTargets() & HWY_TARGETS & target) == 0) continue;
@@ -320,10 +346,10 @@ TEST(PackedGemm, InstructionSets) {
           task.bias = i % 2 == 0 ? BiasAlong::columns : BiasAlong::rows;
           task.relu = i == 1;
           task.accumulate = i == 2;
-          expect_exact(context, task);
+          expect_exact(machine, task);
         }
     for (const char* text : {"f32 nn m30n50k700", "f64 nt m30n50k700", "f16 tn m30n50k700"})
-      expect_within_bound(context, task_of(text));
+      expect_within_bound(machine, task_of(text));
     hwy::GetChosenTarget().Update(hwy::SupportedTargets());
   }
   EXPECT_GE(sets, 1);

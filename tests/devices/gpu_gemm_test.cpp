@@ -215,7 +215,6 @@ constexpr auto rows = BiasAlong::rows, columns = BiasAlong::columns;
 
 // Every tile, with what it must cut off at the edges and without; every transposition and type; every ending.
 constexpr Case tiled_cases[] = {
-    {.problem = "gemm f32 nn m128n256k24", .tile = 0},
     {.problem = "gemm f32 nt m131n133k19", .tile = 0, .bias = columns, .relu = true},
     {.problem = "gemm f32 tn m132n68k10", .tile = 1, .pad = 4, .bias = rows},
     {.problem = "gemm f32 tt m60n140k20", .tile = 2, .accumulate = true},
@@ -223,7 +222,7 @@ constexpr Case tiled_cases[] = {
     {.problem = "gemm tf32 tn m60n20k12 batch3", .tile = 4, .share_a = true},
     {.problem = "gemm f32 nt m36n68k8 batch3", .tile = 5, .pad = 1, .relu = true, .share_b = true},
     {.problem = "gemm f32 tt m33n31k17", .tile = 6, .pad = 1},
-    {.problem = "gemm f32 nn m31n36k16", .tile = 6},
+    {.problem = "gemm f32 nn m64n32k32", .tile = 6},
     {.problem = "gemm f16 nn m40n36k20", .tile = 6, .bias = rows, .accumulate = true},
     {.problem = "gemm f16 tt m35n33k21 batch2", .tile = 6, .bias = columns, .relu = true, .f32_output = true},
     {.problem = "gemm bf16 nt m36n40k28", .tile = 6, .bias = columns, .accumulate = true, .relu = true},
@@ -238,7 +237,6 @@ constexpr Case tiled_cases[] = {
     {.problem = "gemm bf16 nn m1n5k130", .tile = 6, .parts = 2, .pad = 3},
     {.problem = "gemm f32 nn m1n1k1"},
     {.problem = "gemm f32 nn m1n70k300"},
-    {.problem = "gemm f32 nt m300n1k5"},
 };
 
 TEST_F(GpuGemm, TilesAreExactOnIntegers) {
@@ -249,10 +247,8 @@ TEST_F(GpuGemm, TilesAreExactOnIntegers) {
 constexpr Case plain_cases[] = {
     {.problem = "gemm f32 nn m5n70k19", .bias = columns, .relu = true},
     {.problem = "gemm f32 tn m9n3k7 batch3", .pad = 1, .bias = rows, .accumulate = true, .share_a = true},
-    {.problem = "gemm f32 nt m6n300k4", .pad = 4, .share_b = true},
-    {.problem = "gemm f16 tt m7n21k13 batch2", .accumulate = true, .relu = true},
-    {.problem = "gemm bf16 nn m11n9k5", .bias = rows, .f32_output = true},
-    {.problem = "gemm bf16 tn m3n130k40", .bias = columns},
+    {.problem = "gemm f16 nt m7n300k13 batch2", .accumulate = true, .relu = true, .share_b = true},
+    {.problem = "gemm bf16 tn m3n130k40", .bias = columns, .f32_output = true},
     {.problem = "gemm f32 nn m1n1k1"},
 };
 
@@ -262,8 +258,8 @@ TEST_F(GpuGemm, PlainIsExactOnIntegers) {
 
 // Buffers that end with the matrices, for checkers of memory: one byte beside them is outside.
 TEST_F(GpuGemm, StaysInsideBuffersThatFit) {
-  for (const Case& one : {Case{.problem = "gemm f32 nt m33n34k9", .pad = 1}, Case{.problem = "gemm f32 nn m36n36k12"},
-                          Case{.problem = "gemm f16 tn m5n36k70 batch2", .accumulate = true}}) {
+  for (const Case& one : {Case{.problem = "gemm f32 nt m33n34k9", .pad = 1},
+                          Case{.problem = "gemm f16 nn m36n36k12 batch2", .accumulate = true}}) {
     const GemmTask task = task_of(one);
     for (const solvers::GemmSolver* const solver : {&solvers::gemm_tiled_gpu(), &solvers::gemm_plain_gpu()})
       if (solver->refusal(task, *device).empty())

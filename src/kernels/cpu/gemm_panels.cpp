@@ -16,6 +16,8 @@ namespace hn = hwy::HWY_NAMESPACE;
 
 // Rows that a prefetch is ahead, where every step lies on a page of its own and no hardware follows.
 constexpr std::int64_t steps_ahead = 12;
+// The same along a stored row.
+constexpr std::int64_t ahead_bytes = 256;
 
 // Steps are stored rows: each is copied in whole vectors, the last of which ends with the row and may overlap the one
 // before it.
@@ -50,56 +52,72 @@ void pack_steps(const GemmLines& lines, std::int64_t count, std::int64_t width, 
   copy_steps<type>(one, lines, count, width, steps, to);
 }
 
+// Steps that are turned for all lines before the next: a cache line of each, and a part of the panel that stays near.
+constexpr std::int64_t turned_steps = 16;
+
 template <DataType type, typename Real>
-HWY_INLINE void transpose_one(const GemmLines& lines, std::int64_t line, std::int64_t first, std::int64_t steps,
+HWY_INLINE void transpose_one(const GemmLines& lines, std::int64_t line, std::int64_t first, std::int64_t last,
                               std::int64_t width, Real* HWY_RESTRICT to) {
   const hn::CappedTag<Real, 1> one;
   const std::byte* const from = lines.from + line * lines.ld * size_of(type);
-  for (std::int64_t t = first; t < steps; ++t)
+  for (std::int64_t t = first; t < last; ++t)
     hn::StoreU(load_stored<type>(one, from + t * size_of(type)), one, to + t * width + line);
 }
 
 #if HWY_TARGET != HWY_SCALAR
-// Four lines, as many steps at a time as four vectors hold: squares of 4 x 4 are turned within blocks of 128 bits.
+// turned_steps of four lines, in squares of 4 x 4.
 template <DataType type>
-HWY_INLINE void transpose_four(const GemmLines& lines, std::int64_t line, std::int64_t steps, std::int64_t width,
+HWY_INLINE void transpose_four(const GemmLines& lines, std::int64_t line, std::int64_t first, std::int64_t width,
                                float* HWY_RESTRICT to) {
   const hn::Full128<float> d;
   const hn::RepartitionToWide<decltype(d)> pairs;
   const std::int64_t size = size_of(type), line_bytes = lines.ld * size;
-  const std::byte* from = lines.from + line * line_bytes;
-  std::int64_t t = 0;
-  for (; t + 4 <= steps; t += 4, from += 4 * size) {
+  const std::byte* from = lines.from + line * line_bytes + first * size;
+  float* at = to + first * width + line;
+  for (int i = 0; i < 4; ++i) hwy::Prefetch(from + i * line_bytes + ahead_bytes);
+  for (std::int64_t t = 0; t < turned_steps; t += 4, from += 4 * size, at += 4 * width) {
     const auto a = load_stored<type>(d, from), b = load_stored<type>(d, from + line_bytes),
                c = load_stored<type>(d, from + 2 * line_bytes), e = load_stored<type>(d, from + 3 * line_bytes);
     const auto ab_low = hn::BitCast(pairs, hn::InterleaveLower(d, a, b)),
                ab_high = hn::BitCast(pairs, hn::InterleaveUpper(d, a, b)),
                ce_low = hn::BitCast(pairs, hn::InterleaveLower(d, c, e)),
                ce_high = hn::BitCast(pairs, hn::InterleaveUpper(d, c, e));
-    float* const at = to + t * width + line;
     hn::StoreU(hn::BitCast(d, hn::InterleaveLower(pairs, ab_low, ce_low)), d, at);
     hn::StoreU(hn::BitCast(d, hn::InterleaveUpper(pairs, ab_low, ce_low)), d, at + width);
     hn::StoreU(hn::BitCast(d, hn::InterleaveLower(pairs, ab_high, ce_high)), d, at + 2 * width);
     hn::StoreU(hn::BitCast(d, hn::InterleaveUpper(pairs, ab_high, ce_high)), d, at + 3 * width);
   }
-  for (std::int64_t i = 0; i < 4 && t < steps; ++i) transpose_one<type>(lines, line + i, t, steps, width, to);
+}
+
+template <DataType type>
+HWY_INLINE void transpose_four(const GemmLines& lines, std::int64_t line, std::int64_t first, std::int64_t width,
+                               double* HWY_RESTRICT to) {
+  const hn::Full128<double> d;
+  const std::int64_t size = size_of(type), line_bytes = lines.ld * size;
+  const std::byte* from = lines.from + line * line_bytes + first * size;
+  double* at = to + first * width + line;
+  for (int i = 0; i < 4; ++i) hwy::Prefetch(from + i * line_bytes + ahead_bytes);
+  for (std::int64_t t = 0; t < turned_steps; t += 2, from += 2 * size, at += 2 * width)
+    for (std::int64_t i = 0; i < 4; i += 2) {
+      const auto a = load_stored<type>(d, from + i * line_bytes), b = load_stored<type>(d, from + (i + 1) * line_bytes);
+      hn::StoreU(hn::InterleaveLower(d, a, b), d, at + i);
+      hn::StoreU(hn::InterleaveUpper(d, a, b), d, at + width + i);
+    }
 }
 #endif
 
 // Lines are stored rows: the panel is their transpose.
 template <DataType type, typename Real>
 void pack_lines(const GemmLines& lines, std::int64_t count, std::int64_t width, std::int64_t steps, Real* to) {
-  std::int64_t line = 0;
+  std::int64_t t = 0;
 #if HWY_TARGET != HWY_SCALAR
-  if constexpr (sizeof(Real) == 4) {
-    for (; line + 4 <= count; line += 4) transpose_four<type>(lines, line, steps, width, to);
-    if (line < count && count >= 4) {  // again some of those before
-      transpose_four<type>(lines, count - 4, steps, width, to);
-      line = count;
+  if (count >= 4)
+    for (; t + turned_steps <= steps; t += turned_steps) {
+      for (std::int64_t line = 0; line + 4 <= count; line += 4) transpose_four<type>(lines, line, t, width, to);
+      if (count % 4 != 0) transpose_four<type>(lines, count - 4, t, width, to);  // again some of those before
     }
-  }
 #endif
-  for (; line < count; ++line) transpose_one<type>(lines, line, 0, steps, width, to);
+  for (std::int64_t line = 0; line < count; ++line) transpose_one<type>(lines, line, t, steps, width, to);
 }
 
 template <DataType type, typename Real>

@@ -27,7 +27,7 @@ constexpr int vectors = 2;
 constexpr int most_rows = HWY_TARGET <= HWY_AVX3 ? 14 : HWY_TARGET == HWY_SCALAR ? 4 : 6;
 
 // Steps of b that are fetched ahead of their use.
-constexpr std::int64_t steps_ahead = 8;
+constexpr std::int64_t steps_ahead = 32;
 
 // Keeps a broadcast element in its register: else the compiler folds the load into every use.
 template <class V>

@@ -51,6 +51,17 @@ HWY_INLINE void store_stored(D d, hn::Vec<D> value, std::byte* to) {
     const hn::Rebind<hwy::float16_t, D> stored;
     hn::StoreU(hn::DemoteTo(stored, value), stored, reinterpret_cast<hwy::float16_t*>(to));
 #endif
+#if HWY_TARGET != HWY_SCALAR
+  } else if constexpr (type == DataType::bf16) {  // to_bfloat16 of core/half.h
+    const hn::RebindToUnsigned<D> wide;
+    const hn::Rebind<std::uint16_t, D> stored;
+    const auto bits = hn::BitCast(wide, value), high = hn::ShiftRight<16>(bits);
+    const auto odd = hn::And(high, hn::Set(wide, 1));
+    const auto rounded = hn::ShiftRight<16>(hn::Add(bits, hn::Add(odd, hn::Set(wide, 0x7FFF))));
+    const auto is_nan = hn::RebindMask(wide, hn::Ne(value, value));
+    const auto halves = hn::IfThenElse(is_nan, hn::Or(high, hn::Set(wide, 0x40)), rounded);
+    hn::StoreU(hn::TruncateTo(stored, halves), stored, reinterpret_cast<std::uint16_t*>(to));
+#endif
   } else {
     HWY_ALIGN Real values[hn::MaxLanes(d)];
     hn::Store(value, d, values);

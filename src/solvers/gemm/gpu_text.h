@@ -17,8 +17,10 @@ namespace omniconv::solvers {
 // Groups of one launch at most: their numbers are 32-bit integers in the kernels, times the rows of a band.
 constexpr std::int64_t most_gemm_groups = std::int64_t{1} << 28;
 
-// A launch in multiply-adds: 3 microseconds of an H200's peak.
-constexpr double gemm_launch_cost = 9e7;
+// A launch in multiply-adds: 3 microseconds of an H200's peak, 50 of two CPU cores'.
+inline double launch_cost(const devices::Device& device) {
+  return device.info().is_gpu ? 9e7 : 4e6;
+}
 
 inline double multiply_adds(const GemmProblem& problem) {
   return static_cast<double>(problem.batch) * static_cast<double>(problem.m) * static_cast<double>(problem.n) *
