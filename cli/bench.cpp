@@ -16,18 +16,20 @@ using devices::Device;
 std::vector<MeasureResult> measure_filter(const Context& context, const Filter2dProblem& problem,
                                           const Device::Peaks& peaks, const std::string& versus, const Checks& checks) {
   const Filter filter = filter_for(problem, checks.input.seed);
-  return results_or_refusal<MeasureResult>(checks.input.solver, problem, [&] {
-    return measure(
-        context, problem, filter, peaks,
-        {.solver = checks.input.solver, .versus = versus, .budget_seconds = checks.budget, .seed = checks.input.seed});
+  return results_or_refusal<MeasureResult>(checks.input.choice.solver, problem, [&] {
+    return measure(context, problem, filter, peaks,
+                   {.solver = checks.input.choice.solver,
+                    .versus = versus,
+                    .budget_seconds = checks.budget,
+                    .seed = checks.input.seed});
   });
 }
 
 std::vector<MeasureResult> measure_matrix(const Context& context, const Problem& problem, const Device::Peaks& peaks,
                                           const std::string& versus, const Checks& checks) {
-  return results_or_refusal<MeasureResult>(checks.input.solver, problem, [&] {
+  return results_or_refusal<MeasureResult>(checks.input.choice.solver, problem, [&] {
     return measure(context, *work_for(problem), peaks,
-                   {.solver = solver_options(checks.input, problem),
+                   {.solver = solver_options(checks.input.choice, problem),
                     .versus = versus,
                     .budget_seconds = checks.budget,
                     .seed = checks.input.seed});

@@ -71,13 +71,13 @@ class Explaining {
   }
 
  private:
-  bool every() const { return checks_.input.solver == "auto" || checks_.input.solver == "all"; }
+  bool every() const { return checks_.input.choice.solver == "auto" || checks_.input.choice.solver == "all"; }
 
   template <typename Explain>
   Json entry_or_refusal(const Problem& problem, const Explain& explain) {
     if (print_) fmt::print("{}\n", to_text(problem));
     Json entry;
-    std::string reason = foreign_solver(checks_.input.solver, problem);
+    std::string reason = foreign_solver(checks_.input.choice.solver, problem);
     if (reason.empty()) reason = refusal_of([&] { entry = explain(); });
     if (reason.empty()) return entry;
     if (print_) fmt::print("  refused: {}\n", reason);
@@ -94,7 +94,7 @@ class Explaining {
     print_order();
     std::vector<Shown> candidates;
     for (const Filter2dCandidate& c : explain(context_, problem, filter)) {
-      if (!every() && c.solver != checks_.input.solver) continue;
+      if (!every() && c.solver != checks_.input.choice.solver) continue;
       candidates.push_back({.solver = c.solver,
                             .applicable = c.applicable,
                             .reason = c.reason,
@@ -120,7 +120,7 @@ class Explaining {
 
   Json explain_matrix(const Problem& problem) {
     const std::unique_ptr<MatrixWork> work = work_for(problem);
-    SolverOptions options = solver_options(checks_.input, problem);
+    SolverOptions options = solver_options(checks_.input.choice, problem);
     if (every()) options.solver = "auto";
     std::vector<Shown> candidates;
     const std::vector<Candidate> found = work->explain(context_, options);

@@ -127,12 +127,12 @@ void refuse_idle_variants(const ProblemInput& input, const std::vector<Problem>&
 // A request holds for every problem, so that none is served without it.
 void refuse_unheard_requests(const ProblemInput& input, const std::vector<Problem>& problems) {
   const std::pair<const char*, bool> requests[] = {
-      {"--units", !input.units.empty()},
-      {"--max-error", input.max_error.has_value()},
-      {"--workspace-limit", !input.workspace_limit.empty()},
-      {"--deterministic", input.deterministic},
-      {"--allow", !input.allow.empty()},
-      {"--deny", !input.deny.empty()},
+      {"--units", !input.choice.units.empty()},
+      {"--max-error", input.choice.max_error.has_value()},
+      {"--workspace-limit", !input.choice.workspace_limit.empty()},
+      {"--deterministic", input.choice.deterministic},
+      {"--allow", !input.choice.allow.empty()},
+      {"--deny", !input.choice.deny.empty()},
   };
   const auto filter = std::find_if(problems.begin(), problems.end(), [](const Problem& problem) {
     return std::holds_alternative<Filter2dProblem>(problem);
@@ -144,29 +144,13 @@ void refuse_unheard_requests(const ProblemInput& input, const std::vector<Proble
                                   option, to_text(*filter)));
 }
 
+void add_list(CLI::App& app, const char* name, std::vector<std::string>& words, const char* meaning, const char* type) {
+  app.add_option(name, words, meaning)->type_name(type)->delimiter(',')->allow_extra_args(false)->check(not_empty());
+}
+
 }  // namespace
 
-void add_problems(CLI::App& app, ProblemInput& input) {
-  const auto list = [&](const char* name, std::vector<std::string>& words, const char* meaning, const char* type) {
-    app.add_option(name, words, meaning)->type_name(type)->delimiter(',')->allow_extra_args(false)->check(not_empty());
-  };
-  app.add_option("PROBLEM", input.texts, "problems in the notation of docs/notation.md, each quoted as one word");
-  app.add_option("--problems", input.files, "a file of problems, one a line")->type_name("FILE");
-  list("--pass", input.passes,
-       "fwd, bwd_data, bwd_filter (a list) or all: instead of the pass of convolutions; backward ones lose bias and "
-       "relu",
-       "PASS");
-  list("--type", input.types, "f64, f32, f16, bf16, tf32 (a list): instead of that of convolutions and products",
-       "TYPE");
-  list("--layout", input.layouts, "nchw, nhwc (a list): instead of that of convolutions", "LAYOUT");
-  app.add_option("--batch", input.batch, "instead of the n of convolutions")
-      ->type_name("N")
-      ->check(whole_number(1, std::numeric_limits<std::int64_t>::max()));
-  app.add_option("--sweep", input.sweeps,
-                 "LETTERS=FIRST:LAST:+STEP or :xFACTOR: each problem with each value of these extents")
-      ->type_name("SWEEP")
-      ->allow_extra_args(false);
-  app.add_option("--solver", input.solver, "auto, all, or a solver's id")->capture_default_str();
+void add_choice(CLI::App& app, ChoiceInput& input) {
   app.add_option("--units", input.units, "fma: fused multiply-adds alone; any: whatever keeps to the bound (default)")
       ->type_name("UNITS")
       ->check(not_empty());
@@ -179,8 +163,31 @@ void add_problems(CLI::App& app, ProblemInput& input) {
       ->type_name("BYTES")
       ->check(not_empty());
   app.add_flag("--deterministic", input.deterministic, "only solvers that give the same bits in every run");
-  list("--allow", input.allow, "only these solvers: ids, or what they begin with, as conv2d/direct (a list)", "ID");
-  list("--deny", input.deny, "none of these solvers (a list)", "ID");
+  add_list(app, "--allow", input.allow, "only these solvers: ids, or what they begin with, as conv2d/direct (a list)",
+           "ID");
+  add_list(app, "--deny", input.deny, "none of these solvers (a list)", "ID");
+}
+
+void add_problems(CLI::App& app, ProblemInput& input) {
+  app.add_option("PROBLEM", input.texts, "problems in the notation of docs/notation.md, each quoted as one word");
+  app.add_option("--problems", input.files, "a file of problems, one a line")->type_name("FILE");
+  add_list(
+      app, "--pass", input.passes,
+      "fwd, bwd_data, bwd_filter (a list) or all: instead of the pass of convolutions; backward ones lose bias and "
+      "relu",
+      "PASS");
+  add_list(app, "--type", input.types,
+           "f64, f32, f16, bf16, tf32 (a list): instead of that of convolutions and products", "TYPE");
+  add_list(app, "--layout", input.layouts, "nchw, nhwc (a list): instead of that of convolutions", "LAYOUT");
+  app.add_option("--batch", input.batch, "instead of the n of convolutions")
+      ->type_name("N")
+      ->check(whole_number(1, std::numeric_limits<std::int64_t>::max()));
+  app.add_option("--sweep", input.sweeps,
+                 "LETTERS=FIRST:LAST:+STEP or :xFACTOR: each problem with each value of these extents")
+      ->type_name("SWEEP")
+      ->allow_extra_args(false);
+  app.add_option("--solver", input.choice.solver, "auto, all, or a solver's id")->capture_default_str();
+  add_choice(app, input.choice);
   app.add_option("--seed", input.seed, "of the random data")
       ->capture_default_str()
       ->check(whole_number(0, std::numeric_limits<std::int64_t>::max()));
@@ -196,14 +203,14 @@ std::vector<Problem> read_problems(const ProblemInput& input) {
   if (problems.empty()) throw bad_input("no problem given: name one in quotes, or a list with --problems FILE");
   refuse_idle_variants(input, problems);
   refuse_unheard_requests(input, problems);
-  for (const std::vector<std::string>* patterns : {&input.allow, &input.deny})
-    for (const std::string& pattern : *patterns) require_any_solver_like(pattern);
-  if (input.solver != "auto" && input.solver != "all") require_solver_for(input.solver, problems);
-  solver_options(input, problems.front());  // what cannot be parsed is refused before the work
+  if (input.choice.solver != "auto" && input.choice.solver != "all") require_solver_for(input.choice.solver, problems);
+  solver_options(input.choice, problems.front());  // what it refuses is no problem's fault
   return swept(variants(std::move(problems), input), input.sweeps);
 }
 
-SolverOptions solver_options(const ProblemInput& input, const Problem& problem) {
+SolverOptions solver_options(const ChoiceInput& input, const Problem& problem) {
+  for (const std::vector<std::string>* patterns : {&input.allow, &input.deny})
+    for (const std::string& pattern : *patterns) require_any_solver_like(pattern);
   SolverOptions options{.solver = input.solver, .deterministic = input.deterministic};
   if (!input.units.empty()) {
     static constexpr std::array<std::pair<std::string_view, Units>, 2> known = {

@@ -13,9 +13,9 @@ namespace {
 
 std::vector<VerifyResult> verify_filter(const Context& context, const Filter2dProblem& problem, const Checks& checks) {
   const Filter filter = filter_for(problem, checks.input.seed);
-  return results_or_refusal<VerifyResult>(checks.input.solver, problem, [&] {
+  return results_or_refusal<VerifyResult>(checks.input.choice.solver, problem, [&] {
     return verify(context, problem, filter,
-                  {.solver = checks.input.solver,
+                  {.solver = checks.input.choice.solver,
                    .sampled = checks.sampled,
                    .samples = checks.samples,
                    .strip_rows = checks.strip_rows,
@@ -25,9 +25,9 @@ std::vector<VerifyResult> verify_filter(const Context& context, const Filter2dPr
 
 std::vector<VerifyResult> verify_any(const Context& context, const Problem& problem, const Checks& checks) {
   if (const auto* const filter = std::get_if<Filter2dProblem>(&problem)) return verify_filter(context, *filter, checks);
-  return results_or_refusal<VerifyResult>(checks.input.solver, problem, [&] {
+  return results_or_refusal<VerifyResult>(checks.input.choice.solver, problem, [&] {
     return verify(context, *work_for(problem),
-                  {.solver = solver_options(checks.input, problem),
+                  {.solver = solver_options(checks.input.choice, problem),
                    .sampled = checks.sampled,
                    .samples = checks.samples,
                    .seed = checks.input.seed});

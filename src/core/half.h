@@ -54,6 +54,13 @@ inline std::uint16_t to_bfloat16(double value) {
   return to_bfloat16(rounded_to_odd(value));
 }
 
+// To the ten bits of mantissa that TF32 units read.
+inline float to_tf32(float value) {
+  const auto bits = std::bit_cast<std::uint32_t>(value);
+  if (value != value) return value;
+  return std::bit_cast<float>((bits + 0xFFFu + ((bits >> 13) & 1u)) & ~0x1FFFu);
+}
+
 inline std::uint16_t to_half(float value) {
   return float_to_half(value);
 }
