@@ -68,6 +68,7 @@ if [[ $tests == yes ]]; then
 fi
 if [[ $bench == yes ]]; then
   need libopencv-imgproc-dev package:libopencv-imgproc-dev "OpenCV: the peer in bench/"
+  need libdnnl-dev package:libdnnl-dev "oneDNN: the peer of convolutions in bench/"
 fi
 if [[ $fuzz == yes ]]; then
   need clang command:clang++ "Clang: the compiler of the fuzz targets"

@@ -9,6 +9,7 @@
 #include "core/convert.h"
 #include "gpu_testing.h"
 #include "solvers/gemm/gemm.h"
+#include "solvers/gemm/plain/plain.h"
 #include "solvers/gemm/tiled/tiles.h"
 
 namespace omniconv {
@@ -248,12 +249,25 @@ constexpr Case plain_cases[] = {
     {.problem = "gemm f32 nn m5n70k19", .bias = columns, .relu = true},
     {.problem = "gemm f32 tn m9n3k7 batch3", .pad = 1, .bias = rows, .accumulate = true, .share_a = true},
     {.problem = "gemm f16 nt m7n300k13 batch2", .accumulate = true, .relu = true, .share_b = true},
-    {.problem = "gemm bf16 tn m3n130k40", .bias = columns, .f32_output = true},
+    {.problem = "gemm bf16 tn m3n30k40", .bias = columns, .f32_output = true},
     {.problem = "gemm f32 nn m1n1k1"},
 };
 
 TEST_F(GpuGemm, PlainIsExactOnIntegers) {
   for (const Case& one : plain_cases) expect_exact(solvers::gemm_plain_gpu(), one);
+}
+
+// As GPUs and as processors have it, whichever this device is.
+TEST_F(GpuGemm, PlainIsExactInBothShapes) {
+  for (const Case& one : {Case{.problem = "gemm f32 nn m18n5k7", .pad = 1, .accumulate = true},
+                          Case{.problem = "gemm bf16 nt m5n270k11", .bias = columns}})
+    for (const bool as_gpu : {false, true}) {
+      const GemmTask task = task_of(one);
+      const std::unique_ptr<solvers::GemmPlanBody> plan =
+          solvers::plan_of_shape(task, *device, solvers::plain_shape_for(task.problem, as_gpu));
+      plan->task = task, plan->device = device;
+      expect_exact(*plan, task, 0, fmt::format("{}, {}", one.problem, as_gpu ? "GPU" : "CPU"));
+    }
 }
 
 // Buffers that end with the matrices, for checkers of memory: one byte beside them is outside.

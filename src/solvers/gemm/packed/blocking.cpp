@@ -7,16 +7,18 @@ namespace {
 
 // A chunk's steps of one panel stay in the nearest cache; more of them mean fewer additions to c.
 constexpr std::int64_t most_chunk_f32 = 512, most_chunk_f64 = 256;
-// Packed elements of a, and of b, in a block: the outer caches hold them while they are used. Of one side alone, where
-// an item takes it piece by piece, there may be more.
-constexpr std::int64_t packed_elements = std::int64_t{1} << 20, packed_alone = std::int64_t{1} << 22;
+// Packed bytes of a, and of b, in a block of one chunk: the outer caches hold them while they are used. Several chunks
+// share a block where all of them stay nearer. Of one side alone, where items take it piece by piece, there may be
+// more.
+constexpr std::int64_t packed_bytes = std::int64_t{4} << 20, near_bytes = std::int64_t{2} << 20,
+                       packed_alone_bytes = std::int64_t{16} << 20;
 constexpr std::int64_t most_lines = std::int64_t{1} << 16;
 // Sums in the workspace, which are nowhere else.
-constexpr std::int64_t sums_apart_elements = std::int64_t{1} << 20;
+constexpr std::int64_t sums_apart_bytes = std::int64_t{4} << 20;
 // What may be kept for a whole batch.
-constexpr std::int64_t kept_elements = std::int64_t{1} << 23;
+constexpr std::int64_t kept_bytes = std::int64_t{32} << 20;
 // Multiply-adds that make a block long against its beginning and end; small matrices share one.
-constexpr double block_products = 2e7;
+constexpr double block_products = 4e7;
 // Panels of rows, and of columns, that an item can hold: the second-level cache has room for a chunk of either.
 constexpr std::int64_t item_rows = 20, item_columns = 8;
 // Of those that an item packs for itself.
@@ -58,14 +60,18 @@ GemmBlocking::GemmBlocking(const GemmTask& task, int threads, std::int64_t works
   shares_a = problem.batch == 1 || task.batch_a == 0;
   shares_b = problem.batch == 1 || task.batch_b == 0;
 
-  const std::int64_t most = std::min(packed_elements / chunk, most_lines);
+  const std::int64_t most = std::min(packed_bytes / size_of(sums) / chunk, most_lines);
   m = even_blocks(problem.m, most, tile.rows);
   n = even_blocks(problem.n, most, tile.columns);
-  set_steps(task, packed_elements / std::max(m, n));
-  while (sums_apart && m * n > sums_apart_elements && shrink()) {
+  set_steps(task, near_bytes / size_of(sums) / std::max(m, n));
+  while (sums_apart && m * n * size_of(sums) > sums_apart_bytes && shrink()) {
   }
   choose_packing(task);
   if (m == problem.m && n == problem.n && problem.batch > 1) join_matrices(task);
+  const std::int64_t panels = packing == Packing::own_b   ? divide_up(n, tile.columns)
+                              : packing == Packing::own_a ? divide_up(m, tile.rows)
+                                                          : 0;
+  item_panels = std::clamp<std::int64_t>(panels * matrices / (own_items_per_thread * threads_), 1, most_own_panels);
   if (workspace_limit < 0) return;
 
   const auto passes_limit = [&] { return workspace_bytes() > workspace_limit; };
@@ -90,18 +96,17 @@ void GemmBlocking::choose_packing(const GemmTask& task) {
   if (sums_apart) return;
   const auto own = [&](std::int64_t panels, std::int64_t other_panels, std::int64_t most_others, bool shared) {
     if (other_panels > most_others || (shared && problem.batch > 1)) return false;
-    item_panels = std::min(most_own_panels, panels * problem.batch / (own_items_per_thread * threads_));
-    return item_panels > 0;
+    return panels * problem.batch >= own_items_per_thread * threads_;
   };
   const std::int64_t rows = divide_up(problem.m, tile.rows), columns = divide_up(problem.n, tile.columns);
   if (problem.n >= problem.m && own(columns, rows, item_rows, shares_b)) {
     packing = Packing::own_b;
     n = problem.n;
-    set_steps(task, packed_alone / m);
+    set_steps(task, packed_alone_bytes / size_of(sums) / m);
   } else if (problem.m > problem.n && own(rows, columns, item_columns, shares_a)) {
     packing = Packing::own_a;
     m = problem.m;
-    set_steps(task, packed_alone / n);
+    set_steps(task, packed_alone_bytes / size_of(sums) / n);
   }
 }
 
@@ -109,10 +114,11 @@ void GemmBlocking::join_matrices(const GemmTask& task) {
   const GemmProblem& problem = task.problem;
   const double products = static_cast<double>(m) * static_cast<double>(n) * static_cast<double>(k);
   const auto wanted = static_cast<std::int64_t>(block_products / products) + 1;
-  const std::int64_t largest = std::max({a_elements(), b_elements(), sums_elements()});
-  matrices = std::min({problem.batch, wanted, std::max<std::int64_t>(packed_elements / largest, 1)});
+  const std::int64_t largest = std::max(
+      {packing == Packing::own_a ? 0 : a_elements(), packing == Packing::own_b ? 0 : b_elements(), sums_elements()});
+  matrices = std::min({problem.batch, wanted, std::max<std::int64_t>(packed_bytes / size_of(sums) / largest, 1)});
   const auto keeps = [&](std::int64_t elements, bool shared) {
-    return shared && problem.batch > matrices && elements <= kept_elements / step_blocks_;
+    return shared && problem.batch > matrices && elements <= kept_bytes / size_of(sums) / step_blocks_;
   };
   keeps_a = keeps(a_elements(), shares_a);
   keeps_b = keeps(b_elements(), shares_b);

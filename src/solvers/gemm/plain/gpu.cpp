@@ -2,37 +2,16 @@
 // for products too small for its tiles.
 #include "embedded/plain.kernel.h"
 #include "solvers/gemm/gpu_text.h"
+#include "solvers/gemm/plain/plain.h"
 
 namespace omniconv::solvers {
 namespace {
 
 constexpr std::int64_t rows_of_an_item = 4;
 
-struct Shape {
-  std::int64_t group, items_n, columns, tile_m, tile_n;
-};
-// As many work items side by side as the columns fill, then the others below them, and only then more columns for each.
-// A processor's work items have vectors of columns instead.
-Shape shape_for(const GemmProblem& problem, const devices::Device& device) {
-  constexpr std::int64_t group = 64, cpu_group = 8, cpu_columns = 16;
-  Shape shape{group, 1, 0, 0, 0};
-  if (device.info().is_gpu) {
-    while (shape.items_n < group && shape.items_n < problem.n) shape.items_n *= 2;
-    shape.columns = std::clamp<std::int64_t>(divide_up(problem.n, shape.items_n), 1, 4);
-  } else {
-    shape.group = cpu_group;
-    shape.columns = std::min<std::int64_t>(problem.n, cpu_columns);
-  }
-  shape.tile_m = rows_of_an_item * (shape.group / shape.items_n);
-  shape.tile_n = shape.columns * shape.items_n;
-  return shape;
-}
-
 class Plan final : public GemmPlanBody {
  public:
-  Plan(const GemmTask& the_task, devices::Device& the_device) {
-    const Shape shape = shape_for(the_task.problem, the_device);
-    group_ = shape.group;
+  Plan(const GemmTask& the_task, devices::Device& the_device, const PlainShape& shape) : group_(shape.group) {
     tiles_ = tiles_of(the_task.problem, shape.tile_m, shape.tile_n);
     std::vector<devices::Definition> definitions = gemm_definitions(the_task);
     definitions.push_back({"GROUP", std::to_string(shape.group)});
@@ -52,7 +31,7 @@ class Plan final : public GemmPlanBody {
   }
 
  private:
-  std::int64_t tiles_ = 0, group_ = 0;
+  std::int64_t group_, tiles_ = 0;
   std::shared_ptr<devices::Program> program_;
 };
 
@@ -61,7 +40,7 @@ class Solver final : public GemmSolver {
   std::string_view id() const override { return "gemm/plain/gpu.1"; }
   std::string refusal(const GemmTask& task, const devices::Device& device) const override {
     if (const std::string reason = gemm_gpu_refusal(task, device); !reason.empty()) return reason;
-    const Shape shape = shape_for(task.problem, device);
+    const PlainShape shape = plain_shape_for(task.problem, device.info().is_gpu);
     const std::int64_t tiles = tiles_of(task.problem, shape.tile_m, shape.tile_n);
     if (tiles > most_gemm_groups) return fmt::format("a launch has at most {} tiles, not {}", most_gemm_groups, tiles);
     return {};
@@ -78,11 +57,32 @@ class Solver final : public GemmSolver {
   std::int64_t workspace_bytes(const GemmTask&, const devices::Device&, std::int64_t) const override { return 0; }
   std::unique_ptr<GemmPlanBody> plan(const GemmTask& task, const std::shared_ptr<devices::Device>& device,
                                      std::int64_t) const override {
-    return std::make_unique<Plan>(task, *device);
+    return plan_of_shape(task, *device, plain_shape_for(task.problem, device->info().is_gpu));
   }
 };
 
 }  // namespace
+
+// As many work items side by side as the columns fill, then the others below them, and only then more columns for each.
+// A processor's work items have vectors of columns instead.
+PlainShape plain_shape_for(const GemmProblem& problem, bool is_gpu) {
+  constexpr std::int64_t group = 64, cpu_group = 8, cpu_columns = 16;
+  PlainShape shape{group, 1, 0, 0, 0};
+  if (is_gpu) {
+    while (shape.items_n < group && shape.items_n < problem.n) shape.items_n *= 2;
+    shape.columns = std::clamp<std::int64_t>(divide_up(problem.n, shape.items_n), 1, 4);
+  } else {
+    shape.group = cpu_group;
+    shape.columns = std::min<std::int64_t>(problem.n, cpu_columns);
+  }
+  shape.tile_m = rows_of_an_item * (shape.group / shape.items_n);
+  shape.tile_n = shape.columns * shape.items_n;
+  return shape;
+}
+
+std::unique_ptr<GemmPlanBody> plan_of_shape(const GemmTask& task, devices::Device& device, const PlainShape& shape) {
+  return std::make_unique<Plan>(task, device, shape);
+}
 
 const GemmSolver& gemm_plain_gpu() {
   static const Solver solver;
