@@ -219,7 +219,8 @@ SolverOptions solver_options(const ChoiceInput& input, const Problem& problem) {
   }
   if (input.max_error) options.max_error = *input.max_error;
   if (!input.workspace_limit.empty())
-    options.max_workspace_bytes = input.workspace_limit == "0" ? 0 : parse_bytes("--workspace-limit", input.workspace_limit);
+    options.max_workspace_bytes =
+        input.workspace_limit == "0" ? 0 : parse_bytes("--workspace-limit", input.workspace_limit);
   const auto of_this = [&](const std::vector<std::string>& patterns) {
     std::vector<std::string> own;
     std::copy_if(patterns.begin(), patterns.end(), std::back_inserter(own),

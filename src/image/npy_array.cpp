@@ -7,20 +7,17 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <bit>
 #include <cerrno>
 #include <cstring>
 #include <optional>
 
 #include "core/checked.h"
-#include "core/half.h"
+#include "core/convert.h"
 #include "image/npy.h"
 #include "omniconv/error.h"
 
 namespace omniconv::image {
 namespace {
-
-static_assert(std::endian::native == std::endian::little, "arrays are written as they lie in memory");
 
 // A file or a pipe, read from its beginning to its end.
 class Stream {
@@ -84,18 +81,13 @@ void require_match(const NpyHeader& header, const NpyWanted& wanted, const std::
                                 wanted.shape.size() == 1 ? "," : ""));
 }
 
-float load(const std::byte* from) {
-  float value = 0;
-  std::memcpy(&value, from, sizeof value);
-  return value;
-}
-
 // In place: each result lies at or before what it was made from.
 void round_to_bf16(std::vector<std::byte>& data) {
   const std::size_t elements = data.size() / sizeof(float);
   for (std::size_t i = 0; i < elements; ++i) {
-    const std::uint16_t rounded = to_bfloat16(load(data.data() + i * sizeof(float)));
-    std::memcpy(data.data() + i * sizeof rounded, &rounded, sizeof rounded);
+    float value = 0;
+    std::memcpy(&value, data.data() + i * sizeof value, sizeof value);
+    store_element(DataType::bf16, value, data.data() + i * sizeof(std::uint16_t));
   }
   data.resize(elements * sizeof(std::uint16_t));
 }
@@ -134,9 +126,9 @@ std::vector<std::byte> read_npy_array(const std::string& path, const NpyWanted& 
 std::string npy_file_header(DataType type, std::span<const std::int64_t> shape, std::vector<std::byte>& data) {
   if (type == DataType::bf16) {
     std::vector<std::byte> wide(data.size() * 2);
-    for (std::size_t i = 0; i < data.size(); i += 2) {
-      wide[2 * i + 2] = data[i];  // the upper half of a little-endian float
-      wide[2 * i + 3] = data[i + 1];
+    for (std::size_t i = 0; i < data.size(); i += sizeof(std::uint16_t)) {
+      const auto value = static_cast<float>(load_element(DataType::bf16, data.data() + i));
+      std::memcpy(wide.data() + 2 * i, &value, sizeof value);
     }
     data = std::move(wide);
   }

@@ -22,8 +22,8 @@ struct NpyWanted {
 DataType file_type(DataType type);
 
 // The elements as `wanted.type` stores them: bf16 rounded from f32 to nearest even, the others as they are. The file is
-// little endian and in C order. "-" is the standard input. Throws bad_input, saying what was expected and what was
-// found, before memory is taken for an array that is not the wanted one.
+// in C order and this machine's byte order. "-" is the standard input. Throws bad_input, saying what was expected and
+// what was found, before memory is taken for an array that is not the wanted one.
 std::vector<std::byte> read_npy_array(const std::string& path, const NpyWanted& wanted);
 
 // The reverse: the file's header and elements. `data` becomes the elements as the file has them.
