@@ -7,11 +7,8 @@ namespace omniconv::solvers {
 
 std::span<const Conv2dSolver* const> conv2d_solvers() {
   static const std::array<const Conv2dSolver*, 5> solvers = {
-      &conv2d_im2col_gemm_cpu(),
-      &conv2d_im2col_gemm_gpu(),
-      &conv2d_direct_cpu(),
-      &conv2d_direct_gpu(),
-      &conv2d_reference(),
+      &conv2d_im2col_gemm_cpu(), &conv2d_im2col_gemm_gpu(), &conv2d_direct_cpu(),
+      &conv2d_direct_gpu(),      &conv2d_reference(),
   };
   return solvers;
 }
