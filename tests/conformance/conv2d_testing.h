@@ -22,6 +22,15 @@ inline std::vector<Conv2dProblem> conv2d_list(const std::string& name) {
   return problems;
 }
 
+// Sanitizers slow the references down most.
+#if defined(__SANITIZE_THREAD__) || defined(__SANITIZE_ADDRESS__)
+inline constexpr std::int64_t samples_of_a_tail = 64;
+inline constexpr std::size_t layers_between = 6;
+#else
+inline constexpr std::int64_t samples_of_a_tail = 512;
+inline constexpr std::size_t layers_between = 1;
+#endif
+
 inline constexpr Pass all_passes[] = {Pass::forward, Pass::backward_data, Pass::backward_filter};
 
 inline Conv2dProblem conv2d_problem(const std::string& text) {
@@ -41,7 +50,7 @@ inline void check_tails(const Context& context, Variants variants) {
         if (variants == Variants::in_turn && !its_turn) continue;
         problem.layout = layout;
         expect_exact_and_bounded(context, with_pass(problem, pass),
-                                 {.solver = {.solver = "all"}, .sampled = true, .samples = 512});
+                                 {.solver = {.solver = "all"}, .sampled = true, .samples = samples_of_a_tail});
       }
   }
 }
