@@ -97,6 +97,15 @@ TEST_F(Matrix, ExplainPutsWhatAutoRunsFirst) {
   }
 }
 
+TEST_F(Matrix, ExplainLeavesOutWhatWouldTakeTooLong) {
+  const json found = results("explain n4c256h56w56k256r3s3p1 --device cpu --measure --budget 0.001");
+  for (const json& candidate : found[0]["candidates"])
+    if (candidate["applicable"].get<bool>()) {
+      EXPECT_EQ(candidate["measured"]["status"], "refused") << candidate;
+      EXPECT_NE(candidate["measured"]["reason"].get<std::string>().find("longer than 0.001 s"), std::string::npos);
+    }
+}
+
 TEST_F(Matrix, BenchFillsTheSchema) {
   const json found = results(
       "bench 'filter2d u8 h8w8r3s3' 'bias acc n1c8h12w12k8r3s3p1 \"layer\"' 'gemm f32 nn m32n32k32' --device cpu "

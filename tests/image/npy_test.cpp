@@ -132,7 +132,7 @@ TEST_F(Npy, Refusals) {
   EXPECT_EQ(refusal(npy(dictionary("|u1", "(1, 2)"), "abc")),
             " goes on after its array: the shape (1, 2) of u8 needs a file of 72 bytes, this one has 73");
   EXPECT_EQ(refusal(npy(dictionary("|u1", "(2,)"), "ab")),
-            ": an array of shape (2); an image is (rows, columns) or (rows, columns, channels)");
+            ": an array of shape (2,); an image is (rows, columns) or (rows, columns, channels)");
   EXPECT_EQ(
       refusal(npy(dictionary("|u1", "(1, 2, 3, 4, 5, 6, 7, 8, 9)"), "ab")),
       ": an array of shape (1, 2, 3, 4, 5, 6, 7, 8, ...); an image is (rows, columns) or (rows, columns, channels)");
