@@ -7,37 +7,14 @@
 #include <cmath>
 #include <csignal>
 #include <cstdlib>
-#include <fstream>
-#include <iterator>
-#include <limits>
 #include <mutex>
 
 #include "omniconv/error.h"
-#include "omniconv/problem.h"
-#include "ops/random_image.h"
-#include "sweep.h"
 
 namespace omniconv::cli {
 namespace {
 
 volatile std::sig_atomic_t interrupt_seen = 0;
-
-constexpr std::size_t largest_problem_file = std::size_t{16} << 20;
-
-std::string read_text(const std::string& path) {
-  std::ifstream file(path, std::ios::binary);
-  std::string text;
-  char block[65536];
-  while (file && text.size() <= largest_problem_file) {
-    file.read(block, sizeof block);
-    text.append(block, static_cast<std::size_t>(file.gcount()));
-  }
-  if (!file.eof() && text.size() <= largest_problem_file)
-    throw bad_input(fmt::format("{}: the problem list cannot be read: name a readable text file", path));
-  if (text.size() > largest_problem_file)
-    throw bad_input(fmt::format("{}: a problem list has at most {} bytes", path, largest_problem_file));
-  return text;
-}
 
 }  // namespace
 
@@ -121,47 +98,6 @@ ContextOptions context_options(const Common& common) {
       });
     };
   return options;
-}
-
-void add_problems(CLI::App& app, ProblemInput& input) {
-  app.add_option("PROBLEM", input.texts, "problems in the notation of docs/notation.md, each quoted as one word");
-  app.add_option("--problems", input.files, "a file of problems, one a line")->type_name("FILE");
-  app.add_option("--sweep", input.sweeps,
-                 "LETTERS=FIRST:LAST:+STEP or :xFACTOR: each problem with each value of c h w r s")
-      ->type_name("SWEEP")
-      ->allow_extra_args(false);
-  app.add_option("--solver", input.solver, "auto, all, or a solver's id")->capture_default_str();
-  app.add_option("--seed", input.seed, "of the random data")
-      ->capture_default_str()
-      ->check(whole_number(0, std::numeric_limits<std::int64_t>::max()));
-}
-
-std::vector<Filter2dProblem> read_problems(const ProblemInput& input) {
-  std::vector<Problem> problems;
-  for (const std::string& text : input.texts) problems.push_back(parse_problem(text));
-  for (const std::string& path : input.files) {
-    const std::vector<Problem> more = parse_problem_list(read_text(path), path);
-    problems.insert(problems.end(), more.begin(), more.end());
-  }
-  if (problems.empty()) throw bad_input("no problem given: name one in quotes, or a list with --problems FILE");
-  std::vector<Filter2dProblem> filters;
-  for (const Problem& problem : problems) {
-    const auto* const filter = std::get_if<Filter2dProblem>(&problem);
-    if (filter == nullptr)
-      throw bad_input(
-          fmt::format("{}: this version runs filter2d problems; convolutions and matrix products come with a later one",
-                      to_text(problem)));
-    filters.push_back(*filter);
-  }
-  return swept(filters, input.sweeps);
-}
-
-Filter filter_for(const Filter2dProblem& problem, std::uint64_t seed) {
-  image::Kernel kernel = image::kernel_for(problem, seed);
-  return centred(problem, {.weights = std::move(kernel.weights),
-                           .anchor_y = kernel.anchor_y,
-                           .anchor_x = kernel.anchor_x,
-                           .second_weights = std::move(kernel.second_weights)});
 }
 
 std::int64_t parse_bytes(std::string_view option, std::string_view text) {

@@ -8,8 +8,7 @@
 #include <string_view>
 #include <vector>
 
-#include "image/kernels.h"
-#include "omniconv/filter2d.h"
+#include "omniconv/context.h"
 
 namespace omniconv::cli {
 
@@ -41,21 +40,6 @@ void add_common(CLI::App& app, Common& common);
 // For a context as the options and the environment say. The first warning of all contexts together is a line on stderr.
 ContextOptions context_options(const Common& common);
 
-// Problems named on the command line or in a file.
-struct ProblemInput {
-  std::vector<std::string> texts;
-  std::vector<std::string> files;
-  std::vector<std::string> sweeps;
-  std::string solver = "auto";
-  std::uint64_t seed = 1;
-};
-void add_problems(CLI::App& app, ProblemInput& input);
-// The filtering problems among them; throws when there are none, names those that this version only parses.
-std::vector<Filter2dProblem> read_problems(const ProblemInput& input);
-
-// The weights that a problem's text names.
-Filter filter_for(const Filter2dProblem& problem, std::uint64_t seed);
-
 // An option's "512M", "2G", "1.5GiB", plain bytes. Powers of 1024.
 std::int64_t parse_bytes(std::string_view option, std::string_view text);
 std::string print_bytes(std::int64_t bytes);
@@ -68,6 +52,7 @@ void watch_interrupts();
 using Body = std::function<int()>;
 void add_devices(CLI::App& app, Body& body);
 void add_filter(CLI::App& app, Body& body);
+void add_conv(CLI::App& app, Body& body);
 void add_verify(CLI::App& app, Body& body);
 void add_bench(CLI::App& app, Body& body);
 void add_explain(CLI::App& app, Body& body);

@@ -4,6 +4,7 @@
 
 #include <charconv>
 #include <optional>
+#include <type_traits>
 
 #include "core/problem_rules.h"
 #include "omniconv/error.h"
@@ -11,7 +12,7 @@
 namespace omniconv::cli {
 namespace {
 
-constexpr std::string_view known_letters = "chwrs";
+constexpr std::string_view batch = "batch";
 constexpr std::size_t most_problems = 10'000;
 constexpr const char* form = "write LETTERS=FIRST:LAST:+STEP or LETTERS=FIRST:LAST:xFACTOR, as in rs=3:31:+2";
 
@@ -22,26 +23,84 @@ std::optional<std::int64_t> whole(std::string_view text) {
   return value;
 }
 
-std::int64_t& extent(Filter2dProblem& problem, char letter) {
+// Each sets the extent that a letter names, and says whether the problem has it.
+bool set_extent(Filter2dProblem& problem, char letter, std::int64_t value) {
   switch (letter) {
-    case 'c': return problem.c;
-    case 'h': return problem.h;
-    case 'w': return problem.w;
-    case 'r': return problem.r;
-    default: return problem.s;
+    case 'c': problem.c = value; return true;
+    case 'h': problem.h = value; return true;
+    case 'w': problem.w = value; return true;
+    case 'r': problem.r = value; return true;
+    case 's': problem.s = value; return true;
+    default: return false;
   }
 }
 
-std::vector<Filter2dProblem> swept(const std::vector<Filter2dProblem>& problems, const Sweep& sweep) {
-  std::vector<Filter2dProblem> family;
-  for (const Filter2dProblem& problem : problems)
+bool set_extent(Conv2dProblem& problem, char letter, std::int64_t value) {
+  switch (letter) {
+    case 'n': problem.n = value; return true;
+    case 'c': problem.c = value; return true;
+    case 'h': problem.h = value; return true;
+    case 'w': problem.w = value; return true;
+    case 'k': problem.k = value; return true;
+    case 'r': problem.r = value; return true;
+    case 's': problem.s = value; return true;
+    case 'p': problem.pad_top = problem.pad_bottom = problem.pad_left = problem.pad_right = value; return true;
+    case 'u': problem.stride_h = problem.stride_w = value; return true;
+    case 'd': problem.dilation_h = problem.dilation_w = value; return true;
+    case 'g': problem.groups = value; return true;
+    default: return false;
+  }
+}
+
+bool set_extent(GemmProblem& problem, char letter, std::int64_t value) {
+  switch (letter) {
+    case 'm': problem.m = value; return true;
+    case 'n': problem.n = value; return true;
+    case 'k': problem.k = value; return true;
+    default: return false;
+  }
+}
+
+const char* extents_of(const Filter2dProblem&) {
+  return "c, h, w, r or s";
+}
+const char* extents_of(const Conv2dProblem&) {
+  return "n, c, h, w, k, r, s, p, u, d or g";
+}
+const char* extents_of(const GemmProblem&) {
+  return "m, n, k or batch";
+}
+
+template <typename T>
+void set(T& problem, const Sweep& sweep, std::int64_t value) {
+  if constexpr (std::is_same_v<T, GemmProblem>)
+    if (sweep.letters == batch) {
+      problem.batch = value;
+      return;
+    }
+  const auto refuse = [&](std::string_view letters) {
+    return bad_input(fmt::format("--sweep {}: {} is no extent of {}: name {}", shown(sweep.letters), shown(letters),
+                                 to_text(problem), extents_of(problem)));
+  };
+  if (sweep.letters == batch) throw refuse(batch);
+  for (const char& letter : sweep.letters)
+    if (!set_extent(problem, letter, value)) throw refuse(std::string_view(&letter, 1));
+}
+
+std::vector<Problem> swept(const std::vector<Problem>& problems, const Sweep& sweep) {
+  std::vector<Problem> family;
+  for (const Problem& problem : problems)
     for (const std::int64_t value : sweep.values) {
       if (family.size() == most_problems)
         throw bad_input(
             fmt::format("--sweep: these are more than {} problems: take larger steps or fewer sweeps", most_problems));
       family.push_back(problem);
-      for (const char letter : sweep.letters) extent(family.back(), letter) = value;
-      validate(family.back());
+      std::visit(
+          [&](auto& variant) {
+            set(variant, sweep, value);
+            validate(variant);
+          },
+          family.back());
     }
   return family;
 }
@@ -57,19 +116,17 @@ Sweep parse_sweep(std::string_view text) {
     throw refuse("this is no sweep");
   Sweep sweep{.letters = std::string(text.substr(0, equals)), .values = {}};
   if (sweep.letters.empty()) throw refuse("no letter stands before '='");
-  for (std::size_t i = 0; i < sweep.letters.size(); ++i) {
-    const std::string letter = shown(std::string_view(sweep.letters).substr(i, 1));
-    if (known_letters.find(sweep.letters[i]) == std::string_view::npos)
-      throw refuse(fmt::format("{} is no extent of a filtering problem (c, h, w, r or s)", letter));
-    if (sweep.letters.find(sweep.letters[i]) != i) throw refuse(fmt::format("{} stands twice", letter));
-  }
+  const bool of_padding = sweep.letters == "p";  // which may be none
+  for (std::size_t i = 0; i < sweep.letters.size() && sweep.letters != batch; ++i)
+    if (sweep.letters.find(sweep.letters[i]) != i)
+      throw refuse(fmt::format("{} stands twice", shown(std::string_view(sweep.letters).substr(i, 1))));
   const std::string_view step_text = text.substr(last_colon + 1);
   const auto first = whole(text.substr(equals + 1, first_colon - equals - 1));
   const auto last = whole(text.substr(first_colon + 1, last_colon - first_colon - 1));
   const auto step = step_text.empty() ? std::nullopt : whole(step_text.substr(1));
-  if (!first || *first < 1) throw refuse("FIRST must be a whole number from 1");
-  if (!last || *last < *first) throw refuse("LAST must be a whole number not below FIRST");
   const bool adds = step_text.starts_with('+'), multiplies = step_text.starts_with('x');
+  if (!first || *first < (of_padding && adds ? 0 : 1)) throw refuse("FIRST must be a whole number from 1");
+  if (!last || *last < *first) throw refuse("LAST must be a whole number not below FIRST");
   if (!(adds && step && *step >= 1) && !(multiplies && step && *step >= 2))
     throw refuse("the step must be + and a whole number from 1, or x and one from 2");
   for (std::int64_t value = *first;; value = adds ? value + *step : value * *step) {
@@ -79,9 +136,8 @@ Sweep parse_sweep(std::string_view text) {
   }
 }
 
-std::vector<Filter2dProblem> swept(const std::vector<Filter2dProblem>& problems,
-                                   const std::vector<std::string>& sweeps) {
-  std::vector<Filter2dProblem> family = problems;
+std::vector<Problem> swept(const std::vector<Problem>& problems, const std::vector<std::string>& sweeps) {
+  std::vector<Problem> family = problems;
   for (const std::string& text : sweeps) family = swept(family, parse_sweep(text));
   return family;
 }

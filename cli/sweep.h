@@ -12,16 +12,17 @@ namespace omniconv::cli {
 
 // "rs=3:31:+2": these geometry letters together take the values 3, 5, ... 31. "w=64:4096:x2" multiplies instead.
 struct Sweep {
-  std::string letters;  // of filtering: c h w r s
+  // Of filter2d: c h w r s; of conv2d: n c h w k r s, and p u d g, both axes and sides alike; of gemm: m n k, or
+  // "batch".
+  std::string letters;
   std::vector<std::int64_t> values;
 };
 
 // Throws naming the part that is wrong.
 Sweep parse_sweep(std::string_view text);
 
-// Each problem with each value, sweeps multiplied with each other; throws for a problem that a value makes invalid, and
-// for more problems than anyone waits for.
-std::vector<Filter2dProblem> swept(const std::vector<Filter2dProblem>& problems,
-                                   const std::vector<std::string>& sweeps);
+// Each problem with each value, sweeps multiplied with each other; throws for a problem that has no such extent or that
+// a value makes invalid, and for more problems than anyone waits for.
+std::vector<Problem> swept(const std::vector<Problem>& problems, const std::vector<std::string>& sweeps);
 
 }  // namespace omniconv::cli

@@ -11,7 +11,7 @@ cd "$(dirname "$0")/.."
 source scripts/common.sh
 
 bin=$(realpath "${1:-build/release}")/bin
-for program in "$bin/omniconv" "$bin/oclgrind_faults"; do
+for program in "$bin/omniconv" "$bin/oclgrind_faults" "$bin/opencl_tests"; do
   [[ -x $program ]] || fail "$program is not there: build it first, with -DOMNICONV_TESTS=ON"
 done
 driver=
@@ -115,4 +115,13 @@ verify_all() {
 problems >"$work/problems"
 verify_all "Every solver, type, border and form of weights: $(wc -l <"$work/problems") problems" --problems "$work/problems"
 verify_all "In strips" --strip-rows 4 "filter2d u8 h11w50c3r5s3 wrap" "filter2d f32 h11w50c3r5s3 reflect kernel:rank1"
+# Their buffers end with the matrices, so that every byte beside these is reported.
+step "Matrix products: tiles, parts of k, and plain"
+under_oclgrind "$work/log" "$bin/opencl_tests" --gtest_filter='GpuGemm.StaysInsideBuffersThatFit:GpuGemm.PlainIsExactInBothShapes' >"$work/out" 2>&1 ||
+  fail "$(grep -m 1 Failure -A 4 "$work/out")"
+grep -q "PASSED.* 2 tests" "$work/out" || fail "no matrix product was checked"
+if [[ -s $work/log ]]; then
+  head -n 40 "$work/log" >&2
+  fail "Oclgrind reported the above"
+fi
 step "Oclgrind reported nothing"

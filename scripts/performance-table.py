@@ -21,14 +21,26 @@ def compared(report):
 
 
 def benched(report):
-    device = report["device"]
-    yield (f"## {device['name']} ({device['driver']})\n\nCommit {report['commit']}, {report['date'][:10]}; {device['peak_tflops']:.1f} TFLOP/s of "
+    device, results = report["device"], [result for result in report["results"] if result["status"] != "refused"]
+    versus = next((result["vs"]["solver"] for result in results if "vs" in result), None)
+    yield (f"## {device['name']} ({device['driver']})\n\nCommit {report['commit']}, {report['date'][:10]}; {device['peak_tflops']:.{1 if device['peak_tflops'] >= 1 else 3}f} TFLOP/s of "
            f"multiply-adds, {device['peak_gbps']:.0f} GB/s of copying, measured.\n\n"
-           "| problem | solver | ms (95 %) | TFLOP/s | GB/s | share of the floor |\n| --- | --- | --- | --- | --- | --- |\n")
-    for result in report["results"]:
+           f"| problem | solver | ms (95 %) | TFLOP/s | GB/s | share of the floor |{f' times as fast as {versus} (95 %) |' if versus else ''}\n"
+           f"| --- | --- | --- | --- | --- | --- |{' --- |' if versus else ''}\n")
+    for result in results:
         low, high = result["ci95_ms"]
-        yield (f"| `{result['problem']}` | `{result['solver']}` | {result['median_ms']:.3f} ({low:.3f} to {high:.3f}) | {result['tflops']:.2f} | "
-               f"{result['gbps']:.0f} | {100 * result['roofline']:.0f} % |\n")
+        if result["status"] != "ok":
+            yield f"| `{result['problem']}` | `{result['solver']}` | {result['status']}: {result['reason']} | | | |{' |' if versus else ''}\n"
+            continue
+        yield (f"| `{result['problem']}` | `{result['solver']}` | {result['median_ms']:.3f} ({low:.3f} to {high:.3f}) | {result['tflops']:.{2 if result['tflops'] >= 1 else 3}f} | "
+               f"{result['gbps']:.0f} | {100 * result['roofline']:.0f} % |{beside(result.get('vs')) if versus else ''}\n")
+
+
+def beside(versus):
+    if versus is None or versus["status"] != "ok":
+        return f" {'' if versus is None else versus['status']} |"
+    low, high = versus["ratio_ci95"]
+    return f" {versus['ratio']:.2f} ({low:.2f} to {high:.2f}) |"
 
 
 def files(report):

@@ -63,11 +63,13 @@ if [[ $tests == yes ]]; then
   need libgtest-dev package:libgtest-dev "GoogleTest: the tests"
   need python3-numpy package:python3-numpy "the tests compare with NumPy,"
   need python3-scipy package:python3-scipy "  SciPy"
-  need python3-opencv package:python3-opencv "  and OpenCV"
+  need python3-opencv package:python3-opencv "  OpenCV,"
+  need python3-torch package:python3-torch "  and PyTorch"
   need oclgrind command:oclgrind "Oclgrind: OpenCL kernels searched for races and stray accesses"
 fi
 if [[ $bench == yes ]]; then
   need libopencv-imgproc-dev package:libopencv-imgproc-dev "OpenCV: the peer in bench/"
+  need libdnnl-dev package:libdnnl-dev "oneDNN: the peer of convolutions in bench/"
 fi
 if [[ $fuzz == yes ]]; then
   need clang command:clang++ "Clang: the compiler of the fuzz targets"

@@ -55,7 +55,7 @@ void store_element(DataType type, Real value, std::byte* to) {
     case DataType::s16: return put(saturate<std::int16_t>(value));
     case DataType::s32: return put(saturate<std::int32_t>(value));
     case DataType::f16: return put(to_half(value));
-    case DataType::bf16:
+    case DataType::bf16: return put(to_bfloat16(value));
     case DataType::tf32:
     case DataType::f32: return put(static_cast<float>(value));
     case DataType::f64: return put(static_cast<double>(value));

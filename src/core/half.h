@@ -32,16 +32,33 @@ inline std::uint16_t float_to_half(float value) {
   return static_cast<std::uint16_t>(sign | ((rounded - 0x38000000u) >> 13));
 }
 
-// One rounding also from double: fp32 rounded to odd keeps what the second rounding needs to know.
+// fp32 rounded to odd, which keeps what a second rounding needs to know: together they round once.
+inline float rounded_to_odd(double value) {
+  const float nearest = static_cast<float>(value);
+  if (static_cast<double>(nearest) == value || nearest != nearest) return nearest;
+  const auto bits = std::bit_cast<std::uint32_t>(nearest);
+  const bool away = (static_cast<double>(nearest) > value) == (value > 0);  // rounded away from zero
+  return std::bit_cast<float>((away ? bits - 1 : bits) | 1u);
+}
+
 inline std::uint16_t double_to_half(double value) {
-  float nearest = static_cast<float>(value);
-  if (static_cast<double>(nearest) != value && nearest == nearest) {
-    const auto bits = std::bit_cast<std::uint32_t>(nearest);
-    const bool away = (static_cast<double>(nearest) > value) == (value > 0);  // rounded away from zero
-    const std::uint32_t toward_zero = away ? bits - 1 : bits;
-    nearest = std::bit_cast<float>(toward_zero | 1u);
-  }
-  return float_to_half(nearest);
+  return float_to_half(rounded_to_odd(value));
+}
+
+inline std::uint16_t to_bfloat16(float value) {
+  const auto bits = std::bit_cast<std::uint32_t>(value);
+  if (value != value) return static_cast<std::uint16_t>((bits >> 16) | 0x40u);  // a quiet NaN
+  return static_cast<std::uint16_t>((bits + 0x7FFFu + ((bits >> 16) & 1u)) >> 16);
+}
+inline std::uint16_t to_bfloat16(double value) {
+  return to_bfloat16(rounded_to_odd(value));
+}
+
+// To the ten bits of mantissa that TF32 units read.
+inline float to_tf32(float value) {
+  const auto bits = std::bit_cast<std::uint32_t>(value);
+  if (value != value) return value;
+  return std::bit_cast<float>((bits + 0xFFFu + ((bits >> 13) & 1u)) & ~0x1FFFu);
 }
 
 inline std::uint16_t to_half(float value) {

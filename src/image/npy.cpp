@@ -20,13 +20,6 @@ namespace {
 constexpr std::string_view magic = "\x93NUMPY";
 constexpr std::string_view known_types = "|u1, <u2, <i2, <i4, <f2, <f4 and <f8, of either byte order";
 
-// The extents, or the first of them where a damaged header has thousands.
-std::string shape_text(std::span<const std::int64_t> shape) {
-  constexpr std::size_t most = 8;
-  return fmt::format("({}{})", fmt::join(shape.first(std::min(shape.size(), most)), ", "),
-                     shape.size() > most ? ", ..." : "");
-}
-
 // Keeps the shape (h, w, 1), which would otherwise become (h, w).
 class NpyMetadata final : public Metadata {
  public:
@@ -157,6 +150,14 @@ std::size_t header_length(std::span<const std::byte> content, std::size_t& begin
 }
 
 }  // namespace
+
+std::string shape_text(std::span<const std::int64_t> shape) {
+  constexpr std::size_t most = 8;
+  return fmt::format("({}{})", fmt::join(shape.first(std::min(shape.size(), most)), ", "),
+                     shape.size() > most ? ", ..."
+                     : shape.size() == 1 ? ","
+                                         : "");
+}
 
 bool is_npy(std::span<const std::byte> content) {
   return content.size() >= magic.size() && std::memcmp(content.data(), magic.data(), magic.size()) == 0;

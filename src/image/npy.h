@@ -28,6 +28,9 @@ struct NpyHeader {
 // The longest header that is read: a shape and a type need no more.
 inline constexpr std::size_t npy_header_limit = 65536;
 
+// "(2, 3)", or the first extents where a damaged header has thousands.
+std::string shape_text(std::span<const std::int64_t> shape);
+
 bool is_npy(std::span<const std::byte> content);
 
 // `content` is the file, or at least its header. Versions 1.0, 2.0 and 3.0, C order. Throws bad_input, naming `source`

@@ -1,11 +1,13 @@
 #include "kernels/device_text.h"
 
+#include "embedded/conv2d_shape.kernel.h"
 #include "embedded/exact_division.kernel.h"
 #include "embedded/exact_root.kernel.h"
 #include "embedded/filter2d_pixels.kernel.h"
 #include "embedded/filter2d_stage.kernel.h"
 #include "embedded/filter2d_strips.kernel.h"
 #include "embedded/filter2d_words.kernel.h"
+#include "embedded/gemm_elements.kernel.h"
 
 namespace omniconv::kernels {
 
@@ -23,6 +25,14 @@ std::string_view filter2d_strips() {
 
 std::string_view filter2d_stage() {
   return filter2d_stage_kernel;
+}
+
+std::string_view gemm_elements() {
+  return gemm_elements_kernel;
+}
+
+std::string_view conv2d_shape() {
+  return conv2d_shape_kernel;
 }
 
 std::string_view exact_division() {

@@ -18,10 +18,16 @@ std::string_view filter2d_strips();
 // Rows of the continued image for local memory; follows filter2d_words.
 std::string_view filter2d_stage();
 
+// Elements of matrices, and what becomes of a sum, for gemm; its constants are listed at its top.
+std::string_view gemm_elements();
+
 // divide(n, d): the fp32 quotient rounded to nearest even, whatever the device's own division rounds to.
 std::string_view exact_division();
 
 // exact_root(x): the fp32 root rounded to nearest even.
 std::string_view exact_root();
+
+// Where elements of conv2d's arrays lie; follows gemm_elements.
+std::string_view conv2d_shape();
 
 }  // namespace omniconv::kernels

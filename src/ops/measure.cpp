@@ -153,15 +153,6 @@ class Measuring {
         queue_, {.input = images_.inputs[image], .output = images_.outputs[image], .workspace = prepared.workspace});
   }
 
-  static void distrust_if_too_fast(const timing::Summary& seconds, double memory_floor, Status& status,
-                                   std::string& reason) {
-    // A copy that first reads its target moves half as much again.
-    if (seconds.minimum >= memory_floor / 2) return;
-    status = Status::failed;
-    reason = fmt::format("{:.3g} ms beats half of the memory floor of {:.3g} ms: the timing is not to be trusted",
-                         seconds.minimum * 1e3, memory_floor * 1e3);
-  }
-
   const Context& context_;
   Filter2dTask task_;
   const Filter& filter_;
@@ -173,6 +164,13 @@ class Measuring {
 };
 
 }  // namespace
+
+void distrust_if_too_fast(const timing::Summary& seconds, double memory_floor, Status& status, std::string& reason) {
+  if (seconds.minimum >= memory_floor / 2) return;
+  status = Status::failed;
+  reason = fmt::format("{:.3g} ms beats half of the memory floor of {:.3g} ms: the timing is not to be trusted",
+                       seconds.minimum * 1e3, memory_floor * 1e3);
+}
 
 std::vector<MeasureResult> measure(const Context& context, const Filter2dProblem& problem, const Filter& filter,
                                    const devices::Device::Peaks& peaks, const MeasureOptions& options) {

@@ -48,6 +48,9 @@ struct MeasureResult {
   std::optional<Versus> versus = {};
 };
 
+// Fails a timing that beats half of the memory floor: a copy that first reads its target moves half as much again.
+void distrust_if_too_fast(const timing::Summary& seconds, double memory_floor, Status& status, std::string& reason);
+
 // Throws for bad input, an unknown solver among it.
 std::vector<MeasureResult> measure(const Context& context, const Filter2dProblem& problem, const Filter& filter,
                                    const devices::Device::Peaks& peaks, const MeasureOptions& options = {});

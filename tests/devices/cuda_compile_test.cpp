@@ -17,6 +17,8 @@
 #include "ops/random_image.h"
 #include "ops/verify.h"
 #include "recording_device.h"
+#include "solvers/gemm/gemm.h"
+#include "solvers/gemm/tiled/tiles.h"
 #include "solvers/solver.h"
 
 namespace omniconv {
@@ -193,6 +195,64 @@ TEST_F(CudaCompile, SolversUseNoDoublePrecision) {
       EXPECT_EQ(count(text, "approx"), 0) << form;
       EXPECT_EQ(count(text, ".ftz"), 0) << form;
     }
+}
+
+// gemm: every tile, whole and split; every type, transposition and ending; rows of whole vectors and others.
+std::vector<devices::RecordingDevice::Text> gemm_texts() {
+  const auto device = std::make_shared<devices::RecordingDevice>(devices::DeviceKind::cuda);
+  const auto task_of = [](const std::string& text, std::int64_t number) {
+    solvers::GemmTask task = solvers::task_for(std::get<GemmProblem>(parse_problem(text)));
+    task.bias = static_cast<solvers::BiasAlong>(number % 3);
+    task.accumulate = number % 2 == 0, task.relu = number % 4 < 2;
+    if (number % 3 == 0) task.output = DataType::f32;
+    return task;
+  };
+  constexpr const char *gemm_types[] = {"f32", "f16", "bf16", "tf32"}, *transpositions[] = {"nn", "nt", "tn", "tt"};
+  std::int64_t number = 0;
+  for (const solvers::GemmTile& tile : solvers::gemm_tiles())
+    for (const std::int64_t parts : {1, 4}) {
+      const solvers::GemmTask task = task_of(fmt::format("gemm {} {} m512n512k{} batch2", gemm_types[number % 4],
+                                                         transpositions[number / 4 % 4], parts == 1 ? 513 : 2048),
+                                             number);
+      const auto choice = solvers::choice_of(tile, parts, task, *device);
+      EXPECT_TRUE(choice && choice->parts == parts);
+      solvers::plan_of_tiles(task, *device, *choice);
+      ++number;
+    }
+  for (const char* const type : {"f32", "f16", "bf16"})
+    for (const char* const transposition : transpositions) {
+      const solvers::GemmTask task = task_of(fmt::format("gemm {} {} m70n90k33", type, transposition), ++number);
+      for (const solvers::GemmSolver* const solver : {&solvers::gemm_tiled_gpu(), &solvers::gemm_plain_gpu()}) {
+        EXPECT_EQ(solver->refusal(task, *device), "");
+        solver->plan(task, device, -1);
+      }
+    }
+  return device->built;
+}
+
+TEST_F(CudaCompile, GemmInEveryForm) {
+  int number = 0;
+  for (const auto& built : gemm_texts()) {
+    const int capability = number++ % 2 == 0 ? 80 : 90;
+    try {
+      EXPECT_FALSE(nvrtc->compile(built.text, built.definitions, capability).image.empty());
+    } catch (const Error& error) {
+      ADD_FAILURE() << "text " << number << " for " << capability << ": " << error.what();
+    }
+  }
+}
+
+TEST_F(CudaCompile, GemmUsesNoDoublePrecision) {
+  int number = 0;
+  for (const auto& built : gemm_texts()) {
+    if (number++ % 2 == 1) continue;  // the arithmetic is the same in all
+    const std::string text = nvrtc->compile(built.text, built.definitions, 81).image;
+    EXPECT_EQ(count(text, ".f64"), 0);
+    EXPECT_EQ(count(text, "approx"), 0);
+    EXPECT_EQ(count(text, ".ftz"), 0);
+    EXPECT_GT(count(text, "fma.rn.f32"), 0);
+    EXPECT_EQ(count(text, "mul.f32") + count(text, "mul.rn.f32"), 0) << "a product that is rounded by itself";
+  }
 }
 
 TEST_F(CudaCompile, TheWordsOfThePreludeAreThere) {

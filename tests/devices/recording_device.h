@@ -54,6 +54,7 @@ class RecordingDevice : public Device {
   std::shared_ptr<HostMemory> allocate_host(std::int64_t bytes) override {
     return std::make_shared<ClaimedMemory>(bytes, page_locks);
   }
+  void set_compute_units(int units) { info_.compute_units = units; }
   bool page_locks = false, byte_dots = false;
 
  protected:

@@ -41,9 +41,17 @@ CpuQueue::~CpuQueue() {
 }
 
 Event CpuQueue::submit(HostTask task) {
+  return submit(std::move(task), 0);
+}
+
+Event CpuQueue::submit(HostTask task, std::uint64_t span_from) {
   std::unique_lock lock(mutex_);
   changed_.wait(lock, [this] { return submitted_ - completed_ < capacity; });
+  if (span_from > 0 && span_from + capacity <= submitted_ + 1)
+    throw environment_error(
+        fmt::format("a span of {} submissions: a CPU queue remembers {}", submitted_ + 1 - span_from, capacity - 1));
   ring_[submitted_ % capacity] = std::move(task);
+  span_from_[submitted_ % capacity] = span_from;
   const std::uint64_t token = ++submitted_;
   lock.unlock();
   changed_.notify_all();
@@ -57,9 +65,11 @@ void CpuQueue::work() {
     if (completed_ == submitted_) return;  // stopping, and nothing left
     HostTask task = std::move(ring_[completed_ % capacity]);
     const bool skip = error_ != nullptr;
+    const std::uint64_t from = span_from_[completed_ % capacity];
+    const auto start = from > 0 ? begun_[(from - 1) % capacity] : std::chrono::steady_clock::now();
+    begun_[completed_ % capacity] = start;
     lock.unlock();
     std::exception_ptr error;
-    const auto start = std::chrono::steady_clock::now();
     if (!skip) {
       try {
         task();
@@ -137,8 +147,8 @@ Event CpuQueue::launch(const std::shared_ptr<Program>&, const char* kernel, cons
   throw environment_error(fmt::format("the CPU device runs host functions, not the device kernel {}", kernel));
 }
 
-Event CpuQueue::span(Event, Event) {
-  throw environment_error("a run on the CPU is one submission: there is nothing to span");
+Event CpuQueue::span(Event first, Event) {
+  return submit(HostTask([] {}), first.token());
 }
 
 Event submit(Queue& queue, HostTask task) {

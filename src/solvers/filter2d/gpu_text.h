@@ -7,14 +7,13 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
-#include <cstdlib>
 #include <limits>
 #include <string>
-#include <string_view>
 #include <vector>
 
 #include "core/checked.h"
 #include "kernels/device_text.h"
+#include "solvers/gpu_limits.h"
 #include "solvers/solver.h"
 
 namespace omniconv::solvers {
@@ -27,21 +26,6 @@ inline std::string gpu_refusal(const Filter2dTask& task, const devices::Device& 
     return "f64 images are filtered on the CPU, since not every GPU has double precision";
   for (const DataType type : {problem.input, problem.output})
     if (type == DataType::bf16 || type == DataType::tf32) return fmt::format("there are no {} images", name(type));
-  return {};
-}
-
-// Why a kernel whose groups share `bytes` of local memory, between barriers in loops, cannot run there; empty if it
-// can.
-inline std::string local_memory_refusal(const devices::Device& device, std::int64_t bytes) {
-  const DeviceInfo& info = device.info();
-  if (bytes > info.local_memory_bytes)
-    return fmt::format("a group takes {} bytes of local memory, and the device has {}", bytes, info.local_memory_bytes);
-  // PoCL 5.0 stops the process in an assertion when it compiles such loops; 3.1 compiles them.
-  constexpr std::string_view pocl = "Portable Computing Language", driver = ", driver ";
-  const std::size_t version = info.driver.rfind(driver);
-  if (info.driver.starts_with(pocl) && version != std::string::npos &&
-      std::atoi(info.driver.c_str() + version + driver.size()) > 3)
-    return "PoCL newer than 3.1 cannot be trusted to compile barriers in loops";
   return {};
 }
 

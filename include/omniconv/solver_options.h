@@ -1,0 +1,33 @@
+// What a caller may ask of the choice among solvers, beside the problem.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace omniconv {
+
+// fma: products and sums by fused multiply-adds of the accumulating type alone. any: whatever keeps to the bound.
+enum class Units : std::uint8_t { any, fma };
+
+struct SolverOptions {
+  std::string solver = "auto";  // or a solver's id, which the rest must allow too
+  Units units = Units::any;
+  double max_error = 1024;                // the largest amplification A of an error bound (docs/arithmetic.md)
+  std::int64_t max_workspace_bytes = -1;  // a hard limit; negative: none
+  bool deterministic = false;             // the same bits from every run of a plan on the same data
+  // Ids, or what they begin with ("conv2d/im2col_gemm"). Empty `allow`: every solver.
+  std::vector<std::string> allow = {}, deny = {};
+};
+
+// One candidate's answer: yes, or no with the reason.
+struct Candidate {
+  std::string solver;
+  bool applicable = false;
+  std::string reason = {};           // of a refusal
+  std::int64_t workspace_bytes = 0;  // the rest of an applicable one
+  double cost = 0;                   // of a run, in multiply-adds at the device's peak: what the choice compares
+  std::string bound = {};            // the formula of its error bound
+};
+
+}  // namespace omniconv

@@ -1,0 +1,23 @@
+// Panels: the parts of a matrix that a tile of a product reads, widened, in the order in which it reads them.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "omniconv/types.h"
+
+namespace omniconv::kernels {
+
+// Rows of a or columns of b, along each of which a sum runs: element i of step t.
+struct GemmLines {
+  const std::byte* from = nullptr;  // line 0, step 0
+  DataType type = DataType::f32;
+  std::int64_t ld = 0;         // elements from a stored row to the next
+  bool steps_adjacent = true;  // stored rows are lines; else they are steps
+};
+
+// to[t * width + i] = line i at step t, for i < count <= width; what is left of the width is zero.
+void pack_panel(const GemmLines& lines, std::int64_t count, std::int64_t width, std::int64_t steps, float* to);
+void pack_panel(const GemmLines& lines, std::int64_t count, std::int64_t width, std::int64_t steps, double* to);
+
+}  // namespace omniconv::kernels

@@ -1,0 +1,45 @@
+// Tiles: products of a panel of rows and a panel of columns, whose sums stay in registers, and what is done to sums
+// before they are stored.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "omniconv/types.h"
+
+namespace omniconv::kernels {
+
+// The largest tile of the instruction set in use, and its vectors. Panels of columns are whole vectors wide.
+struct GemmTile {
+  std::int64_t rows, columns, lanes;
+};
+GemmTile gemm_tile(DataType sums);                        // f32 or f64
+inline constexpr std::int64_t most_tile_elements = 2048;  // rows * columns on no target exceed it
+
+template <typename Real>
+struct GemmPanels {
+  const Real* a;  // steps x rows
+  const Real* b;  // steps x columns, rounded up to vectors; at a multiple of 64 bytes
+  std::int64_t steps, rows, columns;
+  Real* sums;  // rows x columns
+  std::int64_t ld;
+  bool add;  // to what sums hold
+};
+void multiply_panels(const GemmPanels<float>& panels);
+void multiply_panels(const GemmPanels<double>& panels);
+
+// c[i, j] = relu(sums[i, j] + bias + c[i, j] as it was), as far as asked for; c may be where the sums are.
+struct GemmFinish {
+  DataType type = DataType::f32;  // of the bias
+  DataType output = DataType::f32;
+  const std::byte* row_bias = nullptr;     // of the tile's rows
+  const std::byte* column_bias = nullptr;  // and columns
+  bool accumulate = false;
+  bool relu = false;
+};
+void finish_tile(const GemmFinish& finish, const float* sums, std::int64_t ld, std::int64_t rows, std::int64_t columns,
+                 std::byte* c, std::int64_t ldc);
+void finish_tile(const GemmFinish& finish, const double* sums, std::int64_t ld, std::int64_t rows, std::int64_t columns,
+                 std::byte* c, std::int64_t ldc);
+
+}  // namespace omniconv::kernels

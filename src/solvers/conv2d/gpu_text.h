@@ -1,0 +1,61 @@
+// What the GPU variants of the conv2d solvers share: the problem as constants of kernel text, and long launches.
+#pragma once
+
+#include <fmt/format.h>
+
+#include <string>
+#include <vector>
+
+#include "core/checked.h"
+#include "core/conv2d_shape.h"
+#include "devices/device.h"
+#include "kernels/device_text.h"
+#include "solvers/conv2d/conv2d.h"
+
+namespace omniconv::solvers {
+
+// Groups of one launch at most.
+constexpr std::int64_t most_conv2d_groups = std::int64_t{1} << 28;
+
+// Why no GPU variant serves the problem or the device; empty if one may.
+inline std::string conv2d_gpu_refusal(const Conv2dProblem& problem, const devices::Device& device) {
+  if (device.kind() == devices::DeviceKind::cpu) return "this variant runs on OpenCL and CUDA devices";
+  if (problem.type == DataType::f64) return "f64 is convolved on the CPU, since not every GPU has double precision";
+  return {};
+}
+
+// The constants of gemm_elements.kernel and conv2d_shape.kernel.
+inline std::vector<devices::Definition> conv2d_definitions(const Conv2dProblem& problem) {
+  const Conv2dShape shape(problem);
+  const std::string type = fmt::format("TYPE_{}", name(problem.type == DataType::tf32 ? DataType::f32 : problem.type));
+  std::vector<devices::Definition> definitions = {{"TYPE", type}, {"OUTPUT", type}};
+  const auto add = [&](const char* symbol, std::int64_t value) {
+    definitions.push_back({symbol, fmt::format("{}L", value)});
+  };
+  add("BATCH", shape.n), add("C", shape.c), add("H", shape.h), add("W", shape.w), add("K", shape.k);
+  add("R", shape.r), add("S", shape.s), add("P", shape.p), add("Q", shape.q);
+  add("C_GROUP", shape.c_group), add("K_GROUP", shape.k_group);
+  add("STRIDE_H", shape.stride_h), add("STRIDE_W", shape.stride_w);
+  add("DILATION_H", shape.dilation_h), add("DILATION_W", shape.dilation_w);
+  add("PAD_TOP", shape.pad_top), add("PAD_LEFT", shape.pad_left);
+  const auto choose = [&](const char* symbol, bool value) { definitions.push_back({symbol, value ? "1" : "0"}); };
+  choose("NHWC", shape.nhwc), choose("FLIP", shape.flip);
+  choose("BIAS", problem.bias), choose("ACCUMULATE", problem.accumulate), choose("RELU", problem.relu);
+  return definitions;
+}
+
+// So many groups in as many launches as it takes: launch(first, how many). Returns the event of all.
+template <typename Launch>
+Event launch_groups(devices::Queue& queue, std::int64_t groups, const Launch& launch) {
+  Event first, last;
+  for (std::int64_t done = 0; done < groups; done += most_conv2d_groups) {
+    last = launch(done, std::min(most_conv2d_groups, groups - done));
+    if (done == 0 && groups > most_conv2d_groups) first = std::move(last);
+  }
+  return groups > most_conv2d_groups ? queue.span(std::move(first), std::move(last)) : std::move(last);
+}
+
+// A launch in multiply-adds: 3 microseconds of an H200's peak.
+constexpr double conv2d_launch_cost = 9e7;
+
+}  // namespace omniconv::solvers

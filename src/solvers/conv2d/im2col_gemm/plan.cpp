@@ -1,0 +1,270 @@
+#include "solvers/conv2d/im2col_gemm/plan.h"
+
+#include <algorithm>
+
+#include "core/checked.h"
+
+namespace omniconv::solvers {
+namespace {
+
+constexpr std::int64_t alignment = 256;  // of the workspace's arrays
+
+DataType accumulating(DataType type) {
+  return type == DataType::f64 ? DataType::f64 : DataType::f32;
+}
+
+// Elements of a column: all that an output pixel reads, of all groups.
+std::int64_t column_elements(const Conv2dShape& g) {
+  return checked_multiply(g.c, g.r * g.s, "a column");
+}
+
+std::int64_t column_size(const Conv2dProblem& problem) {
+  return size_of(problem.pass == Pass::backward_data ? accumulating(problem.type) : problem.type);
+}
+
+bool reads_x_as_it_is(const Conv2dShape& g) {
+  return g.r == 1 && g.s == 1 && g.stride_h == 1 && g.stride_w == 1 && g.pad_top == 0 && g.pad_left == 0 &&
+         g.p == g.h && g.q == g.w;
+}
+
+std::vector<Part> parts_of(const Conv2dShape& g, const Parting& parting) {
+  std::vector<Part> parts;
+  for (std::int64_t n = 0; n < g.n; n += parting.images)
+    for (std::int64_t p = 0; p < g.p; p += parting.rows)
+      parts.push_back({n, std::min(parting.images, g.n - n), p, std::min(parting.rows, g.p - p)});
+  return parts;
+}
+
+// Partial filters follow each other; each part's first images add to the same ones as the part's before.
+bool accumulates(const Conv2dProblem& problem, std::size_t part) {
+  return problem.pass == Pass::backward_filter ? part > 0 : problem.accumulate;
+}
+
+// Images that share one product, since their columns follow each other in memory as its rows do.
+bool merges_images(const Conv2dProblem& problem, const Parting& parting) {
+  return problem.layout == Layout::nhwc && (problem.pass != Pass::backward_filter || parting.partials == 1);
+}
+
+// With the part's sizes chosen: what it all takes.
+Parting sized(const Conv2dProblem& problem, const devices::Device& device, Parting parting, std::int64_t limit) {
+  const Conv2dShape g(problem);
+  const auto bytes = [](std::int64_t a, std::int64_t b, const char* what) {
+    return round_up(checked_multiply(a, b, what), alignment);
+  };
+  if (parting.has_columns)
+    parting.columns_bytes =
+        bytes(checked_multiply(column_elements(g) * column_size(problem), parting.images, "columns"),
+              parting.rows * g.q, "the columns of a part");
+  if (problem.pass == Pass::backward_filter)
+    parting.partials_bytes =
+        bytes(parting.partials, elements_of(problem).w * size_of(accumulating(problem.type)), "the partial filters");
+  const std::int64_t gemm_limit =
+      limit < 0 ? -1 : std::max<std::int64_t>(limit - parting.columns_bytes - parting.partials_bytes, 0);
+  const std::vector<Part> parts = parts_of(g, parting);
+  for (const std::size_t i : {std::size_t{0}, std::min<std::size_t>(1, parts.size() - 1), parts.size() - 1}) {
+    const GemmTask task = product_for(problem, parting, parts[i], accumulates(problem, i));
+    parting.gemm_bytes =
+        std::max(parting.gemm_bytes, best_gemm(task, device).workspace_bytes(task, device, gemm_limit));
+  }
+  return parting;
+}
+
+}  // namespace
+
+Parting parting_for(const Conv2dProblem& problem, const devices::Device& device, const PartSizes& sizes,
+                    std::int64_t limit) {
+  const Conv2dShape g(problem);
+  std::int64_t target = std::min(sizes.column_bytes, device.info().max_buffer_bytes / 2);
+  if (limit >= 0) target = std::min(target, limit);
+  const std::int64_t row_bytes = checked_multiply(column_elements(g) * column_size(problem), g.q, "a row of columns"),
+                     image_bytes = checked_multiply(row_bytes, g.p, "the columns of an image"),
+                     filter_bytes = elements_of(problem).w * size_of(accumulating(problem.type));
+  for (;; target /= 2) {
+    Parting parting{.has_columns = !reads_x_as_it_is(g), .rows = g.p};
+    parting.images = std::clamp<std::int64_t>(target / image_bytes, 1, g.n);
+    if (image_bytes > target && problem.pass != Pass::backward_data)
+      parting.rows = std::clamp<std::int64_t>(target / row_bytes, 1, g.p);
+    if (!parting.has_columns) parting.images = g.n, parting.rows = g.p;
+    if (problem.pass == Pass::backward_filter) {
+      parting.partials = 1;
+      if (sizes.images_side_by_side)
+        parting.partials = parting.images =
+            std::clamp<std::int64_t>(target / std::max(image_bytes, filter_bytes), 1, g.n);
+      else if (!g.nhwc)
+        parting.images = 1;  // their sums are added up one after the other
+    }
+    parting = sized(problem, device, parting, limit);
+    if (limit < 0 || parting.bytes() <= limit || target == 0) return parting;
+  }
+}
+
+GemmTask product_for(const Conv2dProblem& problem, const Parting& parting, const Part& part, bool accumulate) {
+  const Conv2dShape g(problem);
+  const std::int64_t taps = g.c_group * g.r * g.s, column = g.c * g.r * g.s, pixels = part.rows * g.q;
+  const bool merged = merges_images(problem, parting);
+  GemmTask task;
+  GemmProblem& product = task.problem;
+  product.type = problem.type;
+  product.batch = merged ? 1 : part.images;
+  const std::int64_t positions = merged ? part.images * pixels : pixels;
+  task.accumulate = accumulate;
+  task.output = problem.type;
+  switch (problem.pass) {
+    case Pass::forward:
+      task.relu = problem.relu;
+      if (g.nhwc) {  // y[positions, k] = columns[positions, taps] * w[k, taps]
+        product.m = positions, product.n = g.k_group, product.k = taps;
+        product.transpose_b = true;
+        task.lda = column, task.ldb = taps, task.ldc = g.k;
+        task.bias = problem.bias ? BiasAlong::columns : BiasAlong::none;
+      } else {  // y[k, pixels] = w[k, taps] * columns[taps, pixels]
+        product.m = g.k_group, product.n = pixels, product.k = taps;
+        task.lda = taps, task.ldb = pixels, task.ldc = g.p * g.q;
+        task.batch_b = column * pixels, task.batch_c = g.k * g.p * g.q;
+        task.bias = problem.bias ? BiasAlong::rows : BiasAlong::none;
+      }
+      break;
+    case Pass::backward_data:
+      if (parting.has_columns) {
+        task.output = accumulating(problem.type);
+        task.accumulate = false;  // x is added to where the columns are
+      }
+      if (g.nhwc) {  // columns[positions, taps] = y[positions, k] * w[k, taps]
+        product.m = positions, product.n = taps, product.k = g.k_group;
+        task.lda = g.k, task.ldb = taps, task.ldc = column;
+      } else {  // columns[taps, pixels] = w[k, taps]' * y[k, pixels]
+        product.m = taps, product.n = pixels, product.k = g.k_group;
+        product.transpose_a = true;
+        task.lda = taps, task.ldb = g.p * g.q, task.ldc = pixels;
+        task.batch_b = g.k * g.p * g.q, task.batch_c = column * pixels;
+      }
+      break;
+    case Pass::backward_filter:
+      task.output = accumulating(problem.type);
+      product.m = g.k_group, product.n = taps, product.k = positions;
+      if (g.nhwc) {  // w[k, taps] = y[positions, k]' * columns[positions, taps]
+        product.transpose_a = true;
+        task.lda = g.k, task.ldb = column, task.ldc = taps;
+        task.batch_a = g.k * pixels, task.batch_b = column * pixels;
+      } else {  // w[k, taps] = y[k, pixels] * columns[taps, pixels]'
+        product.transpose_b = true;
+        task.lda = g.p * g.q, task.ldb = pixels, task.ldc = taps;
+        task.batch_a = g.k * g.p * g.q, task.batch_b = column * pixels;
+      }
+      task.batch_c = g.k * taps;
+      break;
+  }
+  return task;
+}
+
+Im2colPlan::Im2colPlan(const Conv2dProblem& the_problem, const std::shared_ptr<devices::Device>& the_device,
+                       const Parting& parting, std::int64_t limit, std::shared_ptr<const Columns> columns)
+    : shape_(the_problem), parting_(parting), columns_(std::move(columns)), parts_(parts_of(shape_, parting)) {
+  problem = the_problem;
+  const std::int64_t gemm_limit = limit < 0 ? -1 : parting.gemm_bytes;
+  for (std::size_t i = 0; i < parts_.size(); ++i) {
+    if (products_.contains(key(i))) continue;
+    const GemmTask task = product_for(problem, parting_, parts_[i], accumulates(problem, i));
+    products_[key(i)] = make_plan(best_gemm(task, *the_device), task, the_device, gemm_limit);
+  }
+}
+
+Im2colPlan::Product Im2colPlan::key(std::size_t part) const {
+  return {parts_[part].images, parts_[part].rows, accumulates(problem, part)};
+}
+
+double Im2colPlan::compile_seconds() const {
+  double seconds = columns_->compile_seconds();
+  for (const auto& [key, product] : products_) seconds += product->compile_seconds();
+  return seconds;
+}
+
+GemmArrays Im2colPlan::arrays(const Conv2dRun& run, const Part& part, std::int64_t group) const {
+  const Conv2dShape& g = shape_;
+  const std::int64_t size = size_of(problem.type), taps = g.c_group * g.r * g.s, pixels = part.rows * g.q;
+  const auto at = [](const Operand& operand, std::int64_t elements, std::int64_t bytes) {
+    return Operand{operand.buffer, operand.offset_bytes + elements * bytes};
+  };
+  const Operand w = at(run.w, group * g.k_group * taps, size);
+  const Operand y = at(run.y, g.y_at(part.n, group * g.k_group, part.p, 0), size);
+  const Operand x = problem.pass == Pass::backward_data && !parting_.has_columns
+                        ? at(run.x, g.x_at(part.n, group * g.c_group, 0, 0), size)
+                        : run.x;
+  // Where columns are not needed x has their form.
+  const Operand columns = parting_.has_columns
+                              ? at({run.workspace, 0}, group * taps * (g.nhwc ? 1 : pixels), column_size(problem))
+                              : at(run.x, g.x_at(part.n, group * g.c_group, 0, 0), size);
+  const Operand partials =
+      at({run.workspace, parting_.columns_bytes}, group * g.k_group * taps, size_of(accumulating(problem.type)));
+  GemmArrays arrays;
+  arrays.workspace = {run.workspace, parting_.columns_bytes + parting_.partials_bytes};
+  switch (problem.pass) {
+    case Pass::forward:
+      arrays.a = g.nhwc ? columns : w, arrays.b = g.nhwc ? w : columns, arrays.c = y;
+      if (problem.bias) arrays.bias = at(run.bias, group * g.k_group, size);
+      break;
+    case Pass::backward_data:
+      arrays.a = g.nhwc ? y : w, arrays.b = g.nhwc ? w : y, arrays.c = parting_.has_columns ? columns : x;
+      break;
+    case Pass::backward_filter: arrays.a = y, arrays.b = columns, arrays.c = partials; break;
+  }
+  return arrays;
+}
+
+Event Im2colPlan::run(devices::Queue& queue, const Conv2dRun& run) const {
+  // The event of all, made one again and again, since a queue remembers only what was submitted lately.
+  constexpr int remembered = 32;
+  Event first, last;
+  int pending = 0;
+  const auto submitted = [&](Event event) {
+    if (!first.queue()) {
+      first = std::move(event);
+      return;
+    }
+    last = std::move(event);
+    if (++pending < remembered) return;
+    first = queue.span(std::move(first), std::move(last));
+    last = Event();
+    pending = 0;
+  };
+  const Operand columns{run.workspace, 0}, partials{run.workspace, parting_.columns_bytes};
+  for (std::size_t i = 0; i < parts_.size(); ++i) {
+    const Part& part = parts_[i];
+    if (parting_.has_columns && problem.pass != Pass::backward_data)
+      submitted(columns_->gather(queue, run.x, columns, part));
+    for (std::int64_t group = 0; group < shape_.groups; ++group)
+      submitted(products_.at(key(i))->run(queue, arrays(run, part, group)));
+    if (parting_.has_columns && problem.pass == Pass::backward_data)
+      submitted(columns_->scatter(queue, columns, run.x, part));
+  }
+  if (problem.pass == Pass::backward_filter) submitted(columns_->reduce(queue, partials, parting_.partials, run.w));
+  return last.queue() ? queue.span(std::move(first), std::move(last)) : std::move(first);
+}
+
+MatrixBound im2col_bound(const Conv2dProblem& problem, const devices::Device& device, const PartSizes& sizes) {
+  const Conv2dShape g(problem);
+  // Smaller parts than without a limit cut sums into more, shorter ones: the bound holds for all.
+  const Parting parting = parting_for(problem, device, sizes, -1);
+  const Part part{.n = 0, .images = parting.images, .p = 0, .rows = parting.rows};
+  const GemmTask task = product_for(problem, parting, part, false);
+  MatrixBound bound = best_gemm(task, device).bound(task, device);
+  if (problem.pass == Pass::backward_data && parting.has_columns) bound.chain += static_cast<double>(g.r * g.s);
+  if (problem.pass == Pass::backward_filter)
+    bound.chain += static_cast<double>(g.n * g.p);  // parts of a row, at the least
+  return bound;
+}
+
+double im2col_cost(const Conv2dProblem& problem, const devices::Device& device, const PartSizes& sizes) {
+  const Conv2dShape g(problem);
+  const Parting parting = parting_for(problem, device, sizes, -1);
+  const std::vector<Part> parts = parts_of(g, parting);
+  const GemmTask task = product_for(problem, parting, parts.front(), false);
+  const auto runs = static_cast<double>(parts.size()) * static_cast<double>(g.groups);
+  double cost = runs * best_gemm(task, device).cost(task, device);
+  if (parting.has_columns)
+    cost += 2 * byte_cost(device) * static_cast<double>(column_elements(g)) * static_cast<double>(g.n * g.p * g.q) *
+            static_cast<double>(column_size(problem));
+  return cost + byte_cost(device) * static_cast<double>(parting.partials_bytes);
+}
+
+}  // namespace omniconv::solvers

@@ -1,0 +1,79 @@
+// The reference as a solver: every sum in double precision.
+#include "core/convert.h"
+#include "devices/cpu/cpu_device.h"
+#include "reference/matrix.h"
+#include "solvers/conv2d/conv2d.h"
+
+namespace omniconv::solvers {
+namespace {
+
+std::byte* host(const Operand& operand) {
+  return operand.buffer ? operand.buffer.impl()->host() + operand.offset_bytes : nullptr;
+}
+
+class Plan final : public Conv2dPlanBody {
+ public:
+  Plan(const Conv2dProblem& the_problem, devices::CpuDevice& cpu) : cpu_(cpu), shape_(the_problem) {}
+  std::int64_t workspace_bytes() const override { return 0; }
+  Event run(devices::Queue& queue, const Conv2dRun& run) const override {
+    return submit(queue, devices::HostTask([self = shared_from_this(), this, run] { execute(run); }));
+  }
+
+ private:
+  void execute(const Conv2dRun& run) const {
+    const Conv2dElements all = elements_of(problem);
+    const bool forward = problem.pass == Pass::forward;
+    const std::int64_t size = size_of(problem.type), elements = forward                               ? all.y
+                                                                : problem.pass == Pass::backward_data ? all.x
+                                                                                                      : all.w;
+    const reference::Conv2dData data{host(run.x), host(run.w), host(run.y)};
+    std::byte* const output = host(forward ? run.y : problem.pass == Pass::backward_data ? run.x : run.w);
+    const std::int64_t part = std::max<std::int64_t>(elements / 1024, 1);
+    cpu_.parallel_for((elements + part - 1) / part, [&](std::int64_t i, int) {
+      for (std::int64_t at = i * part; at < std::min(elements, (i + 1) * part); ++at) {
+        double value = reference::conv2d_element(problem, shape_, data, at).value;
+        if (problem.bias) value += load_element(problem.type, host(run.bias) + k_of(at) * size);
+        if (problem.accumulate) value += load_element(problem.type, output + at * size);
+        store_element(problem.type, problem.relu && value < 0 ? 0.0 : value, output + at * size);
+      }
+    });
+  }
+
+  // The channel of an element of y.
+  std::int64_t k_of(std::int64_t at) const {
+    return shape_.nhwc ? at % shape_.k : at / (shape_.p * shape_.q) % shape_.k;
+  }
+
+  devices::CpuDevice& cpu_;
+  Conv2dShape shape_;
+};
+
+class Solver final : public Conv2dSolver {
+ public:
+  std::string_view id() const override { return "conv2d/double/cpu.1"; }
+  std::string refusal(const Conv2dProblem&, const devices::Device& device) const override {
+    return device.kind() == devices::DeviceKind::cpu ? "" : "runs on the CPU alone";
+  }
+  // Sums in f64; what is left is far below the rounding of fp32, and of f64 a chain.
+  MatrixBound bound(const Conv2dProblem& problem, const devices::Device&) const override {
+    return {.chain = problem.type == DataType::f64 ? longest_sum(problem) : 0};
+  }
+  double cost(const Conv2dProblem& problem, const devices::Device&) const override {
+    constexpr double scalar = 800;  // every element is looked up by itself
+    return scalar * multiply_adds(problem);
+  }
+  std::int64_t workspace_bytes(const Conv2dProblem&, const devices::Device&, std::int64_t) const override { return 0; }
+  std::unique_ptr<Conv2dPlanBody> plan(const Conv2dProblem& problem, const std::shared_ptr<devices::Device>& device,
+                                       std::int64_t) const override {
+    return std::make_unique<Plan>(problem, dynamic_cast<devices::CpuDevice&>(*device));
+  }
+};
+
+}  // namespace
+
+const Conv2dSolver& conv2d_reference() {
+  static const Solver solver;
+  return solver;
+}
+
+}  // namespace omniconv::solvers

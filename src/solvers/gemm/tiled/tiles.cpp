@@ -1,0 +1,91 @@
+#include "solvers/gemm/tiled/tiles.h"
+
+#include <array>
+#include <cmath>
+#include <limits>
+
+#include "solvers/gemm/gpu_text.h"
+
+namespace omniconv::solvers {
+namespace {
+
+// A part shorter than this is mostly waiting for its first stages.
+constexpr std::int64_t least_part_k = 64;
+constexpr std::array<std::int64_t, 12> part_counts = {1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64};
+
+// How much of their rate the groups reach that are on a compute unit together: with few warps there are cycles in which
+// none can issue.
+double share_of_rate(double warps) {
+  constexpr double full = 16, lost = 3;
+  return std::min(warps / (warps + lost) * (full + lost) / full, 1.0);
+}
+
+// Of the groups in multiply-adds at the peak: as many rounds as a compute unit needs that holds `resident` at once.
+double compute_cost(const GemmTile& tile, std::int64_t resident_groups, std::int64_t part_k, double groups,
+                    double units) {
+  constexpr double round_cost = 3e7;  // first loads and last stores, of all units: a microsecond of an H200's peak
+  const auto resident = static_cast<double>(resident_groups), warps = static_cast<double>(tile.group()) / 32;
+  const double of_group = static_cast<double>(tile.m * tile.n) * static_cast<double>(part_k) / tile.rate;
+  const double of_unit = std::ceil(groups / units), rounds = std::floor(of_unit / resident);
+  const double rest = of_unit - rounds * resident;
+  double cost = rounds * (round_cost + units * resident * of_group / share_of_rate(resident * warps));
+  if (rest > 0) cost += round_cost + units * rest * of_group / share_of_rate(rest * warps);
+  return cost;
+}
+
+}  // namespace
+
+std::span<const GemmTile> gemm_tiles() {
+  // The rates are the shares of multiply-adds among the instructions of the innermost loop, as compiled for compute
+  // capability 9.0, less what smaller tiles load more often.
+  static constexpr std::array<GemmTile, 7> tiles = {{
+      {128, 128, 8, 2, 2, 2, 1, 0.91},
+      {128, 64, 8, 2, 2, 3, 3, 0.86},
+      {64, 128, 8, 2, 2, 3, 3, 0.87},
+      {64, 64, 8, 2, 2, 6, 6, 0.82},
+      {64, 32, 8, 2, 1, 8, 8, 0.7},
+      {32, 64, 8, 1, 2, 8, 8, 0.7},
+      {32, 32, 16, 1, 1, 12, 8, 0.55},
+  }};
+  return tiles;
+}
+
+std::optional<GemmChoice> choice_of(const GemmTile& tile, std::int64_t parts, const GemmTask& task,
+                                    const devices::Device& device) {
+  const GemmProblem& problem = task.problem;
+  GemmChoice choice{.tile = tile};
+  choice.part_k = round_up(divide_up(problem.k, parts), tile.k);
+  choice.parts = divide_up(problem.k, choice.part_k);
+  if (parts > 1 && (choice.parts < 2 || choice.part_k < least_part_k)) return std::nullopt;
+  const double groups = static_cast<double>(tiles_of(problem, tile.m, tile.n)) * static_cast<double>(problem.batch) *
+                        static_cast<double>(choice.parts);
+  const double units = std::max(device.info().compute_units, 1);
+  const std::int64_t resident = device.kind() == devices::DeviceKind::cuda ? tile.resident : tile.resident_untold;
+  choice.cost =
+      std::max(compute_cost(tile, resident, choice.part_k, groups, units), byte_cost(device) * least_bytes(task));
+  if (choice.parts == 1) return choice;
+  const double partial_bytes = 4.0 * static_cast<double>(problem.m) * static_cast<double>(round_up(problem.n, 4)) *
+                               static_cast<double>(problem.batch) * static_cast<double>(choice.parts);
+  if (partial_bytes > static_cast<double>(device.info().max_buffer_bytes)) return std::nullopt;
+  choice.workspace_bytes = 4 * problem.m * round_up(problem.n, 4) * problem.batch * choice.parts;
+  constexpr double worth_it = 1.1;  // a workspace has a price too
+  choice.cost = worth_it * (choice.cost + launch_cost(device) + 2 * partial_bytes * byte_cost(device));
+  return choice;
+}
+
+GemmChoice choose_tiles(const GemmTask& task, const devices::Device& device, std::int64_t workspace_limit) {
+  GemmChoice best;
+  best.cost = std::numeric_limits<double>::infinity();
+  for (const GemmTile& tile : gemm_tiles()) {
+    if (tile.local_bytes() > device.info().local_memory_bytes) continue;
+    for (const std::int64_t parts : part_counts) {
+      const std::optional<GemmChoice> choice = choice_of(tile, parts, task, device);
+      if (!choice || choice->cost >= best.cost) continue;
+      if (workspace_limit >= 0 && choice->workspace_bytes > workspace_limit) continue;
+      best = *choice;
+    }
+  }
+  return best;
+}
+
+}  // namespace omniconv::solvers

@@ -1,0 +1,42 @@
+// Which tiles `tiled` takes for a task, and into how many parts it splits k.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <span>
+
+#include "solvers/gemm/gemm.h"
+
+namespace omniconv::solvers {
+
+// The tunables of tiled.kernel, and what the choice knows of them.
+struct GemmTile {
+  std::int64_t m, n, k, quads_m, quads_n;
+  // Groups on a compute unit at once by their registers: where the compiler is told (CUDA), and where it is not
+  // (OpenCL).
+  std::int64_t resident, resident_untold;
+  double rate;  // of the peak, where all compute units are full
+
+  std::int64_t group() const { return m / (4 * quads_m) * (n / (4 * quads_n)); }
+  // Two stages of both operands in fp32, whose rows may be padded by four elements.
+  std::int64_t local_bytes() const { return 2 * 4 * k * (m + n + 8); }
+};
+std::span<const GemmTile> gemm_tiles();
+
+struct GemmChoice {
+  GemmTile tile;
+  std::int64_t parts = 1;            // of k
+  std::int64_t part_k = 0;           // products of a part but for the last: a multiple of the tile's
+  std::int64_t workspace_bytes = 0;  // for the sums of the parts
+  double cost = 0;                   // in multiply-adds at the device's peak
+};
+// With these tiles and about so many parts; none where these would be too short, or their sums pass a buffer.
+std::optional<GemmChoice> choice_of(const GemmTile& tile, std::int64_t parts, const GemmTask& task,
+                                    const devices::Device& device);
+// The cheapest whose workspace keeps to the limit (negative: none).
+GemmChoice choose_tiles(const GemmTask& task, const devices::Device& device, std::int64_t workspace_limit);
+// A plan that does as it is told; its task and device are not set yet.
+std::unique_ptr<GemmPlanBody> plan_of_tiles(const GemmTask& task, devices::Device& device, const GemmChoice& choice);
+
+}  // namespace omniconv::solvers

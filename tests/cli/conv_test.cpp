@@ -1,0 +1,288 @@
+// `conv`: values worked out here, and every refusal.
+#include <cmath>
+#include <cstring>
+#include <functional>
+#include <nlohmann/json.hpp>
+
+#include "command.h"
+#include "core/half.h"
+#include "devices/device.h"
+#include "image/npy.h"
+
+namespace omniconv {
+namespace {
+
+using nlohmann::json;
+
+class Conv : public Command {
+ protected:
+  using Shape = std::vector<std::int64_t>;
+  static std::int64_t elements(const Shape& shape) {
+    std::int64_t all = 1;
+    for (const std::int64_t extent : shape) all *= extent;
+    return all;
+  }
+  // Small integers, others for each seed.
+  static std::vector<double> integers(const Shape& shape, int seed) {
+    std::vector<double> values(static_cast<std::size_t>(elements(shape)));
+    for (std::size_t i = 0; i < values.size(); ++i)
+      values[i] = static_cast<double>((i * 7 + i / 5 + static_cast<std::size_t>(seed)) % 9) - 4;
+    return values;
+  }
+  template <typename T, typename Convert>
+  static std::string stored(const std::vector<double>& values, const Convert& convert) {
+    std::string bytes(values.size() * sizeof(T), '\0');
+    for (std::size_t i = 0; i < values.size(); ++i) {
+      const T value = convert(values[i]);
+      std::memcpy(bytes.data() + i * sizeof value, &value, sizeof value);
+    }
+    return bytes;
+  }
+  static std::string array(DataType type, const Shape& shape, const std::vector<double>& values) {
+    std::string file = image::npy_header_text(type, shape);
+    if (type == DataType::f64) return file + stored<double>(values, [](double v) { return v; });
+    if (type == DataType::f16)
+      return file + stored<std::uint16_t>(values, [](double v) { return float_to_half(static_cast<float>(v)); });
+    return file + stored<float>(values, [](double v) { return static_cast<float>(v); });
+  }
+  // The values of a file that must have this type and shape.
+  std::vector<double> values_of(const std::string& content, DataType type, const Shape& shape) const {
+    const std::string header = image::npy_header_text(type, shape);
+    EXPECT_EQ(content.substr(0, header.size()), header);
+    const auto size = static_cast<std::size_t>(size_of(type));
+    EXPECT_EQ(content.size(), header.size() + static_cast<std::size_t>(elements(shape)) * size);
+    std::vector<double> values;
+    for (std::size_t at = header.size(); at + size <= content.size(); at += size) {
+      double d = 0;
+      float f = 0;
+      std::uint16_t h = 0;
+      const char* const from = content.data() + at;
+      if (type == DataType::f64)
+        std::memcpy(&d, from, sizeof d), values.push_back(d);
+      else if (type == DataType::f16)
+        std::memcpy(&h, from, sizeof h), values.push_back(half_to_float(h));
+      else
+        std::memcpy(&f, from, sizeof f), values.push_back(f);
+    }
+    return values;
+  }
+
+  // y[n, k, p, q] of n2c4h5w4k6r3s2 pt1 pr1 uh2 g2, nchw, of its definition; one call of `term` for each product, with
+  // the elements of x, w and y.
+  static inline const std::string geometry = "n2c4h5w4k6r3s2pt1pr1uh2g2";
+  static inline const Shape x_shape = {2, 4, 5, 4}, w_shape = {6, 2, 3, 2}, y_shape = {2, 6, 2, 4};
+  static void each_term(const std::function<void(std::size_t x, std::size_t w, std::size_t y)>& term) {
+    for (int n = 0; n < 2; ++n)
+      for (int k = 0; k < 6; ++k)
+        for (int p = 0; p < 2; ++p)
+          for (int q = 0; q < 4; ++q)
+            for (int c = 0; c < 2; ++c)
+              for (int r = 0; r < 3; ++r)
+                for (int s = 0; s < 2; ++s) {
+                  const int h = 2 * p + r - 1, w = q + s;
+                  if (h < 0 || h >= 5 || w >= 4) continue;
+                  term(static_cast<std::size_t>(((n * 4 + k / 3 * 2 + c) * 5 + h) * 4 + w),
+                       static_cast<std::size_t>(((k * 2 + c) * 3 + r) * 2 + s),
+                       static_cast<std::size_t>(((n * 6 + k) * 2 + p) * 4 + q));
+                }
+  }
+  void write_inputs(DataType type = DataType::f32) const {
+    write("x.npy", array(type, x_shape, integers(x_shape, 1)));
+    write("w.npy", array(type, w_shape, integers(w_shape, 2)));
+    write("dy.npy", array(type, y_shape, integers(y_shape, 3)));
+  }
+  std::vector<std::string> devices() const {
+    DeviceListing listing;
+    devices::opencl_backend().list(listing);
+    if (listing.found.empty()) std::cout << "no OpenCL device: " << listing.missing.front().reason << "\n";
+    return listing.found.empty() ? std::vector<std::string>{"cpu"} : std::vector<std::string>{"cpu", "opencl"};
+  }
+  void runs(const std::string& arguments) const {
+    const Outcome outcome = run("conv " + arguments);
+    EXPECT_EQ(outcome.status, 0) << arguments << "\n" << outcome.error;
+  }
+};
+
+TEST_F(Conv, EveryPassIsItsDefinition) {
+  write_inputs();
+  const std::vector<double> x = integers(x_shape, 1), w = integers(w_shape, 2), dy = integers(y_shape, 3);
+  std::vector<double> y(static_cast<std::size_t>(elements(y_shape))), dx(x.size()), dw(w.size());
+  each_term([&](std::size_t i, std::size_t j, std::size_t o) {
+    y[o] += x[i] * w[j];
+    dx[i] += dy[o] * w[j];
+    dw[j] += dy[o] * x[i];
+  });
+  for (const std::string& device : devices()) {
+    runs("'" + geometry + "' --x x.npy --w w.npy -o y.npy --device " + device);
+    EXPECT_EQ(values_of(read_here("y.npy"), DataType::f32, y_shape), y);
+    runs("'bwd_data " + geometry + "' --w w.npy --dy dy.npy -o dx.npy --device " + device);
+    EXPECT_EQ(values_of(read_here("dx.npy"), DataType::f32, x_shape), dx);
+    runs("'bwd_filter " + geometry + "' --x x.npy --dy dy.npy -o dw.npy --device " + device);
+    EXPECT_EQ(values_of(read_here("dw.npy"), DataType::f32, w_shape), dw);
+  }
+}
+
+TEST_F(Conv, BiasOldOutputAndReluInThatOrder) {
+  write_inputs();
+  const Shape bias_shape = {6};
+  const std::vector<double> x = integers(x_shape, 1), w = integers(w_shape, 2), bias = integers(bias_shape, 4),
+                            old = integers(y_shape, 5);
+  write("bias.npy", array(DataType::f32, bias_shape, bias));
+  write("y.npy", array(DataType::f32, y_shape, old));
+  std::vector<double> y = old;
+  for (std::size_t i = 0; i < y.size(); ++i) y[i] += bias[i / 8 % 6];
+  each_term([&](std::size_t i, std::size_t j, std::size_t o) { y[o] += x[i] * w[j]; });
+  for (double& value : y) value = std::max(value, 0.0);
+  // The output replaces what it was made from.
+  runs("'bias relu acc " + geometry + "' --x x.npy --w w.npy --bias-array bias.npy --y0 y.npy -o y.npy");
+  EXPECT_EQ(values_of(read_here("y.npy"), DataType::f32, y_shape), y);
+}
+
+TEST_F(Conv, TypesAreThoseOfTheFiles) {
+  const std::vector<double> x = integers(x_shape, 1), w = integers(w_shape, 2);
+  std::vector<double> y(static_cast<std::size_t>(elements(y_shape)));
+  each_term([&](std::size_t i, std::size_t j, std::size_t o) { y[o] += x[i] * w[j]; });
+  for (const auto& [type, file] :
+       {std::pair(DataType::f64, DataType::f64), std::pair(DataType::f16, DataType::f16),
+        std::pair(DataType::bf16, DataType::f32), std::pair(DataType::tf32, DataType::f32)}) {
+    write_inputs(file);
+    runs("'" + std::string(name(type)) + " " + geometry + "' --x x.npy --w w.npy -o y.npy --device cpu");
+    EXPECT_EQ(values_of(read_here("y.npy"), file, y_shape), y) << name(type);  // below 2^8: exact in all
+  }
+}
+
+// Ties go to even; what only the last bits of f32 hold is gone before anything is computed.
+TEST_F(Conv, Bf16AndTf32AreRoundedOnTheWayIn) {
+  const Shape x_shape_of_three = {1, 1, 1, 3}, one = {1, 1, 1, 1};
+  const auto rounded = [&](const std::string& type, int bits) {
+    const double half = std::ldexp(1, -bits - 1);
+    write("x.npy", array(DataType::f32, x_shape_of_three, {1 + half, 1 + 3 * half, -1 - 1.5 * half}));
+    write("w.npy", array(DataType::f32, one, {1}));
+    runs("'" + type + " n1c1h1w3k1r1s1' --x x.npy --w w.npy -o y.npy --device cpu");
+    EXPECT_EQ(values_of(read_here("y.npy"), DataType::f32, x_shape_of_three),
+              (std::vector<double>{1, 1 + 4 * half, -1 - 2 * half}))
+        << type;
+  };
+  rounded("bf16", 7);
+  rounded("tf32", 10);
+}
+
+TEST_F(Conv, ChannelsLast) {
+  // 2 pixels of 3 channels, to 2 channels by 1 x 1: w[k, r, s, c].
+  write("x.npy", array(DataType::f32, {1, 1, 2, 3}, {1, 2, 3, 4, 5, 6}));
+  write("w.npy", array(DataType::f32, {2, 1, 1, 3}, {1, 0, 0, 1, 1, 1}));
+  runs("'nhwc n1c3h1w2k2r1s1' --x x.npy --w w.npy -o y.npy");
+  EXPECT_EQ(values_of(read_here("y.npy"), DataType::f32, {1, 1, 2, 2}), (std::vector<double>{1, 6, 4, 15}));
+}
+
+TEST_F(Conv, PipesInAndOut) {
+  write_inputs();
+  runs("'" + geometry + "' --x x.npy --w w.npy -o y.npy --device cpu");
+  const Outcome piped = shell("cat x.npy | $OMNICONV conv '" + geometry + "' --x - --w <(cat w.npy) -o - --device cpu");
+  EXPECT_EQ(piped.status, 0) << piped.error;
+  EXPECT_EQ(piped.out, read_here("y.npy"));
+  EXPECT_NE(piped.error.find("solver conv2d/"), std::string::npos) << piped.error;  // not in the array
+  EXPECT_EQ(shell("$OMNICONV conv '" + geometry + "' --x x.npy --w w.npy -o - -q --device cpu").error, "");
+  EXPECT_EQ(shell("$OMNICONV conv '" + geometry + "' --x x.npy --w w.npy -o - > /dev/full").status, 3);
+}
+
+TEST_F(Conv, ItsReport) {
+  write_inputs();
+  const Outcome outcome = run("conv '" + geometry +
+                              "' --x x.npy --w w.npy -o y.npy --device cpu --solver conv2d/double/cpu.1 --json c.json");
+  ASSERT_EQ(outcome.status, 0) << outcome.error;
+  for (const char* part : {"solver conv2d/double/cpu.1", " ms, ", "TFLOP/s", "error bound 1 * ("})
+    EXPECT_NE(outcome.out.find(part), std::string::npos) << outcome.out;
+  const json report = json::parse(read_here("c.json"));
+  EXPECT_EQ(report["schema"], "omniconv-conv/1");
+  EXPECT_EQ(report["solver"], "conv2d/double/cpu.1");
+  EXPECT_EQ(report["shape"], json::array({2, 6, 2, 4}));
+  for (const char* key : {"context_ms", "plan_ms", "read_ms", "kernel_ms", "write_ms"})
+    EXPECT_GT(report[key].get<double>(), 0) << key;
+}
+
+TEST_F(Conv, ArraysThatAPassNeedsOrDoesNotRead) {
+  write_inputs();
+  const auto conv = [&](const std::string& words, const std::string& files, const std::vector<std::string>& parts) {
+    refuses("conv '" + words + " " + geometry + "' " + files + " -o out.npy", parts);
+  };
+  conv("", "--w w.npy", {"the forward pass needs --x"});
+  conv("", "--x x.npy", {"the forward pass needs --w"});
+  conv("", "--x x.npy --w w.npy --dy dy.npy", {"the forward pass reads no --dy", "leave it out"});
+  conv("bwd_data", "--w w.npy", {"bwd_data needs --dy"});
+  conv("bwd_data", "--w w.npy --dy dy.npy --x x.npy", {"bwd_data reads no --x"});
+  conv("bwd_filter", "--x x.npy --dy dy.npy --w w.npy", {"bwd_filter reads no --w"});
+  conv("bias", "--x x.npy --w w.npy", {"the word bias needs --bias-array"});
+  conv("", "--x x.npy --w w.npy --bias-array w.npy", {"a problem without the word bias reads no --bias-array"});
+  conv("acc", "--x x.npy --w w.npy", {"the word acc needs --y0"});
+  conv("", "--x x.npy --w w.npy --y0 dy.npy", {"a problem without the word acc reads no --y0"});
+  conv("", "--x - --w -", {"--x and --w are both -"});
+  conv("bwd_data relu", "--w w.npy --dy dy.npy", {"relu is of the forward pass", "leave it out"});
+}
+
+TEST_F(Conv, ArraysThatAreOthers) {
+  write_inputs();
+  write("z.npy", array(DataType::f64, x_shape, integers(x_shape, 1)));
+  const std::string good = read_here("x.npy");
+  const auto with_x = [&](const std::string& content, const std::vector<std::string>& parts) {
+    write("bad.npy", content);
+    refuses("conv '" + geometry + "' --x bad.npy --w w.npy -o out.npy", parts);
+  };
+  const auto changed = [&](const std::string& from, const std::string& to) {
+    std::string content = good;
+    return content.replace(content.find(from), from.size(), to);
+  };
+  with_x(read_here("w.npy"), {"bad.npy", "(6, 2, 3, 2)", "x (n, c, h, w)", "(2, 4, 5, 4)"});
+  with_x(array(DataType::f32, {160}, integers({160}, 1)), {"(160,)", "(2, 4, 5, 4)"});
+  with_x(array(DataType::f32, {}, {1}), {"()", "(2, 4, 5, 4)"});
+  with_x(read_here("z.npy"), {"bad.npy", "f64", "<f4 (float32)", ".astype('<f4')"});
+  with_x(changed("<f4", ">f4"), {"big-endian", "<f4"});
+  with_x(changed("<f4", "<i4"), {"s32", "<f4"});
+  with_x(changed("<f4", "<c8"), {"'<c8'"});
+  with_x(changed("False", "True "), {"Fortran order"});
+  with_x(changed("(2, 4, 5, 4)", "(9223372036854775807, 9)"), {"bad.npy"});
+  with_x(changed("(2, 4, 5, 4)", "(99999999999999999999)  "), {"bad.npy"});
+  with_x(good.substr(0, good.size() - 1), {"cut short", "768", "767"});
+  with_x(good + "x", {"goes on after its array"});
+  for (const std::size_t size : {std::size_t{1}, std::size_t{7}, std::size_t{9}, std::size_t{60}, std::size_t{127}})
+    with_x(good.substr(0, size), {"bad.npy"});
+  with_x("", {"empty"});
+  with_x("P5 8 8 255\n", {"is no .npy array"});
+  refuses("conv '" + geometry + "' --x missing.npy --w w.npy -o out.npy", {"missing.npy", "No such file"});
+  refuses("conv '" + geometry + "' --x . --w w.npy -o out.npy", {"cannot read .", "directory"});
+  write("bias.npy", array(DataType::f32, {5}, integers({5}, 1)));
+  refuses("conv 'bias " + geometry + "' --x x.npy --w w.npy --bias-array bias.npy -o out.npy",
+          {"(5,)", "bias (k)", "(6,)"});
+  for (const std::string& content : {good.substr(0, 300), good + "x"}) {
+    write("piped", content);
+    const Outcome outcome = shell("cat piped | $OMNICONV conv '" + geometry + "' --x - --w w.npy -o out.npy");
+    EXPECT_EQ(outcome.status, 2);
+    EXPECT_NE(outcome.error.find("the standard input "), std::string::npos) << outcome.error;
+    EXPECT_FALSE(std::filesystem::exists(folder_ / "out.npy"));
+  }
+}
+
+TEST_F(Conv, Usage) {
+  write_inputs();
+  const std::string conv = "conv '" + geometry + "' --x x.npy --w w.npy ";
+  refuses("conv", {"PROBLEM"});
+  refuses("conv 'filter2d u8 h8w8r3s3' --x x.npy -o y.npy", {"is no convolution", "n8c64h56w56k64r3s3p1"});
+  refuses("conv 'gemm f32 nn m2n2k2' --x x.npy -o y.npy", {"is no convolution"});
+  refuses("conv n1c1h1w1k1r3s3 --x x.npy --w w.npy -o y.npy", {"column"});
+  refuses("conv n1c3h4w4k4r1s1g2 --x x.npy --w w.npy -o y.npy", {"groups is 2", "c, which is 3"});
+  refuses(conv, {"output file", "-o"});
+  refuses(conv + "-o missing/y.npy", {"missing", "folder"});
+  refuses(conv + "-o .", {"folder"});
+  refuses(conv + "-o ''", {"--output", "empty"});
+  refuses(conv + "-o - --json -", {"--json -", "-o -"});
+  refuses(conv + "-o y.npy --json y.npy", {"--json y.npy", "another file"});
+  refuses(conv + "-o y.npy --json ./x.npy", {"--json ./x.npy", "--x"});
+  refuses(conv + "-o y.npy --solver conv2d/doble/cpu.1", {"unknown solver", "conv2d/double/cpu.1"});
+  refuses(conv + "-o y.npy --solver gemm/double/cpu.1", {"is of gemm"});
+  refuses(conv + "-o y.npy --solver all", {"unknown solver 'all'"});
+  refuses(conv + "-o y.npy --deny conv2d", {"is denied"});
+  refuses(conv + "-o y.npy --device cpu --max-error 0", {"max_error is 0"});
+}
+
+}  // namespace
+}  // namespace omniconv

@@ -1,0 +1,115 @@
+// conv2d on the CPU: every solver, pass, layout and type.
+#include <functional>
+
+#include "conv2d_testing.h"
+
+namespace omniconv {
+namespace {
+
+Context cpu() {
+  return Context({.device = "cpu", .threads = 2});
+}
+
+TEST(Conv2d, Tails) {
+  check_tails(cpu(), Variants::all);
+}
+
+TEST(Conv2d, TypesAndWhatIsFused) {
+  check_types(cpu(), {"f32", "f64", "f16", "bf16", "tf32"}, Variants::all);
+}
+
+// The studies' and anchors' layers with one image, a pass of each in turn.
+TEST(Conv2d, LayersOfLists) {
+  std::size_t number = 0;
+  for (const char* list : {"studies.txt", "anchors.txt"})
+    for (Conv2dProblem problem : conv2d_list(list)) {
+      if (++number % layers_between != 0) continue;
+      problem.n = 1;
+      expect_exact_and_bounded(cpu(), with_pass(problem, all_passes[number % 3]), {.sampled = true, .samples = 40});
+    }
+}
+
+TEST(Conv2d, PassesAreAdjoint) {
+  std::mt19937_64 random(7);
+  for (int i = 0; i < 150; ++i) {
+    const Conv2dProblem problem = random_conv2d(random);
+    for (const char* solver : {"conv2d/direct", "conv2d/im2col_gemm", "conv2d/double"})
+      expect_adjoint(cpu(), problem, solver, static_cast<std::uint64_t>(i));
+  }
+}
+
+// Columns in parts of single rows and images give what they give at once.
+TEST(Conv2d, WorkspaceLimits) {
+  for (const char* text : {"n3c8h20w20k12r3s3p1", "nhwc n3c8h20w20k12r3s3p1g2", "n5c4h9w9k8r1s1"})
+    for (const Pass pass : all_passes) {
+      const Conv2dProblem problem = with_pass(conv2d_problem(text), pass);
+      const auto least = [&](std::int64_t limit) {
+        const std::vector<Candidate> candidates =
+            explain(cpu(), problem, {.max_workspace_bytes = limit, .allow = {"conv2d/im2col_gemm"}});
+        return candidates.front().workspace_bytes;
+      };
+      const std::int64_t whole = least(-1), smallest = least(0);
+      EXPECT_LE(smallest, whole) << to_text(problem);
+      for (const std::int64_t limit : {smallest, (smallest + whole) / 2, whole}) {
+        EXPECT_LE(least(limit), limit) << to_text(problem);
+        expect_exact_and_bounded(cpu(), problem,
+                                 {.solver = {.max_workspace_bytes = limit, .allow = {"conv2d/im2col_gemm"}}});
+      }
+    }
+}
+
+std::string refusal_of(const std::function<void()>& call) {
+  try {
+    call();
+  } catch (const Error& error) {
+    EXPECT_EQ(error.kind(), ErrorKind::bad_input);
+    return error.what();
+  }
+  ADD_FAILURE() << "nothing was refused";
+  return {};
+}
+
+#define EXPECT_SAYS(text, part) EXPECT_NE((text).find(part), std::string::npos) << (text)
+
+TEST(Conv2d, RefusalsOfRuns) {
+  const Context context = cpu();
+  const Conv2dProblem problem = conv2d_problem("bias n1c2h4w4k3r3s3p1");
+  const Conv2dPlan plan(context, problem, {.solver = "conv2d/im2col_gemm/cpu.1"});
+  const Conv2dElements elements = elements_of(problem);
+  Queue queue = context.make_queue();
+  const Conv2dRun right{.x = {context.allocate(elements.x * 4)},
+                        .w = {context.allocate(elements.w * 4)},
+                        .y = {context.allocate(elements.y * 4)},
+                        .bias = {context.allocate(12)},
+                        .workspace = context.allocate(plan.workspace_bytes())};
+  const auto refused = [&](const auto& change) {
+    Conv2dRun run = right;
+    change(run);
+    return refusal_of([&] { plan.run(queue, run); });
+  };
+  EXPECT_NO_THROW(plan.run(queue, right).wait());
+  EXPECT_SAYS(refused([](Conv2dRun& run) { run.x = {}; }), "the buffer of x is missing");
+  EXPECT_SAYS(refused([](Conv2dRun& run) { run.bias = {}; }), "the buffer of bias is missing");
+  EXPECT_SAYS(refused([](Conv2dRun& run) { run.w.offset_bytes = 2; }), "w begins at byte 2 of its buffer");
+  EXPECT_SAYS(refused([](Conv2dRun& run) { run.w.offset_bytes = -4; }), "w begins at byte -4 of its buffer");
+  EXPECT_SAYS(refused([](Conv2dRun& run) { run.y.offset_bytes = 4; }), "the buffer of y has 192 bytes: 48 elements");
+  EXPECT_SAYS(refused([](Conv2dRun& run) { run.y = run.w; }), "y and w overlap");
+  EXPECT_SAYS(refused([](Conv2dRun& run) { run.workspace = Buffer(); }), "the workspace has 0 bytes");
+  EXPECT_SAYS(refused([&](Conv2dRun& run) { run.workspace = run.x.buffer; }), "the workspace has 128 bytes");
+}
+
+TEST(Conv2d, RefusalsOfOptions) {
+  const auto refused = [](const std::string& text, const SolverOptions& options) {
+    return refusal_of([&] { Conv2dPlan(cpu(), conv2d_problem(text), options); });
+  };
+  const std::string layer = "n1c4h8w8k4r3s3p1";
+  EXPECT_SAYS(refused(layer, {.solver = "conv2d/direkt/cpu.1"}), "conv2d/direct/cpu.1");
+  EXPECT_SAYS(refused(layer, {.deny = {"conv2d/wino"}}), "unknown solver 'conv2d/wino' in deny");
+  EXPECT_SAYS(refused(layer, {.max_workspace_bytes = 16, .allow = {"conv2d/im2col_gemm"}}), "the least that would is");
+  EXPECT_SAYS(refused(layer, {.solver = "conv2d/direct/gpu.1"}), "runs on OpenCL and CUDA devices");
+  EXPECT_SAYS(refused(layer, {.max_error = 0.5}), "amplified 1 times, and max_error is 0.5");
+  EXPECT_SAYS(refused("bwd_data relu " + layer, {}), "relu is of the forward pass, and the pass is bwd_data");
+}
+
+}  // namespace
+}  // namespace omniconv

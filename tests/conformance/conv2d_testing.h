@@ -1,0 +1,137 @@
+// The problems over which the conv2d solvers of a device are checked.
+#pragma once
+
+#include <fstream>
+#include <random>
+#include <sstream>
+#include <vector>
+
+#include "core/convert.h"
+#include "matrix_testing.h"
+
+namespace omniconv {
+
+inline std::vector<Conv2dProblem> conv2d_list(const std::string& name) {
+  const std::string path = std::string(OMNICONV_SOURCE_DIR) + "/data/problems/" + name;
+  std::ifstream file(path);
+  std::stringstream text;
+  text << file.rdbuf();
+  std::vector<Conv2dProblem> problems;
+  for (const Problem& problem : parse_problem_list(text.str(), path))
+    problems.push_back(std::get<Conv2dProblem>(problem));
+  return problems;
+}
+
+// Sanitizers slow the references down most.
+#if defined(__SANITIZE_THREAD__) || defined(__SANITIZE_ADDRESS__)
+inline constexpr std::int64_t samples_of_a_tail = 64;
+inline constexpr std::size_t layers_between = 6;
+#else
+inline constexpr std::int64_t samples_of_a_tail = 512;
+inline constexpr std::size_t layers_between = 1;
+#endif
+
+inline constexpr Pass all_passes[] = {Pass::forward, Pass::backward_data, Pass::backward_filter};
+
+inline Conv2dProblem conv2d_problem(const std::string& text) {
+  return std::get<Conv2dProblem>(parse_problem(text));
+}
+
+// tails.txt: every pass in both layouts; or, since each costs a compilation, one pass and layout of each problem in
+// turn.
+enum class Variants { all, in_turn };
+inline void check_tails(const Context& context, Variants variants) {
+  std::size_t number = 0;
+  for (Conv2dProblem problem : conv2d_list("tails.txt")) {
+    ++number;
+    for (const Pass pass : all_passes)
+      for (const Layout layout : {Layout::nchw, Layout::nhwc}) {
+        const bool its_turn = pass == all_passes[number % 3] && layout == Layout(number / 3 % 2);
+        if (variants == Variants::in_turn && !its_turn) continue;
+        problem.layout = layout;
+        expect_exact_and_bounded(context, with_pass(problem, pass),
+                                 {.solver = {.solver = "all"}, .sampled = true, .samples = samples_of_a_tail});
+      }
+  }
+}
+
+// Each type, with everything that is fused.
+inline void check_types(const Context& context, std::initializer_list<const char*> types, Variants variants) {
+  int number = 0;
+  for (const char* type : types)
+    for (const char* layout : {"nchw", "nhwc"})
+      for (const char* words :
+           {"fwd bias relu acc", "fwd flip bias", "bwd_data acc", "bwd_filter acc", "bwd_data flip", "bwd_filter flip"})
+        for (const char* geometry : {"n3c6h9w11k4r3s2p1g2u2", "n2c5h8w7k10r1s1"}) {
+          if (variants == Variants::in_turn && ++number % 5 != 0) continue;
+          expect_exact_and_bounded(context, conv2d_problem(fmt::format("{} {} {} {}", words, type, layout, geometry)),
+                                   {.solver = {.solver = "all"}});
+        }
+}
+
+// A problem with every extent and step at random, small.
+inline Conv2dProblem random_conv2d(std::mt19937_64& random) {
+  const auto from = [&](std::int64_t least, std::int64_t most) {
+    return least + static_cast<std::int64_t>(random() % static_cast<std::uint64_t>(most - least + 1));
+  };
+  for (;;) {
+    Conv2dProblem problem;
+    problem.layout = from(0, 1) == 0 ? Layout::nchw : Layout::nhwc;
+    problem.flip = from(0, 3) == 0;
+    problem.groups = from(0, 2) == 0 ? from(2, 3) : 1;
+    problem.n = from(1, 4), problem.c = problem.groups * from(1, 6), problem.k = problem.groups * from(1, 9);
+    problem.h = from(1, 14), problem.w = from(1, 70), problem.r = from(1, 4), problem.s = from(1, 4);
+    problem.pad_top = from(0, 3), problem.pad_bottom = from(0, 3);
+    problem.pad_left = from(0, 3), problem.pad_right = from(0, 3);
+    problem.stride_h = from(1, 3), problem.stride_w = from(1, 3);
+    problem.dilation_h = from(1, 2), problem.dilation_w = from(1, 2);
+    try {
+      validate(problem);
+      return problem;
+    } catch (const Error&) {  // no output: others
+    }
+  }
+}
+
+// <conv(x, w), dy> = <x, dx> = <w, dw>, exactly, since all are small integers.
+inline void expect_adjoint(const Context& context, Conv2dProblem problem, const std::string& solver,
+                           std::uint64_t seed) {
+  const Conv2dElements elements = elements_of(problem);
+  Queue queue = context.make_queue();
+  const auto integers = [&](std::int64_t count, std::uint64_t of) {
+    std::vector<std::byte> data(static_cast<std::size_t>(count) * 4);
+    fill_random(DataType::f32, 3, of, data);
+    return data;
+  };
+  const auto put = [&](const std::vector<std::byte>& data) {
+    const Buffer buffer = context.allocate(static_cast<std::int64_t>(data.size()));
+    queue.upload(buffer, 0, data.data(), buffer.bytes()).wait();
+    return buffer;
+  };
+  const std::vector<std::byte> x = integers(elements.x, seed), w = integers(elements.w, seed + 1),
+                               dy = integers(elements.y, seed + 2);
+  const Buffer of_x = put(x), of_w = put(w), of_dy = put(dy);
+  const auto product_with = [&](Pass pass, std::int64_t count, const std::vector<std::byte>& other) {
+    problem.pass = pass;
+    const Conv2dPlan plan(context, problem, {.allow = {solver}});
+    std::vector<std::byte> result(static_cast<std::size_t>(count) * 4, std::byte{0xFF});
+    const Buffer output = put(result);
+    Conv2dRun run{.x = {of_x}, .w = {of_w}, .y = {of_dy}};
+    (pass == Pass::forward ? run.y : pass == Pass::backward_data ? run.x : run.w) = {output};
+    if (plan.workspace_bytes() > 0) run.workspace = context.allocate(plan.workspace_bytes());
+    plan.run(queue, run).wait();
+    queue.download(result.data(), output, 0, output.bytes()).wait();
+    double sum = 0;
+    for (std::int64_t i = 0; i < count; ++i)
+      sum += load_element(DataType::f32, &result[static_cast<std::size_t>(4 * i)]) *
+             load_element(DataType::f32, &other[static_cast<std::size_t>(4 * i)]);
+    return sum;
+  };
+  const double forward = product_with(Pass::forward, elements.y, dy),
+               data = product_with(Pass::backward_data, elements.x, x),
+               filter = product_with(Pass::backward_filter, elements.w, w);
+  EXPECT_EQ(forward, data) << to_text(problem) << " by " << solver;
+  EXPECT_EQ(forward, filter) << to_text(problem) << " by " << solver;
+}
+
+}  // namespace omniconv

@@ -1,0 +1,412 @@
+// gemm/packed/cpu: exact on integers, within its bound on the rest, and the same bits however the work is cut.
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+#include <hwy/targets.h>
+#include <sys/mman.h>
+
+#include <cmath>
+#include <limits>
+#include <new>
+#include <random>
+
+#include "conformance.h"
+#include "core/convert.h"
+#include "solvers/gemm/gemm.h"
+
+namespace omniconv::solvers {
+namespace {
+
+constexpr std::byte poison{0xFF};  // NaN in every type
+constexpr std::int64_t guard_bytes = 256;
+
+struct Machine {
+  explicit Machine(int threads) : context({.device = "cpu", .threads = threads}), queue(context.make_queue()) {}
+  Context context;
+  Queue queue;
+};
+
+struct Stored {
+  Stored(DataType the_type, std::int64_t elements)
+      : type(the_type), bytes(static_cast<std::size_t>(elements * size_of(the_type)), poison) {}
+  double operator[](std::int64_t i) const { return load_element(type, bytes.data() + i * size_of(type)); }
+  void set(std::int64_t i, double value) { store_element(type, value, bytes.data() + i * size_of(type)); }
+
+  DataType type;
+  std::vector<std::byte> bytes;
+};
+
+// Elements from the first to the last of so many matrices of stored rows.
+std::int64_t extent(std::int64_t batch, std::int64_t stride, std::int64_t rows, std::int64_t ld, std::int64_t columns) {
+  return (batch - 1) * stride + (rows - 1) * ld + columns;
+}
+
+// A task with its arrays: what lies between rows and matrices is NaN, and is to be left alone.
+struct Product {
+  explicit Product(const GemmTask& the_task, bool integers, std::uint64_t seed = 1)
+      : task(the_task), a(p().type, 0), b(p().type, 0), bias(p().type, 0), c(the_task.output, 0) {
+    std::mt19937_64 random(seed);
+    const auto value = [&] {
+      const auto bits = static_cast<std::int64_t>(random() >> 40);
+      return integers ? static_cast<double>(bits % 7 - 3) : static_cast<double>(bits) * 0x1p-23 - 1;
+    };
+    const auto matrices = [&](DataType type, std::int64_t stride, std::int64_t rows, std::int64_t ld,
+                              std::int64_t columns) {
+      Stored stored(type, extent(p().batch, stride, rows, ld, columns));
+      for (std::int64_t matrix = 0; matrix < p().batch; ++matrix)
+        for (std::int64_t i = 0; i < rows; ++i)
+          for (std::int64_t j = 0; j < columns; ++j) stored.set(matrix * stride + i * ld + j, value());
+      return stored;
+    };
+    a = matrices(p().type, task.batch_a, p().transpose_a ? p().k : p().m, task.lda, p().transpose_a ? p().m : p().k);
+    b = matrices(p().type, task.batch_b, p().transpose_b ? p().n : p().k, task.ldb, p().transpose_b ? p().k : p().n);
+    c = matrices(task.output, task.batch_c, p().m, task.ldc, p().n);
+    if (!task.accumulate) c = Stored(task.output, extent(p().batch, task.batch_c, p().m, task.ldc, p().n));
+    const std::int64_t biases = task.bias == BiasAlong::rows ? p().m : task.bias == BiasAlong::columns ? p().n : 0;
+    bias = Stored(p().type, biases);
+    for (std::int64_t i = 0; i < biases; ++i) bias.set(i, value());
+  }
+
+  const GemmProblem& p() const { return task.problem; }
+  double at_a(std::int64_t matrix, std::int64_t i, std::int64_t t) const {
+    return a[matrix * task.batch_a + (p().transpose_a ? t * task.lda + i : i * task.lda + t)];
+  }
+  double at_b(std::int64_t matrix, std::int64_t t, std::int64_t j) const {
+    return b[matrix * task.batch_b + (p().transpose_b ? j * task.ldb + t : t * task.ldb + j)];
+  }
+  std::int64_t at_c(std::int64_t matrix, std::int64_t i, std::int64_t j) const {
+    return matrix * task.batch_c + i * task.ldc + j;
+  }
+
+  GemmTask task;
+  Stored a, b, bias, c;
+};
+
+// Sums in f64 before they are stored, and what their bound is relative to.
+struct Expected {
+  std::vector<double> sums, magnitudes;  // batch x m x n
+};
+
+Expected expected_of(const Product& product) {
+  const GemmProblem& p = product.p();
+  Expected expected;
+  std::vector<double> row(static_cast<std::size_t>(p.n)), magnitude(row.size()), b(static_cast<std::size_t>(p.k * p.n));
+  for (std::int64_t matrix = 0; matrix < p.batch; ++matrix) {
+    for (std::int64_t t = 0; t < p.k; ++t)
+      for (std::int64_t j = 0; j < p.n; ++j) b[static_cast<std::size_t>(t * p.n + j)] = product.at_b(matrix, t, j);
+    for (std::int64_t i = 0; i < p.m; ++i) {
+      for (std::int64_t j = 0; j < p.n; ++j) {
+        double held = product.task.accumulate ? product.c[product.at_c(matrix, i, j)] : 0, bias = 0;
+        if (product.task.bias != BiasAlong::none) bias = product.bias[product.task.bias == BiasAlong::rows ? i : j];
+        row[static_cast<std::size_t>(j)] = held + bias;
+        magnitude[static_cast<std::size_t>(j)] = std::abs(held) + std::abs(bias);
+      }
+      for (std::int64_t t = 0; t < p.k; ++t) {
+        const double a = product.at_a(matrix, i, t);
+        for (std::size_t j = 0; j < row.size(); ++j) {
+          const double term = a * b[static_cast<std::size_t>(t * p.n) + j];
+          row[j] += term;
+          magnitude[j] += std::abs(term);
+        }
+      }
+      if (product.task.relu)
+        for (double& value : row) value = value < 0 ? 0 : value;
+      expected.sums.insert(expected.sums.end(), row.begin(), row.end());
+      expected.magnitudes.insert(expected.magnitudes.end(), magnitude.begin(), magnitude.end());
+    }
+  }
+  return expected;
+}
+
+// c after a run, in a workspace of NaN with guards behind it and behind c.
+std::vector<std::byte> run(const Machine& machine, const Product& product, std::int64_t limit = -1) {
+  const GemmSolver& solver = gemm_packed_cpu();
+  const auto plan = make_plan(solver, product.task, machine.context.impl(), limit);
+  EXPECT_EQ(plan->workspace_bytes(), solver.workspace_bytes(product.task, *machine.context.impl(), limit));
+  const auto borrowed = [&](const Stored& stored) {
+    return Operand{machine.context.borrow(const_cast<std::byte*>(stored.bytes.data()),
+                                          static_cast<std::int64_t>(stored.bytes.size()))};
+  };
+  std::vector<std::byte> c = product.c.bytes;
+  const auto used = c.size();
+  c.resize(used + guard_bytes, std::byte{0x5A});
+  const Buffer workspace = machine.context.allocate(plan->workspace_bytes() + guard_bytes);
+  std::byte* const bytes = workspace.impl()->host();
+  std::fill_n(bytes, plan->workspace_bytes(), poison);
+  std::fill_n(bytes + plan->workspace_bytes(), guard_bytes, std::byte{0x5A});
+
+  plan->run(*machine.queue.impl(), {.a = borrowed(product.a),
+                                    .b = borrowed(product.b),
+                                    .c = {machine.context.borrow(c.data(), static_cast<std::int64_t>(c.size()))},
+                                    .bias = product.task.bias == BiasAlong::none ? Operand{} : borrowed(product.bias),
+                                    .workspace = {workspace}})
+      .wait();
+  for (std::int64_t i = 0; i < guard_bytes; ++i) {
+    EXPECT_EQ(bytes[plan->workspace_bytes() + i], std::byte{0x5A}) << "beyond the workspace";
+    EXPECT_EQ(c[used + static_cast<std::size_t>(i)], std::byte{0x5A}) << "beyond c";
+  }
+  c.resize(used);
+  return c;
+}
+
+std::string text_of(const GemmTask& task) {
+  return fmt::format("{}, c {}, ld {} {} {}, strides {} {} {}, bias {}, accumulate {}, relu {}", to_text(task.problem),
+                     name(task.output), task.lda, task.ldb, task.ldc, task.batch_a, task.batch_b, task.batch_c,
+                     static_cast<int>(task.bias), task.accumulate, task.relu);
+}
+
+void expect_exact(const Machine& machine, const GemmTask& task, std::int64_t limit = -1) {
+  const Product product(task, true);
+  const Expected expected = expected_of(product);
+  Stored wanted = product.c;
+  std::size_t at = 0;
+  for (std::int64_t matrix = 0; matrix < task.problem.batch; ++matrix)
+    for (std::int64_t i = 0; i < task.problem.m; ++i)
+      for (std::int64_t j = 0; j < task.problem.n; ++j) wanted.set(product.at_c(matrix, i, j), expected.sums[at++]);
+  EXPECT_TRUE(run(machine, product, limit) == wanted.bytes) << text_of(task) << ", limit " << limit;
+}
+
+GemmTask task_of(const std::string& text) {
+  return task_for(std::get<GemmProblem>(parse_problem("gemm " + text)));
+}
+
+const char* transposes(std::int64_t i) {
+  static constexpr std::array texts = {"nn", "nt", "tn", "tt"};
+  return texts[static_cast<std::size_t>(i % 4)];
+}
+
+TEST(PackedGemm, EveryShapeUpTo70) {
+  const Machine machine(2);
+  const std::int64_t step = instrumented ? 9 : 1;
+  for (std::int64_t m = 1; m <= 70; m += step)
+    for (std::int64_t n = 1; n <= 70; n += step)
+      expect_exact(machine,
+                   task_of(fmt::format("f32 {} m{}n{}k{}", transposes(m + n), m, n, (7 * m + 29 * n) % 70 + 1)));
+}
+
+TEST(PackedGemm, EdgesOfBlocks) {
+  const Machine machine(2);
+  for (const char* text : {"f32 nn m13n31k511", "f32 nt m14n32k512", "f32 tn m15n33k513", "f32 tt m29n65k1025",
+                           "f64 nn m15n17k257", "f64 tt m28n40k513", "f16 nn m31n47k1100", "bf16 tn m31n47k700",
+                           "f32 nn m280n330k40", "f32 nt m281n331k600", "f32 tn m300n257k512", "f32 nn m5n1300k90",
+                           "f32 tn m1300n5k90", "f32 nn m1n3000k3", "f32 nn m3000n1k3", "f32 nn m2n2k5000"})
+    expect_exact(machine, task_of(text));
+  if (!instrumented) expect_exact(machine, task_of("f32 nn m2055n290k520"));
+}
+
+TEST(PackedGemm, EveryTypeAndFinish) {
+  const Machine machine(2);
+  int number = 0;
+  for (const char* type : {"f32", "f64", "f16", "bf16", "tf32"})
+    for (const std::int64_t k : {23, 600})
+      for (const BiasAlong bias : {BiasAlong::none, BiasAlong::rows, BiasAlong::columns})
+        for (const bool accumulate : {false, true})
+          for (const bool relu : {false, true})
+            for (const bool f32 : {false, true}) {
+              GemmTask task = task_of(
+                  fmt::format("{} {} m{}n{}k{}", type, transposes(number), 17 + number % 13, 35 + number % 31, k));
+              ++number;
+              if (f32) task.output = DataType::f32;
+              task.bias = bias;
+              task.accumulate = accumulate;
+              task.relu = relu;
+              expect_exact(machine, task);
+            }
+}
+
+TEST(PackedGemm, LeadingDimensionsAndBatches) {
+  const Machine machine(2);
+  for (const char* type : {"f32", "f16", "f64", "bf16"}) {
+    if (instrumented && type == std::string_view("f64")) break;
+    for (int i = 0; i < 4; ++i)
+      for (const char* shape : {"m20n37k19batch3", "m3n9k2batch70", "m33n150k530batch2", "m150n40k30batch5"})
+        for (const int shared : {0, 1, 2, 3}) {
+          GemmTask task = task_of(fmt::format("{} {} {}", type, transposes(i), shape));
+          task.lda += 3;
+          task.ldb += 5;
+          task.ldc += 7;
+          const GemmProblem& p = task.problem;
+          task.batch_a = shared & 1 ? 0 : task.lda * (p.transpose_a ? p.k : p.m) + 11;
+          task.batch_b = shared & 2 ? 0 : task.ldb * (p.transpose_b ? p.n : p.k) + 1;
+          task.batch_c = task.ldc * p.m + 2;
+          task.accumulate = i == 2;
+          expect_exact(machine, task);
+        }
+  }
+}
+
+// Matrices enough for several blocks of them.
+TEST(PackedGemm, SharedOperandsOfManyMatrices) {
+  const Machine machine(2);
+  for (const int shared : {1, 2}) {
+    GemmTask task = task_of(instrumented ? "f32 nn m30n35k520batch3" : "f32 nn m70n90k520batch15");
+    (shared == 1 ? task.batch_a : task.batch_b) = 0;
+    expect_exact(machine, task);
+  }
+}
+
+TEST(PackedGemm, WorkspaceLimits) {
+  const Machine machine(2);
+  for (const char* text : {"f32 nn m100n300k700", "f32 tn m300n60k700", "f16 nt m60n300k1200", "f64 nn m70n70k600",
+                           "f32 nn m300n290k530", "bf16 nn m20n20k30batch40", "f32 nn m64n2000k64"}) {
+    const GemmTask task = task_of(text);
+    const Product product(task, false);
+    const auto bytes = [&](std::int64_t limit) {
+      return gemm_packed_cpu().workspace_bytes(task, *machine.context.impl(), limit);
+    };
+    const std::vector<std::byte> expected = run(machine, product);
+    const std::int64_t least = bytes(0);
+    EXPECT_LE(least, std::int64_t{512} << 10) << text;
+    for (const std::int64_t limit :
+         {bytes(-1), bytes(-1) - 1, bytes(-1) / 2, bytes(-1) / 5, least + 1, least, std::int64_t{0}}) {
+      EXPECT_LE(bytes(limit), std::max(limit, least)) << text;
+      EXPECT_TRUE(run(machine, product, limit) == expected) << text << ", limit " << limit;
+    }
+  }
+}
+
+// The largest error as a part of its bound.
+double expect_within_bound(const Machine& machine, const GemmTask& task) {
+  const Product product(task, false);
+  const Expected expected = expected_of(product);
+  Stored result(task.output, 0);
+  result.bytes = run(machine, product);
+  const MatrixBound bound = gemm_packed_cpu().bound(task, *machine.context.impl());
+  const double epsilon = task.problem.type == DataType::f64 ? 0x1p-52 : 0x1p-23;
+  // What is expected of f64 has an error of its own.
+  const double factor =
+      bound.amplification * (bound.chain / 2 + bound.constant) * epsilon * (epsilon < 0x1p-40 ? 2 : 1);
+  const double rounding = task.output == DataType::f16 ? 0x1p-11 : task.output == DataType::bf16 ? 0x1p-8 : 0;
+  double largest = 0;
+  for (std::size_t i = 0; i < expected.sums.size(); ++i) {
+    const double error = std::abs(result[static_cast<std::int64_t>(i)] - expected.sums[i]);
+    const double allowed = factor * expected.magnitudes[i];
+    const double with_rounding = allowed + rounding * (std::abs(expected.sums[i]) + allowed);
+    EXPECT_LE(error, with_rounding) << text_of(task) << " at " << i;
+    if (rounding == 0) largest = std::max(largest, error / allowed);
+  }
+  return largest;
+}
+
+TEST(PackedGemm, RandomDataWithinTheBound) {
+  const Machine machine(2);
+  double largest = 0;
+  for (const char* text : {"f32 nn m70n90k2000", "f32 tn m64n49k576", "f64 nt m40n50k700", "f16 nn m50n60k900",
+                           "bf16 tn m50n60k900", "tf32 nn m30n40k300", "f32 nn m1n1k100000"})
+    for (const bool all : {false, true}) {
+      GemmTask task = task_of(text);
+      task.accumulate = all;
+      task.bias = all ? BiasAlong::columns : BiasAlong::none;
+      largest = std::max(largest, expect_within_bound(machine, task));
+    }
+  fmt::print("largest error to bound: {:.3f}\n", largest);
+}
+
+// Of whatever type: a row with a NaN is NaN, one with an infinity is infinite, and their neighbours are not.
+TEST(PackedGemm, NanAndInfinityStay) {
+  const Machine machine(2);
+  for (const char* type : {"f32", "f64", "f16", "bf16"})
+    for (const bool relu : {false, true}) {
+      GemmTask task = task_of(fmt::format("{} nn m20n37k9", type));
+      task.relu = relu;
+      Product product(task, true);
+      for (std::int64_t j = 0; j < 37; ++j) product.b.set(3 * 37 + j, 1);
+      product.a.set(4 * 9 + 3, std::numeric_limits<double>::quiet_NaN());
+      product.a.set(6 * 9 + 3, std::numeric_limits<double>::infinity());
+      Stored result(task.output, 0);
+      result.bytes = run(machine, product);
+      for (std::int64_t i = 0; i < 20; ++i)
+        for (std::int64_t j = 0; j < 37; ++j) {
+          const double value = result[i * 37 + j];
+          EXPECT_EQ(std::isnan(value), i == 4) << type << " at " << i << " " << j;
+          EXPECT_EQ(std::isinf(value), i == 6) << type << " at " << i << " " << j;
+        }
+    }
+}
+
+// Address space, of which only what is touched takes memory.
+struct Sparse {
+  explicit Sparse(std::int64_t floats) : bytes(static_cast<std::size_t>(floats) * sizeof(float)) {
+    void* const got = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    if (got == MAP_FAILED) throw std::bad_alloc();
+    data = static_cast<float*>(got);
+  }
+  Sparse(const Sparse&) = delete;
+  Sparse& operator=(const Sparse&) = delete;
+  ~Sparse() { munmap(data, bytes); }
+  Operand operand(const Context& context) const { return {context.borrow(data, static_cast<std::int64_t>(bytes))}; }
+
+  std::size_t bytes;
+  float* data;
+};
+
+TEST(PackedGemm, MoreThan2To31Elements) {
+  if (threads_watched) GTEST_SKIP() << "the thread sanitizer has no room for shadows of so many addresses";
+  const Machine machine(2);
+  constexpr std::int64_t far = (std::int64_t{1} << 31) + 64;
+  GemmTask task = task_of("f32 nn m3n20k2batch2");
+  task.lda = task.ldb = task.ldc = far;
+  task.batch_a = task.batch_b = 100;
+  task.batch_c = 32;
+  const Sparse a(3 * far), b(2 * far), c(3 * far);
+  for (std::int64_t matrix = 0; matrix < 2; ++matrix)
+    for (std::int64_t t = 0; t < 2; ++t) {
+      for (std::int64_t i = 0; i < 3; ++i) a.data[matrix * 100 + i * far + t] = static_cast<float>(i + 3 * t + matrix);
+      for (std::int64_t j = 0; j < 20; ++j) b.data[matrix * 100 + t * far + j] = static_cast<float>(j - t);
+    }
+  const auto plan = make_plan(gemm_packed_cpu(), task, machine.context.impl(), -1);
+  plan->run(*machine.queue.impl(), {.a = a.operand(machine.context),
+                                    .b = b.operand(machine.context),
+                                    .c = c.operand(machine.context),
+                                    .bias = {},
+                                    .workspace = {machine.context.allocate(plan->workspace_bytes())}})
+      .wait();
+  for (std::int64_t matrix = 0; matrix < 2; ++matrix)
+    for (std::int64_t i = 0; i < 3; ++i)
+      for (std::int64_t j = 0; j < 20; ++j)
+        EXPECT_EQ(c.data[matrix * 32 + i * far + j], static_cast<float>((i + matrix) * j + (i + 3 + matrix) * (j - 1)));
+}
+
+const char* const cut_anyhow[] = {"f32 nn m64n196k576",  "f32 tn m200n300k700",    "f32 nt m400n30k513",
+                                  "f16 nn m90n100k1100", "f64 nn m60n70k530",      "bf16 nt m30n700k40",
+                                  "f32 nn m290n300k90",  "f32 nn m17n18k19batch30"};
+
+TEST(PackedGemm, ThreadsGiveTheSameBits) {
+  for (const char* text : cut_anyhow) {
+    const Product product(task_of(text), false);
+    const auto expected = run(Machine(1), product);
+    for (const int threads : {2, 3, 4})
+      EXPECT_TRUE(run(Machine(threads), product) == expected) << text << ", " << threads << " threads";
+  }
+}
+
+TEST(PackedGemm, InstructionSets) {
+  const Machine machine(2);
+  int sets = 0;
+  const Product product(task_of("f32 nn m75n90k700"), false);
+  const auto expected = run(machine, product);
+  for (const std::int64_t target : {HWY_SCALAR, HWY_SSE4, HWY_AVX2, HWY_AVX3}) {
+    if (target != HWY_SCALAR && (hwy::SupportedTargets() & HWY_TARGETS & target) == 0) continue;
+    hwy::GetChosenTarget().Update(target);
+    ++sets;
+    // Those with a fused multiply-add give the same bits.
+    if (target != HWY_SCALAR && target != HWY_SSE4) {
+      EXPECT_TRUE(run(machine, product) == expected) << hwy::TargetName(target);
+    }
+    for (const char* type : {"f32", "f64", "f16", "bf16"})
+      for (int i = 0; i < 4; ++i)
+        for (const char* shape : {"m1n1k1", "m5n7k9", "m13n17k21", "m37n70k33", "m14n32k600"}) {
+          GemmTask task = task_of(fmt::format("{} {} {}", type, transposes(i), shape));
+          task.bias = i % 2 == 0 ? BiasAlong::columns : BiasAlong::rows;
+          task.relu = i == 1;
+          task.accumulate = i == 2;
+          expect_exact(machine, task);
+        }
+    for (const char* text : {"f32 nn m30n50k700", "f64 nt m30n50k700", "f16 tn m30n50k700"})
+      expect_within_bound(machine, task_of(text));
+    hwy::GetChosenTarget().Update(hwy::SupportedTargets());
+  }
+  EXPECT_GE(sets, 1);
+}
+
+}  // namespace
+}  // namespace omniconv::solvers

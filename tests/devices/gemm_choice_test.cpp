@@ -1,0 +1,104 @@
+// Which tiles gemm takes on a GPU, and when it splits k. No device is needed.
+#include <gtest/gtest.h>
+
+#include <set>
+
+#include "recording_device.h"
+#include "solvers/gemm/tiled/tiles.h"
+
+namespace omniconv {
+namespace {
+
+using solvers::GemmChoice;
+
+class GemmChoices : public testing::TestWithParam<devices::DeviceKind> {
+ protected:
+  GemmChoices() : device(std::make_shared<devices::RecordingDevice>(GetParam())) { device->set_compute_units(132); }
+  static solvers::GemmTask task_of(const std::string& extents) {
+    return solvers::task_for(std::get<GemmProblem>(parse_problem("gemm f32 nn " + extents)));
+  }
+  GemmChoice choice(const std::string& extents, std::int64_t limit = -1) const {
+    return solvers::choose_tiles(task_of(extents), *device, limit);
+  }
+  std::shared_ptr<devices::RecordingDevice> device;
+};
+
+TEST_P(GemmChoices, LargeSquaresAreNotSplit) {
+  for (const char* const extents : {"m4096n4096k4096", "m8192n8192k8192", "m5000n5000k5000"}) {
+    const GemmChoice chosen = choice(extents);
+    EXPECT_EQ(chosen.parts, 1) << extents;
+    EXPECT_EQ(chosen.workspace_bytes, 0) << extents;
+    EXPECT_EQ(chosen.tile.m, GetParam() == devices::DeviceKind::cuda ? 128 : 64) << extents;
+    EXPECT_EQ(chosen.tile.n, 128) << extents;
+  }
+}
+
+TEST_P(GemmChoices, ThinProductsAreSplitWhereTheWorkspaceAllows) {
+  for (const char* const extents :
+       {"m64n4096k4096", "m4096n64k4096", "m128n4096k4096", "m4096n128k4096", "m576n64k200704", "m256n256k100000"}) {
+    const GemmChoice chosen = choice(extents), none = choice(extents, 0);
+    EXPECT_GT(chosen.parts, 3) << extents;
+    EXPECT_GE(chosen.part_k, 64) << extents;
+    EXPECT_EQ(chosen.part_k % chosen.tile.k, 0) << extents;
+    EXPECT_EQ(none.parts, 1) << extents;
+    EXPECT_LT(chosen.cost, none.cost) << extents;
+    for (std::int64_t limit = chosen.workspace_bytes; limit > 0; limit /= 3) {
+      const GemmChoice within = choice(extents, limit);
+      EXPECT_LE(within.workspace_bytes, limit) << extents;
+      EXPECT_GE(within.cost, chosen.cost) << extents;
+      EXPECT_EQ(solvers::gemm_tiled_gpu().workspace_bytes(task_of(extents), *device, limit), within.workspace_bytes);
+      EXPECT_EQ(solvers::gemm_tiled_gpu().plan(task_of(extents), device, limit)->workspace_bytes(),
+                within.workspace_bytes);
+    }
+  }
+}
+
+// Products of a part end where the next begins, and none is empty.
+TEST_P(GemmChoices, PartsCoverK) {
+  for (const solvers::GemmTile& tile : solvers::gemm_tiles())
+    for (const std::int64_t k : {1, 127, 128, 129, 1000, 4099})
+      for (const std::int64_t parts : {1, 2, 3, 7, 64}) {
+        const auto chosen = solvers::choice_of(tile, parts, task_of("m50n60k" + std::to_string(k)), *device);
+        if (!chosen) continue;
+        EXPECT_GE(chosen->parts * chosen->part_k, k);
+        EXPECT_LT((chosen->parts - 1) * chosen->part_k, k);
+        EXPECT_EQ(chosen->workspace_bytes, chosen->parts == 1 ? 0 : chosen->parts * 50 * 60 * 4);
+      }
+}
+
+// A tile that is never the best is one too many.
+TEST_P(GemmChoices, EveryTileHasItsUse) {
+  std::set<std::pair<std::int64_t, std::int64_t>> taken;
+  for (const std::int64_t m : {16, 32, 64, 128, 256, 700, 4096})
+    for (const std::int64_t n : {16, 32, 64, 128, 256, 700, 4096, 20000})
+      for (const std::int64_t k : {64, 576, 4096}) {
+        const GemmChoice chosen = choice("m" + std::to_string(m) + "n" + std::to_string(n) + "k" + std::to_string(k));
+        taken.emplace(chosen.tile.m, chosen.tile.n);
+      }
+  for (const solvers::GemmTile& tile : solvers::gemm_tiles())
+    EXPECT_TRUE(taken.contains({tile.m, tile.n}) || (tile.m == 128 && tile.n == 128)) << tile.m << " x " << tile.n;
+}
+
+TEST_P(GemmChoices, TilesFitIntoLocalMemory) {
+  for (const solvers::GemmTile& tile : solvers::gemm_tiles()) {
+    EXPECT_LE(tile.local_bytes(), 32 << 10);
+    EXPECT_EQ(tile.m % (16 * tile.quads_m), 0);
+    EXPECT_EQ(tile.n % (32 * tile.quads_n), 0);
+    EXPECT_LE(tile.group(), 256);
+  }
+}
+
+TEST_P(GemmChoices, RefusalsNameTheReason) {
+  solvers::GemmTask task = task_of("m8n8k8");
+  task.problem.type = DataType::f64;
+  for (const solvers::GemmSolver* const solver : {&solvers::gemm_tiled_gpu(), &solvers::gemm_plain_gpu()}) {
+    EXPECT_EQ(solver->refusal(task_of("m8n8k8"), *device), "");
+    EXPECT_NE(solver->refusal(task, *device).find("f64 matrices are multiplied on the CPU"), std::string::npos);
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Kinds, GemmChoices, testing::Values(devices::DeviceKind::cuda, devices::DeviceKind::opencl),
+                         [](const auto& kind) { return kind.param == devices::DeviceKind::cuda ? "cuda" : "opencl"; });
+
+}  // namespace
+}  // namespace omniconv

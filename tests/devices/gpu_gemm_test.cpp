@@ -1,0 +1,332 @@
+// gemm on GPUs: integers to the bit, whatever the tiles, types, strides and parts; random data within the bound; and
+// not a byte outside the matrices.
+#include <fmt/format.h>
+
+#include <cmath>
+#include <cstring>
+#include <random>
+
+#include "core/convert.h"
+#include "gpu_testing.h"
+#include "solvers/gemm/gemm.h"
+#include "solvers/gemm/plain/plain.h"
+#include "solvers/gemm/tiled/tiles.h"
+
+namespace omniconv {
+namespace {
+
+using solvers::BiasAlong;
+using solvers::GemmTask;
+
+constexpr std::byte poison{0xFF};  // NaN in every type
+
+// A matrix, or a batch of them, in a buffer: what lies around and between its rows is poison.
+struct Matrices {
+  std::int64_t rows, columns, ld, batch, stride;
+  DataType type;
+  std::int64_t size() const { return size_of(type); }
+  std::int64_t at(std::int64_t matrix, std::int64_t row, std::int64_t column) const {
+    return matrix * stride + row * ld + column;
+  }
+  std::int64_t elements() const { return at(batch - 1, rows - 1, columns - 1) + 1; }
+  template <typename Visit>
+  void for_each(const Visit& visit) const {
+    for (std::int64_t matrix = 0; matrix < batch; ++matrix)
+      for (std::int64_t row = 0; row < rows; ++row)
+        for (std::int64_t column = 0; column < columns; ++column) visit(matrix, row, column);
+  }
+};
+
+using Bytes = std::vector<std::byte>;
+
+struct Data {
+  Bytes a, b, c, bias;
+};
+
+struct Sum {
+  double value = 0, magnitude = 0;
+};
+
+class Trial {
+ public:
+  // Integers of at most 3 where `random` is not asked for.
+  Trial(const GemmTask& the_task, bool random, unsigned seed) : task(the_task), random_(random), generator_(seed) {
+    const GemmProblem& p = task.problem;
+    const auto stored = [&](bool transposed, std::int64_t rows, std::int64_t columns, std::int64_t ld,
+                            std::int64_t stride) {
+      return Matrices{
+          transposed ? columns : rows, transposed ? rows : columns, ld, stride ? p.batch : 1, stride, p.type};
+    };
+    a = stored(p.transpose_a, p.m, p.k, task.lda, task.batch_a);
+    b = stored(p.transpose_b, p.k, p.n, task.ldb, task.batch_b);
+    c = {p.m, p.n, task.ldc, p.batch, task.batch_c, task.output};
+    bias = {1, task.bias == BiasAlong::rows ? p.m : p.n, p.m + p.n, 1, 0, p.type};
+    data = {filled(a), filled(b), filled(c), filled(bias)};
+  }
+
+  Sum sum_at(std::int64_t matrix, std::int64_t i, std::int64_t j) const {
+    const GemmProblem& p = task.problem;
+    Sum sum;
+    const auto add = [&](double term) { sum.value += term, sum.magnitude += std::fabs(term); };
+    for (std::int64_t t = 0; t < p.k; ++t)
+      add(load(data.a, a, matrix, p.transpose_a ? t : i, p.transpose_a ? i : t) *
+          load(data.b, b, matrix, p.transpose_b ? j : t, p.transpose_b ? t : j));
+    if (task.bias != BiasAlong::none) add(load(data.bias, bias, 0, 0, task.bias == BiasAlong::rows ? i : j));
+    if (task.accumulate) add(load(data.c, c, matrix, i, j));
+    return sum;
+  }
+  double stored(double value) const {
+    std::byte bytes[8];
+    store_element(task.output, task.relu && value < 0 ? 0.0 : value, bytes);
+    return load_element(task.output, bytes);
+  }
+  double result(const Bytes& found, std::int64_t matrix, std::int64_t i, std::int64_t j) const {
+    return load(found, c, matrix, i, j);
+  }
+
+  GemmTask task;
+  Matrices a, b, c, bias;
+  Data data;
+
+ private:
+  static double load(const Bytes& from, const Matrices& of, std::int64_t matrix, std::int64_t row,
+                     std::int64_t column) {
+    return load_element(of.type, from.data() + of.at(of.stride ? matrix : 0, row, column) * of.size());
+  }
+  Bytes filled(const Matrices& of) {
+    Bytes bytes(static_cast<std::size_t>(of.elements() * of.size()), poison);
+    of.for_each([&](std::int64_t matrix, std::int64_t row, std::int64_t column) {
+      const auto draw = static_cast<double>(generator_() % 0x10001) / 0x8000 - 1;
+      store_element(of.type, random_ ? draw : std::floor(3 * draw + 0.5),
+                    bytes.data() + of.at(matrix, row, column) * of.size());
+    });
+    return bytes;
+  }
+
+  bool random_;
+  std::mt19937 generator_;
+};
+
+// What differs from the packed product of one matrix.
+struct Case {
+  const char* problem;
+  int tile = -1;  // of gemm_tiles(); -1: as chosen
+  std::int64_t parts = 1;
+  std::int64_t pad = 0;  // elements behind each row
+  BiasAlong bias = BiasAlong::none;
+  bool accumulate = false, relu = false, f32_output = false, share_a = false, share_b = false;
+};
+
+GemmTask task_of(const Case& from) {
+  const auto problem = std::get<GemmProblem>(parse_problem(from.problem));
+  GemmTask task = solvers::task_for(problem);
+  task.lda += from.pad, task.ldb += from.pad, task.ldc += from.pad;
+  task.batch_a = from.share_a ? 0 : task.lda * (problem.transpose_a ? problem.k : problem.m) + from.pad;
+  task.batch_b = from.share_b ? 0 : task.ldb * (problem.transpose_b ? problem.n : problem.k) + from.pad;
+  task.batch_c = task.ldc * problem.m + from.pad;
+  task.bias = from.bias, task.accumulate = from.accumulate, task.relu = from.relu;
+  if (from.f32_output) task.output = DataType::f32;
+  return task;
+}
+
+class GpuGemm : public Gpu {
+ protected:
+  void SetUp() override {
+    Gpu::SetUp();
+    if (!IsSkipped()) queue = device->make_queue();
+  }
+
+  Operand put(const Bytes& bytes, std::int64_t guard) {
+    Bytes whole(bytes.size() + 2 * static_cast<std::size_t>(guard), poison);
+    std::copy(bytes.begin(), bytes.end(), whole.begin() + guard);
+    auto buffer = device->allocate(static_cast<std::int64_t>(whole.size()));
+    queue->upload(buffer, 0, whole.data(), buffer->bytes()).wait();
+    return {Buffer(buffer), guard};
+  }
+
+  // c as it is after a run. Its guards and what lies between its rows must be as they were.
+  Bytes run(const solvers::GemmPlanBody& plan, const Trial& trial, std::int64_t guard) {
+    const Bytes workspace(static_cast<std::size_t>(plan.workspace_bytes()), poison);
+    const solvers::GemmArrays arrays{.a = put(trial.data.a, guard),
+                                     .b = put(trial.data.b, guard),
+                                     .c = put(trial.data.c, guard),
+                                     .bias = put(trial.data.bias, guard),
+                                     .workspace = put(workspace, 64)};
+    plan.run(*queue, arrays).wait();
+    const auto get = [&](const Operand& operand) {
+      Bytes whole(static_cast<std::size_t>(operand.buffer.bytes()));
+      queue->download(whole.data(), operand.buffer.impl(), 0, operand.buffer.bytes()).wait();
+      return whole;
+    };
+    Bytes c = get(arrays.c), around = c;
+    trial.c.for_each([&](std::int64_t matrix, std::int64_t row, std::int64_t column) {
+      std::fill_n(around.begin() + guard + trial.c.at(matrix, row, column) * trial.c.size(), trial.c.size(), poison);
+    });
+    EXPECT_EQ(around, Bytes(around.size(), poison)) << "written beside c";
+    const Bytes parts = get(arrays.workspace);
+    EXPECT_TRUE(std::all_of(parts.begin(), parts.begin() + 64, [](std::byte byte) { return byte == poison; }));
+    EXPECT_TRUE(std::all_of(parts.end() - 64, parts.end(), [](std::byte byte) { return byte == poison; }));
+    return {c.begin() + guard, c.end() - guard};
+  }
+
+  void expect_exact(const solvers::GemmPlanBody& plan, const GemmTask& task, std::int64_t guard,
+                    const std::string& what) {
+    const Trial trial(task, false, 1);
+    const Bytes found = run(plan, trial, guard);
+    int wrong = 0;
+    trial.c.for_each([&](std::int64_t matrix, std::int64_t i, std::int64_t j) {
+      const double value = trial.result(found, matrix, i, j);
+      const double expected = trial.stored(trial.sum_at(matrix, i, j).value);
+      if (value != expected && wrong++ == 0)
+        ADD_FAILURE() << what << ", guard " << guard << ": c[" << matrix << ", " << i << ", " << j << "] is " << value
+                      << " and must be " << expected;
+    });
+    EXPECT_EQ(wrong, 0) << what;
+  }
+
+  std::string refusal(const solvers::GemmSolver& solver) {
+    return solver.refusal(task_of({.problem = "gemm f32 nn m8n8k8"}), *device);
+  }
+
+  void expect_exact(const solvers::GemmSolver& solver, const Case& one) {
+    const GemmTask task = task_of(one);
+    ASSERT_EQ(solver.refusal(task, *device), "") << one.problem;
+    std::shared_ptr<const solvers::GemmPlanBody> plan;
+    if (one.tile < 0) {
+      plan = solvers::make_plan(solver, task, device, -1);
+    } else {
+      const auto choice =
+          solvers::choice_of(solvers::gemm_tiles()[static_cast<std::size_t>(one.tile)], one.parts, task, *device);
+      ASSERT_TRUE(choice && choice->parts == one.parts) << one.problem;
+      std::unique_ptr<solvers::GemmPlanBody> body = solvers::plan_of_tiles(task, *device, *choice);
+      body->task = task, body->device = device;
+      plan = std::move(body);
+    }
+    const std::string what = fmt::format("{} by {}, tile {}, parts {}", one.problem, solver.id(), one.tile, one.parts);
+    const std::int64_t aligned = 256, element = size_of(task.problem.type),
+                       odd = aligned + std::max<std::int64_t>(element, 4);
+    expect_exact(*plan, task, aligned, what);
+    expect_exact(*plan, task, odd, what);
+  }
+
+  std::shared_ptr<devices::Queue> queue;
+};
+
+constexpr auto rows = BiasAlong::rows, columns = BiasAlong::columns;
+
+// Every tile, with what it must cut off at the edges and without; every transposition and type; every ending.
+constexpr Case tiled_cases[] = {
+    {.problem = "gemm f32 nt m131n133k19", .tile = 0, .bias = columns, .relu = true},
+    {.problem = "gemm f32 tn m132n68k10", .tile = 1, .pad = 4, .bias = rows},
+    {.problem = "gemm f32 tt m60n140k20", .tile = 2, .accumulate = true},
+    {.problem = "gemm f32 nn m65n63k33 batch2", .tile = 3, .pad = 3, .bias = columns, .accumulate = true, .relu = true},
+    {.problem = "gemm tf32 tn m60n20k12 batch3", .tile = 4, .share_a = true},
+    {.problem = "gemm f32 nt m36n68k8 batch3", .tile = 5, .pad = 1, .relu = true, .share_b = true},
+    {.problem = "gemm f32 tt m33n31k17", .tile = 6, .pad = 1},
+    {.problem = "gemm f32 nn m64n32k32", .tile = 6},
+    {.problem = "gemm f16 nn m40n36k20", .tile = 6, .bias = rows, .accumulate = true},
+    {.problem = "gemm f16 tt m35n33k21 batch2", .tile = 6, .bias = columns, .relu = true, .f32_output = true},
+    {.problem = "gemm bf16 nt m36n40k28", .tile = 6, .bias = columns, .accumulate = true, .relu = true},
+    {.problem = "gemm bf16 tn m33n35k9 batch2", .tile = 6, .pad = 2, .bias = rows, .f32_output = true},
+    {.problem = "gemm f32 nn m34n33k200 batch2",
+     .tile = 6,
+     .parts = 3,
+     .bias = columns,
+     .accumulate = true,
+     .relu = true},
+    {.problem = "gemm f16 tn m12n40k512", .tile = 6, .parts = 8, .bias = rows, .f32_output = true},
+    {.problem = "gemm bf16 nn m1n5k130", .tile = 6, .parts = 2, .pad = 3},
+    {.problem = "gemm f32 nn m1n1k1"},
+    {.problem = "gemm f32 nn m1n70k300"},
+};
+
+TEST_F(GpuGemm, TilesAreExactOnIntegers) {
+  if (const std::string reason = refusal(solvers::gemm_tiled_gpu()); !reason.empty()) GTEST_SKIP() << reason;
+  for (const Case& one : tiled_cases) expect_exact(solvers::gemm_tiled_gpu(), one);
+}
+
+constexpr Case plain_cases[] = {
+    {.problem = "gemm f32 nn m5n70k19", .bias = columns, .relu = true},
+    {.problem = "gemm f32 tn m9n3k7 batch3", .pad = 1, .bias = rows, .accumulate = true, .share_a = true},
+    {.problem = "gemm f16 nt m7n300k13 batch2", .accumulate = true, .relu = true, .share_b = true},
+    {.problem = "gemm bf16 tn m3n30k40", .bias = columns, .f32_output = true},
+    {.problem = "gemm f32 nn m1n1k1"},
+};
+
+TEST_F(GpuGemm, PlainIsExactOnIntegers) {
+  for (const Case& one : plain_cases) expect_exact(solvers::gemm_plain_gpu(), one);
+}
+
+// As GPUs and as processors have it, whichever this device is.
+TEST_F(GpuGemm, PlainIsExactInBothShapes) {
+  for (const Case& one : {Case{.problem = "gemm f32 nn m18n5k7", .pad = 1, .accumulate = true},
+                          Case{.problem = "gemm bf16 nt m5n270k11", .bias = columns}})
+    for (const bool as_gpu : {false, true}) {
+      const GemmTask task = task_of(one);
+      const std::unique_ptr<solvers::GemmPlanBody> plan =
+          solvers::plan_of_shape(task, *device, solvers::plain_shape_for(task.problem, as_gpu));
+      plan->task = task, plan->device = device;
+      expect_exact(*plan, task, 0, fmt::format("{}, {}", one.problem, as_gpu ? "GPU" : "CPU"));
+    }
+}
+
+// Buffers that end with the matrices, for checkers of memory: one byte beside them is outside.
+TEST_F(GpuGemm, StaysInsideBuffersThatFit) {
+  for (const Case& one : {Case{.problem = "gemm f32 nt m33n34k9", .pad = 1},
+                          Case{.problem = "gemm f16 nn m36n36k12 batch2", .accumulate = true}}) {
+    const GemmTask task = task_of(one);
+    for (const solvers::GemmSolver* const solver : {&solvers::gemm_tiled_gpu(), &solvers::gemm_plain_gpu()})
+      if (solver->refusal(task, *device).empty())
+        expect_exact(*solvers::make_plan(*solver, task, device, -1), task, 0, one.problem);
+  }
+  const GemmTask task = task_of({.problem = "gemm f32 nn m3n5k150", .bias = rows});
+  const auto choice = solvers::choice_of(solvers::gemm_tiles().back(), 2, task, *device);
+  ASSERT_TRUE(choice);
+  if (!refusal(solvers::gemm_tiled_gpu()).empty()) return;
+  const std::unique_ptr<solvers::GemmPlanBody> plan = solvers::plan_of_tiles(task, *device, *choice);
+  plan->task = task, plan->device = device;
+  expect_exact(*plan, task, 0, "split sums");
+}
+
+TEST_F(GpuGemm, RandomDataKeepsTheBound) {
+  const GemmTask task = task_of({.problem = "gemm f32 nt m70n90k333", .bias = columns, .accumulate = true});
+  for (const solvers::GemmSolver* const solver : {&solvers::gemm_tiled_gpu(), &solvers::gemm_plain_gpu()}) {
+    if (!solver->refusal(task, *device).empty()) continue;
+    const Trial trial(task, true, 7);
+    const Bytes found = run(*solvers::make_plan(*solver, task, device, -1), trial, 256);
+    const solvers::MatrixBound bound = solver->bound(task, *device);
+    double largest = 0;
+    trial.c.for_each([&](std::int64_t matrix, std::int64_t i, std::int64_t j) {
+      const Sum sum = trial.sum_at(matrix, i, j);
+      largest = std::max(largest, std::fabs(trial.result(found, matrix, i, j) - sum.value) /
+                                      (0x1p-23 * sum.magnitude * (bound.chain / 2 + bound.constant)));
+    });
+    EXPECT_LE(largest, 1) << solver->id();
+    EXPECT_GT(largest, 0) << solver->id();
+    RecordProperty(std::string(solver->id() == "gemm/plain/gpu.1" ? "plain" : "tiled"), fmt::format("{:.3f}", largest));
+  }
+}
+
+// A product of zero and infinity is no number: what lies beyond k must not be multiplied, whatever stands in for it.
+TEST_F(GpuGemm, InfinitiesStayWhereTheyAre) {
+  const GemmTask task = task_of({.problem = "gemm f32 nt m33n34k9", .pad = 1});
+  for (const solvers::GemmSolver* const solver : {&solvers::gemm_tiled_gpu(), &solvers::gemm_plain_gpu()}) {
+    if (!solver->refusal(task, *device).empty()) continue;
+    Trial trial(task, false, 3);
+    for (Bytes* const data : {&trial.data.a, &trial.data.b})
+      for (std::size_t at = 0; at < data->size(); at += 4) store_element(DataType::f32, INFINITY, data->data() + at);
+    const Bytes found = run(*solvers::make_plan(*solver, task, device, -1), trial, 256);
+    trial.c.for_each([&](std::int64_t matrix, std::int64_t i, std::int64_t j) {
+      ASSERT_EQ(trial.result(found, matrix, i, j), INFINITY) << solver->id() << " " << i << " " << j;
+    });
+  }
+}
+
+TEST_F(GpuGemm, RefusesDoublePrecisionByName) {
+  for (const solvers::GemmSolver* const solver : {&solvers::gemm_tiled_gpu(), &solvers::gemm_plain_gpu()})
+    EXPECT_HAS(solver->refusal(task_of({.problem = "gemm f64 nn m8n8k8"}), *device),
+               "f64 matrices are multiplied on the CPU");
+}
+
+}  // namespace
+}  // namespace omniconv
