@@ -24,6 +24,7 @@ int run(const Common& common) {
     const Context context(options);
     const auto peaks = context.impl()->measure_peaks(seconds_in_all / static_cast<double>(listing.found.size()));
     Json entry = describe(context.device());
+    if (context.impl()->kind() == devices::DeviceKind::cuda) entry["peers"] = context.device().peers;
     entry["peak_tflops"] = peaks.tflops;
     entry["peak_gbps"] = peaks.gbps;
     json["devices"].push_back(entry);

@@ -25,6 +25,7 @@ struct DeviceInfo {
   std::int64_t local_memory_bytes = 0;
   std::int64_t max_buffer_bytes = 0;
   bool is_gpu = false;
+  std::vector<std::string> peers = {};  // of a CUDA device: the ids of those whose memory it reaches directly
 };
 
 // What was found, and what was looked for and not found, with the reason.
@@ -80,6 +81,13 @@ class Queue {
   // Host memory to buffer, and back. The host memory must stay valid until the event.
   Event upload(const Buffer& to, std::int64_t offset_bytes, const void* from, std::int64_t bytes);
   Event download(void* to, const Buffer& from, std::int64_t offset_bytes, std::int64_t bytes);
+  // Buffer to buffer, at least one of them of this queue's device; of one buffer, parts that do not overlap. Starts
+  // after all that was submitted to this queue, and after `after`, of any queue: where one buffer is of another device,
+  // or another queue works on it, that is the event of this work. CUDA devices copy from one to another by their
+  // driver, directly where they can (DeviceInfo::peers). Between other devices the copy goes through page-locked memory
+  // of the host; it is done then when this returns, and its errors are thrown by it.
+  Event copy(const Buffer& to, std::int64_t to_offset_bytes, const Buffer& from, std::int64_t from_offset_bytes,
+             std::int64_t bytes, const Event& after = {});
   // Waits for everything submitted; throws the first error.
   void finish();
   const std::shared_ptr<devices::Queue>& impl() const { return impl_; }

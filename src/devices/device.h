@@ -17,12 +17,16 @@ namespace omniconv::devices {
 
 enum class DeviceKind : std::uint8_t { cpu, cuda, opencl };
 
+class Device;
+
 class Buffer {
  public:
   virtual ~Buffer() = default;
   virtual std::int64_t bytes() const = 0;
   // The memory itself where the host can touch it (CPU device); null elsewhere.
   virtual std::byte* host() const { return nullptr; }
+  // Whose memory it is, where the host cannot touch it.
+  virtual std::shared_ptr<Device> device() const { return nullptr; }
 };
 
 // Memory of the host that a device copies from and to fastest, asynchronously where it is page-locked.
@@ -62,6 +66,9 @@ class Queue : public std::enable_shared_from_this<Queue> {
   virtual ~Queue() = default;
   virtual Event upload(std::shared_ptr<Buffer> to, std::int64_t offset_bytes, const void* from, std::int64_t bytes) = 0;
   virtual Event download(void* to, std::shared_ptr<Buffer> from, std::int64_t offset_bytes, std::int64_t bytes) = 0;
+  // Where this queue's device and its driver cannot do it, copy_through_host does.
+  virtual Event copy(std::shared_ptr<Buffer> to, std::int64_t to_offset_bytes, std::shared_ptr<Buffer> from,
+                     std::int64_t from_offset_bytes, std::int64_t bytes, const Event& after) = 0;
   // GPU kinds only: the CPU's queue takes host functions instead (devices/cpu/cpu_device.h).
   virtual Event launch(const std::shared_ptr<Program>& program, const char* kernel, const Grid& grid,
                        std::span<const KernelArgument> arguments) = 0;

@@ -1,6 +1,7 @@
 // The handles of omniconv/context.h, out of line: they ask the device for everything.
 #include <fmt/format.h>
 
+#include <cstdlib>
 #include <utility>
 
 #include "devices/device.h"
@@ -54,13 +55,18 @@ std::int64_t Buffer::bytes() const {
 namespace {
 
 // Here once, for the queues of every kind.
-void check_transfer(const char* call, const void* queue, const Buffer& buffer, std::int64_t offset_bytes,
-                    const void* host, std::int64_t bytes) {
+void check_part(const char* call, const void* queue, const Buffer& buffer, std::int64_t offset_bytes,
+                std::int64_t bytes) {
   if (!queue) throw bad_input(fmt::format("{}: the queue is empty; make one with Context::make_queue", call));
   if (!buffer) throw bad_input(fmt::format("{}: the buffer is empty; make one with Context::allocate", call));
   if (offset_bytes < 0 || bytes < 0 || offset_bytes > buffer.bytes() || bytes > buffer.bytes() - offset_bytes)
     throw bad_input(fmt::format("{}: {} bytes at offset {} do not fit in the buffer's {} bytes", call, bytes,
                                 offset_bytes, buffer.bytes()));
+}
+
+void check_transfer(const char* call, const void* queue, const Buffer& buffer, std::int64_t offset_bytes,
+                    const void* host, std::int64_t bytes) {
+  check_part(call, queue, buffer, offset_bytes, bytes);
   if (!host && bytes > 0) throw bad_input(fmt::format("{}: the host memory is a null pointer", call));
 }
 
@@ -74,6 +80,18 @@ Event Queue::upload(const Buffer& to, std::int64_t offset_bytes, const void* fro
 Event Queue::download(void* to, const Buffer& from, std::int64_t offset_bytes, std::int64_t bytes) {
   check_transfer("download", impl_.get(), from, offset_bytes, to, bytes);
   return impl_->download(to, from.impl(), offset_bytes, bytes);
+}
+
+Event Queue::copy(const Buffer& to, std::int64_t to_offset_bytes, const Buffer& from, std::int64_t from_offset_bytes,
+                  std::int64_t bytes, const Event& after) {
+  check_part("copy to a buffer", impl_.get(), to, to_offset_bytes, bytes);
+  check_part("copy from a buffer", impl_.get(), from, from_offset_bytes, bytes);
+  if (to.impl() == from.impl() && std::abs(to_offset_bytes - from_offset_bytes) < bytes)
+    throw bad_input(
+        fmt::format("copy: {} bytes at offset {} of a buffer overlap those at its offset {}; copy them by "
+                    "way of another buffer",
+                    bytes, from_offset_bytes, to_offset_bytes));
+  return impl_->copy(to.impl(), to_offset_bytes, from.impl(), from_offset_bytes, bytes, after);
 }
 
 void Queue::finish() {

@@ -20,6 +20,9 @@ TEST_F(Report, Devices) {
     EXPECT_GT(device["peak_gbps"], 0.0) << device;
     EXPECT_TRUE(device["gpu"].is_boolean()) << device;
     EXPECT_FALSE(device["id"] == "cpu" && device["gpu"].get<bool>()) << device;
+    const bool is_cuda = device["id"].get<std::string>().starts_with("cuda");
+    EXPECT_EQ(device.contains("peers"), is_cuda) << device;
+    EXPECT_TRUE(!is_cuda || device["peers"].is_array()) << device;
     cpu = cpu || device["id"] == "cpu";
   }
   EXPECT_TRUE(cpu);

@@ -2,7 +2,9 @@
 #include <gtest/gtest.h>
 
 #include <atomic>
+#include <chrono>
 #include <set>
+#include <thread>
 #include <vector>
 
 #include "devices/best_rate.h"
@@ -84,6 +86,27 @@ TEST(CpuDevice, SizesAreAtLeastZero) {
   EXPECT_EQ(refusal([&] { device.borrow(nullptr, -1); }), expected);
   EXPECT_EQ(device.allocate(0)->bytes(), 0);
   EXPECT_EQ(device.borrow(nullptr, 0)->bytes(), 0);
+}
+
+TEST(CpuDevice, CopiesFromBufferToBuffer) {
+  const Context context({.device = "cpu", .threads = 2}), other({.device = "cpu", .threads = 1});
+  omniconv::Queue queue = context.make_queue();
+  std::vector<std::uint8_t> values((3 << 20) + 7), got(values.size());
+  for (std::size_t i = 0; i < values.size(); ++i) values[i] = static_cast<std::uint8_t>(i * i >> 3);
+  const auto bytes = static_cast<std::int64_t>(values.size());
+  const omniconv::Buffer from = context.allocate(bytes), to = other.allocate(bytes);
+  // Of another queue that is slow, so that the copy would come too soon without its event.
+  omniconv::Queue source = other.make_queue();
+  submit(*source.impl(), HostTask([] { std::this_thread::sleep_for(std::chrono::milliseconds(20)); }));
+  const Event uploaded = source.upload(from, 0, values.data(), bytes);
+  queue.copy(to, 0, from, 0, bytes, uploaded);
+  queue.copy(to, 4, to, 0, 4);
+  queue.download(got.data(), to, 0, bytes).wait();
+  std::copy(values.begin(), values.begin() + 4, values.begin() + 4);
+  EXPECT_TRUE(got == values);
+  EXPECT_THROW(queue.copy(to, 3, to, 0, 4), Error);
+  EXPECT_THROW(queue.copy(to, bytes, from, 0, 1), Error);
+  EXPECT_THROW(queue.copy(to, 0, from, 0, bytes + 1), Error);
 }
 
 TEST(BestRate, LeavesOutTheFirstAndTakesTheBest) {

@@ -74,6 +74,10 @@ class RecordingDevice : public Device {
     Event done() { return Event(shared_from_this(), 1); }
     Event upload(std::shared_ptr<Buffer>, std::int64_t, const void*, std::int64_t) override { return done(); }
     Event download(void*, std::shared_ptr<Buffer>, std::int64_t, std::int64_t) override { return done(); }
+    Event copy(std::shared_ptr<Buffer>, std::int64_t, std::shared_ptr<Buffer>, std::int64_t, std::int64_t,
+               const Event&) override {
+      return done();
+    }
     Event launch(const std::shared_ptr<Program>&, const char*, const Grid&, std::span<const KernelArgument>) override {
       return done();
     }

@@ -31,6 +31,10 @@ class Scripted final : public devices::Queue {
   }
   Event upload(std::shared_ptr<devices::Buffer>, std::int64_t, const void*, std::int64_t) override { return {}; }
   Event download(void*, std::shared_ptr<devices::Buffer>, std::int64_t, std::int64_t) override { return {}; }
+  Event copy(std::shared_ptr<devices::Buffer>, std::int64_t, std::shared_ptr<devices::Buffer>, std::int64_t,
+             std::int64_t, const Event&) override {
+    return {};
+  }
   Event launch(const std::shared_ptr<devices::Program>&, const char*, const devices::Grid&,
                std::span<const devices::KernelArgument>) override {
     return {};

@@ -5,13 +5,14 @@
 #include <chrono>
 #include <cstring>
 
+#include "devices/copy_through_host.h"
 #include "omniconv/error.h"
 
 namespace omniconv::devices {
 namespace {
 
 // Copies in pieces, so that the arena's threads share the memory's bandwidth.
-void copy(CpuDevice& device, std::byte* to, const std::byte* from, std::int64_t bytes) {
+void copy_memory(CpuDevice& device, std::byte* to, const std::byte* from, std::int64_t bytes) {
   constexpr std::int64_t piece = std::int64_t{1} << 20;
   device.parallel_for((bytes + piece - 1) / piece, [=](std::int64_t i, int) {
     const std::int64_t first = i * piece;
@@ -116,15 +117,29 @@ double CpuQueue::seconds(std::uint64_t token) {
 Event CpuQueue::upload(std::shared_ptr<Buffer> to, std::int64_t offset_bytes, const void* from, std::int64_t bytes) {
   std::byte* const target = checked_range(*to, offset_bytes, bytes);
   return submit(HostTask([device = device_.get(), keep = std::move(to), target, from, bytes] {
-    copy(*device, target, static_cast<const std::byte*>(from), bytes);
+    copy_memory(*device, target, static_cast<const std::byte*>(from), bytes);
   }));
 }
 
 Event CpuQueue::download(void* to, std::shared_ptr<Buffer> from, std::int64_t offset_bytes, std::int64_t bytes) {
   const std::byte* const source = checked_range(*from, offset_bytes, bytes);
   return submit(HostTask([device = device_.get(), keep = std::move(from), to, source, bytes] {
-    copy(*device, static_cast<std::byte*>(to), source, bytes);
+    copy_memory(*device, static_cast<std::byte*>(to), source, bytes);
   }));
+}
+
+Event CpuQueue::copy(std::shared_ptr<Buffer> to, std::int64_t to_offset_bytes, std::shared_ptr<Buffer> from,
+                     std::int64_t from_offset_bytes, std::int64_t bytes, const Event& after) {
+  if (!to->host() && !from->host()) throw bad_input("copy: neither buffer is of the queue's device cpu");
+  if (after.queue().get() != this) await_event(after);
+  if (!to->host() || !from->host()) {
+    finish();
+    return copy_through_host(nullptr, to, to_offset_bytes, nullptr, from, from_offset_bytes, bytes);
+  }
+  std::byte* const target = checked_range(*to, to_offset_bytes, bytes);
+  const std::byte* const source = checked_range(*from, from_offset_bytes, bytes);
+  return submit(HostTask([device = device_.get(), keep = std::move(to), keep_too = std::move(from), target, source,
+                          bytes] { copy_memory(*device, target, source, bytes); }));
 }
 
 Event CpuQueue::launch(const std::shared_ptr<Program>&, const char* kernel, const Grid&,

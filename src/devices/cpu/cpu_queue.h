@@ -20,6 +20,8 @@ class CpuQueue final : public Queue {
   Event submit(HostTask task);
   Event upload(std::shared_ptr<Buffer> to, std::int64_t offset_bytes, const void* from, std::int64_t bytes) override;
   Event download(void* to, std::shared_ptr<Buffer> from, std::int64_t offset_bytes, std::int64_t bytes) override;
+  Event copy(std::shared_ptr<Buffer> to, std::int64_t to_offset_bytes, std::shared_ptr<Buffer> from,
+             std::int64_t from_offset_bytes, std::int64_t bytes, const Event& after) override;
   Event launch(const std::shared_ptr<Program>& program, const char* kernel, const Grid& grid,
                std::span<const KernelArgument> arguments) override;
   // At most 63 submissions from the first to the last.

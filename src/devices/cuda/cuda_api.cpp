@@ -62,9 +62,14 @@ Loader open_loader() {
   bind("cuMemHostGetDevicePointer_v2", api.MemHostGetDevicePointer);
   bind("cuMemcpyHtoDAsync_v2", api.MemcpyHtoDAsync);
   bind("cuMemcpyDtoHAsync_v2", api.MemcpyDtoHAsync);
+  bind("cuMemcpyAsync", api.MemcpyAsync);
+  bind("cuMemcpyPeerAsync", api.MemcpyPeerAsync);
+  bind("cuDeviceCanAccessPeer", api.DeviceCanAccessPeer);
+  bind("cuCtxEnablePeerAccess", api.CtxEnablePeerAccess);
   bind("cuStreamCreate", api.StreamCreate);
   bind("cuStreamDestroy_v2", api.StreamDestroy);
   bind("cuStreamSynchronize", api.StreamSynchronize);
+  bind("cuStreamWaitEvent", api.StreamWaitEvent);
   bind("cuEventCreate", api.EventCreate);
   bind("cuEventDestroy_v2", api.EventDestroy);
   bind("cuEventRecord", api.EventRecord);

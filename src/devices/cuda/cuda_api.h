@@ -65,9 +65,14 @@ struct Api {
   CUresult (*MemHostGetDevicePointer)(CUdeviceptr*, void*, unsigned);
   CUresult (*MemcpyHtoDAsync)(CUdeviceptr, const void*, std::size_t, CUstream);
   CUresult (*MemcpyDtoHAsync)(void*, CUdeviceptr, std::size_t, CUstream);
+  CUresult (*MemcpyAsync)(CUdeviceptr, CUdeviceptr, std::size_t, CUstream);
+  CUresult (*MemcpyPeerAsync)(CUdeviceptr, CUcontext, CUdeviceptr, CUcontext, std::size_t, CUstream);
+  CUresult (*DeviceCanAccessPeer)(int*, CUdevice, CUdevice);
+  CUresult (*CtxEnablePeerAccess)(CUcontext, unsigned);
   CUresult (*StreamCreate)(CUstream*, unsigned);
   CUresult (*StreamDestroy)(CUstream);
   CUresult (*StreamSynchronize)(CUstream);
+  CUresult (*StreamWaitEvent)(CUstream, CUevent, unsigned);
   CUresult (*EventCreate)(CUevent*, unsigned);
   CUresult (*EventDestroy)(CUevent);
   CUresult (*EventRecord)(CUevent, CUstream);

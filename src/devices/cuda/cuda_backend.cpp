@@ -62,6 +62,15 @@ void scan_device(int index, int version, std::vector<Found>& found, DeviceListin
   found.push_back(std::move(one));
 }
 
+void note_peers(std::vector<Found>& found) {
+  for (Found& one : found)
+    for (const Found& other : found) {
+      int can = 0;
+      if (&one != &other && api().DeviceCanAccessPeer(&can, one.device, other.device) == CUDA_SUCCESS && can != 0)
+        one.info.peers.push_back(other.info.id);
+    }
+}
+
 // All usable devices; the rest goes to `listing.missing`.
 std::vector<Found> scan(DeviceListing& listing) {
   std::vector<Found> found;
@@ -86,6 +95,7 @@ std::vector<Found> scan(DeviceListing& listing) {
       listing.missing.push_back({fmt::format("cuda:{}", i), error.what()});
     }
   }
+  note_peers(found);
   return found;
 }
 

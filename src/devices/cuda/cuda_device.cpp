@@ -73,6 +73,16 @@ SharedContext::~SharedContext() {
   api().DevicePrimaryCtxRelease(device_);
 }
 
+void SharedContext::reach(const SharedContext& other) {
+  const std::lock_guard lock(mutex_);
+  if (std::find(reached_.begin(), reached_.end(), other.context_) != reached_.end()) return;
+  reached_.push_back(other.context_);
+  int can = 0;
+  if (api().DeviceCanAccessPeer(&can, device_, other.device_) != CUDA_SUCCESS || can == 0) return;
+  const Current current(context_);
+  api().CtxEnablePeerAccess(other.context_, 0);  // refused where others did it before, or the hardware has no more room
+}
+
 CudaDevice::CudaDevice(DeviceInfo info, CUdevice device, Capability capability, const Nvrtc& nvrtc,
                        std::shared_ptr<ProgramCache> cache)
     : info_(std::move(info)),
@@ -94,7 +104,7 @@ std::shared_ptr<Buffer> CudaDevice::allocate(std::int64_t bytes) {
         "end what else uses it",
         info_.id, bytes, free_bytes(), info_.memory_bytes));
   if (code != CUDA_SUCCESS) throw call_error(fmt::format("device {}: cuMemAlloc of {} bytes", info_.id, bytes), code);
-  return std::make_shared<CudaBuffer>(std::move(memory), bytes);
+  return std::make_shared<CudaBuffer>(shared_from_this(), std::move(memory), bytes);
 }
 
 std::shared_ptr<Buffer> CudaDevice::borrow(void* memory, std::int64_t bytes) {
@@ -111,7 +121,7 @@ std::shared_ptr<Buffer> CudaDevice::borrow(void* memory, std::int64_t bytes) {
   if (code != CUDA_SUCCESS && code != CUDA_ERROR_HOST_MEMORY_ALREADY_REGISTERED)
     throw call_error(fmt::format("device {}: cuMemHostRegister of {} bytes", info_.id, bytes), code);
   check("cuMemHostGetDevicePointer", api().MemHostGetDevicePointer(&mapped->address, memory, 0));
-  return std::make_shared<CudaBuffer>(std::move(mapped), bytes);
+  return std::make_shared<CudaBuffer>(shared_from_this(), std::move(mapped), bytes);
 }
 
 std::shared_ptr<Queue> CudaDevice::make_queue() {

@@ -19,10 +19,14 @@ class SharedContext {
   SharedContext(const SharedContext&) = delete;
   SharedContext& operator=(const SharedContext&) = delete;
   CUcontext get() const { return context_; }
+  // Lets its device reach the other's memory, where the hardware can. Elsewhere the driver copies by way of the host.
+  void reach(const SharedContext& other);
 
  private:
   CUdevice device_;
   CUcontext context_ = nullptr;
+  std::mutex mutex_;
+  std::vector<CUcontext> reached_;  // or found to be out of reach
 };
 
 // Memory that lasts as long as the last of those that use it: a buffer, or work that was submitted.
@@ -66,11 +70,14 @@ class CudaDevice final : public Device {
 
 class CudaBuffer final : public Buffer {
  public:
-  CudaBuffer(std::shared_ptr<const Memory> memory, std::int64_t bytes) : memory_(std::move(memory)), bytes_(bytes) {}
+  CudaBuffer(std::shared_ptr<Device> device, std::shared_ptr<const Memory> memory, std::int64_t bytes)
+      : device_(std::move(device)), memory_(std::move(memory)), bytes_(bytes) {}
   std::int64_t bytes() const override { return bytes_; }
+  std::shared_ptr<Device> device() const override { return device_; }
   const std::shared_ptr<const Memory>& memory() const { return memory_; }
 
  private:
+  std::shared_ptr<Device> device_;
   std::shared_ptr<const Memory> memory_;
   std::int64_t bytes_;
 };

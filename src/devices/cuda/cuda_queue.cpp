@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <cstring>
 
+#include "devices/copy_through_host.h"
+
 namespace omniconv::devices::cuda {
 namespace {
 
@@ -60,6 +62,54 @@ Event CudaQueue::download(void* to, std::shared_ptr<Buffer> from, std::int64_t o
     check("cuMemcpyDtoHAsync", api().MemcpyDtoHAsync(to, memory->address + static_cast<CUdeviceptr>(offset_bytes),
                                                      static_cast<std::size_t>(bytes), stream_));
   });
+}
+
+Event CudaQueue::copy(std::shared_ptr<Buffer> to, std::int64_t to_offset_bytes, std::shared_ptr<Buffer> from,
+                      std::int64_t from_offset_bytes, std::int64_t bytes, const Event& after) {
+  const auto *const target = dynamic_cast<const CudaBuffer*>(to.get()), *const source =
+                                                                            dynamic_cast<const CudaBuffer*>(from.get());
+  const bool writes_own = is_own(target), reads_own = is_own(source);
+  if (!writes_own && !reads_own)
+    throw bad_input(fmt::format("copy: neither buffer is of the queue's device {}", device_id_));
+  start_after(after);
+  const bool both_own = writes_own && reads_own;
+  // Memory of the host that is mapped for one device is not known to be there for others.
+  const bool both_on_devices = target && source && !target->memory()->borrowed && !source->memory()->borrowed;
+  if (both_own || both_on_devices)
+    return copy_on_devices(target->memory(), to_offset_bytes, source->memory(), from_offset_bytes, bytes);
+  await_event(after);
+  return copy_through_host(writes_own ? shared_from_this() : nullptr, to, to_offset_bytes,
+                           reads_own ? shared_from_this() : nullptr, from, from_offset_bytes, bytes);
+}
+
+Event CudaQueue::copy_on_devices(const std::shared_ptr<const Memory>& to, std::int64_t to_offset_bytes,
+                                 const std::shared_ptr<const Memory>& from, std::int64_t from_offset_bytes,
+                                 std::int64_t bytes) {
+  const bool one_context = to->context->get() == from->context->get();
+  if (!one_context) {
+    to->context->reach(*from->context);
+    from->context->reach(*to->context);
+  }
+  return submit("a copy", {{to, from}, nullptr}, [&] {
+    if (bytes == 0) return;
+    const CUdeviceptr target = to->address + static_cast<CUdeviceptr>(to_offset_bytes),
+                      source = from->address + static_cast<CUdeviceptr>(from_offset_bytes);
+    const auto size = static_cast<std::size_t>(bytes);
+    if (one_context)
+      check("cuMemcpyAsync", api().MemcpyAsync(target, source, size, stream_));
+    else
+      check("cuMemcpyPeerAsync",
+            api().MemcpyPeerAsync(target, to->context->get(), source, from->context->get(), size, stream_));
+  });
+}
+
+void CudaQueue::start_after(const Event& event) {
+  if (!event.queue() || event.queue().get() == this) return;
+  const auto* const others = dynamic_cast<const CudaQueue*>(event.queue().get());
+  if (!others) return await_event(event);
+  const CUevent awaited = others->end_of(event.token());
+  submit("a wait for another queue", {},
+         [&] { check("cuStreamWaitEvent", api().StreamWaitEvent(stream_, awaited, 0)); });
 }
 
 Event CudaQueue::launch(const std::shared_ptr<Program>& program, const char* kernel, const Grid& grid,
@@ -303,9 +353,13 @@ void CudaQueue::throw_failure_up_to(std::uint64_t number) const {
   if (failure_ && failure_number_ <= number) throw Error(*failure_);
 }
 
+bool CudaQueue::is_own(const CudaBuffer* buffer) const {
+  return buffer && buffer->memory()->context->get() == context_->get();
+}
+
 const CudaBuffer& CudaQueue::own(const Buffer* buffer, const char* call) const {
   const auto* const found = dynamic_cast<const CudaBuffer*>(buffer);
-  if (!found || found->memory()->context->get() != context_->get())
+  if (!is_own(found))
     throw bad_input(fmt::format("{}: a buffer is {} of the queue's device {}", call,
                                 buffer ? "none" : "missing, instead of one", device_id_));
   return *found;

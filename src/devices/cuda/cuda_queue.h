@@ -20,6 +20,8 @@ class CudaQueue final : public Queue {
   // Memory that is not page-locked is copied before the call returns, or waited for: the driver stages it.
   Event upload(std::shared_ptr<Buffer> to, std::int64_t offset_bytes, const void* from, std::int64_t bytes) override;
   Event download(void* to, std::shared_ptr<Buffer> from, std::int64_t offset_bytes, std::int64_t bytes) override;
+  Event copy(std::shared_ptr<Buffer> to, std::int64_t to_offset_bytes, std::shared_ptr<Buffer> from,
+             std::int64_t from_offset_bytes, std::int64_t bytes, const Event& after) override;
   // At most 16 of the arguments are buffers, and at most 32 arguments; at most 65535 groups in the second dimension.
   Event launch(const std::shared_ptr<Program>& program, const char* kernel, const Grid& grid,
                std::span<const KernelArgument> arguments) override;
@@ -63,6 +65,11 @@ class CudaQueue final : public Queue {
   // Calls `enqueue` between two events; an error of it becomes the queue's.
   template <typename Enqueue>
   Event submit(const char* what, Held held, const Enqueue& enqueue);
+  // By the driver, between two buffers of CUDA devices.
+  Event copy_on_devices(const std::shared_ptr<const Memory>& to, std::int64_t to_offset_bytes,
+                        const std::shared_ptr<const Memory>& from, std::int64_t from_offset_bytes, std::int64_t bytes);
+  // What is submitted from now on starts after the event's work, of any queue.
+  void start_after(const Event& event);
   // Until there is room in the ring, or the queue has failed.
   void wait_for_room(std::unique_lock<std::mutex>& lock);
   // Returns when submission `number` and all before it are done; notes their first error.
@@ -83,6 +90,7 @@ class CudaQueue final : public Queue {
   // Keeps the error of the earliest submission.
   void fail(std::uint64_t number, const Error& error);
   void throw_failure_up_to(std::uint64_t number) const;
+  bool is_own(const CudaBuffer* buffer) const;
   const CudaBuffer& own(const Buffer* buffer, const char* call) const;
 
   const std::string device_id_;

@@ -64,6 +64,7 @@ Loader open_loader() {
   bind("clEnqueueNDRangeKernel", api.EnqueueNDRangeKernel);
   bind("clEnqueueWriteBuffer", api.EnqueueWriteBuffer);
   bind("clEnqueueReadBuffer", api.EnqueueReadBuffer);
+  bind("clEnqueueCopyBuffer", api.EnqueueCopyBuffer);
   bind("clEnqueueMapBuffer", api.EnqueueMapBuffer);
   bind("clEnqueueUnmapMemObject", api.EnqueueUnmapMemObject);
   bind("clEnqueueMarkerWithWaitList", api.EnqueueMarkerWithWaitList);

@@ -60,6 +60,7 @@ class OpenClBuffer final : public Buffer {
         borrowed_(static_cast<std::byte*>(borrowed)) {}
   std::int64_t bytes() const override { return bytes_; }
   cl_mem memory() const { return memory_.get(); }
+  std::shared_ptr<Device> device() const override { return device_; }
   cl_context context() const { return device_->context(); }
   std::byte* borrowed() const { return borrowed_; }  // the host memory behind it, or null
 

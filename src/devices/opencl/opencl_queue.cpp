@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <cstring>
 
+#include "devices/copy_through_host.h"
+
 namespace omniconv::devices::opencl {
 namespace {
 
@@ -54,6 +56,26 @@ Event OpenClQueue::download(void* to, std::shared_ptr<Buffer> from, std::int64_t
       check("clEnqueueReadBuffer",
             api().EnqueueReadBuffer(queue_.get(), memory, 0, offset, size, to, 0, nullptr, &event));
     }
+    return event;
+  });
+}
+
+Event OpenClQueue::copy(std::shared_ptr<Buffer> to, std::int64_t to_offset_bytes, std::shared_ptr<Buffer> from,
+                        std::int64_t from_offset_bytes, std::int64_t bytes, const Event& after) {
+  const OpenClBuffer *const target = find_own(to.get()), *const source = find_own(from.get());
+  if (!target && !source)
+    throw bad_input(fmt::format("copy: neither buffer is of the queue's device {}", device_->info().id));
+  if (after.queue().get() != this) await_event(after);
+  if (!target || !source)
+    return copy_through_host(target ? shared_from_this() : nullptr, to, to_offset_bytes,
+                             source ? shared_from_this() : nullptr, from, from_offset_bytes, bytes);
+  return submit("a copy", {retain(target->memory()), retain(source->memory())}, [&]() -> cl_event {
+    if (bytes == 0) return marker();
+    cl_event event = nullptr;
+    check("clEnqueueCopyBuffer", api().EnqueueCopyBuffer(queue_.get(), source->memory(), target->memory(),
+                                                         static_cast<std::size_t>(from_offset_bytes),
+                                                         static_cast<std::size_t>(to_offset_bytes),
+                                                         static_cast<std::size_t>(bytes), 0, nullptr, &event));
     return event;
   });
 }
@@ -289,9 +311,14 @@ cl_kernel OpenClQueue::kernel_of(const std::shared_ptr<Program>& program, const 
   return kernels_.back().kernel.get();
 }
 
-const OpenClBuffer& OpenClQueue::own(const Buffer* buffer, const char* call) const {
+const OpenClBuffer* OpenClQueue::find_own(const Buffer* buffer) const {
   const auto* const found = dynamic_cast<const OpenClBuffer*>(buffer);
-  if (!found || found->context() != device_->context())
+  return found && found->context() == device_->context() ? found : nullptr;
+}
+
+const OpenClBuffer& OpenClQueue::own(const Buffer* buffer, const char* call) const {
+  const OpenClBuffer* const found = find_own(buffer);
+  if (!found)
     throw bad_input(fmt::format("{}: a buffer is {} of the queue's device {}", call,
                                 buffer ? "none" : "missing, instead of one", device_->info().id));
   return *found;

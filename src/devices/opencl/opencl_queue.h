@@ -18,6 +18,8 @@ class OpenClQueue final : public Queue {
 
   Event upload(std::shared_ptr<Buffer> to, std::int64_t offset_bytes, const void* from, std::int64_t bytes) override;
   Event download(void* to, std::shared_ptr<Buffer> from, std::int64_t offset_bytes, std::int64_t bytes) override;
+  Event copy(std::shared_ptr<Buffer> to, std::int64_t to_offset_bytes, std::shared_ptr<Buffer> from,
+             std::int64_t from_offset_bytes, std::int64_t bytes, const Event& after) override;
   // At most 16 of the arguments are buffers.
   Event launch(const std::shared_ptr<Program>& program, const char* kernel, const Grid& grid,
                std::span<const KernelArgument> arguments) override;
@@ -77,6 +79,8 @@ class OpenClQueue final : public Queue {
   void fail(std::uint64_t number, const Error& error);
   void throw_failure_up_to(std::uint64_t number) const;
   cl_kernel kernel_of(const std::shared_ptr<Program>& program, const char* name);
+  // Null where the buffer is another device's.
+  const OpenClBuffer* find_own(const Buffer* buffer) const;
   const OpenClBuffer& own(const Buffer* buffer, const char* call) const;
   cl_event marker() const;
 
