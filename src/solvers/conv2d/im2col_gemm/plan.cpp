@@ -45,6 +45,15 @@ bool merges_images(const Conv2dProblem& problem, const Parting& parting) {
   return problem.layout == Layout::nhwc && (problem.pass != Pass::backward_filter || parting.partials == 1);
 }
 
+// Groups that are the batch of one product, an image at a time. A bias of their own for each matrix is not to be had.
+bool batches_groups(const Conv2dProblem& problem) {
+  return problem.groups > 1 && problem.layout == Layout::nchw && !problem.bias;
+}
+
+std::int64_t products_of_a_part(const Conv2dProblem& problem) {
+  return batches_groups(problem) ? 1 : problem.groups;
+}
+
 // With the part's sizes chosen: what it all takes.
 Parting sized(const Conv2dProblem& problem, const devices::Device& device, Parting parting, std::int64_t limit) {
   const Conv2dShape g(problem);
@@ -85,9 +94,10 @@ Parting parting_for(const Conv2dProblem& problem, const devices::Device& device,
     if (image_bytes > target && problem.pass != Pass::backward_data)
       parting.rows = std::clamp<std::int64_t>(target / row_bytes, 1, g.p);
     if (!parting.has_columns) parting.images = g.n, parting.rows = g.p;
+    if (batches_groups(problem)) parting.images = 1;
     if (problem.pass == Pass::backward_filter) {
       parting.partials = 1;
-      if (sizes.images_side_by_side)
+      if (sizes.images_side_by_side && !batches_groups(problem))
         parting.partials = parting.images =
             std::clamp<std::int64_t>(target / std::max(image_bytes, filter_bytes), 1, g.n);
       else if (!g.nhwc)
@@ -153,6 +163,13 @@ GemmTask product_for(const Conv2dProblem& problem, const Parting& parting, const
       }
       task.batch_c = g.k * taps;
       break;
+  }
+  if (batches_groups(problem)) {
+    const std::int64_t of_w = g.k_group * taps, of_y = g.k_group * g.p * g.q, of_columns = taps * pixels;
+    product.batch = g.groups;
+    task.batch_a = problem.pass == Pass::backward_filter ? of_y : of_w;
+    task.batch_b = problem.pass == Pass::backward_data ? of_y : of_columns;
+    task.batch_c = problem.pass == Pass::forward ? of_y : problem.pass == Pass::backward_data ? of_columns : of_w;
   }
   return task;
 }
@@ -232,7 +249,7 @@ Event Im2colPlan::run(devices::Queue& queue, const Conv2dRun& run) const {
     const Part& part = parts_[i];
     if (parting_.has_columns && problem.pass != Pass::backward_data)
       submitted(columns_->gather(queue, run.x, columns, part));
-    for (std::int64_t group = 0; group < shape_.groups; ++group)
+    for (std::int64_t group = 0; group < products_of_a_part(problem); ++group)
       submitted(products_.at(key(i))->run(queue, arrays(run, part, group)));
     if (parting_.has_columns && problem.pass == Pass::backward_data)
       submitted(columns_->scatter(queue, columns, run.x, part));
@@ -259,7 +276,7 @@ double im2col_cost(const Conv2dProblem& problem, const devices::Device& device, 
   const Parting parting = parting_for(problem, device, sizes, -1);
   const std::vector<Part> parts = parts_of(g, parting);
   const GemmTask task = product_for(problem, parting, parts.front(), false);
-  const auto runs = static_cast<double>(parts.size()) * static_cast<double>(g.groups);
+  const auto runs = static_cast<double>(parts.size()) * static_cast<double>(products_of_a_part(problem));
   double cost = runs * best_gemm(task, device).cost(task, device);
   if (parting.has_columns)
     cost += 2 * byte_cost(device) * static_cast<double>(column_elements(g)) * static_cast<double>(g.n * g.p * g.q) *

@@ -29,7 +29,7 @@ struct Parting {
 Parting parting_for(const Conv2dProblem& problem, const devices::Device& device, const PartSizes& sizes,
                     std::int64_t limit);
 
-// Of one group, over a part's columns.
+// Of one group, or of all groups of an image as a batch, over a part's columns.
 GemmTask product_for(const Conv2dProblem& problem, const Parting& parting, const Part& part, bool accumulate);
 
 class Im2colPlan : public Conv2dPlanBody {
