@@ -208,20 +208,7 @@ class Measuring {
     } else {
       r.seconds = timing::sample([&](int i) { return run(prepared, i); }, {.budget_seconds = options_.budget_seconds});
     }
-    judge(r);
-  }
-
-  // The floors, and whether a time can be believed beside them.
-  void judge(MeasureResult& r) const {
-    if (peaks_.tflops <= 0 || peaks_.gbps <= 0) return;
-    const double memory_floor = r.bytes / (peaks_.gbps * 1e9);
-    const double arithmetic_floor = r.operations / (peaks_.tflops * 1e12);
-    r.floor_seconds = std::max(arithmetic_floor, memory_floor);
-    r.memory_binds = memory_floor >= arithmetic_floor;
-    if (!sets_.outgrow_caches) return;
-    distrust_if_too_fast(r.seconds, memory_floor, r.status, r.reason);
-    if (r.versus && r.versus->status == Status::ok)
-      distrust_if_too_fast(r.versus->seconds, memory_floor, r.versus->status, r.versus->reason);
+    judge(r, peaks_, r.operations, sets_.outgrow_caches);
   }
 
   Event run(const Prepared& prepared, int i) {

@@ -135,16 +135,7 @@ class Measuring {
     } else {
       r.seconds = timing::sample([&](int i) { return run(prepared, i); }, {.budget_seconds = options_.budget_seconds});
     }
-    if (peaks_.tflops <= 0 || peaks_.gbps <= 0) return;
-    const double memory_floor = r.bytes / (peaks_.gbps * 1e9);
-    const double arithmetic_floor =
-        2 * least_multiply_adds(task_) * output_elements(task_.problem) / (peaks_.tflops * 1e12);
-    r.floor_seconds = std::max(arithmetic_floor, memory_floor);
-    r.memory_binds = memory_floor >= arithmetic_floor;
-    if (!images_.outgrow_caches) return;
-    distrust_if_too_fast(r.seconds, memory_floor, r.status, r.reason);
-    if (r.versus && r.versus->status == Status::ok)
-      distrust_if_too_fast(r.versus->seconds, memory_floor, r.versus->status, r.versus->reason);
+    judge(r, peaks_, 2 * least_multiply_adds(task_) * output_elements(task_.problem), images_.outgrow_caches);
   }
 
   Event run(const Prepared& prepared, int i) {
@@ -163,13 +154,24 @@ class Measuring {
   std::optional<VerifyResult> versus_;
 };
 
-}  // namespace
-
 void distrust_if_too_fast(const timing::Summary& seconds, double memory_floor, Status& status, std::string& reason) {
   if (seconds.minimum >= memory_floor / 2) return;
   status = Status::failed;
   reason = fmt::format("{:.3g} ms beats half of the memory floor of {:.3g} ms: the timing is not to be trusted",
                        seconds.minimum * 1e3, memory_floor * 1e3);
+}
+
+}  // namespace
+
+void judge(MeasureResult& r, const devices::Device::Peaks& peaks, double operations, bool outgrows_caches) {
+  if (peaks.tflops <= 0 || peaks.gbps <= 0) return;
+  const double memory_floor = r.bytes / (peaks.gbps * 1e9), arithmetic_floor = operations / (peaks.tflops * 1e12);
+  r.floor_seconds = std::max(arithmetic_floor, memory_floor);
+  r.memory_binds = memory_floor >= arithmetic_floor;
+  if (!outgrows_caches) return;
+  distrust_if_too_fast(r.seconds, memory_floor, r.status, r.reason);
+  if (r.versus && r.versus->status == Status::ok)
+    distrust_if_too_fast(r.versus->seconds, memory_floor, r.versus->status, r.versus->reason);
 }
 
 std::vector<MeasureResult> measure(const Context& context, const Filter2dProblem& problem, const Filter& filter,

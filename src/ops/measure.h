@@ -48,8 +48,10 @@ struct MeasureResult {
   std::optional<Versus> versus = {};
 };
 
-// Fails a timing that beats half of the memory floor: a copy that first reads its target moves half as much again.
-void distrust_if_too_fast(const timing::Summary& seconds, double memory_floor, Status& status, std::string& reason);
+// Works out the floors of a timed result, the arithmetic's from the fewest `operations` it could take. Where its arrays
+// outgrow the caches, a timing that beats half of the memory floor fails: a copy that first reads its target moves half
+// as much again.
+void judge(MeasureResult& r, const devices::Device::Peaks& peaks, double operations, bool outgrows_caches);
 
 // Throws for bad input, an unknown solver among it.
 std::vector<MeasureResult> measure(const Context& context, const Filter2dProblem& problem, const Filter& filter,

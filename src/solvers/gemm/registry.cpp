@@ -1,11 +1,10 @@
 // The candidates, one line each, closed by the reference.
-#include <array>
-
-#include "solvers/gemm/gemm.h"
-
 #include <fmt/format.h>
 
+#include <array>
+
 #include "omniconv/error.h"
+#include "solvers/gemm/gemm.h"
 
 namespace omniconv::solvers {
 

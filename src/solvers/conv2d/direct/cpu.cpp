@@ -7,16 +7,13 @@
 #include "devices/cpu/cpu_device.h"
 #include "kernels/cpu/conv_rows.h"
 #include "solvers/conv2d/conv2d.h"
+#include "solvers/host_operand.h"
 
 namespace omniconv::solvers {
 namespace {
 
 using kernels::tile_channels;
 using kernels::tile_columns;
-
-std::byte* host(const Operand& operand) {
-  return operand.buffer ? operand.buffer.impl()->host() + operand.offset_bytes : nullptr;
-}
 
 template <typename Real>
 using Row = std::array<Real, tile_columns>;

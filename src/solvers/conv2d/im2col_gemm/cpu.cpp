@@ -6,16 +6,13 @@
 #include "core/convert.h"
 #include "devices/cpu/cpu_device.h"
 #include "solvers/conv2d/im2col_gemm/plan.h"
+#include "solvers/host_operand.h"
 
 namespace omniconv::solvers {
 namespace {
 
 // Columns of a part stay in the second cache until they are multiplied.
 constexpr PartSizes part_sizes{.column_bytes = std::int64_t{1} << 20, .images_side_by_side = false};
-
-std::byte* host(const Operand& operand) {
-  return operand.buffer.impl()->host() + operand.offset_bytes;
-}
 
 // The output columns [first, last) that read x at q * stride + offset within its width.
 struct Span {

@@ -3,13 +3,10 @@
 #include "devices/cpu/cpu_device.h"
 #include "reference/matrix.h"
 #include "solvers/conv2d/conv2d.h"
+#include "solvers/host_operand.h"
 
 namespace omniconv::solvers {
 namespace {
-
-std::byte* host(const Operand& operand) {
-  return operand.buffer ? operand.buffer.impl()->host() + operand.offset_bytes : nullptr;
-}
 
 class Plan final : public Conv2dPlanBody {
  public:

@@ -2,6 +2,7 @@
 #include "devices/cpu/cpu_device.h"
 #include "kernels/cpu/gemm_panels.h"
 #include "solvers/gemm/packed/blocking.h"
+#include "solvers/host_operand.h"
 
 namespace omniconv::solvers {
 namespace {
@@ -110,9 +111,6 @@ class Plan final : public GemmPlanBody {
 
 template <typename Real>
 void Plan<Real>::execute(const GemmArrays& arrays) const {
-  const auto host = [](const Operand& operand) {
-    return operand.buffer ? operand.buffer.impl()->host() + operand.offset_bytes : nullptr;
-  };
   const Memory memory{host(arrays.a), host(arrays.b), host(arrays.bias), host(arrays.c), host(arrays.workspace)};
   const GemmProblem& problem = task.problem;
   Block block{};

@@ -3,6 +3,7 @@
 #include "devices/cpu/cpu_device.h"
 #include "reference/matrix.h"
 #include "solvers/gemm/gemm.h"
+#include "solvers/host_operand.h"
 
 namespace omniconv::solvers {
 namespace {
@@ -17,9 +18,6 @@ class Plan final : public GemmPlanBody {
 
  private:
   void execute(const GemmArrays& arrays) const {
-    const auto host = [](const Operand& operand) {
-      return operand.buffer ? operand.buffer.impl()->host() + operand.offset_bytes : nullptr;
-    };
     const GemmProblem& problem = task.problem;
     const std::int64_t size = size_of(problem.type), size_c = size_of(task.output);
     const std::byte *const a = host(arrays.a), *const b = host(arrays.b), *const bias = host(arrays.bias);
