@@ -342,15 +342,16 @@ TEST(PackedGemm, ColumnsOfImages) {
     int number = 0;
     for (const DataType type : {DataType::f32, DataType::f64, DataType::f16, DataType::bf16})
       for (const std::int64_t run : {1, 2, 7, 16, 23, 70})
-        for (const std::int64_t rows : {1, 3, 7})
-          for (const std::int64_t m : {1, 2, 5, 30}) {
+        for (const std::int64_t rows : {1, 5})
+          for (const std::int64_t m : {1, 2, 30}) {
             OverImages product(type, 1 + number % 4, rows, run, m, 1 + number % 3);
             product.task.accumulate = number % 2 == 0;
             product.task.relu = number % 5 == 0;
             product.task.bias = number % 3 == 0 ? BiasAlong::rows : BiasAlong::none;
             const Machine machine(1 + ++number % 2);
+            const Stored expected = product.expected();
             for (const std::int64_t limit : {-1, 0})
-              EXPECT_TRUE(product.run(machine, limit) == product.expected().bytes)
+              EXPECT_TRUE(product.run(machine, limit) == expected.bytes)
                   << name(type) << " " << rows << " runs of " << run << ", m " << m << ", limit " << limit;
           }
     hwy::GetChosenTarget().Update(hwy::SupportedTargets());

@@ -185,13 +185,15 @@ template <int known, class D, typename Real = hn::TFromD<D>>
 HWY_INLINE void pack_vector(D d, const GemmImages<Real>& images, const Run* runs, std::int64_t found,
                             std::int64_t width, std::int64_t steps, Real* HWY_RESTRICT to) {
   const std::int64_t count = known > 0 ? known : found;
+  const Real* const all = images.from;
+  const std::int64_t* const offsets = images.steps;  // here, since stores to `to` might change them elsewhere
 #if HWY_TARGET <= HWY_AVX2
   hn::Mask<D> lanes[hn::MaxLanes(d)];
   for (std::int64_t i = 0; i < count; ++i)
     lanes[i] = hn::AndNot(hn::FirstN(d, static_cast<std::size_t>(runs[i].begin)),
                           hn::FirstN(d, static_cast<std::size_t>(runs[i].end)));
   for (std::int64_t t = 0; t < steps; ++t, to += width) {
-    const Real* const from = images.from + images.steps[t];
+    const Real* const from = all + offsets[t];
     auto value = hn::MaskedLoad(lanes[0], d, from + runs[0].offset);
     for (std::int64_t i = 1; i < count; ++i) value = hn::Or(value, hn::MaskedLoad(lanes[i], d, from + runs[i].offset));
     hn::StoreU(value, d, to);
@@ -199,7 +201,7 @@ HWY_INLINE void pack_vector(D d, const GemmImages<Real>& images, const Run* runs
 #else
   const auto size = static_cast<std::int64_t>(hn::Lanes(d));
   for (std::int64_t t = 0; t < steps; ++t, to += width) {
-    const Real* const from = images.from + images.steps[t];
+    const Real* const from = all + offsets[t];
     for (std::int64_t i = 0; i < count; ++i)
       for (std::int64_t lane = runs[i].begin; lane < runs[i].end; ++lane) to[lane] = from[runs[i].offset + lane];
     for (std::int64_t lane = runs[count - 1].end; lane < size; ++lane) to[lane] = 0;

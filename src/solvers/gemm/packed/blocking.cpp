@@ -21,7 +21,8 @@ constexpr std::int64_t kept_bytes = std::int64_t{32} << 20;
 constexpr double block_products = 4e7;
 // Panels of rows, and of columns, that an item can hold: the second-level cache has room for a chunk of either.
 constexpr std::int64_t item_rows = 20, item_columns = 8;
-// Of those that an item packs for itself.
+// Of those that an item packs for itself; one alone where it is read only once, and may then still be in the first
+// cache.
 constexpr std::int64_t most_own_panels = 4;
 constexpr std::int64_t own_items_per_thread = 4;
 
@@ -71,7 +72,8 @@ GemmBlocking::GemmBlocking(const GemmTask& task, int threads, std::int64_t works
   const std::int64_t panels = packing == Packing::own_b   ? divide_up(n, tile.columns)
                               : packing == Packing::own_a ? divide_up(m, tile.rows)
                                                           : 0;
-  item_panels = std::clamp<std::int64_t>(panels * matrices / (own_items_per_thread * threads_), 1, most_own_panels);
+  const std::int64_t most_panels = problem.m <= tile.rows ? 1 : most_own_panels;
+  item_panels = std::clamp<std::int64_t>(panels * matrices / (own_items_per_thread * threads_), 1, most_panels);
   if (workspace_limit < 0) return;
 
   const auto passes_limit = [&] { return workspace_bytes() > workspace_limit; };
