@@ -71,24 +71,30 @@ void gather_nhwc(const Conv2dShape& g, const Word* x, Word* columns, const Part&
         }
 }
 
-// Elements [0, count) of a stored row, a stride apart, in the sums' type.
-template <typename Real>
+// Elements [0, count) of a stored row, a stride apart, in the sums' type. A row may be short: no calls where none are
+// needed.
+template <bool widens, typename Real>
 void copy_row(DataType type, const std::byte* from, std::int64_t stride, std::int64_t count, Real* to) {
-  if (stride == 1) {
-    kernels::pack_panel({from, type, count, false}, count, count, 1, to);
-  } else if (size_of(type) == sizeof(Real)) {
-    const auto* const elements = reinterpret_cast<const Real*>(from);
-    for (std::int64_t i = 0; i < count; ++i) to[i] = elements[i * stride];
+  if constexpr (widens) {
+    if (stride == 1)
+      kernels::pack_panel({from, type, count, false}, count, count, 1, to);
+    else
+      kernels::pack_panel({from, type, stride, false}, 1, 1, count, to);
   } else {
-    kernels::pack_panel({from, type, stride, false}, 1, 1, count, to);
+    const auto* const elements = reinterpret_cast<const Real*>(from);
+    if (stride == 1)
+      std::copy_n(elements, count, to);
+    else
+      for (std::int64_t i = 0; i < count; ++i) to[i] = elements[i * stride];
   }
 }
 
 // The padded copy of channel c of image `image` of the part.
-template <typename Real>
+template <bool widens, typename Real>
 void pad_channel(const Conv2dShape& g, const PaddedImages& copy, DataType type, const std::byte* x, Real* to,
                  const Part& part, std::int64_t image, std::int64_t c) {
   const PaddedAxis &down = copy.down, &along = copy.along;
+  const std::int64_t size = size_of(type);
   to += (image * g.c + c) * copy.channel();
   for (std::int64_t phase_h = 0; phase_h < down.phases; ++phase_h)
     for (std::int64_t i = 0; i < down.length; ++i) {
@@ -98,8 +104,8 @@ void pad_channel(const Conv2dShape& g, const PaddedImages& copy, DataType type, 
         const auto [first, last] = h < 0 || h >= g.h ? Span{0, 0} : inside(offset, g.stride_w, g.w, along.length);
         std::fill(to, to + first, Real{0});
         if (first < last)
-          copy_row(type, x + (g.x_at(part.n + image, c, h, first * g.stride_w + offset)) * size_of(type), g.stride_w,
-                   last - first, to + first);
+          copy_row<widens>(type, x + g.x_at(part.n + image, c, h, first * g.stride_w + offset) * size, g.stride_w,
+                           last - first, to + first);
         std::fill(to + last, to + along.length, Real{0});
       }
     }
@@ -214,9 +220,11 @@ class CpuColumns final : public Columns {
     cpu_.parallel_for(part.images * shape_.c, [&](std::int64_t i, int) {
       const std::int64_t image = i / shape_.c, c = i % shape_.c;
       if (type_ == DataType::f64)
-        pad_channel(shape_, copy, type_, x, reinterpret_cast<double*>(to), part, image, c);
+        pad_channel<false>(shape_, copy, type_, x, reinterpret_cast<double*>(to), part, image, c);
+      else if (size_of(type_) == sizeof(float))
+        pad_channel<false>(shape_, copy, type_, x, reinterpret_cast<float*>(to), part, image, c);
       else
-        pad_channel(shape_, copy, type_, x, reinterpret_cast<float*>(to), part, image, c);
+        pad_channel<true>(shape_, copy, type_, x, reinterpret_cast<float*>(to), part, image, c);
     });
   }
 
