@@ -18,6 +18,7 @@
 #include <nlohmann/json.hpp>
 #include <sstream>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "core/build_info.h"
@@ -30,6 +31,8 @@ namespace {
 using namespace omniconv;
 
 constexpr int runs_in_turn = 5;
+// Before each turn: the other's threads wait for more work for a while, and are busy as they do so.
+constexpr std::chrono::milliseconds pause(10);
 
 double seconds_of(const std::function<void()>& work) {
   const auto start = std::chrono::steady_clock::now();
@@ -132,7 +135,9 @@ nlohmann::json compare(const Context& context, const Conv2dProblem& problem, con
   std::vector<double> of_ours, of_theirs, ratios;
   for (double spent = 0; spent < seconds || ratios.size() < 3;) {
     std::vector<double> a, b;
+    std::this_thread::sleep_for(pause);
     for (int i = 0; i < runs_in_turn; ++i) a.push_back(seconds_of(ours));
+    std::this_thread::sleep_for(pause);
     for (int i = 0; i < runs_in_turn; ++i) b.push_back(seconds_of(theirs));
     for (const std::vector<double>& turn : {a, b})
       for (const double each : turn) spent += each;
