@@ -8,9 +8,10 @@ namespace {
 // A chunk's steps of one panel stay in the nearest cache; more of them mean fewer additions to c.
 constexpr std::int64_t most_chunk_f32 = 512, most_chunk_f64 = 256;
 // Packed bytes of a, and of b, in a block of one chunk: the outer caches hold them while they are used. Several chunks
-// share a block where all of them stay nearer. Of one side alone, where items take it piece by piece, there may be
-// more.
-constexpr std::int64_t packed_bytes = std::int64_t{4} << 20, near_bytes = std::int64_t{2} << 20,
+// share a block of no more than twice as much, so that an item's part of c is read and written once for all of them:
+// with four times as much panels come back from memory, which costs more. Of one side alone, where items take it piece
+// by piece, there may be more.
+constexpr std::int64_t packed_bytes = std::int64_t{4} << 20, near_bytes = std::int64_t{8} << 20,
                        packed_alone_bytes = std::int64_t{16} << 20;
 constexpr std::int64_t most_lines = std::int64_t{1} << 16;
 // Sums in the workspace, which are nowhere else.
