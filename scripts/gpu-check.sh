@@ -109,7 +109,7 @@ fi
 # --- Build
 
 start=$(seconds)
-arguments=(-DOMNICONV_TESTS=ON -DOMNICONV_EXAMPLES=OFF)
+arguments=(-DOMNICONV_TESTS=ON -DOMNICONV_EXAMPLES=ON)
 if [[ ! -d bundled && ! -e /usr/include/gtest/gtest.h ]]; then
   echo "no GoogleTest on this machine: its tests are left out"
   arguments=(-DOMNICONV_TESTS=OFF -DOMNICONV_EXAMPLES=OFF) steps=${steps/,tests,/,}
@@ -187,16 +187,23 @@ run_tests() {
   [[ $f == 0 ]] || cat "$work/$1".[0-9]* | grep -B8 '^\[  FAILED  \]' | said 60
 }
 if [[ $steps == *,tests,* ]]; then
-  start=$(seconds) programs=(conformance_tests)
-  [[ " ${devices[*]}" != *" cuda"* ]] || programs+=(cuda_tests)
-  [[ " ${devices[*]}" != *" opencl"* ]] || programs+=(opencl_tests)
-  make_targets "${programs[@]}"
+  start=$(seconds) programs=(conformance_tests) examples=()
+  for kind in cuda opencl; do
+    [[ " ${devices[*]}" != *" $kind"* ]] || { programs+=("${kind}_tests"); examples+=("${kind}_memory"); }
+  done
+  make_targets "${programs[@]}" "${examples[@]}"
   record "build: tests" 1 0 "$start"
   processes=$(($(nproc) < 16 ? $(nproc) : 16))
   for program in "${programs[@]}"; do
     # A GPU's memory and its driver are shared by all.
     [[ $program == conformance_tests || $processes -le 8 ]] || processes=8
     run_tests "$program" "$processes"
+  done
+  for example in "${examples[@]}"; do  # on the first device of its kind
+    start=$(seconds) status=0
+    "$build/bin/$example" >"$work/$example" 2>&1 || status=$?
+    record "example: $example" $((status == 0)) $((status != 0)) "$start"
+    ((status == 0)) || said <"$work/$example"
   done
 fi
 
