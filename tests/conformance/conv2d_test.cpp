@@ -2,6 +2,7 @@
 #include <functional>
 
 #include "../devices/recording_device.h"
+#include "conformance.h"
 #include "conv2d_testing.h"
 
 namespace omniconv {
