@@ -5,34 +5,37 @@
 # kernel for each problem
 
 conv_runs() { # DEVICE: the options of one run of verify a line
-  local all='--pass all --layout nchw,nhwc' tails='--problems data/problems/tails.txt' gemm='--problems data/problems/gemm.txt' type list
+  local tails='--problems data/problems/tails.txt --pass all' gemm='--problems data/problems/gemm.txt' type list layout
   # Of large layers a sample of few images; the references as solvers would compute them whole.
   local some='--sampled --samples 512 --deny conv2d/double --deny gemm/double'
   if [[ $quick == yes ]]; then
-    echo "$tails --pass all --type f32"
+    echo "$tails --type f32"
     echo "$gemm $some"
     echo "--problems $work/some-anchors.txt --pass all --batch 1 $some"
   elif is_gpu "$1" || [[ $1 == cpu ]]; then
-    for type in f32 f16 bf16 tf32; do echo "$tails $all --type $type"; done
+    for type in f32 f16 bf16 tf32; do
+      for layout in nchw nhwc; do echo "$tails --layout $layout --type $type"; done
+    done
     for type in fwd bwd_data bwd_filter; do
       for list in anchors studies; do echo "--problems data/problems/$list.txt --pass $type --layout nchw,nhwc --batch 2 $some"; done
     done
     echo "$gemm --type f32,tf32 $some"
     echo "$gemm --type f16,bf16 $some"
-    [[ $1 != cpu ]] || echo "$tails $all --type f64"
+    [[ $1 != cpu ]] || echo "$tails --layout nchw,nhwc --type f64"
     [[ $1 != cpu ]] || echo "$gemm --type f64 $some"
   else
-    for type in f32 f16; do echo "$tails $all --type $type"; done
+    for type in f32 f16; do echo "$tails --layout nchw,nhwc --type $type"; done
     for list in anchors studies; do echo "--problems data/problems/$list.txt --pass all --batch 1 $some"; done
     echo "$gemm --type f32,bf16 $some"
   fi
 }
-# Sets of options, at most one process per core at once; each set's report and text are numbered.
+# Sets of options, at most one process per core at once; each set's report and text are numbered. The last device first: the
+# CPU, which compiles nothing, comes at the end.
 verify_convs() {
-  local device number options
+  local i device number options
   trap 'kill $(jobs -p) 2>/dev/null' TERM
-  for device in "${devices[@]}"; do
-    number=0
+  for ((i = ${#devices[@]} - 1; i >= 0; --i)); do
+    device=${devices[i]} number=0
     while read -r options; do
       while (($(jobs -rp | wc -l) >= $(nproc))); do wait -n || true; done
       number=$((number + 1))
@@ -70,24 +73,28 @@ list_of() {
   done
   echo "]"
 }
+# unserved FILE...: problems for which no solver passed.
+unserved() { awk '/^[^ ]/ && !/ passed, / { if (name && !ok) print name; name = $0; ok = 0 } /^  ok / { ok = 1 } END { if (name && !ok) print name }' "$@"; }
+
 finish_convs() {
-  local device number text texts reports p f refused last
+  local device number text texts reports p f problems missing last
   wait "$verifying_convs" || true
   for device in "${devices[@]}"; do
     texts=() reports=()
     for ((number = 1; number <= $(conv_runs "$device" | wc -l); ++number)); do
       texts+=("$work/conv.$device.$number") reports+=("$work/conv.$device.$number.json")
     done
-    read -r p f refused <<<"$(counts_of "${texts[@]}")"
+    read -r p f _ <<<"$(counts_of "${texts[@]}")"
     list_of "${reports[@]}" >"$out/verify-conv-$(file_name "$device").json"
+    problems=$(cat "${texts[@]}" | grep -c '^[^ ]' || true) missing=$(unserved "${texts[@]}")
     last=$(stat -c %Y "${texts[@]}" | sort -n | tail -n 1)
-    record "conv: $device" "$p" "$f" "$conv_start" "$([[ $refused == 0 ]] || echo "$refused refused")" "$last"
-    if [[ $f != 0 ]]; then
-      for text in "${texts[@]}"; do
-        grep -q ' passed, .* failed, ' "$text" || { echo "      | ended without a summary:"; said 3 <"$text"; }
-        grep -B1 '^  failed' "$text" | said 12 || true
-      done
-    fi
+    [[ -z $missing ]] || f=$((f + $(wc -l <<<"$missing")))
+    record "conv: $device" "$p" "$f" "$conv_start" "$((problems - ${#texts[@]})) problems" "$last"
+    [[ -z $missing ]] || said 20 <<<"no solver passed: $missing"
+    for text in "${texts[@]}"; do
+      grep -q ' passed, .* failed, ' "$text" || { echo "      | ended without a summary:"; said 3 <"$text"; }
+      grep -B1 '^  failed' "$text" | said 12 || true
+    done
   done
 }
 
@@ -125,16 +132,21 @@ time_convs() {
 # --- Arrays of more than 2^31 elements
 
 try_large() {
-  local tried=("${gpus[@]}") size=whole device start p f refused
+  local tried=("${gpus[@]}") size=whole device start p f refused running=()
   [[ $quick == no ]] || tried=("${devices[@]}") size=small
   ((${#tried[@]})) || echo "no GPU: nothing large is tried (--quick tries small arrays on every device)"
+  start=$(seconds)
+  for device in "${tried[@]}"; do  # at once: nearly all the time goes to the host's memory
+    timeout 560 "$omniconv" verify --device "$device" --sampled --samples 256 --problems "$(problems large.txt "$size")" \
+      --json "$out/verify-large-$(file_name "$device").json" >"$work/large.$device" 2>&1 &
+    running+=($!)
+  done
+  verifying+=("${running[@]}")
+  wait "${running[@]}" || true
   for device in "${tried[@]}"; do
-    start=$(seconds)
-    timeout 500 "$omniconv" verify --device "$device" --sampled --samples 256 --problems "$(problems large.txt "$size")" \
-      --json "$out/verify-large-$(file_name "$device").json" >"$work/large.$device" 2>&1 || true
     said 40 <"$work/large.$device"
     read -r p f refused <<<"$(counts_of "$work/large.$device")"
-    record "large: $device" "$p" "$((f + refused))" "$start"
+    record "large: $device" "$p" "$((f + refused))" "$start" "" "$(stat -c %Y "$work/large.$device")"
   done
 }
 
