@@ -44,10 +44,11 @@ if [[ $sanitizers == yes ]]; then
   step "Building with the thread sanitizer in build/tsan"
   build tsan "${threaded_tests[@]}" -- -DOMNICONV_TESTS=ON
   step "The CPU tests with threads under it"
-  # The sanitizer of GCC 12 needs addresses that are not randomised as widely as newer kernels do it.
+  # The sanitizer of GCC 12 needs addresses that are not randomised as widely as newer kernels do it. Left out: tests of one
+  # thread, and of the types of pixels all but u8 and f32, since threads meet the same way in all.
   TSAN_OPTIONS="suppressions=$PWD/tests/tsan.supp" setarch --addr-no-randomize ctest --test-dir build/tsan \
     --output-on-failure --no-tests=error --parallel "$(nproc)" --label-regex '^cpu$' \
-    --exclude-regex '^(HostileInput|Formats|Plain|DamagedFormats|OpacityInFormats|Box.LongRowsOfExtremes|SameBits.InstructionSets)'  # one thread
+    --exclude-regex '^(HostileInput|Formats|Plain|DamagedFormats|OpacityInFormats|Box.LongRowsOfExtremes|SameBits.InstructionSets)|"([us]16|f64|.*>.*)"'
 fi
 
 step "Building omniconv and its tests in build/release"

@@ -99,17 +99,39 @@ DEVICE ushort to_u16(float value) { return (ushort)fmin(fmax(rint(value), 0.0f),
 DEVICE short to_s16(float value) {
   return (short)(isnan(value) ? 0.0f : fmin(fmax(rint(value), -32768.0f), 32767.0f));
 }
-DEVICE int to_s32(float value) {  // 2^31 - 1 is no fp32 value: compare with 2^31
+DEVICE int to_s32(float value) {
+#ifdef __NV_CL_C_VERSION
+  int result;
+  asm("cvt.rni.s32.f32 %0, %1;" : "=r"(result) : "f"(value));  // saturates, and NaN becomes 0
+  return result;
+#else
+  // 2^31 - 1 is no fp32 value: compare with 2^31
   const float rounded = rint(value);
   const int inside = (int)(rounded >= -2147483648.0f && rounded < 2147483648.0f ? rounded : 0.0f);
   return rounded >= 2147483648.0f ? 2147483647 : rounded < -2147483648.0f ? -2147483647 - 1 : inside;
+#endif
 }
 
 // Several at once, the first in the lowest bits.
 DEVICE uint PACK_U8(const float a, const float b, const float c, const float d) {
+#if NVIDIA_CAPABILITY >= 72
+  uint high, all;
+  asm("cvt.pack.sat.u8.s32.b32 %0, %1, %2, 0;" : "=r"(high) : "r"(to_s32(d)), "r"(to_s32(c)));
+  asm("cvt.pack.sat.u8.s32.b32 %0, %1, %2, %3;" : "=r"(all) : "r"(to_s32(b)), "r"(to_s32(a)), "r"(high));
+  return all;
+#else
   return as_uint(convert_uchar4_sat_rte((float4)(a, b, c, d)));
+#endif
 }
-DEVICE uint PACK_U16(const float a, const float b) { return as_uint(convert_ushort2_sat_rte((float2)(a, b))); }
+DEVICE uint PACK_U16(const float a, const float b) {
+#if NVIDIA_CAPABILITY >= 72
+  uint both;
+  asm("cvt.pack.sat.u16.s32 %0, %1, %2;" : "=r"(both) : "r"(to_s32(b)), "r"(to_s32(a)));
+  return both;
+#else
+  return as_uint(convert_ushort2_sat_rte((float2)(a, b)));
+#endif
+}
 // Two halves. By one instruction: of two and a move the compiler behind CUDA 13.0 has been seen to lose the result.
 DEVICE uint PACK_F16(const float a, const float b) {
 #if NVIDIA_CAPABILITY >= 80

@@ -122,7 +122,7 @@ class Plan final : public Filter2dPlanBody {
   }
 
   // Whole turns: what is lost to the rows read twice, against what is lost while the last groups run and others have
-  // ended, about half a wave.
+  // ended, about half a wave. Groups of one wave begin and end together.
   std::int64_t band_rows(std::int64_t rows) const {
     const std::int64_t r = task.problem.r, resident = std::max<std::int64_t>(resident_groups_, 1);
     std::int64_t best = 0;
@@ -130,7 +130,7 @@ class Plan final : public Filter2dPlanBody {
     for (std::int64_t turns = least_turns; turns <= most_turns; ++turns) {
       const std::int64_t band = std::min((turns - 1) * r + 1, rows);
       const auto waves = static_cast<double>(columns_ * divide_up(rows, band)) / static_cast<double>(resident);
-      const double cost = (waves + 0.5) * static_cast<double>(divide_up(band + r - 1, r));
+      const double cost = (waves > 1 ? waves + 0.5 : 1) * static_cast<double>(divide_up(band + r - 1, r));
       if (cost < best_cost) best_cost = cost, best = band;
     }
     return best;
