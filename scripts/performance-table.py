@@ -150,7 +150,8 @@ def huge_gpu(report):
 
 
 def gpu_check(report):
-    yield (f"## The GPU check\n\n`scripts/gpu-check.sh`, commit {report['commit']}, {report['date'][:10]}, {report['seconds']} s: "
+    names = dict.fromkeys(step["step"].split(":")[0] for step in report["steps"])
+    yield (f"## The GPU check: {', '.join(name for name in names if name not in ('build', 'devices'))}\n\n`scripts/gpu-check.sh`, commit {report['commit']}, {report['date'][:10]}, {report['seconds']} s: "
            f"{report['passed']} passed, {report['failed']} failed.\n\n| step | seconds | passed | failed | |\n| --- | --- | --- | --- | --- |\n")
     for step in report["steps"]:
         yield f"| {step['step']} | {step['seconds']} | {step['passed']} | {step['failed']} | {step['detail']} |\n"
