@@ -87,7 +87,7 @@ finish_convs() {
     read -r p f _ <<<"$(counts_of "${texts[@]}")"
     list_of "${reports[@]}" >"$out/verify-conv-$(file_name "$device").json"
     problems=$(cat "${texts[@]}" | grep -c '^[^ ]' || true) missing=$(unserved "${texts[@]}")
-    last=$(stat -c %Y "${texts[@]}" | sort -n | tail -n 1)
+    last=$(stat -c %.Y "${texts[@]}" | sort -n | tail -n 1)
     [[ -z $missing ]] || f=$((f + $(wc -l <<<"$missing")))
     record "conv: $device" "$p" "$f" "$conv_start" "$((problems - ${#texts[@]})) problems" "$last"
     [[ -z $missing ]] || said 20 <<<"no solver passed: $missing"
@@ -146,7 +146,7 @@ try_large() {
   for device in "${tried[@]}"; do
     said 40 <"$work/large.$device"
     read -r p f refused <<<"$(counts_of "$work/large.$device")"
-    record "large: $device" "$p" "$((f + refused))" "$start" "" "$(stat -c %Y "$work/large.$device")"
+    record "large: $device" "$p" "$((f + refused))" "$start" "" "$(stat -c %.Y "$work/large.$device")"
   done
 }
 
