@@ -31,7 +31,7 @@ TEST(Conv2d, LayersOfLists) {
 
 TEST(Conv2d, PassesAreAdjoint) {
   std::mt19937_64 random(7);
-  for (int i = 0; i < 150; ++i) {
+  for (int i = 0; i < (threads_watched ? 30 : 150); ++i) {
     const Conv2dProblem problem = random_conv2d(random);
     for (const char* solver : {"conv2d/direct", "conv2d/im2col_gemm", "conv2d/double"})
       expect_adjoint(cpu(), problem, solver, static_cast<std::uint64_t>(i));
