@@ -1,6 +1,7 @@
 // conv2d on the CPU: every solver, pass, layout and type.
 #include <functional>
 
+#include "conformance.h"
 #include "conv2d_testing.h"
 
 namespace omniconv {
