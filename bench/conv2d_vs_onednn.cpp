@@ -10,6 +10,9 @@
 #include <cstring>
 #include <dnnl.hpp>
 #include <sstream>
+#include <string>
+#include <thread>
+#include <vector>
 
 #include "comparing.h"
 #include "devices/device.h"
@@ -21,6 +24,8 @@ using namespace omniconv;
 using bench::seconds_of;
 
 constexpr int runs_in_turn = 5;
+// Before each turn: the other's threads wait for more work for a while, and are busy as they do so.
+constexpr std::chrono::milliseconds pause(10);
 
 // oneDNN's convolution of one problem, over memory of the caller's.
 class Peer {
@@ -117,7 +122,9 @@ nlohmann::json compare(const Context& context, const Conv2dProblem& problem, con
   std::vector<double> of_ours, of_theirs, ratios;
   for (double spent = 0; spent < seconds || ratios.size() < 3;) {
     std::vector<double> a, b;
+    std::this_thread::sleep_for(pause);
     for (int i = 0; i < runs_in_turn; ++i) a.push_back(seconds_of(ours));
+    std::this_thread::sleep_for(pause);
     for (int i = 0; i < runs_in_turn; ++i) b.push_back(seconds_of(theirs));
     for (const std::vector<double>& turn : {a, b})
       for (const double each : turn) spent += each;

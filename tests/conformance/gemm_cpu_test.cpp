@@ -264,6 +264,101 @@ TEST(PackedGemm, WorkspaceLimits) {
   }
 }
 
+// Products whose columns are pixels of images: three taps apart in each of two channels, as convolutions read them.
+struct OverImages {
+  OverImages(DataType type, std::int64_t images, std::int64_t rows, std::int64_t run, std::int64_t m,
+             std::int64_t groups)
+      : b(type == DataType::f64 ? type : DataType::f32, 0), a(type, 0), c(type, 0), bias(type, 0) {
+    ImageColumns columns;
+    columns.pixels = rows * run, columns.run = run, columns.run_pitch = run + 5;
+    const std::int64_t channel = (rows + 1) * columns.run_pitch + 5;
+    columns.image_b = 2 * groups * channel + 3;
+    for (const std::int64_t tap : {std::int64_t{0}, std::int64_t{4}, columns.run_pitch + 2})
+      for (const std::int64_t of : {std::int64_t{0}, channel}) columns.steps.push_back(of + tap);
+    GemmProblem& product = task.problem;
+    product.type = type, product.batch = groups;
+    product.m = m, product.n = images * columns.pixels, product.k = 6;
+    task.output = type;
+    task.lda = 6, task.ldb = task.problem.n, task.ldc = columns.pixels + 2;
+    task.batch_a = 6 * m, task.batch_b = 2 * channel, task.batch_c = m * task.ldc;
+    columns.image_c = groups * task.batch_c + 1;
+    std::mt19937_64 random(3);
+    const auto integers = [&](DataType of, std::int64_t count) {
+      Stored stored(of, count);
+      for (std::int64_t i = 0; i < count; ++i) stored.set(i, static_cast<double>(random() % 7) - 3);
+      return stored;
+    };
+    a = integers(type, groups * m * 6);
+    b = integers(b.type, images * columns.image_b);
+    c = integers(type, images * columns.image_c);
+    bias = integers(type, m);
+    task.images = std::make_shared<const ImageColumns>(columns);
+  }
+
+  Stored expected() const {
+    const ImageColumns& of = *task.images;
+    Stored result = c;
+    for (std::int64_t group = 0; group < task.problem.batch; ++group)
+      for (std::int64_t i = 0; i < task.problem.m; ++i)
+        for (std::int64_t j = 0; j < task.problem.n; ++j) {
+          const std::int64_t image = j / of.pixels, pixel = j % of.pixels;
+          const std::int64_t at_b = group * task.batch_b + image * of.image_b + pixel / of.run * of.run_pitch +
+                                    pixel % of.run,
+                             at_c = group * task.batch_c + image * of.image_c + i * task.ldc + pixel;
+          double sum = (task.accumulate ? c[at_c] : 0) + (task.bias == BiasAlong::rows ? bias[i] : 0);
+          for (std::int64_t t = 0; t < 6; ++t)
+            sum += a[group * task.batch_a + i * 6 + t] * b[at_b + of.steps[static_cast<std::size_t>(t)]];
+          result.set(at_c, task.relu && sum < 0 ? 0 : sum);
+        }
+    return result;
+  }
+
+  std::vector<std::byte> run(const Machine& machine, std::int64_t limit) const {
+    const auto plan = make_plan(gemm_packed_cpu(), task, machine.context.impl(), limit);
+    const auto borrowed = [&](const Stored& stored) {
+      return Operand{machine.context.borrow(const_cast<std::byte*>(stored.bytes.data()),
+                                            static_cast<std::int64_t>(stored.bytes.size()))};
+    };
+    Stored result = c;
+    plan->run(*machine.queue.impl(), {.a = borrowed(a),
+                                      .b = borrowed(b),
+                                      .c = borrowed(result),
+                                      .bias = borrowed(bias),
+                                      .workspace = {machine.context.allocate(plan->workspace_bytes())}})
+        .wait();
+    return result.bytes;
+  }
+
+  GemmTask task;
+  Stored b, a, c, bias;
+};
+
+TEST(PackedGemm, ColumnsOfImages) {
+  int sets = 0;
+  for (const std::int64_t target : {HWY_SCALAR, HWY_SSE4, HWY_AVX2, HWY_AVX3}) {
+    if (target != HWY_SCALAR && (hwy::SupportedTargets() & HWY_TARGETS & target) == 0) continue;
+    hwy::GetChosenTarget().Update(target);
+    ++sets;
+    int number = 0;
+    for (const DataType type : {DataType::f32, DataType::f64, DataType::f16, DataType::bf16})
+      for (const std::int64_t run : {1, 2, 7, 16, 23, 70})
+        for (const std::int64_t rows : {1, 5})
+          for (const std::int64_t m : {1, 2, 30}) {
+            OverImages product(type, 1 + number % 4, rows, run, m, 1 + number % 3);
+            product.task.accumulate = number % 2 == 0;
+            product.task.relu = number % 5 == 0;
+            product.task.bias = number % 3 == 0 ? BiasAlong::rows : BiasAlong::none;
+            const Machine machine(1 + ++number % 2);
+            const Stored expected = product.expected();
+            for (const std::int64_t limit : {-1, 0})
+              EXPECT_TRUE(product.run(machine, limit) == expected.bytes)
+                  << name(type) << " " << rows << " runs of " << run << ", m " << m << ", limit " << limit;
+          }
+    hwy::GetChosenTarget().Update(hwy::SupportedTargets());
+  }
+  EXPECT_GE(sets, 1);
+}
+
 // The largest error as a part of its bound.
 double expect_within_bound(const Machine& machine, const GemmTask& task) {
   const Product product(task, false);

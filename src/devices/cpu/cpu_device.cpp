@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 #include <oneapi/tbb/info.h>
 #include <oneapi/tbb/parallel_for.h>
+#include <sys/mman.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -17,6 +18,9 @@ namespace omniconv::devices {
 namespace {
 
 constexpr std::size_t alignment = 4096;
+// Of x86 and most others. Large buffers ask for them: matrices are read along lines that are thousands of bytes apart,
+// each on a page of its own if these are small.
+constexpr std::size_t huge_page = std::size_t{2} << 20;
 
 // All CPU devices ask oneTBB for the same number, since it grants the least that any of them asks for.
 int most_threads() {
@@ -31,9 +35,12 @@ class OwnedBuffer final : public Buffer {
  public:
   explicit OwnedBuffer(std::int64_t bytes) : bytes_(bytes) {
     const auto size = (static_cast<std::size_t>(bytes) + alignment) / alignment * alignment;
-    memory_ = static_cast<std::byte*>(std::aligned_alloc(alignment, size));
-    if (memory_ == nullptr)
+    const bool large = size >= huge_page;
+    void* memory = nullptr;
+    if (posix_memalign(&memory, large ? huge_page : alignment, size) != 0)
       throw out_of_memory(fmt::format("the CPU has no {} bytes of memory left for a buffer", bytes));
+    if (large) static_cast<void>(madvise(memory, size, MADV_HUGEPAGE));  // no more than a wish
+    memory_ = static_cast<std::byte*>(memory);
   }
   OwnedBuffer(const OwnedBuffer&) = delete;
   OwnedBuffer& operator=(const OwnedBuffer&) = delete;

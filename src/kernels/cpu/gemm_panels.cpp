@@ -141,6 +141,101 @@ void PackF64(const GemmLines& lines, std::int64_t count, std::int64_t width, std
   pack<DataType::f64>(lines, count, width, steps, to);
 }
 
+// Lanes [begin, end) of a vector of lines are neighbours: where lane 0 would be at offset 0.
+struct Run {
+  std::int64_t begin, end, offset;
+};
+
+// Walks through lines, run by run.
+template <typename Real>
+class Runs {
+ public:
+  Runs(const GemmImages<Real>& images, std::int64_t first)
+      : images_(images),
+        pixel_(first % images.pixels),
+        along_(pixel_ % images.run),
+        image_(first / images.pixels * images.image_pitch),
+        row_(image_ + pixel_ / images.run * images.run_pitch) {}
+
+  // Those of the next `count` lines, which are no more than a vector; returns how many.
+  std::int64_t next(std::int64_t count, Run* runs) {
+    std::int64_t found = 0;
+    for (std::int64_t lane = 0; lane < count;) {
+      const std::int64_t length = std::min({count - lane, images_.run - along_, images_.pixels - pixel_});
+      runs[found++] = {lane, lane + length, row_ + along_ - lane};
+      lane += length, along_ += length, pixel_ += length;
+      if (pixel_ == images_.pixels) {
+        image_ += images_.image_pitch;
+        row_ = image_, pixel_ = along_ = 0;
+      } else if (along_ == images_.run) {
+        row_ += images_.run_pitch, along_ = 0;
+      }
+    }
+    return found;
+  }
+
+ private:
+  const GemmImages<Real>& images_;
+  std::int64_t pixel_, along_;  // the next line's, of its image and of its run
+  std::int64_t image_, row_;    // where these begin
+};
+
+// A vector of lines at all steps, from so many runs (0: `found` of them).
+template <int known, class D, typename Real = hn::TFromD<D>>
+HWY_INLINE void pack_vector(D d, const GemmImages<Real>& images, const Run* runs, std::int64_t found,
+                            std::int64_t width, std::int64_t steps, Real* HWY_RESTRICT to) {
+  const std::int64_t count = known > 0 ? known : found;
+  const Real* const all = images.from;
+  const std::int64_t* const offsets = images.steps;  // here, since stores to `to` might change them elsewhere
+#if HWY_TARGET <= HWY_AVX2
+  hn::Mask<D> lanes[hn::MaxLanes(d)];
+  for (std::int64_t i = 0; i < count; ++i)
+    lanes[i] = hn::AndNot(hn::FirstN(d, static_cast<std::size_t>(runs[i].begin)),
+                          hn::FirstN(d, static_cast<std::size_t>(runs[i].end)));
+  for (std::int64_t t = 0; t < steps; ++t, to += width) {
+    const Real* const from = all + offsets[t];
+    auto value = hn::MaskedLoad(lanes[0], d, from + runs[0].offset);
+    for (std::int64_t i = 1; i < count; ++i) value = hn::Or(value, hn::MaskedLoad(lanes[i], d, from + runs[i].offset));
+    hn::StoreU(value, d, to);
+  }
+#else
+  const auto size = static_cast<std::int64_t>(hn::Lanes(d));
+  for (std::int64_t t = 0; t < steps; ++t, to += width) {
+    const Real* const from = all + offsets[t];
+    for (std::int64_t i = 0; i < count; ++i)
+      for (std::int64_t lane = runs[i].begin; lane < runs[i].end; ++lane) to[lane] = from[runs[i].offset + lane];
+    for (std::int64_t lane = runs[count - 1].end; lane < size; ++lane) to[lane] = 0;
+  }
+#endif
+}
+
+template <typename Real>
+void pack(const GemmImages<Real>& images, std::int64_t first, std::int64_t count, std::int64_t width,
+          std::int64_t steps, Real* to) {
+  const hn::ScalableTag<Real> d;
+  const auto lanes = static_cast<std::int64_t>(hn::Lanes(d));
+  Run runs[hn::MaxLanes(d)];
+  Runs<Real> walk(images, first);
+  for (std::int64_t i = 0; i < width; i += lanes, to += lanes) {
+    const std::int64_t found = walk.next(std::min(lanes, count - i), runs);
+    switch (found) {
+      case 1: pack_vector<1>(d, images, runs, found, width, steps, to); break;
+      case 2: pack_vector<2>(d, images, runs, found, width, steps, to); break;
+      case 3: pack_vector<3>(d, images, runs, found, width, steps, to); break;
+      default: pack_vector<0>(d, images, runs, found, width, steps, to); break;
+    }
+  }
+}
+
+void ImagesF32(const GemmImages<float>& images, std::int64_t first, std::int64_t count, std::int64_t width,
+               std::int64_t steps, float* to) {
+  pack(images, first, count, width, steps, to);
+}
+void ImagesF64(const GemmImages<double>& images, std::int64_t first, std::int64_t count, std::int64_t width,
+               std::int64_t steps, double* to) {
+  pack(images, first, count, width, steps, to);
+}
+
 }  // namespace omniconv::kernels::HWY_NAMESPACE
 HWY_AFTER_NAMESPACE();
 
@@ -149,12 +244,22 @@ namespace omniconv::kernels {
 
 HWY_EXPORT(PackF32);
 HWY_EXPORT(PackF64);
+HWY_EXPORT(ImagesF32);
+HWY_EXPORT(ImagesF64);
 
 void pack_panel(const GemmLines& lines, std::int64_t count, std::int64_t width, std::int64_t steps, float* to) {
   HWY_DYNAMIC_DISPATCH(PackF32)(lines, count, width, steps, to);
 }
 void pack_panel(const GemmLines& lines, std::int64_t count, std::int64_t width, std::int64_t steps, double* to) {
   HWY_DYNAMIC_DISPATCH(PackF64)(lines, count, width, steps, to);
+}
+void pack_images(const GemmImages<float>& images, std::int64_t first, std::int64_t count, std::int64_t width,
+                 std::int64_t steps, float* to) {
+  HWY_DYNAMIC_DISPATCH(ImagesF32)(images, first, count, width, steps, to);
+}
+void pack_images(const GemmImages<double>& images, std::int64_t first, std::int64_t count, std::int64_t width,
+                 std::int64_t steps, double* to) {
+  HWY_DYNAMIC_DISPATCH(ImagesF64)(images, first, count, width, steps, to);
 }
 
 }  // namespace omniconv::kernels

@@ -20,4 +20,20 @@ struct GemmLines {
 void pack_panel(const GemmLines& lines, std::int64_t count, std::int64_t width, std::int64_t steps, float* to);
 void pack_panel(const GemmLines& lines, std::int64_t count, std::int64_t width, std::int64_t steps, double* to);
 
+// Lines that are pixels of images, and steps the elements that each reads: runs of neighbouring lines are neighbours at
+// every step. Line i, pixel i % pixels of image i / pixels, has step t at from[offset(i) + steps[t]].
+template <typename Real>
+struct GemmImages {
+  const Real* from = nullptr;
+  const std::int64_t* steps = nullptr;
+  std::int64_t pixels = 1, image_pitch = 0;  // lines of an image, elements from one image to the next
+  std::int64_t run = 1, run_pitch = 0;       // lines of a run, elements from one run to the next
+};
+
+// to[t * width + i] = line first + i at step t, for i < count <= width; what is left of the width is zero.
+void pack_images(const GemmImages<float>& images, std::int64_t first, std::int64_t count, std::int64_t width,
+                 std::int64_t steps, float* to);
+void pack_images(const GemmImages<double>& images, std::int64_t first, std::int64_t count, std::int64_t width,
+                 std::int64_t steps, double* to);
+
 }  // namespace omniconv::kernels

@@ -25,6 +25,8 @@ namespace hn = hwy::HWY_NAMESPACE;
 // an element of a, the others a step of b.
 constexpr int vectors = 2;
 constexpr int most_rows = HWY_TARGET <= HWY_AVX3 ? 14 : HWY_TARGET == HWY_SCALAR ? 4 : 6;
+// Of few rows there are more vectors, since as many sums as that are needed to hide the time that one addition takes.
+constexpr int few_rows = 2, few_rows_vectors = HWY_TARGET <= HWY_AVX3 ? 8 : HWY_TARGET == HWY_SCALAR ? 2 : 4;
 
 // Steps of b that are fetched ahead of their use.
 constexpr std::int64_t steps_ahead = 32;
@@ -116,19 +118,29 @@ HWY_NOINLINE void tile(const GemmPanels<Real>& p) {
   }
 }
 
-// tiles[rows - 1] of so many vectors.
-template <typename Real, int V, int... row>
-constexpr std::array<void (*)(const GemmPanels<Real>&), most_rows> tiles_of(std::integer_sequence<int, row...>) {
-  return {tile<row + 1, V, Real>...};
+template <typename Real>
+using TileFunction = void (*)(const GemmPanels<Real>&);
+
+// At [v - 1]: tiles of so many rows and v vectors.
+template <typename Real, int rows, int... v>
+constexpr std::array<TileFunction<Real>, few_rows_vectors> tiles_of(std::integer_sequence<int, v...>) {
+  return {tile<rows, v + 1, Real>...};
+}
+
+// At [rows - 1].
+template <typename Real, int... row>
+constexpr std::array<std::array<TileFunction<Real>, few_rows_vectors>, most_rows> all_tiles(
+    std::integer_sequence<int, row...>) {
+  return {tiles_of<Real, row + 1>(std::make_integer_sequence < int,
+                                  row + 1 <= few_rows ? few_rows_vectors : vectors > ())...};
 }
 
 template <typename Real>
 void multiply(const GemmPanels<Real>& panels) {
-  static constexpr auto one = tiles_of<Real, 1>(std::make_integer_sequence<int, most_rows>());
-  static constexpr auto two = tiles_of<Real, 2>(std::make_integer_sequence<int, most_rows>());
+  static constexpr auto tiles = all_tiles<Real>(std::make_integer_sequence<int, most_rows>());
   const auto lanes = static_cast<std::int64_t>(hn::Lanes(hn::ScalableTag<Real>()));
-  const auto& tiles = panels.columns > lanes ? two : one;
-  tiles[static_cast<std::size_t>(panels.rows - 1)](panels);
+  const std::int64_t v = (panels.columns - 1) / lanes;
+  tiles[static_cast<std::size_t>(panels.rows - 1)][static_cast<std::size_t>(v)](panels);
 }
 
 template <DataType type, DataType output, typename Real>
@@ -182,13 +194,17 @@ void FinishF64(const GemmFinish& f, const double* sums, std::int64_t ld, std::in
   finish_rows<DataType::f64, DataType::f32>(f, sums, ld, rows, columns, c, ldc);
 }
 
-GemmTile TileF32() {
-  const auto lanes = static_cast<std::int64_t>(hn::Lanes(hn::ScalableTag<float>()));
+template <typename Real>
+GemmTile tile_for(std::int64_t rows) {
+  const auto lanes = static_cast<std::int64_t>(hn::Lanes(hn::ScalableTag<Real>()));
+  if (rows <= few_rows) return {few_rows, few_rows_vectors * lanes, lanes};
   return {most_rows, vectors * lanes, lanes};
 }
-GemmTile TileF64() {
-  const auto lanes = static_cast<std::int64_t>(hn::Lanes(hn::ScalableTag<double>()));
-  return {most_rows, vectors * lanes, lanes};
+GemmTile TileF32(std::int64_t rows) {
+  return tile_for<float>(rows);
+}
+GemmTile TileF64(std::int64_t rows) {
+  return tile_for<double>(rows);
 }
 
 }  // namespace omniconv::kernels::HWY_NAMESPACE
@@ -204,8 +220,8 @@ HWY_EXPORT(FinishF64);
 HWY_EXPORT(TileF32);
 HWY_EXPORT(TileF64);
 
-GemmTile gemm_tile(DataType sums) {
-  return sums == DataType::f64 ? HWY_DYNAMIC_DISPATCH(TileF64)() : HWY_DYNAMIC_DISPATCH(TileF32)();
+GemmTile gemm_tile(DataType sums, std::int64_t rows) {
+  return sums == DataType::f64 ? HWY_DYNAMIC_DISPATCH(TileF64)(rows) : HWY_DYNAMIC_DISPATCH(TileF32)(rows);
 }
 void multiply_panels(const GemmPanels<float>& panels) {
   HWY_DYNAMIC_DISPATCH(MultiplyF32)(panels);

@@ -6,7 +6,9 @@
 // stored.
 #pragma once
 
+#include <memory>
 #include <span>
+#include <vector>
 
 #include "omniconv/gemm.h"
 #include "solvers/matrix_solver.h"
@@ -15,6 +17,16 @@ namespace omniconv::solvers {
 
 // Of c: one for each row, or one for each column.
 enum class BiasAlong : std::uint8_t { none, rows, columns };
+
+// Columns that are pixels of images: b is read out of images, of the sums' type, and c are images. Column j is pixel
+// i = j % pixels of image j / pixels.
+struct ImageColumns {
+  std::int64_t pixels = 1;
+  // b[t, j] lies at image * image_b + i / run * run_pitch + i % run + steps[t].
+  std::int64_t image_b = 0, run = 1, run_pitch = 0;
+  std::vector<std::int64_t> steps;
+  std::int64_t image_c = 0;  // c[i, j] lies at image * image_c + i * ldc + pixel
+};
 
 struct GemmTask {
   GemmProblem problem;
@@ -26,6 +38,7 @@ struct GemmTask {
   BiasAlong bias = BiasAlong::none;  // m or n elements of the problem's type, the same for all matrices
   bool accumulate = false;           // c is added to
   bool relu = false;
+  std::shared_ptr<const ImageColumns> images;  // else b and c are stored matrices; `packed` alone reads images
 };
 
 // The packed problem, nothing else asked.

@@ -47,6 +47,7 @@ inline std::string gemm_gpu_refusal(const GemmTask& task, const devices::Device&
   if (device.kind() == devices::DeviceKind::cpu) return "this variant runs on OpenCL and CUDA devices";
   if (task.problem.type == DataType::f64)
     return "f64 matrices are multiplied on the CPU, since not every GPU has double precision";
+  if (task.images) return "columns are read out of images on the CPU alone";
   return {};
 }
 

@@ -5,6 +5,8 @@
 #include "core/checked.h"
 #include "core/convert.h"
 #include "devices/cpu/cpu_device.h"
+#include "kernels/cpu/gemm_panels.h"
+#include "solvers/conv2d/im2col_gemm/images.h"
 #include "solvers/conv2d/im2col_gemm/plan.h"
 #include "solvers/host_operand.h"
 
@@ -12,7 +14,9 @@ namespace omniconv::solvers {
 namespace {
 
 // Columns of a part stay in the second cache until they are multiplied.
-constexpr PartSizes part_sizes{.column_bytes = std::int64_t{1} << 20, .images_side_by_side = false};
+// Padded images are as many as make the products long.
+constexpr PartSizes part_sizes{
+    .column_bytes = std::int64_t{1} << 20, .images_side_by_side = false, .image_bytes = std::int64_t{16} << 20};
 
 // The output columns [first, last) that read x at q * stride + offset within its width.
 struct Span {
@@ -65,6 +69,46 @@ void gather_nhwc(const Conv2dShape& g, const Word* x, Word* columns, const Part&
           else
             std::copy_n(x + g.x_at(part.n + image, group * g.c_group, h, w), g.c_group, to);
         }
+}
+
+// Elements [0, count) of a stored row, a stride apart, in the sums' type. A row may be short: no calls where none are
+// needed.
+template <bool widens, typename Real>
+void copy_row(DataType type, const std::byte* from, std::int64_t stride, std::int64_t count, Real* to) {
+  if constexpr (widens) {
+    if (stride == 1)
+      kernels::pack_panel({from, type, count, false}, count, count, 1, to);
+    else
+      kernels::pack_panel({from, type, stride, false}, 1, 1, count, to);
+  } else {
+    const auto* const elements = reinterpret_cast<const Real*>(from);
+    if (stride == 1)
+      std::copy_n(elements, count, to);
+    else
+      for (std::int64_t i = 0; i < count; ++i) to[i] = elements[i * stride];
+  }
+}
+
+// The padded copy of channel c of image `image` of the part.
+template <bool widens, typename Real>
+void pad_channel(const Conv2dShape& g, const PaddedImages& copy, DataType type, const std::byte* x, Real* to,
+                 const Part& part, std::int64_t image, std::int64_t c) {
+  const PaddedAxis &down = copy.down, &along = copy.along;
+  const std::int64_t size = size_of(type);
+  to += (image * g.c + c) * copy.channel();
+  for (std::int64_t phase_h = 0; phase_h < down.phases; ++phase_h)
+    for (std::int64_t i = 0; i < down.length; ++i) {
+      const std::int64_t h = down.begin(phase_h, part.p + i);
+      for (std::int64_t phase_w = 0; phase_w < along.phases; ++phase_w, to += along.length) {
+        const std::int64_t offset = along.begin(phase_w, 0);
+        const auto [first, last] = h < 0 || h >= g.h ? Span{0, 0} : inside(offset, g.stride_w, g.w, along.length);
+        std::fill(to, to + first, Real{0});
+        if (first < last)
+          copy_row<widens>(type, x + g.x_at(part.n + image, c, h, first * g.stride_w + offset) * size, g.stride_w,
+                           last - first, to + first);
+        std::fill(to + last, to + along.length, Real{0});
+      }
+    }
 }
 
 constexpr std::int64_t block = 256;  // elements that are added up at a time
@@ -123,12 +167,14 @@ class CpuColumns final : public Columns {
       : shape_(problem),
         type_(problem.type),
         adds_(problem.accumulate),
+        reads_images_(problem.pass == Pass::forward && problem.layout == Layout::nchw),
         filter_(elements_of(problem).w),
         device_(device),
         cpu_(dynamic_cast<devices::CpuDevice&>(*device)) {}
 
   Event gather(devices::Queue& queue, const Operand& x, const Operand& columns, const Part& part) const override {
     return submit(queue, devices::HostTask([self = shared_from_this(), this, x, columns, part] {
+                    if (reads_images_) return pad_images(host(x), host(columns), part);
                     switch (size_of(type_)) {
                       case 2: return gather_words<std::uint16_t>(host(x), host(columns), part);
                       case 4: return gather_words<std::uint32_t>(host(x), host(columns), part);
@@ -169,6 +215,19 @@ class CpuColumns final : public Columns {
                         [&](std::int64_t i, int) { gather_nchw(shape_, from, to, part, i / shape_.c, i % shape_.c); });
   }
 
+  void pad_images(const std::byte* x, std::byte* to, const Part& part) const {
+    const PaddedImages copy(shape_, part.rows);
+    cpu_.parallel_for(part.images * shape_.c, [&](std::int64_t i, int) {
+      const std::int64_t image = i / shape_.c, c = i % shape_.c;
+      if (type_ == DataType::f64)
+        pad_channel<false>(shape_, copy, type_, x, reinterpret_cast<double*>(to), part, image, c);
+      else if (size_of(type_) == sizeof(float))
+        pad_channel<false>(shape_, copy, type_, x, reinterpret_cast<float*>(to), part, image, c);
+      else
+        pad_channel<true>(shape_, copy, type_, x, reinterpret_cast<float*>(to), part, image, c);
+    });
+  }
+
   // What is stored for a sum.
   template <typename Real>
   auto store_into(std::byte* to) const {
@@ -207,7 +266,7 @@ class CpuColumns final : public Columns {
 
   Conv2dShape shape_;
   DataType type_;
-  bool adds_;
+  bool adds_, reads_images_;
   std::int64_t filter_;
   std::shared_ptr<devices::Device> device_;
   devices::CpuDevice& cpu_;

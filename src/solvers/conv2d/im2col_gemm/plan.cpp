@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "core/checked.h"
+#include "solvers/conv2d/im2col_gemm/images.h"
 
 namespace omniconv::solvers {
 namespace {
@@ -54,6 +55,16 @@ std::int64_t products_of_a_part(const Conv2dProblem& problem) {
   return batches_groups(problem) ? 1 : problem.groups;
 }
 
+// Bytes of what one image of a part has in the workspace: columns, or its padded copy.
+std::int64_t image_bytes(const Conv2dProblem& problem, const Parting& parting, std::int64_t rows) {
+  const Conv2dShape g(problem);
+  if (!parting.reads_images)
+    return checked_multiply(column_elements(g) * column_size(problem), rows * g.q, "the columns of an image");
+  const PaddedImages copy(g, rows);
+  const std::int64_t row = checked_multiply(g.c * size_of(accumulating(problem.type)), copy.along.extent(), "a row");
+  return checked_multiply(row, copy.down.extent(), "a padded image");
+}
+
 // With the part's sizes chosen: what it all takes.
 Parting sized(const Conv2dProblem& problem, const devices::Device& device, Parting parting, std::int64_t limit) {
   const Conv2dShape g(problem);
@@ -62,8 +73,7 @@ Parting sized(const Conv2dProblem& problem, const devices::Device& device, Parti
   };
   if (parting.has_columns)
     parting.columns_bytes =
-        bytes(checked_multiply(column_elements(g) * column_size(problem), parting.images, "columns"),
-              parting.rows * g.q, "the columns of a part");
+        bytes(image_bytes(problem, parting, parting.rows), parting.images, "what a part has in the workspace");
   if (problem.pass == Pass::backward_filter)
     parting.partials_bytes =
         bytes(parting.partials, elements_of(problem).w * size_of(accumulating(problem.type)), "the partial filters");
@@ -83,23 +93,26 @@ Parting sized(const Conv2dProblem& problem, const devices::Device& device, Parti
 Parting parting_for(const Conv2dProblem& problem, const devices::Device& device, const PartSizes& sizes,
                     std::int64_t limit) {
   const Conv2dShape g(problem);
-  std::int64_t target = std::min(sizes.column_bytes, device.info().max_buffer_bytes / 2);
+  Parting whole{.rows = g.p};
+  whole.reads_images = sizes.image_bytes > 0 && problem.pass == Pass::forward && !g.nhwc;
+  whole.has_columns = whole.reads_images ? !reads_x_itself(problem) : !reads_x_as_it_is(g);
+  std::int64_t target =
+      std::min(whole.reads_images ? sizes.image_bytes : sizes.column_bytes, device.info().max_buffer_bytes / 2);
   if (limit >= 0) target = std::min(target, limit);
-  const std::int64_t row_bytes = checked_multiply(column_elements(g) * column_size(problem), g.q, "a row of columns"),
-                     image_bytes = checked_multiply(row_bytes, g.p, "the columns of an image"),
+  const std::int64_t row_bytes = image_bytes(problem, whole, 1), all_bytes = image_bytes(problem, whole, g.p),
                      filter_bytes = elements_of(problem).w * size_of(accumulating(problem.type));
   for (;; target /= 2) {
-    Parting parting{.has_columns = !reads_x_as_it_is(g), .rows = g.p};
-    parting.images = std::clamp<std::int64_t>(target / image_bytes, 1, g.n);
-    if (image_bytes > target && problem.pass != Pass::backward_data)
+    Parting parting = whole;
+    parting.images = std::clamp<std::int64_t>(target / all_bytes, 1, g.n);
+    if (all_bytes > target && problem.pass != Pass::backward_data)
       parting.rows = std::clamp<std::int64_t>(target / row_bytes, 1, g.p);
     if (!parting.has_columns) parting.images = g.n, parting.rows = g.p;
-    if (batches_groups(problem)) parting.images = 1;
+    if (batches_groups(problem) && !parting.reads_images) parting.images = 1;
     if (problem.pass == Pass::backward_filter) {
       parting.partials = 1;
       if (sizes.images_side_by_side && !batches_groups(problem))
         parting.partials = parting.images =
-            std::clamp<std::int64_t>(target / std::max(image_bytes, filter_bytes), 1, g.n);
+            std::clamp<std::int64_t>(target / std::max(all_bytes, filter_bytes), 1, g.n);
       else if (!g.nhwc)
         parting.images = 1;  // their sums are added up one after the other
     }
@@ -112,6 +125,7 @@ GemmTask product_for(const Conv2dProblem& problem, const Parting& parting, const
   const Conv2dShape g(problem);
   const std::int64_t taps = g.c_group * g.r * g.s, column = g.c * g.r * g.s, pixels = part.rows * g.q;
   const bool merged = merges_images(problem, parting);
+  if (parting.reads_images) return product_over_images(problem, part, parting.has_columns, batches_groups(problem));
   GemmTask task;
   GemmProblem& product = task.problem;
   product.type = problem.type;
@@ -208,9 +222,12 @@ GemmArrays Im2colPlan::arrays(const Conv2dRun& run, const Part& part, std::int64
                         ? at(run.x, g.x_at(part.n, group * g.c_group, 0, 0), size)
                         : run.x;
   // Where columns are not needed x has their form.
-  const Operand columns = parting_.has_columns
-                              ? at({run.workspace, 0}, group * taps * (g.nhwc ? 1 : pixels), column_size(problem))
-                              : at(run.x, g.x_at(part.n, group * g.c_group, 0, 0), size);
+  const std::int64_t before = parting_.reads_images ? g.c_group * PaddedImages(g, part.rows).channel()
+                              : g.nhwc              ? taps
+                                                    : taps * pixels;
+  const std::int64_t column_bytes = parting_.reads_images ? size_of(accumulating(problem.type)) : column_size(problem);
+  const Operand columns = parting_.has_columns ? at({run.workspace, 0}, group * before, column_bytes)
+                                               : at(run.x, g.x_at(part.n, group * g.c_group, 0, 0), size);
   const Operand partials =
       at({run.workspace, parting_.columns_bytes}, group * g.k_group * taps, size_of(accumulating(problem.type)));
   GemmArrays arrays;
@@ -279,8 +296,7 @@ double im2col_cost(const Conv2dProblem& problem, const devices::Device& device, 
   const auto runs = static_cast<double>(parts.size()) * static_cast<double>(products_of_a_part(problem));
   double cost = runs * best_gemm(task, device).cost(task, device);
   if (parting.has_columns)
-    cost += 2 * byte_cost(device) * static_cast<double>(column_elements(g)) * static_cast<double>(g.n * g.p * g.q) *
-            static_cast<double>(column_size(problem));
+    cost += 2 * byte_cost(device) * static_cast<double>(g.n) * static_cast<double>(image_bytes(problem, parting, g.p));
   return cost + byte_cost(device) * static_cast<double>(parting.partials_bytes);
 }
 

@@ -14,12 +14,14 @@ namespace omniconv::solvers {
 struct PartSizes {
   std::int64_t column_bytes = 0;  // of a part, about
   bool images_side_by_side =
-      false;  // backward_filter: the images of a part have sums of their own, added up at the end
+      false;                     // backward_filter: the images of a part have sums of their own, added up at the end
+  std::int64_t image_bytes = 0;  // of a part of padded images, about; 0 where products read columns alone
 };
 
 // How the work is cut. `bytes` are of the workspace: columns, then partial filters, then what the products need.
 struct Parting {
-  bool has_columns = true;  // 1 x 1 filters at every pixel read x as it is
+  bool has_columns = true;    // 1 x 1 filters at every pixel read x as it is
+  bool reads_images = false;  // columns are packed out of x, or instead of columns there are padded images
   std::int64_t images = 1, rows = 0, partials = 0;
   std::int64_t columns_bytes = 0, partials_bytes = 0, gemm_bytes = 0;
 

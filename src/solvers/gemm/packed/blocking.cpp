@@ -21,9 +21,11 @@ constexpr std::int64_t kept_bytes = std::int64_t{32} << 20;
 constexpr double block_products = 4e7;
 // Panels of rows, and of columns, that an item can hold: the second-level cache has room for a chunk of either.
 constexpr std::int64_t item_rows = 20, item_columns = 8;
-// Of those that an item packs for itself.
-constexpr std::int64_t most_own_panels = 4;
-constexpr std::int64_t own_items_per_thread = 4;
+// Of those that an item packs for itself, of one chunk: a part of that cache. One alone where it is read only once, and
+// may then still be in the first.
+constexpr std::int64_t own_bytes = std::int64_t{1} << 18, most_own_panels = 32;
+// Items that pack for themselves, for each thread: that it pays, and that all end at nearly the same time.
+constexpr std::int64_t least_own_items = 4, own_items = 8;
 
 DataType sums_of(DataType type) {
   return type == DataType::f64 ? DataType::f64 : DataType::f32;
@@ -53,7 +55,7 @@ PanelCut PanelCut::full(std::int64_t lines, std::int64_t most) {
 GemmBlocking::GemmBlocking(const GemmTask& task, int threads, std::int64_t workspace_limit) : threads_(threads) {
   const GemmProblem& problem = task.problem;
   sums = sums_of(problem.type);
-  tile = kernels::gemm_tile(sums);
+  tile = kernels::gemm_tile(sums, problem.m);
   chunk = divide_up(problem.k, chunks_of(task));
   in_place = sums_of(task.output) == sums && size_of(task.output) == size_of(sums);
   sums_apart = !in_place && chunk < problem.k;
@@ -68,10 +70,7 @@ GemmBlocking::GemmBlocking(const GemmTask& task, int threads, std::int64_t works
   }
   choose_packing(task);
   if (m == problem.m && n == problem.n && problem.batch > 1) join_matrices(task);
-  const std::int64_t panels = packing == Packing::own_b   ? divide_up(n, tile.columns)
-                              : packing == Packing::own_a ? divide_up(m, tile.rows)
-                                                          : 0;
-  item_panels = std::clamp<std::int64_t>(panels * matrices / (own_items_per_thread * threads_), 1, most_own_panels);
+  choose_item_panels(task);
   if (workspace_limit < 0) return;
 
   const auto passes_limit = [&] { return workspace_bytes() > workspace_limit; };
@@ -96,7 +95,7 @@ void GemmBlocking::choose_packing(const GemmTask& task) {
   if (sums_apart) return;
   const auto own = [&](std::int64_t panels, std::int64_t other_panels, std::int64_t most_others, bool shared) {
     if (other_panels > most_others || (shared && problem.batch > 1)) return false;
-    return panels * problem.batch >= own_items_per_thread * threads_;
+    return panels * problem.batch >= least_own_items * threads_;
   };
   const std::int64_t rows = divide_up(problem.m, tile.rows), columns = divide_up(problem.n, tile.columns);
   if (problem.n >= problem.m && own(columns, rows, item_rows, shares_b)) {
@@ -108,6 +107,16 @@ void GemmBlocking::choose_packing(const GemmTask& task) {
     m = problem.m;
     set_steps(task, packed_alone_bytes / size_of(sums) / n);
   }
+}
+
+void GemmBlocking::choose_item_panels(const GemmTask& task) {
+  if (packing == Packing::shared) return;
+  const bool of_b = packing == Packing::own_b;
+  const std::int64_t panels = of_b ? divide_up(n, tile.columns) : divide_up(m, tile.rows);
+  const std::int64_t panel_bytes = (of_b ? tile.columns : tile.rows) * chunk * size_of(sums);
+  const bool read_once = of_b ? task.problem.m <= tile.rows : task.problem.n <= tile.columns;
+  const std::int64_t most = read_once ? 1 : std::clamp<std::int64_t>(own_bytes / panel_bytes, 1, most_own_panels);
+  item_panels = std::clamp<std::int64_t>(panels * matrices / (own_items * threads_), 1, most);
 }
 
 void GemmBlocking::join_matrices(const GemmTask& task) {

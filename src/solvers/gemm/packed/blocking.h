@@ -58,6 +58,7 @@ class GemmBlocking {
   static std::int64_t round_64(std::int64_t elements) { return (elements + 63) / 64 * 64; }
   void set_steps(const GemmTask& task, std::int64_t most);
   void choose_packing(const GemmTask& task);
+  void choose_item_panels(const GemmTask& task);
   void join_matrices(const GemmTask& task);
   bool shrink();
 

@@ -16,6 +16,8 @@ constexpr std::int64_t item_bytes = std::int64_t{1} << 19;
 constexpr std::int64_t items_per_thread = 8;
 constexpr double least_item_products = 4e5;
 
+constexpr double least_packed_elements = 2e4;
+
 // Where the matrices lie.
 struct Memory {
   const std::byte *a, *b, *bias;
@@ -29,6 +31,11 @@ struct Block {
   std::int64_t step_block, chunks;
   PanelCut rows, columns;
 };
+
+double products_of(const Block& block) {
+  return static_cast<double>(block.matrices) * static_cast<double>(block.m) * static_cast<double>(block.n) *
+         static_cast<double>(block.k);
+}
 
 struct Chunk {
   std::int64_t t, k;  // from the block's first step on
@@ -52,6 +59,18 @@ struct Items {
   }
 };
 
+// A tile of c, and whether the chunk is the first of the sums, and the last.
+struct Tile {
+  std::int64_t matrix, i, j, rows, columns;
+  bool first, last;
+};
+
+// The columns of a tile, from one on, that lie side by side in c.
+struct Piece {
+  std::int64_t first, columns;
+  std::byte* c;
+};
+
 // Panels of one chunk, where they were packed: panel p begins (start(p) - first) * k elements on.
 template <typename Real>
 struct Packed {
@@ -73,6 +92,16 @@ class Plan final : public GemmPlanBody {
 
  private:
   void execute(const GemmArrays& arrays) const;
+  // body(i, slot) for i below count, several after each other where one is less than the least that is worth beginning.
+  template <typename Body>
+  void in_parallel(std::int64_t count, double work, double least_work, const Body& body) const {
+    const std::int64_t most = std::max<std::int64_t>(count / (items_per_thread * cpu_.threads()), 1);
+    const auto together = static_cast<std::int64_t>(
+        std::clamp(least_work * static_cast<double>(count) / work, 1.0, static_cast<double>(most)));
+    cpu_.parallel_for(divide_up(count, together), [&](std::int64_t i, int slot) {
+      for (std::int64_t j = i * together; j < std::min((i + 1) * together, count); ++j) body(j, slot);
+    });
+  }
   void run_block(const Block& block, const Memory& memory) const;
   void pack_shared(const Block& block, const Memory& memory) const;
   void pack_rows(const Block& block, const Memory& memory, std::int64_t matrix, Chunk chunk, std::int64_t p,
@@ -83,6 +112,8 @@ class Plan final : public GemmPlanBody {
   void multiply(const Block& block, const Memory& memory, const Item& item, int slot) const;
   void multiply_tile(const Block& block, const Memory& memory, std::int64_t matrix, Chunk chunk, std::int64_t p,
                      std::int64_t q, Packed<Real> a, Packed<Real> b) const;
+  Piece piece_of(const Tile& tile, const Memory& memory, std::int64_t first) const;
+  void finish(const Tile& tile, const Memory& memory, const Piece& piece, const Real* sums, std::int64_t ld) const;
 
   Chunk chunk_of(const Block& block, std::int64_t i) const {
     return {i * cut_.chunk, std::min(cut_.chunk, block.k - i * cut_.chunk)};
@@ -136,7 +167,8 @@ template <typename Real>
 void Plan<Real>::run_block(const Block& block, const Memory& memory) const {
   pack_shared(block, memory);
   const Items items = items_of(block);
-  cpu_.parallel_for(items.count(), [&](std::int64_t i, int slot) { multiply(block, memory, items[i], slot); });
+  in_parallel(items.count(), products_of(block), least_item_products,
+              [&](std::int64_t i, int slot) { multiply(block, memory, items[i], slot); });
 }
 
 // Panels are counted through chunks, and these through matrices.
@@ -149,15 +181,17 @@ void Plan<Real>::pack_shared(const Block& block, const Memory& memory) const {
   const std::int64_t of_a = panels(block.rows.panels, Packing::own_a, cut_.shares_a, cut_.keeps_a);
   const std::int64_t of_b = panels(block.columns.panels, Packing::own_b, cut_.shares_b, cut_.keeps_b);
   if (of_a + of_b == 0) return;
-  cpu_.parallel_for(of_a + of_b, [&](std::int64_t i, int) {
+  const std::int64_t panel = cut_.chunk * (of_b > 0 ? cut_.tile.columns : cut_.tile.rows);
+  const double elements = static_cast<double>(of_a + of_b) * static_cast<double>(panel);
+  in_parallel(of_a + of_b, elements, least_packed_elements, [&](std::int64_t i, int) {
     const std::int64_t at = i < of_a ? i : i - of_a;
     const std::int64_t of_matrix = i < of_a ? block.rows.panels : block.columns.panels;
-    const std::int64_t matrix = at / (block.chunks * of_matrix), panel = at % of_matrix;
+    const std::int64_t matrix = at / (block.chunks * of_matrix), p = at % of_matrix;
     const Chunk chunk = chunk_of(block, at / of_matrix % block.chunks);
     if (i < of_a)
-      pack_rows(block, memory, matrix, chunk, panel, shared_a(block, memory, matrix, chunk));
+      pack_rows(block, memory, matrix, chunk, p, shared_a(block, memory, matrix, chunk));
     else
-      pack_columns(block, memory, matrix, chunk, panel, shared_b(block, memory, matrix, chunk));
+      pack_columns(block, memory, matrix, chunk, p, shared_b(block, memory, matrix, chunk));
   });
 }
 
@@ -178,11 +212,22 @@ void Plan<Real>::pack_columns(const Block& block, const Memory& memory, std::int
                               std::int64_t q, Packed<Real> to) const {
   const GemmProblem& problem = task.problem;
   const std::int64_t start = block.columns.start(q), count = block.columns.start(q + 1) - start;
-  const std::int64_t j = block.j + start, t = block.t + chunk.t;
-  const std::int64_t at =
-      (block.matrix + matrix) * task.batch_b + (problem.transpose_b ? j * task.ldb + t : t * task.ldb + j);
+  const std::int64_t j = block.j + start, t = block.t + chunk.t, width = round_up(count, cut_.tile.lanes);
+  const std::int64_t of_matrix = (block.matrix + matrix) * task.batch_b;
+  Real* const panel = to.data + (start - to.first) * chunk.k;
+  if (const ImageColumns* const images = task.images.get()) {
+    const kernels::GemmImages<Real> lines{.from = reinterpret_cast<const Real*>(memory.b) + of_matrix,
+                                          .steps = images->steps.data() + t,
+                                          .pixels = images->pixels,
+                                          .image_pitch = images->image_b,
+                                          .run = images->run,
+                                          .run_pitch = images->run_pitch};
+    kernels::pack_images(lines, j, count, width, chunk.k, panel);
+    return;
+  }
+  const std::int64_t at = of_matrix + (problem.transpose_b ? j * task.ldb + t : t * task.ldb + j);
   kernels::pack_panel({memory.b + at * size_of(problem.type), problem.type, task.ldb, problem.transpose_b}, count,
-                      round_up(count, cut_.tile.lanes), chunk.k, to.data + (start - to.first) * chunk.k);
+                      width, chunk.k, panel);
 }
 
 template <typename Real>
@@ -199,8 +244,7 @@ Items Plan<Real>::items_of(const Block& block) const {
   };
   items.row_blocks = blocks(items.rows, tile.rows);
   items.column_blocks = blocks(items.columns, tile.columns);
-  const double products = static_cast<double>(block.matrices) * static_cast<double>(block.m) *
-                          static_cast<double>(block.n) * static_cast<double>(block.k);
+  const double products = products_of(block);
   while (items.count() < items_per_thread * cpu_.threads() &&
          products > 2 * least_item_products * static_cast<double>(items.count())) {
     const bool wide = items.columns * tile.columns * items.row_blocks >= items.rows * tile.rows * items.column_blocks;
@@ -240,40 +284,75 @@ void Plan<Real>::multiply(const Block& block, const Memory& memory, const Item& 
 }
 
 template <typename Real>
+Piece Plan<Real>::piece_of(const Tile& tile, const Memory& memory, std::int64_t first) const {
+  Piece piece{first, tile.columns - first, nullptr};
+  std::int64_t at = tile.matrix * task.batch_c + tile.i * task.ldc + tile.j + first;
+  if (const ImageColumns* const images = task.images.get()) {
+    const std::int64_t image = (tile.j + first) / images->pixels, pixel = (tile.j + first) % images->pixels;
+    piece.columns = std::min(piece.columns, images->pixels - pixel);
+    at += image * (images->image_c - images->pixels);
+  }
+  piece.c = memory.c + at * size_of(task.output);
+  return piece;
+}
+
+template <typename Real>
 void Plan<Real>::multiply_tile(const Block& block, const Memory& memory, std::int64_t matrix, Chunk chunk,
                                std::int64_t p, std::int64_t q, Packed<Real> a, Packed<Real> b) const {
   const std::int64_t row = block.rows.start(p), column = block.columns.start(q);
-  const std::int64_t i = block.i + row, j = block.j + column, t = block.t + chunk.t;
-  std::byte* const c = memory.c + ((block.matrix + matrix) * task.batch_c + i * task.ldc + j) * size_of(task.output);
+  const Tile tile{.matrix = block.matrix + matrix,
+                  .i = block.i + row,
+                  .j = block.j + column,
+                  .rows = block.rows.start(p + 1) - row,
+                  .columns = block.columns.start(q + 1) - column,
+                  .first = block.t + chunk.t == 0,
+                  .last = block.t + chunk.t + chunk.k == task.problem.k};
   alignas(64) Real here[kernels::most_tile_elements];
   kernels::GemmPanels<Real> panels{.a = a.data + (row - a.first) * chunk.k,
                                    .b = b.data + (column - b.first) * chunk.k,
                                    .steps = chunk.k,
-                                   .rows = block.rows.start(p + 1) - row,
-                                   .columns = block.columns.start(q + 1) - column,
+                                   .rows = tile.rows,
+                                   .columns = tile.columns,
                                    .sums = here,
                                    .ld = cut_.tile.columns,
-                                   .add = t > 0};
-  if (cut_.in_place) {
-    panels.sums = reinterpret_cast<Real*>(c);
+                                   .add = false};
+  Piece piece = piece_of(tile, memory, 0);
+  if (cut_.in_place && piece.columns == tile.columns) {
+    panels.sums = reinterpret_cast<Real*>(piece.c);
     panels.ld = task.ldc;
-    panels.add = panels.add || task.accumulate;
+    panels.add = !tile.first || task.accumulate;
   } else if (cut_.sums_apart) {
     panels.sums = sums_apart(memory, matrix) + row * block.n + column;
     panels.ld = block.n;
+    panels.add = !tile.first;
   }
   kernels::multiply_panels(panels);
+  finish(tile, memory, piece, panels.sums, panels.ld);
+  while (piece.first + piece.columns < tile.columns) {
+    piece = piece_of(tile, memory, piece.first + piece.columns);
+    finish(tile, memory, piece, panels.sums, panels.ld);
+  }
+}
 
+// Of a piece whose sums begin at `sums`, unless they are in c.
+template <typename Real>
+void Plan<Real>::finish(const Tile& tile, const Memory& memory, const Piece& piece, const Real* sums,
+                        std::int64_t ld) const {
+  kernels::GemmFinish how{.type = task.problem.type, .output = task.output};
+  sums += piece.first;
+  if (cut_.in_place && reinterpret_cast<const std::byte*>(sums) != piece.c) {
+    how.accumulate = !tile.first || task.accumulate;
+    kernels::finish_tile(how, sums, ld, tile.rows, piece.columns, piece.c, task.ldc);
+    sums = reinterpret_cast<const Real*>(piece.c), ld = task.ldc;
+  }
   const bool finished = cut_.in_place && task.bias == BiasAlong::none && !task.relu;
-  if (finished || t + chunk.k < task.problem.k) return;
+  if (finished || !tile.last) return;
   const std::int64_t size = size_of(task.problem.type);
-  const kernels::GemmFinish finish{.type = task.problem.type,
-                                   .output = task.output,
-                                   .row_bias = task.bias == BiasAlong::rows ? memory.bias + i * size : nullptr,
-                                   .column_bias = task.bias == BiasAlong::columns ? memory.bias + j * size : nullptr,
-                                   .accumulate = task.accumulate && !cut_.in_place,
-                                   .relu = task.relu};
-  kernels::finish_tile(finish, panels.sums, panels.ld, panels.rows, panels.columns, c, task.ldc);
+  how.row_bias = task.bias == BiasAlong::rows ? memory.bias + tile.i * size : nullptr;
+  how.column_bias = task.bias == BiasAlong::columns ? memory.bias + (tile.j + piece.first) * size : nullptr;
+  how.accumulate = task.accumulate && !cut_.in_place;
+  how.relu = task.relu;
+  kernels::finish_tile(how, sums, ld, tile.rows, piece.columns, piece.c, task.ldc);
 }
 
 class Solver final : public GemmSolver {
@@ -299,7 +378,7 @@ class Solver final : public GemmSolver {
 double Solver::cost(const GemmTask& task, const devices::Device& device) const {
   constexpr double efficiency = 0.9, begin = 2e6;  // of a run: its phases begin and end
   const GemmProblem& problem = task.problem;
-  const kernels::GemmTile tile = kernels::gemm_tile(problem.type);
+  const kernels::GemmTile tile = kernels::gemm_tile(problem.type, problem.m);
   const auto real = [](std::int64_t value) { return static_cast<double>(value); };
   const double m = real(problem.m), n = real(problem.n), k = real(problem.k), batch = real(problem.batch);
   const double size = real(size_of(problem.type)), size_c = real(size_of(task.output));

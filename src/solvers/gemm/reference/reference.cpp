@@ -43,7 +43,8 @@ class Plan final : public GemmPlanBody {
 class Solver final : public GemmSolver {
  public:
   std::string_view id() const override { return "gemm/double/cpu.1"; }
-  std::string refusal(const GemmTask&, const devices::Device& device) const override {
+  std::string refusal(const GemmTask& task, const devices::Device& device) const override {
+    if (task.images) return "reads stored matrices alone";
     return device.kind() == devices::DeviceKind::cpu ? "" : "runs on the CPU alone";
   }
   // Sums in f64; what is left is far below the rounding of fp32, and of f64 a chain.
