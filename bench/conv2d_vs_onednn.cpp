@@ -4,41 +4,29 @@
 //   conv2d_vs_onednn [--threads N] [--seconds S] [--solver ID] [--json FILE] [PROBLEM...]
 //
 // By default the layers of data/problems/anchors.txt with at most four images. Run it with OMP_NUM_THREADS=N.
-#include <fmt/chrono.h>
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <chrono>
 #include <cmath>
 #include <cstdlib>
 #include <cstring>
-#include <ctime>
 #include <dnnl.hpp>
-#include <fstream>
-#include <nlohmann/json.hpp>
 #include <sstream>
 #include <string>
 #include <thread>
 #include <vector>
 
-#include "core/build_info.h"
+#include "comparing.h"
 #include "devices/device.h"
 #include "ops/matrix_verify.h"
-#include "timing/stopwatch.h"
 
 namespace {
 
 using namespace omniconv;
+using bench::seconds_of;
 
 constexpr int runs_in_turn = 5;
 // Before each turn: the other's threads are busy waiting for more work, those of libgomp for about 15 ms.
 constexpr std::chrono::milliseconds pause(50);
-
-double seconds_of(const std::function<void()>& work) {
-  const auto start = std::chrono::steady_clock::now();
-  work();
-  return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
-}
 
 // oneDNN's convolution of one problem, over memory of the caller's.
 class Peer {
@@ -184,34 +172,22 @@ int main(int argc, char** argv) try {
   int threads = 2;
   double seconds = 1.5;
   std::string json_path, solver = "conv2d/im2col_gemm";
+  const std::vector<std::string> texts =
+      bench::parse_arguments(argc, argv,
+                             {{"--threads", [&](const std::string& value) { threads = std::atoi(value.c_str()); }},
+                              {"--seconds", [&](const std::string& value) { seconds = std::atof(value.c_str()); }},
+                              {"--solver", [&](const std::string& value) { solver = value; }},
+                              {"--json", [&](const std::string& value) { json_path = value; }}});
   std::vector<Conv2dProblem> problems;
-  for (int i = 1; i < argc; ++i) {
-    const bool value = i + 1 < argc;
-    if (value && std::strcmp(argv[i], "--threads") == 0)
-      threads = std::atoi(argv[++i]);
-    else if (value && std::strcmp(argv[i], "--seconds") == 0)
-      seconds = std::atof(argv[++i]);
-    else if (value && std::strcmp(argv[i], "--solver") == 0)
-      solver = argv[++i];
-    else if (value && std::strcmp(argv[i], "--json") == 0)
-      json_path = argv[++i];
-    else
-      problems.push_back(std::get<Conv2dProblem>(parse_problem(argv[i])));
-  }
+  for (const std::string& text : texts) problems.push_back(std::get<Conv2dProblem>(parse_problem(text)));
   if (problems.empty()) problems = anchors();
   const Context context({.device = "cpu", .threads = threads});
   const auto peaks = context.impl()->measure_peaks(1);
   const dnnl_version_t* const version = dnnl_version();
   const std::string onednn = fmt::format("{}.{}.{}", version->major, version->minor, version->patch);
-  nlohmann::json json = {{"schema", "omniconv-compare-conv2d/1"},
-                         {"version", build_version()},
-                         {"commit", build_commit()},
-                         {"date", fmt::format("{:%Y-%m-%dT%H:%M:%SZ}", fmt::gmtime(std::time(nullptr)))},
-                         {"cpu", context.device().name},
-                         {"threads", threads},
-                         {"onednn", onednn},
-                         {"peak_tflops", peaks.tflops},
-                         {"results", nlohmann::json::array()}};
+  nlohmann::json json = bench::report_head("omniconv-compare-conv2d/1");
+  json.update(
+      {{"cpu", context.device().name}, {"threads", threads}, {"onednn", onednn}, {"peak_tflops", peaks.tflops}});
   fmt::print("{}, {} threads, {:.3f} TFLOP/s of multiply-adds; oneDNN {}\n{:<34} {:>8} {:>8} {:>7} {:<10} {:>9}\n",
              context.device().name, threads, peaks.tflops, onednn, "problem", "GFLOP/s", "oneDNN", "ratio", "95 %",
              "difference");
@@ -222,7 +198,7 @@ int main(int argc, char** argv) try {
   }
   json["geometric_mean"] = std::exp(logarithms / static_cast<double>(problems.size()));
   fmt::print("geometric mean of the ratios: {:.3f}\n", json["geometric_mean"].get<double>());
-  if (!json_path.empty()) std::ofstream(json_path) << json.dump(2) << "\n";
+  bench::write_report(json_path, json);
   return 0;
 } catch (const std::exception& error) {
   std::fprintf(stderr, "conv2d_vs_onednn: %s\n", error.what());

@@ -5,32 +5,21 @@
 //
 // By default 24 megapixels of RGB in u8, u16 and f32; weights random (of full rank, no integers) and small integers,
 // then the named kernels. OpenCV may use as many threads as omniconv.
-#include <fmt/chrono.h>
-#include <fmt/format.h>
-
-#include <chrono>
-#include <cmath>
 #include <cstdlib>
-#include <cstring>
-#include <ctime>
-#include <fstream>
-#include <nlohmann/json.hpp>
 #include <opencv2/core.hpp>
 #include <opencv2/imgproc.hpp>
-#include <string>
-#include <vector>
 
-#include "core/build_info.h"
+#include "comparing.h"
 #include "devices/device.h"
 #include "image/kernels.h"
 #include "omniconv/context.h"
 #include "omniconv/filter2d.h"
 #include "ops/random_image.h"
-#include "timing/stopwatch.h"
 
 namespace {
 
 using namespace omniconv;
+using bench::seconds_of;
 
 int depth_of(DataType type) {
   switch (type) {
@@ -38,12 +27,6 @@ int depth_of(DataType type) {
     case DataType::u16: return CV_16U;
     default: return CV_32F;
   }
-}
-
-double seconds_of(const std::function<void()>& work) {
-  const auto start = std::chrono::steady_clock::now();
-  work();
-  return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
 }
 
 // The largest difference of two outputs, in stored values: a check that both did the same work.
@@ -134,22 +117,15 @@ nlohmann::json compare(const Context& context, const std::string& text, double s
 
 }  // namespace
 
-int main(int argc, char** argv) {
+int main(int argc, char** argv) try {
   int threads = 2;
   double seconds = 3;
   std::string json_path;
-  std::vector<std::string> problems;
-  for (int i = 1; i < argc; ++i) {
-    const bool value = i + 1 < argc;
-    if (value && std::strcmp(argv[i], "--threads") == 0)
-      threads = std::atoi(argv[++i]);
-    else if (value && std::strcmp(argv[i], "--seconds") == 0)
-      seconds = std::atof(argv[++i]);
-    else if (value && std::strcmp(argv[i], "--json") == 0)
-      json_path = argv[++i];
-    else
-      problems.emplace_back(argv[i]);
-  }
+  std::vector<std::string> problems =
+      bench::parse_arguments(argc, argv,
+                             {{"--threads", [&](const std::string& value) { threads = std::atoi(value.c_str()); }},
+                              {"--seconds", [&](const std::string& value) { seconds = std::atof(value.c_str()); }},
+                              {"--json", [&](const std::string& value) { json_path = value; }}});
   if (problems.empty())
     for (const char* filter : {"u8 r3s3",
                                "u8 r5s5",
@@ -178,15 +154,19 @@ int main(int argc, char** argv) {
   const Context context({.device = "cpu", .threads = threads});
   cv::setNumThreads(threads);
   const auto peaks = context.impl()->measure_peaks(1);
-  nlohmann::json json = {
-      {"schema", "omniconv-compare/1"}, {"version", build_version()},
-      {"commit", build_commit()},       {"date", fmt::format("{:%Y-%m-%dT%H:%M:%SZ}", fmt::gmtime(std::time(nullptr)))},
-      {"cpu", context.device().name},   {"threads", threads},
-      {"opencv", CV_VERSION},           {"peak_tflops", peaks.tflops},
-      {"peak_gbps", peaks.gbps},        {"results", nlohmann::json::array()}};
+  nlohmann::json json = bench::report_head("omniconv-compare/1");
+  json.update({{"cpu", context.device().name},
+               {"threads", threads},
+               {"opencv", CV_VERSION},
+               {"peak_tflops", peaks.tflops},
+               {"peak_gbps", peaks.gbps}});
   fmt::print("{}, {} threads, {:.3f} TFLOP/s of multiply-adds, {:.1f} GB/s of copying; OpenCV {}\n",
              context.device().name, threads, peaks.tflops, peaks.gbps, CV_VERSION);
   fmt::print("{:<55} {:>8} {:>8} {:>7} {:<14} {:>8}\n", "problem", "Mpixel/s", "OpenCV", "ratio", "95 %", "max diff");
   for (const std::string& problem : problems) json["results"].push_back(compare(context, problem, seconds));
-  if (!json_path.empty()) std::ofstream(json_path) << json.dump(2) << "\n";
+  bench::write_report(json_path, json);
+  return 0;
+} catch (const std::exception& error) {
+  fmt::print(stderr, "filter2d_vs_opencv: error: {}\n", error.what());
+  return 2;
 }

@@ -6,25 +6,15 @@
 //
 // The last line of each problem is a ratio: filter to copies. Outputs of integer images are compared with the CPU's;
 // exit status 1 if one differs.
-#include <fmt/chrono.h>
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <cstdlib>
-#include <ctime>
-#include <fstream>
-#include <functional>
-#include <map>
-#include <nlohmann/json.hpp>
 #include <span>
 
-#include "core/build_info.h"
+#include "comparing.h"
 #include "image/kernels.h"
-#include "omniconv/error.h"
 #include "omniconv/filter2d_host.h"
 #include "ops/random_image.h"
 #include "solvers/solver.h"
-#include "timing/stopwatch.h"
 
 namespace {
 
@@ -136,45 +126,31 @@ int main(int argc, char** argv) try {
   std::string device = "cuda", json_path;
   int rounds = 9;
   HostFilter2dOptions options;
-  std::vector<std::string> problems;
-  const std::map<std::string, std::function<void(const char*)>> known = {
-      {"--device", [&](const char* value) { device = value; }},
-      {"--json", [&](const char* value) { json_path = value; }},
-      {"--rounds", [&](const char* value) { rounds = std::max(std::atoi(value), 1); }},
-      {"--strip-rows", [&](const char* value) { options.strip_rows = std::atoll(value); }},
-      {"--in-flight", [&](const char* value) { options.in_flight = std::atoi(value); }},
-      {"--copy-threads", [&](const char* value) { options.copy_threads = std::atoi(value); }},
-      {"--device-memory", [&](const char* value) { options.device_memory_bytes = std::atoll(value); }}};
-  for (int i = 1; i < argc; ++i) {
-    const std::string word = argv[i];
-    if (word == "--direct")
-      options.copies = HostCopies::direct;
-    else if (const auto option = known.find(word); option == known.end())
-      problems.push_back(word);
-    else if (++i < argc)
-      option->second(argv[i]);
-    else
-      throw bad_input(fmt::format("{} needs a value", word));
-  }
+  std::vector<std::string> problems = bench::parse_arguments(
+      argc, argv,
+      {{"--device", [&](const std::string& value) { device = value; }},
+       {"--json", [&](const std::string& value) { json_path = value; }},
+       {"--rounds", [&](const std::string& value) { rounds = std::max(std::atoi(value.c_str()), 1); }},
+       {"--strip-rows", [&](const std::string& value) { options.strip_rows = std::atoll(value.c_str()); }},
+       {"--in-flight", [&](const std::string& value) { options.in_flight = std::atoi(value.c_str()); }},
+       {"--copy-threads", [&](const std::string& value) { options.copy_threads = std::atoi(value.c_str()); }},
+       {"--device-memory", [&](const std::string& value) { options.device_memory_bytes = std::atoll(value.c_str()); }}},
+      {{"--direct", [&] { options.copies = HostCopies::direct; }}});
   if (problems.empty())
     for (const char* const rest : {"u8 h22400w22400c3r3s3 kernel:random", "u8 h22400w22400c3r7s7 kernel:random",
                                    "f32 h11200w11200c3r3s3 kernel:random"})
       problems.push_back(fmt::format("filter2d {}", rest));
   const Context context({.device = device});
-  nlohmann::json json = {{"schema", "omniconv-end-to-end/1"},
-                         {"version", build_version()},
-                         {"commit", build_commit()},
-                         {"date", fmt::format("{:%Y-%m-%dT%H:%M:%SZ}", fmt::gmtime(std::time(nullptr)))},
-                         {"device", {{"id", context.device().id}, {"name", context.device().name}}},
-                         {"in_flight", options.in_flight},
-                         {"copy_threads", options.copy_threads},
-                         {"results", nlohmann::json::array()}};
+  nlohmann::json json = bench::report_head("omniconv-end-to-end/1");
+  json.update({{"device", {{"id", context.device().id}, {"name", context.device().name}}},
+               {"in_flight", options.in_flight},
+               {"copy_threads", options.copy_threads}});
   bool equal = true;
   for (const std::string& problem : problems) {
     json["results"].push_back(measure(context, problem, options, rounds));
     equal = equal && json["results"].back()["bits"] != "DIFFERENT";
   }
-  if (!json_path.empty()) std::ofstream(json_path) << json.dump(2) << "\n";
+  bench::write_report(json_path, json);
   return equal ? 0 : 1;
 } catch (const std::exception& error) {
   fmt::print(stderr, "gpu_end_to_end: error: {}\n", error.what());

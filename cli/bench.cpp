@@ -186,6 +186,8 @@ void add_bench(CLI::App& app, Body& body) {
                                         "  omniconv bench \"filter2d u8 h4000w6000c3r7s7\" --solver all\n"
                                         "  omniconv bench \"n1c256h56w56k256r3s3p1\" --pass all --sweep n=1:8:x2",
                                         *checks);
+  command->get_option("--solver")
+      ->description("auto, all (without the references, which are timed where they are named), or a solver's id");
   command->add_option("--budget", checks->budget, "seconds for each solver and problem")
       ->capture_default_str()
       ->check(finite_number(0.001));

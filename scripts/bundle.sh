@@ -2,7 +2,9 @@
 # Packs omniconv for a machine that has a compiler and CMake and nothing else: the sources as they are, and the libraries that
 # the preset `lean` and the tests of devices need.
 #
-#   scripts/bundle.sh [OUTPUT.tar.gz]    (build/omniconv-bundle.tar.gz if none is named)
+#   scripts/bundle.sh [--clblast] [OUTPUT.tar.gz]    (build/omniconv-bundle.tar.gz if none is named)
+#
+# --clblast adds the library that gpu-check.sh's step of that name compares with.
 #
 # There, without root and without a network:
 #
@@ -19,6 +21,11 @@ source scripts/common.sh
 packages=(libhwy-dev libtbb-dev libfmt-dev libcli11-dev nlohmann-json3-dev libgtest-dev)
 loader=ocl-icd-libopencl1
 
+if [[ ${1:-} == --clblast ]]; then
+  packages+=(libclblast1)
+  shift
+fi
+[[ ${1:-} != -* ]] || fail "unknown option '$1'; known is --clblast"
 (($# <= 1)) || fail "one argument at most: the archive to write, as in build/omniconv-bundle.tar.gz"
 output=${1:-build/omniconv-bundle.tar.gz}
 [[ $# == 0 || $output == /* ]] || output=$here/$output
@@ -28,7 +35,7 @@ output=${1:-build/omniconv-bundle.tar.gz}
 command -v dpkg-query >/dev/null || fail "this is not Debian or Ubuntu (no dpkg-query), whose packages are bundled"
 for package in "${packages[@]}" "$loader"; do
   [[ $(dpkg-query -W -f '${db:Status-Status}' "$package" 2>/dev/null) == installed ]] ||
-    fail "the package $package is not installed: scripts/setup.sh --tests installs it"
+    fail "the package $package is not installed: scripts/setup.sh --tests installs it (CLBlast: --bench)"
 done
 
 work=$(mktemp -d)

@@ -3,17 +3,33 @@
 #
 #   scripts/gpu-check.sh [OUTDIR] [--quick] [--only STEP[,STEP...]]
 #
-# OUTDIR (build/gpu-check) receives JSON: devices.json, verify-DEVICE.json, files.json, bench-DEVICE.json, gpu-check.json.
-# STEPs after the build: tests, verify, files, bench, and, only if named, peers (scripts/compare-gpu-peers.py, where python3 has
-# CuPy; peers.json). --quick takes small images everywhere and times every device, a GPU or
-# not. Needs a C++20 compiler and CMake 3.25, Ninja or make; libraries come from scripts/bundle.sh's archive or the system.
-# Run again it builds only what changed. The last line is `gpu-check: N passed, M failed`; exit status 1 if M > 0.
+# OUTDIR (build/gpu-check) receives JSON: devices.json, gpu-check.json, and of the STEPs after the build:
+#
+#   tests        the programs of GoogleTest
+#   verify       filters against the references, on every device: verify-DEVICE.json
+#   conv         convolutions and matrix products likewise: verify-conv-DEVICE.json, a list of reports
+#   files        whole files against the CPU's: files.json
+#   bench        times of filters on every GPU: bench-DEVICE.json
+#   conv-bench   times of convolutions and matrix products: bench-gemm-DEVICE.json, bench-conv-DEVICE.json, explain-DEVICE.json
+#
+# and only if they are named:
+#
+#   large        arrays of more than 2^31 elements on every GPU, sampled at both ends: verify-large-DEVICE.json (30 GB of memory)
+#   sanitizer    the CUDA tests of convolutions and products under compute-sanitizer
+#   clblast      matrix products beside CLBlast on OpenCL devices: clblast-DEVICE.json (scripts/bundle.sh --clblast packs it)
+#   peers        filters beside other libraries: scripts/compare-gpu-peers.py, where python3 has CuPy; peers.json
+#
+# --quick takes small problems everywhere and times every device, a GPU or not. Needs a C++20 compiler and CMake 3.25, Ninja or
+# make; libraries come from scripts/bundle.sh's archive or the system. Run again it builds only what
+# changed. The last line is `gpu-check: N passed, M failed`; exit status 1 if M > 0.
 set -euo pipefail
 here=$PWD
 cd "$(dirname "$0")/.."
 source scripts/common.sh
+source scripts/gpu-check-matrices.sh
 
-out=build/gpu-check quick=no steps=,tests,verify,files,bench,
+known_steps=(tests verify conv files bench conv-bench large sanitizer clblast peers)
+out=build/gpu-check quick=no steps=,tests,verify,conv,files,bench,conv-bench,
 while (($#)); do
   case $1 in
     --quick) quick=yes ;;
@@ -28,17 +44,17 @@ while (($#)); do
   shift
 done
 for step in ${steps//,/ }; do
-  [[ $step =~ ^(tests|verify|files|bench|peers)$ ]] || fail "--only $step: the steps are tests, verify, files, bench and peers"
+  [[ " ${known_steps[*]} " == *" $step "* ]] || fail "--only $step: the steps are ${known_steps[*]}"
 done
 build=build/lean work=$PWD/build/gpu-check-work
 mkdir -p "$out" "$build" "$work"
 out=$(cd "$out" && pwd)
-rm -rf "${work:?}"/* "$out"/{devices,files,gpu-check,peers,verify-*,bench-*}.json
+rm -rf "${work:?}"/* "$out"/{devices,files,gpu-check,peers,verify-*,bench-*,explain-*,clblast-*}.json
 export OMNICONV_CACHE_DIR=$work/cache
 
 # --- What is counted, and said
 
-passed=0 failed=0 lines=() verifying=()
+passed=0 failed=0 lines=() verifying=() verifying_filters=()
 seconds() { date +%s.%N; }
 # record STEP PASSED FAILED SINCE [DETAIL [UNTIL]]: a line on stdout, and one of gpu-check.json.
 record() {
@@ -109,7 +125,7 @@ fi
 # --- Build
 
 start=$(seconds)
-arguments=(-DOMNICONV_TESTS=ON -DOMNICONV_EXAMPLES=OFF)
+arguments=(-DOMNICONV_TESTS=ON -DOMNICONV_EXAMPLES=ON)
 if [[ ! -d bundled && ! -e /usr/include/gtest/gtest.h ]]; then
   echo "no GoogleTest on this machine: its tests are left out"
   arguments=(-DOMNICONV_TESTS=OFF -DOMNICONV_EXAMPLES=OFF) steps=${steps/,tests,/,}
@@ -137,10 +153,11 @@ done <<<"$listed"
 record "devices" 1 0 "$start" "${devices[*]}"
 is_gpu() { [[ " ${gpus[*]:-} " == *" $1 "* ]]; }
 file_name() { tr -c 'a-z0-9\n' '-' <<<"$1"; }
-# A problem list, as it is or with each large image made a few hundred pixels wide.
+# A problem list, as it is or with each large image made a few hundred pixels wide, matrices and layers smaller still.
 problems() { # LIST small|whole
   [[ $2 == whole ]] && echo "data/problems/$1" && return
-  sed -E 's/h[0-9]{4,}w[0-9]{4,}/h301w403/' "data/problems/$1" >"$work/small-$1"
+  sed -E 's/(filter2d.*)h[0-9]{4,}w[0-9]{4,}/\1h301w403/; s/h(1024|256|224)w[0-9]+/h33w35/; s/h56w56/h14w14/; s/([cg])33000/\1330/
+    s/([mnk])(46342|8192|4096)/\1200/g; s/^(.*)n(64|33|32)c/\1n2c/' "data/problems/$1" >"$work/small-$1"
   echo "$work/small-$1"
 }
 
@@ -157,9 +174,11 @@ verify_start=$(seconds)
 if [[ $steps == *,verify,* ]]; then
   for device in "${devices[@]}"; do
     verify_device "$device" &
-    verifying+=($!)
+    verifying_filters+=($!) verifying+=($!)
   done
 fi
+
+[[ $steps != *,conv,* ]] || start_convs
 
 # --- Tests of GoogleTest, their cases spread over processes
 
@@ -187,10 +206,11 @@ run_tests() {
   [[ $f == 0 ]] || cat "$work/$1".[0-9]* | grep -B8 '^\[  FAILED  \]' | said 60
 }
 if [[ $steps == *,tests,* ]]; then
-  start=$(seconds) programs=(conformance_tests)
-  [[ " ${devices[*]}" != *" cuda"* ]] || programs+=(cuda_tests)
-  [[ " ${devices[*]}" != *" opencl"* ]] || programs+=(opencl_tests)
-  make_targets "${programs[@]}"
+  start=$(seconds) programs=(conformance_tests) examples=()
+  for kind in cuda opencl; do
+    [[ " ${devices[*]}" != *" $kind"* ]] || { programs+=("${kind}_tests"); examples+=("${kind}_memory"); }
+  done
+  make_targets "${programs[@]}" "${examples[@]}"
   record "build: tests" 1 0 "$start"
   processes=$(($(nproc) < 16 ? $(nproc) : 16))
   for program in "${programs[@]}"; do
@@ -198,10 +218,16 @@ if [[ $steps == *,tests,* ]]; then
     [[ $program == conformance_tests || $processes -le 8 ]] || processes=8
     run_tests "$program" "$processes"
   done
+  for example in "${examples[@]}"; do  # on the first device of its kind
+    start=$(seconds) status=0
+    "$build/bin/$example" >"$work/$example" 2>&1 || status=$?
+    record "example: $example" $((status == 0)) $((status != 0)) "$start"
+    ((status == 0)) || said <"$work/$example"
+  done
 fi
 
 if [[ $steps == *,verify,* ]]; then
-  wait "${verifying[@]}"
+  wait "${verifying_filters[@]}"
   for device in "${devices[@]}"; do
     counts=$(sed -n 's/^\([0-9]*\) passed, \([0-9]*\) failed, \([0-9]*\) refused$/\1 \2 \3/p' "$work/verify.$device")
     read -r p f refused <<<"${counts:-0 1 0}"
@@ -210,6 +236,8 @@ if [[ $steps == *,verify,* ]]; then
     [[ $f == 0 || -z $counts ]] || grep -B1 '^  failed' "$work/verify.$device" | said 30
   done
 fi
+
+[[ $steps != *,conv,* ]] || finish_convs
 
 # --- Whole files: every device's output equals, byte for byte, that of the CPU in one strip
 
@@ -310,6 +338,11 @@ if [[ $steps == *,bench,* ]]; then
     record "bench: $device" "${p:-0}" "${f:-0}" "$start"
   done
 fi
+
+[[ $steps != *,conv-bench,* ]] || time_convs
+[[ $steps != *,large,* ]] || try_large
+[[ $steps != *,sanitizer,* ]] || sanitize
+[[ $steps != *,clblast,* ]] || compare_clblast
 
 # --- Other libraries for NVIDIA's GPUs, beside every GPU found
 

@@ -44,10 +44,20 @@ def first_difference(one, other):
             at += len(x)
 
 
-def run(arguments, name, kernel, device, source, target, cache):
+def command_of(arguments, kernel, device, source, target, more):
+    return [arguments.omniconv, "filter", str(source), str(target), "--kernel", kernel, "--border", arguments.border, "--device", device,
+            "--json", str(target.with_suffix(".json")), *map(str, more)]
+
+
+def bytes_without_limit(arguments, kernel, source, target, more):
+    """What strips would take of the device if nothing but their size were asked for."""
+    subprocess.run([*command_of(arguments, kernel, arguments.device, source, target, more), "--dry-run", "--quiet"], check=True)
+    return json.loads(target.with_suffix(".json").read_text())["device_bytes"]
+
+
+def run(arguments, name, kernel, device, source, target, cache, more=()):
     report = target.with_suffix(".json")
-    command = [arguments.omniconv, "filter", str(source), str(target), "--kernel", kernel, "--border", arguments.border, "--device", device,
-               "--json", str(report)]
+    command = command_of(arguments, kernel, device, source, target, more)
     if device != "cpu":
         command += ["--device-memory", arguments.device_memory]
     measured = json.loads(subprocess.run([sys.executable, str(HERE / "measured_run.py"), *command], check=True, stdout=subprocess.PIPE,
@@ -60,8 +70,8 @@ def run(arguments, name, kernel, device, source, target, cache):
               **{key: told[key] for key in ("strips", "strip_rows", "device_bytes", "planned_bytes", *SPLIT)}}
     print(f"  {name:<7} {result['seconds']:6.2f} s on {result['device']}: context {told['context_ms']:.0f} ms, compilation {told['compile_ms']:.0f}; copies in "
           f"{told['copy_in_ms']:.0f}, kernels {told['kernel_ms']:.0f}, copies out {told['copy_out_ms']:.0f}; reading {told['read_ms']:.0f}, computing "
-          f"{told['compute_ms']:.0f}, writing {told['write_ms']:.0f}, side by side; {told['strips']} strips, {told['device_bytes'] / 2 ** 20:.0f} MB of the "
-          f"device, peak {result['peak_bytes'] / 2 ** 20:.0f} MB of the host", flush=True)
+          f"{told['compute_ms']:.0f}, writing {told['write_ms']:.0f}, side by side; {told['strips']} strips of {told['strip_rows']} rows, {told['device_bytes'] / 2 ** 20:.0f} MB "
+          f"of the device, peak {result['peak_bytes'] / 2 ** 20:.0f} MB of the host", flush=True)
     return result
 
 
@@ -86,7 +96,19 @@ def options():
     arguments = parser.parse_args()
     if arguments.width < 16 or arguments.height < 16:
         parser.error("width and height are at least 16 pixels")
+    if bytes_of(arguments.device_memory) >= 2 * arguments.width * arguments.height:
+        parser.error(f"--device-memory {arguments.device_memory} holds the whole image and its result: name a smaller limit, or a larger image")
     return arguments
+
+
+def check(arguments, kernel, result, expected, target, limit):
+    """What is wrong with a run on the device."""
+    result["first_difference"] = first_difference(expected, target)
+    target.unlink()
+    if result["first_difference"] is not None:
+        yield f"{kernel}, {result['run']} run: byte {result['first_difference']} differs from the CPU's"
+    if result["device_bytes"] > limit:
+        yield f"{kernel}, {result['run']} run: {result['device_bytes']} bytes of device memory, and the limit is {limit}"
 
 
 def main():
@@ -110,12 +132,16 @@ def main():
             results.append(run(arguments, "cpu", kernel, "cpu", source, expected, cache))
             for name in ("first", "second"):
                 results.append(run(arguments, name, kernel, arguments.device, source, target, cache))
-                results[-1]["first_difference"] = first_difference(expected, target)
-                if results[-1]["first_difference"] is not None:
-                    wrong.append(f"{kernel}, {name} run: byte {results[-1]['first_difference']} differs from the CPU's")
-                if results[-1]["device_bytes"] > limit:
-                    wrong.append(f"{kernel}, {name} run: {results[-1]['device_bytes']} bytes of device memory")
-                target.unlink()
+                wrong += check(arguments, kernel, results[-1], expected, target, limit)
+            # The strips that are fastest may be far smaller than the limit; these are as tall as it lets them be.
+            tall = ["--strip-rows", arguments.height, "--max-memory", max(3 * limit + 2 ** 26, 2 ** 30)]
+            unlimited = bytes_without_limit(arguments, kernel, source, target, tall[:2] + ["--max-memory", 16 * pixels + 2 ** 30])
+            results.append(run(arguments, "tall", kernel, arguments.device, source, target, cache, tall))
+            results[-1]["device_bytes_without_limit"] = unlimited
+            wrong += check(arguments, kernel, results[-1], expected, target, limit)
+            if unlimited <= limit:
+                wrong.append(f"{kernel}, tall strips: the limit is {limit} bytes, and without it they take {unlimited}")
+            print(f"  without the limit, tall strips take {unlimited / 2 ** 20:.0f} MB", flush=True)
     finally:
         shutil.rmtree(folder)
     if arguments.json:

@@ -115,13 +115,18 @@ verify_all() {
 problems >"$work/problems"
 verify_all "Every solver, type, border and form of weights: $(wc -l <"$work/problems") problems" --problems "$work/problems"
 verify_all "In strips" --strip-rows 4 "filter2d u8 h11w50c3r5s3 wrap" "filter2d f32 h11w50c3r5s3 reflect kernel:rank1"
-# Their buffers end with the matrices, so that every byte beside these is reported.
-step "Matrix products: tiles, parts of k, and plain"
-under_oclgrind "$work/log" "$bin/opencl_tests" --gtest_filter='GpuGemm.StaysInsideBuffersThatFit:GpuGemm.PlainIsExactInBothShapes' >"$work/out" 2>&1 ||
-  fail "$(grep -m 1 Failure -A 4 "$work/out")"
-grep -q "PASSED.* 2 tests" "$work/out" || fail "no matrix product was checked"
-if [[ -s $work/log ]]; then
-  head -n 40 "$work/log" >&2
-  fail "Oclgrind reported the above"
-fi
+verify_all "Convolutions: passes, types and layouts" --pass all --type f32,f16,bf16 --layout nchw,nhwc "acc n2c4h5w4k6r3s2p1uh2g2"
+verify_all "Convolutions: what is fused" "bias relu acc f16 n1c2h4w3k3r2s2p1" "bias flip nhwc bf16 n1c2h4w3k3r2s2p1"
+# Their buffers end with the arrays, so that every byte beside these is reported.
+fitting() { # NAME TESTS FILTER
+  step "$1"
+  under_oclgrind "$work/log" "$bin/opencl_tests" --gtest_filter="$3" >"$work/out" 2>&1 || fail "$(grep -m 1 Failure -A 4 "$work/out")"
+  grep -q "PASSED.* $2 test" "$work/out" || fail "not all of $3 ran"
+  if [[ -s $work/log ]]; then
+    head -n 40 "$work/log" >&2
+    fail "Oclgrind reported the above"
+  fi
+}
+fitting "Matrix products: tiles, parts of k, and plain" 2 'GpuGemm.StaysInsideBuffersThatFit:GpuGemm.PlainIsExactInBothShapes'
+fitting "Convolutions: direct, and by matrix products" 1 'GpuConv2d.StaysInsideBuffersThatFit'
 step "Oclgrind reported nothing"

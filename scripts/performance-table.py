@@ -1,5 +1,8 @@
 #!/usr/bin/env python3
-"""Writes docs/performance.md from the JSON files in docs/performance/; with --check, compares instead."""
+"""Writes docs/performance.md from the JSON files in docs/performance/; with --check, compares instead.
+
+    scripts/performance-table.py [--check] [REPORTS TABLES.md]    (another folder, another file)
+"""
 import json
 import pathlib
 import sys
@@ -20,10 +23,44 @@ def compared(report):
                f"({low:.2f} to {high:.2f}) | {result['largest_difference']:g} |\n")
 
 
+def compared_layers(report):
+    yield (f"## Convolutions beside oneDNN {report['onednn']}\n\n{report['cpu']}, {report['threads']} threads, commit {report['commit']}, {report['date'][:10]}; "
+           f"{report['peak_tflops']:.3f} TFLOP/s of multiply-adds, measured in the same run. Forward in fp32, nchw in and out on both sides; oneDNN's direct convolution, in turn "
+           "with omniconv, its weights reordered beforehand, and x and y within the run where that is faster. The difference is the largest of the two results, relative to the largest value.\n\n"
+           "| problem | solver | omniconv, GFLOP/s | oneDNN, GFLOP/s | ratio (95 %) | difference | oneDNN ran |\n| --- | --- | --- | --- | --- | --- | --- |\n")
+    for result in report["results"]:
+        low, high = result["ratio_ci95"]
+        yield (f"| `{result['problem']}` | `{result['solver']}` | {result['gflops']:.0f} | {result['onednn_gflops']:.0f} | {result['ratio']:.2f} ({low:.2f} to {high:.2f}) | "
+               f"{result['largest_difference']:.2g} | {result['onednn']} |\n")
+    yield f"\nGeometric mean of the ratios: {report['geometric_mean']:.2f}.\n"
+
+
+def compared_products(report):
+    device = report["device"]
+    yield (f"## {device['name']} ({device['driver']}): matrix products beside CLBlast {report['clblast']}\n\nCommit {report['commit']}, {report['date'][:10]}; "
+           f"{significant(report['peak_tflops'])} TFLOP/s of multiply-adds, measured in the same run. fp32 on one OpenCL queue, in turns of several runs; of small integers both sides' "
+           "results were compared bit by bit. The difference is the largest of random data, relative to the largest value.\n\n"
+           "| problem | solver | omniconv, TFLOP/s | CLBlast, TFLOP/s | ratio (95 %) | integers | difference |\n| --- | --- | --- | --- | --- | --- | --- |\n")
+    for result in report["results"]:
+        low, high = result["ratio_ci95"]
+        yield (f"| `{result['problem']}` | `{result['solver']}` | {significant(result['tflops'])} | {significant(result['clblast_tflops'])} | {result['ratio']:.2f} ({low:.2f} to {high:.2f}) | "
+               f"{result['integers']} | {result['largest_difference']:.2g} |\n")
+    yield f"\nGeometric mean of the ratios: {report['geometric_mean']:.2f}.\n"
+
+
+def significant(value):
+    return f"{value:.1f}" if value >= 1 else f"{value:.3f}"
+
+
+def operations(results):
+    kinds = {"filter2d": "filters", "gemm": "matrix products"}
+    return " and ".join(dict.fromkeys(kinds.get(result["problem"].split()[0], "convolutions") for result in results))
+
+
 def benched(report):
     device, results = report["device"], [result for result in report["results"] if result["status"] != "refused"]
     versus = next((result["vs"]["solver"] for result in results if "vs" in result), None)
-    yield (f"## {device['name']} ({device['driver']})\n\nCommit {report['commit']}, {report['date'][:10]}; {device['peak_tflops']:.{1 if device['peak_tflops'] >= 1 else 3}f} TFLOP/s of "
+    yield (f"## {device['name']} ({device['driver']}): {operations(results)}\n\nCommit {report['commit']}, {report['date'][:10]}; {significant(device['peak_tflops'])} TFLOP/s of "
            f"multiply-adds, {device['peak_gbps']:.0f} GB/s of copying, measured.\n\n"
            f"| problem | solver | ms (95 %) | TFLOP/s | GB/s | share of the floor |{f' times as fast as {versus} (95 %) |' if versus else ''}\n"
            f"| --- | --- | --- | --- | --- | --- |{' --- |' if versus else ''}\n")
@@ -100,35 +137,42 @@ def end_to_end(report):
 
 def huge_gpu(report):
     device = next(result["device_name"] for result in report["results"] if result["device"] != "cpu")
+    unlimited = max((result.get("device_bytes_without_limit", 0) for result in report["results"]), default=0)
+    tall = f", and *tall* has strips as tall as the limit allows, which without it would take {unlimited / 1e6:.0f} MB" if unlimited else ""
     yield (f"## {device}: {report['width']} x {report['height']} gray through {report['device_memory_bytes'] / 2**30:g} GiB of its memory\n\nA PGM file in memory, "
-           f"`omniconv filter`; commit {report['commit']}, {report['date'][:10]}. The first run on the device compiles, the second finds the programs; every byte of theirs "
+           f"`omniconv filter`; commit {report['commit']}, {report['date'][:10]}. The first run on the device compiles, the second finds the programs{tall}; every byte of theirs "
            f"{'is' if report['passed'] else 'IS NOT'} the CPU's. Milliseconds; stages run side by side.\n\n"
-           "| kernel | run | total | context | compilation | reads | copies in | kernels | copies out | writes | device memory (MB) |\n"
-           "| --- | --- | --- | --- | --- | --- | --- | --- | --- | --- | --- |\n")
+           "| kernel | run | total | context | compilation | reads | copies in | kernels | copies out | writes | rows of a strip | device memory (MB) |\n"
+           "| --- | --- | --- | --- | --- | --- | --- | --- | --- | --- | --- | --- |\n")
     for result in report["results"]:
         stages = " | ".join(f"{result[key]:.0f}" for key in ("total_ms", "context_ms", "compile_ms", "read_ms", "copy_in_ms", "kernel_ms", "copy_out_ms", "write_ms"))
-        yield f"| `{result['kernel']}` | {result['run']} | {stages} | {result['device_bytes'] / 1e6:.0f} |\n"
+        yield f"| `{result['kernel']}` | {result['run']} | {stages} | {result['strip_rows']} | {result['device_bytes'] / 1e6:.0f} |\n"
 
 
 def gpu_check(report):
-    yield (f"## The GPU check\n\n`scripts/gpu-check.sh`, commit {report['commit']}, {report['date'][:10]}, {report['seconds']} s: "
+    names = dict.fromkeys(step["step"].split(":")[0] for step in report["steps"])
+    yield (f"## The GPU check: {', '.join(name for name in names if name not in ('build', 'devices'))}\n\n`scripts/gpu-check.sh`, commit {report['commit']}, {report['date'][:10]}, {report['seconds']} s: "
            f"{report['passed']} passed, {report['failed']} failed.\n\n| step | seconds | passed | failed | |\n| --- | --- | --- | --- | --- |\n")
     for step in report["steps"]:
         yield f"| {step['step']} | {step['seconds']} | {step['passed']} | {step['failed']} | {step['detail']} |\n"
 
 
-def table():
+def table(reports):
     yield "# Performance\n\nMade by `scripts/performance-table.py` from the JSON in `docs/performance/`. How it was measured: [measuring](measuring.md).\n"
-    makers = {"omniconv-compare/1": compared, "omniconv-bench/1": benched, "omniconv-files/1": files, "omniconv-huge/1": huge,
+    makers = {"omniconv-compare/1": compared, "omniconv-compare-conv2d/1": compared_layers, "omniconv-compare-gemm/1": compared_products,
+              "omniconv-bench/1": benched, "omniconv-files/1": files, "omniconv-huge/1": huge,
               "omniconv-peers/1": peers, "omniconv-end-to-end/1": end_to_end, "omniconv-huge-gpu/1": huge_gpu, "omniconv-gpu-check/1": gpu_check}
-    for path in sorted((docs / "performance").glob("*.json")):
+    for path in sorted(reports.glob("*.json")):
         report = json.loads(path.read_text())
         yield "\n"
         yield from makers[report["schema"]](report)
 
 
-text, target = "".join(table()), docs / "performance.md"
+paths = [pathlib.Path(word) for word in sys.argv[1:] if word != "--check"] or [docs / "performance", docs / "performance.md"]
+if len(paths) != 2:
+    sys.exit(__doc__)
+text, target = "".join(table(paths[0])), paths[1]
 if "--check" not in sys.argv:
     target.write_text(text)
 elif target.read_text() != text:
-    sys.exit("docs/performance.md does not match docs/performance/*.json: run scripts/performance-table.py")
+    sys.exit(f"{target} does not match {paths[0]}/*.json: run scripts/performance-table.py")

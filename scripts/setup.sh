@@ -70,6 +70,7 @@ fi
 if [[ $bench == yes ]]; then
   need libopencv-imgproc-dev package:libopencv-imgproc-dev "OpenCV: the peer in bench/"
   need libdnnl-dev package:libdnnl-dev "oneDNN: the peer of convolutions in bench/"
+  need libclblast1 package:libclblast1 "CLBlast: the peer of matrix products on OpenCL devices"
 fi
 if [[ $fuzz == yes ]]; then
   need clang command:clang++ "Clang: the compiler of the fuzz targets"

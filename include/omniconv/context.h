@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -117,9 +118,13 @@ class Context {
   const DeviceInfo& device() const;
   Queue make_queue() const;
   Buffer allocate(std::int64_t bytes) const;
-  // The caller's own host memory, used in place by the CPU, and through the driver by OpenCL. It must outlive the
-  // buffer.
+  // The caller's own host memory, used in place by the CPU, and through the driver by GPUs. It must outlive the buffer
+  // and the work that uses it. What a run reads and does not write may be constant: cast it.
   Buffer borrow(void* memory, std::int64_t bytes) const;
+  template <typename T>
+  Buffer borrow(std::span<T> array) const {
+    return borrow(array.data(), static_cast<std::int64_t>(array.size_bytes()));
+  }
   const std::shared_ptr<devices::Device>& impl() const { return device_; }
 
  private:

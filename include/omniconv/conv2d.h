@@ -24,7 +24,8 @@ namespace omniconv {
 // it must not overlap the others. `bias` has k elements of the problem's type, where the problem has a bias.
 struct Conv2dRun {
   Operand x = {}, w = {}, y = {}, bias = {};
-  Buffer workspace = {};  // at least workspace_bytes(), for this run alone
+  // At least workspace_bytes(), for this run alone; at a multiple of 64 bytes, as what Context::allocate gives.
+  Buffer workspace = {};
 };
 
 namespace solvers {

@@ -41,7 +41,7 @@ struct Filter2dOptions {
 // there. Strides are in bytes, multiples of the element size; 0 means packed.
 struct Filter2dRun {
   Buffer input = {}, output = {},
-         workspace = {};  // workspace: at least workspace_bytes(output_rows), for this run alone
+         workspace = {};  // at least workspace_bytes(output_rows), for this run alone; at a multiple of 64 bytes
   std::int64_t input_offset_bytes = 0, output_offset_bytes = 0;  // of the first row given
   std::int64_t input_stride_bytes = 0, output_stride_bytes = 0;
   std::int64_t input_first = 0, input_rows = -1;    // -1: all rows of the image

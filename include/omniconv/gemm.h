@@ -23,7 +23,8 @@ struct Operand {
 // overlap a and b.
 struct GemmRun {
   Operand a = {}, b = {}, c = {};
-  Buffer workspace = {};  // at least workspace_bytes(), for this run alone
+  // At least workspace_bytes(), for this run alone; at a multiple of 64 bytes, as what Context::allocate gives.
+  Buffer workspace = {};
 };
 
 namespace solvers {

@@ -10,7 +10,8 @@ namespace omniconv::opencl {
 // context's, or cannot be used (OpenCL below 1.2, no compiler), an environment error in a build without OpenCL.
 Context borrow_context(void* cl_context, void* cl_device_id);
 
-// The whole of a cl_mem that is a buffer of the context. A part of it is said by the offsets of a run.
+// The whole of a cl_mem that is a buffer, or a sub-buffer, of the context. A part of it is said by the offsets of a
+// run.
 Buffer borrow_buffer(const Context& context, void* cl_mem);
 
 // An in-order cl_command_queue on the context's device. Event::seconds needs a queue made with profiling.

@@ -19,15 +19,38 @@ enum class DeviceKind : std::uint8_t { cpu, cuda, opencl };
 
 class Device;
 
+// Where memory lies. The same address of the same space is the same byte.
+struct Place {
+  const void* space = nullptr;  // null: the addresses of this process, CUDA's among them
+  std::uintptr_t address = 0;
+};
+
 class Buffer {
  public:
   virtual ~Buffer() = default;
   virtual std::int64_t bytes() const = 0;
   // The memory itself where the host can touch it (CPU device); null elsewhere.
   virtual std::byte* host() const { return nullptr; }
+  // Of the first byte. Buffers that are borrowed may share memory.
+  virtual Place place() const {
+    return host() ? Place{nullptr, reinterpret_cast<std::uintptr_t>(host())} : Place{this};
+  }
   // Whose memory it is, where the host cannot touch it.
   virtual std::shared_ptr<Device> device() const { return nullptr; }
 };
+
+struct Part {
+  const Buffer& buffer;
+  std::int64_t offset_bytes = 0, bytes = 0;
+};
+inline std::uintptr_t address_of(const Part& part) {
+  return part.buffer.place().address + static_cast<std::uintptr_t>(part.offset_bytes);
+}
+inline bool overlap(const Part& a, const Part& b) {
+  if (a.bytes == 0 || b.bytes == 0 || a.buffer.place().space != b.buffer.place().space) return false;
+  return address_of(a) < address_of(b) + static_cast<std::uintptr_t>(b.bytes) &&
+         address_of(b) < address_of(a) + static_cast<std::uintptr_t>(a.bytes);
+}
 
 // Memory of the host that a device copies from and to fastest, asynchronously where it is page-locked.
 class HostMemory {

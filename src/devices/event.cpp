@@ -1,7 +1,6 @@
 // The handles of omniconv/context.h, out of line: they ask the device for everything.
 #include <fmt/format.h>
 
-#include <cstdlib>
 #include <utility>
 
 #include "devices/device.h"
@@ -86,7 +85,7 @@ Event Queue::copy(const Buffer& to, std::int64_t to_offset_bytes, const Buffer& 
                   std::int64_t bytes, const Event& after) {
   check_part("copy to a buffer", impl_.get(), to, to_offset_bytes, bytes);
   check_part("copy from a buffer", impl_.get(), from, from_offset_bytes, bytes);
-  if (to.impl() == from.impl() && std::abs(to_offset_bytes - from_offset_bytes) < bytes)
+  if (devices::overlap({*to.impl(), to_offset_bytes, bytes}, {*from.impl(), from_offset_bytes, bytes}))
     throw bad_input(
         fmt::format("copy: {} bytes at offset {} of a buffer overlap those at its offset {}; copy them by "
                     "way of another buffer",

@@ -72,7 +72,8 @@ class HeaderText {
     std::int64_t value = 0;
     const std::size_t begin = position_;
     for (; position_ < text_.size() && std::isdigit(static_cast<unsigned char>(text_[position_])); ++position_)
-      value = checked_add(checked_multiply(value, 10, source_), text_[position_] - '0', source_);
+      if (__builtin_mul_overflow(value, 10, &value) || __builtin_add_overflow(value, text_[position_] - '0', &value))
+        fail("an extent of the shape below 2^63");
     if (position_ == begin) fail("an extent of the shape, a whole number that is not negative");
     return value;
   }

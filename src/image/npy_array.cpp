@@ -111,7 +111,7 @@ std::vector<std::byte> read_npy_array(const std::string& path, const NpyWanted& 
       checked_multiply(header.elements(), size_of(header.type), "the size of an array");  // of the shape that is wanted
   std::vector<std::byte> data(static_cast<std::size_t>(bytes));
   const auto begun = std::min(std::ssize(beginning) - static_cast<std::int64_t>(header.data_offset), bytes);
-  std::memcpy(data.data(), beginning.data() + header.data_offset, static_cast<std::size_t>(begun));
+  std::copy_n(beginning.begin() + static_cast<std::ptrdiff_t>(header.data_offset), begun, data.begin());
   const std::int64_t have = begun + stream.read(data.data() + begun, bytes - begun);
   const auto at = static_cast<std::int64_t>(header.data_offset);
   std::byte more;

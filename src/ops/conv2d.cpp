@@ -57,16 +57,18 @@ Event Conv2dPlan::run(Queue& queue, const Conv2dRun& run) const {
   const Conv2dElements elements = elements_of(p);
   const Array x{"x", run.x, elements.x, p.type}, w{"w", run.w, elements.w, p.type}, y{"y", run.y, elements.y, p.type},
       bias{"bias", run.bias, p.k, p.type};
+  const devices::Device& device = *body_->device;
   if (p.pass == Pass::backward_data)
-    check_arrays({w, y}, x);
+    check_arrays({w, y}, x, device);
   else if (p.pass == Pass::backward_filter)
-    check_arrays({x, y}, w);
+    check_arrays({x, y}, w, device);
   else if (p.bias)
-    check_arrays({x, w, bias}, y);
+    check_arrays({x, w, bias}, y, device);
   else
-    check_arrays({x, w}, y);
-  check_workspace(run.workspace, workspace_bytes(), solver(), {x, w, y, bias});
-  return body_->run(*queue.impl(), run);
+    check_arrays({x, w}, y, device);
+  check_workspace(run.workspace, workspace_bytes(), solver(), device,
+                  {part_of(x), part_of(w), part_of(y), part_of(bias)});
+  return body_->run(present(queue), run);
 }
 
 std::vector<Candidate> explain(const Context& context, const Conv2dProblem& problem, const SolverOptions& options) {

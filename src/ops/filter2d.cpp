@@ -10,6 +10,7 @@
 #include "core/suggest.h"
 #include "core/weights.h"
 #include "omniconv/error.h"
+#include "ops/operand_check.h"
 #include "solvers/solver.h"
 
 namespace omniconv {
@@ -131,12 +132,31 @@ void check_side(const Side& side, std::int64_t all_rows, std::int64_t row_elemen
                                 side.name, side.buffer.bytes(), side.rows, side.stride_bytes, side.offset_bytes, end));
 }
 
-std::int64_t end_of(std::int64_t rows, std::int64_t stride_bytes, std::int64_t offset_bytes) {
-  return offset_bytes + rows * stride_bytes;
+// What a checked image takes, from its first pixel to its last.
+NamedPart part_of(const Side& side, std::int64_t row_bytes) {
+  return {side.name, side.buffer, side.offset_bytes,
+          side.rows > 0 ? (side.rows - 1) * side.stride_bytes + row_bytes : 0};
 }
 
-bool overlap(std::int64_t a_first, std::int64_t a_end, std::int64_t b_first, std::int64_t b_end) {
-  return a_first < b_end && b_first < a_end;
+// Images side by side in the rows of a larger one share no pixel.
+bool are_side_by_side(const devices::Part& a, std::int64_t a_row_bytes, const devices::Part& b,
+                      std::int64_t b_row_bytes, std::int64_t stride_bytes) {
+  const auto stride = static_cast<std::uintptr_t>(stride_bytes);
+  const std::uintptr_t first = address_of(a), second = address_of(b);
+  const auto between = static_cast<std::int64_t>(second >= first ? (second - first) % stride
+                                                                 : (stride - (first - second) % stride) % stride);
+  return between >= a_row_bytes && between + b_row_bytes <= stride_bytes;
+}
+
+void check_apart(const NamedPart& input, std::int64_t input_row_bytes, const NamedPart& output,
+                 std::int64_t output_row_bytes, std::int64_t stride_bytes) {
+  const devices::Part from{*input.buffer.impl(), input.offset_bytes, input.bytes},
+      to{*output.buffer.impl(), output.offset_bytes, output.bytes};
+  if (!overlap(from, to) ||
+      (stride_bytes > 0 && are_side_by_side(from, input_row_bytes, to, output_row_bytes, stride_bytes)))
+    return;
+  throw bad_input(
+      "input and output overlap in memory: a filter would read pixels that it has overwritten; keep them apart");
 }
 
 // The real or virtual rows that output rows [p0, p1) read, given rows that may be read as they are.
@@ -186,27 +206,24 @@ double Filter2dPlan::compile_seconds() const {
 Event Filter2dPlan::run(Queue& queue, const Filter2dRun& run) const {
   const Filter2dProblem& problem = body_->task.problem;
   Filter2dRun complete = run;
-  check_side(
-      {"input", run.input, run.input_offset_bytes, complete.input_stride_bytes, run.input_first, complete.input_rows},
-      problem.h, problem.w * problem.c, problem.input);
-  check_side({"output", run.output, run.output_offset_bytes, complete.output_stride_bytes, run.output_first,
-              complete.output_rows},
-             P(problem), Q(problem) * problem.c, problem.output);
+  const Side input{"input",         run.input,          run.input_offset_bytes, complete.input_stride_bytes,
+                   run.input_first, complete.input_rows},
+      output{"output",         run.output,          run.output_offset_bytes, complete.output_stride_bytes,
+             run.output_first, complete.output_rows};
+  check_side(input, problem.h, problem.w * problem.c, problem.input);
+  check_side(output, P(problem), Q(problem) * problem.c, problem.output);
   if (run.output_first < 0 || complete.output_rows > P(problem) - run.output_first)
     throw bad_input(fmt::format("output rows {} to {} lie outside the output's {} rows", run.output_first,
                                 run.output_first + complete.output_rows - 1, P(problem)));
-  if (run.input.impl() == run.output.impl() &&
-      overlap(run.input_offset_bytes, end_of(complete.input_rows, complete.input_stride_bytes, run.input_offset_bytes),
-              run.output_offset_bytes,
-              end_of(complete.output_rows, complete.output_stride_bytes, run.output_offset_bytes)))
-    throw bad_input(
-        "input and output overlap in one buffer: a filter would read pixels that it has overwritten; keep them apart");
-  const std::int64_t workspace = workspace_bytes(complete.output_rows);
-  if (workspace > 0 && (!run.workspace || run.workspace.bytes() < workspace))
-    throw bad_input(fmt::format("the workspace has {} bytes: {} needs {}", run.workspace ? run.workspace.bytes() : 0,
-                                body_->solver_id, workspace));
+  check_device("input", run.input, *body_->device);
+  check_device("output", run.output, *body_->device);
+  const std::int64_t input_row = problem.w * problem.c * size_of(problem.input),
+                     output_row = Q(problem) * problem.c * size_of(problem.output);
+  const NamedPart from = part_of(input, input_row), to = part_of(output, output_row);
+  check_apart(from, input_row, to, output_row, input.stride_bytes == output.stride_bytes ? input.stride_bytes : 0);
+  check_workspace(run.workspace, workspace_bytes(complete.output_rows), body_->solver_id, *body_->device, {from, to});
   check_rows_present(body_->task, complete);
-  return body_->run(*queue.impl(), complete);
+  return body_->run(present(queue), complete);
 }
 
 std::vector<Filter2dCandidate> explain(const Context& context, const Filter2dProblem& problem, const Filter& filter) {

@@ -7,6 +7,7 @@
 #include "core/checked.h"
 #include "omniconv/error.h"
 #include "ops/matrix_verify.h"
+#include "ops/solver_ids.h"
 
 namespace omniconv {
 namespace {
@@ -131,7 +132,12 @@ class Measuring {
     MatrixVerifyOptions options{
         .solver = options_.solver, .sampled = true, .samples = checked_samples, .seed = options_.seed};
     if (all()) options.solver.solver = "all";
+    std::vector<std::string> left_out;
     for (const Candidate& candidate : candidates) {
+      if (all() && options_.solver.allow.empty() && is_reference(candidate.solver)) {
+        left_out.push_back(candidate.solver);
+        continue;
+      }
       const double predicted = candidate.applicable ? predicted_seconds(candidate.cost, peaks_) : 0;
       if (predicted <= options_.longest_seconds) continue;
       results.push_back(
@@ -140,16 +146,13 @@ class Measuring {
            .reason = fmt::format("not measured: one run is predicted to take {:.3g} s, which is longer than {:.3g} s",
                                  predicted, options_.longest_seconds),
            .predicted_seconds = predicted});
-      options.solver.deny.push_back(candidate.solver);
+      left_out.push_back(candidate.solver);
     }
-    if (results.size() == candidates.size()) return results;
-    const std::size_t refused = results.size();
-    for (const VerifyResult& checked : verify(context_, work_, options)) {
-      if (std::any_of(results.begin(), results.begin() + static_cast<std::ptrdiff_t>(refused),
-                      [&](const MeasureResult& result) { return result.solver == checked.solver; }))
-        continue;
-      results.push_back(from(checked, candidates));
-    }
+    if (left_out.size() == candidates.size()) return results;
+    options.solver.deny.insert(options.solver.deny.end(), left_out.begin(), left_out.end());
+    for (const VerifyResult& checked : verify(context_, work_, options))
+      if (std::find(left_out.begin(), left_out.end(), checked.solver) == left_out.end())
+        results.push_back(from(checked, candidates));
     return results;
   }
 

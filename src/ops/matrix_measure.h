@@ -11,7 +11,9 @@
 namespace omniconv {
 
 struct MatrixMeasureOptions {
-  SolverOptions solver = {};  // `solver`: what auto would run; all: every candidate of the device; or an id
+  // `solver`: what auto would run; all: every candidate of the device, without the reference unless `allow` names
+  // solvers; or an id.
+  SolverOptions solver = {};
   // As in MeasureOptions. The solver to compare with need not be among those allowed, but keeps to the workspace limit.
   std::string versus = {};
   double budget_seconds = 1;

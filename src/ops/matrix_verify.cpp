@@ -20,6 +20,55 @@ constexpr std::byte poison{0xFF};  // NaN in every type
 // Terms of all sums that a sample looks at, so that long sums are sampled in seconds.
 constexpr double most_terms = 2e8;
 
+// Copies to and from the device's buffers, between guards; large arrays are held once by the host, not for each copy.
+class Transfers {
+ public:
+  explicit Transfers(const Context& context) : context_(context), queue_(context.make_queue()) {}
+  Queue& queue() { return queue_; }
+
+  // `data`, or poison where it is null.
+  Buffer put(const std::byte* data, std::int64_t bytes, std::int64_t guard) {
+    const Buffer buffer = context_.allocate(bytes + 2 * guard);
+    spread_poison(buffer, 0, data ? guard : buffer.bytes());
+    if (!data) return buffer;
+    queue_.upload(buffer, guard, data, bytes).wait();
+    spread_poison(buffer, guard + bytes, guard);
+    return buffer;
+  }
+  std::vector<std::byte> get(const Buffer& buffer, std::int64_t first, std::int64_t bytes) {
+    std::vector<std::byte> data(static_cast<std::size_t>(bytes));
+    queue_.download(data.data(), buffer, first, bytes).wait();
+    return data;
+  }
+  bool are_guards_intact(const Buffer& buffer) {
+    const auto intact = [&](std::int64_t first) {
+      const std::vector<std::byte> guard = get(buffer, first, guard_bytes);
+      return std::all_of(guard.begin(), guard.end(), [](std::byte b) { return b == poison; });
+    };
+    return intact(0) && intact(buffer.bytes() - guard_bytes);
+  }
+  bool holds(const Buffer& buffer, const std::vector<std::byte>& data) {
+    const auto size = static_cast<std::int64_t>(data.size());
+    for (std::int64_t at = 0; at < size; at += piece_bytes) {
+      const std::vector<std::byte> piece = get(buffer, guard_bytes + at, std::min(piece_bytes, size - at));
+      if (!std::equal(piece.begin(), piece.end(), data.begin() + at)) return false;
+    }
+    return are_guards_intact(buffer);
+  }
+
+ private:
+  static constexpr std::int64_t piece_bytes = std::int64_t{16} << 20;
+
+  void spread_poison(const Buffer& buffer, std::int64_t first, std::int64_t bytes) {
+    const std::vector<std::byte> piece(static_cast<std::size_t>(std::min(piece_bytes, bytes)), poison);
+    for (std::int64_t at = 0; at < bytes; at += piece_bytes)
+      queue_.upload(buffer, first + at, piece.data(), std::min(piece_bytes, bytes - at)).wait();
+  }
+
+  const Context& context_;
+  Queue queue_;
+};
+
 // One set of arrays, and the outputs that are checked.
 class Trial {
  public:
@@ -27,7 +76,7 @@ class Trial {
   Trial(const MatrixWork& work, int most, const MatrixVerifyOptions& options) : work_(work), integers_(most > 0) {
     std::uint64_t seed = options.seed * 16 + (integers_ ? 8 : 0);
     for (const MatrixArray& input : work.inputs) data_.push_back(random(input, most, seed++));
-    old_ = random(work.output, most, seed++);
+    if (work.accumulates) old_ = random(work.output, most, seed++);
     for (const std::vector<std::byte>& data : data_) pointers_.push_back(data.data());
     choose_points(options);
   }
@@ -100,43 +149,22 @@ class Trial {
     return sum;
   }
 
-  static std::vector<std::byte> guarded(const std::vector<std::byte>& data) {
-    std::vector<std::byte> whole(data.size() + 2 * guard_bytes, poison);
-    std::copy(data.begin(), data.end(), whole.begin() + guard_bytes);
-    return whole;
-  }
-
   // The output; `result` fails where anything else was written.
   std::vector<std::byte> run(const Context& context, const MatrixPlan& plan, VerifyResult& result) const {
-    Queue queue = context.make_queue();
-    const auto put = [&](const std::vector<std::byte>& whole) {
-      Buffer buffer = context.allocate(static_cast<std::int64_t>(whole.size()));
-      queue.upload(buffer, 0, whole.data(), buffer.bytes()).wait();
-      return buffer;
-    };
+    Transfers transfers(context);
     std::vector<Operand> inputs;
-    for (const std::vector<std::byte>& data : data_) inputs.push_back({put(guarded(data)), guard_bytes});
-    const std::vector<std::byte> poisoned(old_.size(), poison);
-    const Operand output{put(guarded(work_.accumulates ? old_ : poisoned)), guard_bytes};
-    const std::vector<std::byte> garbage(static_cast<std::size_t>(std::max<std::int64_t>(plan.workspace_bytes(), 1)),
-                                         poison);
-    const Buffer workspace = put(garbage);
-    plan.run(queue, inputs, output, workspace).wait();
+    for (const std::vector<std::byte>& data : data_)
+      inputs.push_back({transfers.put(data.data(), static_cast<std::int64_t>(data.size()), guard_bytes), guard_bytes});
+    const std::int64_t output_bytes = checked_multiply(work_.output.elements, size_of(work_.type), work_.output.name);
+    const Operand output{transfers.put(work_.accumulates ? old_.data() : nullptr, output_bytes, guard_bytes),
+                         guard_bytes};
+    const Buffer workspace = transfers.put(nullptr, std::max<std::int64_t>(plan.workspace_bytes(), 1), 0);
+    plan.run(transfers.queue(), inputs, output, workspace).wait();
 
-    const auto get = [&](const Buffer& buffer) {
-      std::vector<std::byte> whole(static_cast<std::size_t>(buffer.bytes()));
-      queue.download(whole.data(), buffer, 0, buffer.bytes()).wait();
-      return whole;
-    };
-    std::vector<std::byte> whole = get(output.buffer);
-    const auto intact = [](auto begin, auto end) {
-      return std::all_of(begin, end, [](std::byte b) { return b == poison; });
-    };
-    if (!intact(whole.begin(), whole.begin() + guard_bytes) || !intact(whole.end() - guard_bytes, whole.end()))
-      fail("wrote outside " + work_.output.name, result);
+    if (!transfers.are_guards_intact(output.buffer)) fail("wrote outside " + work_.output.name, result);
     for (std::size_t i = 0; i < inputs.size(); ++i)
-      if (get(inputs[i].buffer) != guarded(data_[i])) fail("changed " + work_.inputs[i].name, result);
-    return {whole.begin() + guard_bytes, whole.end() - guard_bytes};
+      if (!transfers.holds(inputs[i].buffer, data_[i])) fail("changed " + work_.inputs[i].name, result);
+    return transfers.get(output.buffer, guard_bytes, output_bytes);
   }
 
   static void fail(const std::string& reason, VerifyResult& result) {

@@ -7,6 +7,7 @@
 #include "core/checked.h"
 #include "ops/predict.h"
 #include "ops/random_image.h"
+#include "ops/solver_ids.h"
 #include "solvers/solver.h"
 
 namespace omniconv {
@@ -178,7 +179,9 @@ std::vector<MeasureResult> measure(const Context& context, const Filter2dProblem
                                    const devices::Device::Peaks& peaks, const MeasureOptions& options) {
   std::vector<std::string> ids;
   if (options.solver == "all")
-    for (const solvers::Filter2dSolver* solver : solvers::filter2d_solvers()) ids.emplace_back(solver->id());
+    for (const solvers::Filter2dSolver* solver : solvers::filter2d_solvers()) {
+      if (!is_reference(solver->id())) ids.emplace_back(solver->id());
+    }
   else
     ids.push_back(options.solver == "auto" ? auto_solver(context, problem, filter) : options.solver);
   Measuring measuring(context, problem, filter, peaks, options);

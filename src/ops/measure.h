@@ -15,7 +15,7 @@
 namespace omniconv {
 
 struct MeasureOptions {
-  std::string solver = "auto";  // what auto would run; all: every candidate of the device; or an id
+  std::string solver = "auto";  // what auto would run; all: every solver but the references; or an id
   std::string versus = {};      // the id of a solver to time beside each, in turn with it; empty: none
   double budget_seconds = 1;    // per solver
   // One run may be predicted to take so long; a solver predicted above is refused. Needs peaks.

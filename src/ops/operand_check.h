@@ -1,8 +1,10 @@
-// The arrays of a run, before it is submitted.
+// The memory of a run, before it is submitted.
 #pragma once
 
 #include <initializer_list>
+#include <string>
 
+#include "devices/device.h"
 #include "omniconv/gemm.h"
 
 namespace omniconv {
@@ -15,10 +17,25 @@ struct Array {
   DataType type;
 };
 
-// Throws, naming the array, for a missing, misaligned or too small one, and where the output overlaps an input.
-void check_arrays(std::initializer_list<Array> inputs, const Array& output);
-// Throws where it is smaller than the solver needs, or is one of the arrays' buffers.
+// A buffer, or a part of it, by the name that a run has for it.
+struct NamedPart {
+  const char* name;
+  const Buffer& buffer;
+  std::int64_t offset_bytes = 0, bytes = 0;
+};
+
+// Throws where it is empty.
+devices::Queue& present(Queue& queue);
+// Throws where the host cannot touch it and the plan is of the CPU. Of other devices the queue looks at what it is
+// given.
+void check_device(const char* name, const Buffer& buffer, const devices::Device& device);
+// Throws, naming the array, for a missing, misaligned or too small one, or one of another device, and where the output
+// overlaps an input.
+void check_arrays(std::initializer_list<Array> inputs, const Array& output, const devices::Device& device);
+// Throws where it is smaller than the solver needs, misaligned or of another device, or overlaps one of the others.
 void check_workspace(const Buffer& workspace, std::int64_t bytes, const std::string& solver,
-                     std::initializer_list<Array> arrays);
+                     const devices::Device& device, std::initializer_list<NamedPart> others);
+// Of what an array of a run takes; nothing of one that is missing.
+NamedPart part_of(const Array& array);
 
 }  // namespace omniconv

@@ -40,6 +40,11 @@ std::string_view operation_of(const Problem& problem) {
   return std::holds_alternative<Conv2dProblem>(problem) ? "conv2d" : "gemm";
 }
 
+bool is_reference(std::string_view solver_id) {
+  const std::string_view rest = solver_id.substr(std::min(operation_of(solver_id).size() + 1, solver_id.size()));
+  return rest.starts_with("double/") || rest.starts_with("definition/");
+}
+
 void require_any_solver(std::string_view id) {
   require(id, solver_ids());
 }

@@ -16,6 +16,9 @@ std::vector<std::string_view> solver_ids();
 std::string_view operation_of(std::string_view solver_id);
 std::string_view operation_of(const Problem& problem);
 
+// Whether it is one of those that close a registry: scalar, for checks, hundreds of times slower than the others.
+bool is_reference(std::string_view solver_id);
+
 // Throws where no solver of any operation has this id, with the nearest that there are.
 void require_any_solver(std::string_view id);
 // The same of what ids begin with: "conv2d/direct".

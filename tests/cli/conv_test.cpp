@@ -240,14 +240,6 @@ TEST_F(Conv, ArraysThatAreOthers) {
   with_x(changed("<f4", "<i4"), {"s32", "<f4"});
   with_x(changed("<f4", "<c8"), {"'<c8'"});
   with_x(changed("False", "True "), {"Fortran order"});
-  with_x(changed("(2, 4, 5, 4)", "(9223372036854775807, 9)"), {"bad.npy"});
-  with_x(changed("(2, 4, 5, 4)", "(99999999999999999999)  "), {"bad.npy"});
-  with_x(good.substr(0, good.size() - 1), {"cut short", "768", "767"});
-  with_x(good + "x", {"goes on after its array"});
-  for (const std::size_t size : {std::size_t{1}, std::size_t{7}, std::size_t{9}, std::size_t{60}, std::size_t{127}})
-    with_x(good.substr(0, size), {"bad.npy"});
-  with_x("", {"empty"});
-  with_x("P5 8 8 255\n", {"is no .npy array"});
   refuses("conv '" + geometry + "' --x missing.npy --w w.npy -o out.npy", {"missing.npy", "No such file"});
   refuses("conv '" + geometry + "' --x . --w w.npy -o out.npy", {"cannot read .", "directory"});
   write("bias.npy", array(DataType::f32, {5}, integers({5}, 1)));
@@ -260,6 +252,80 @@ TEST_F(Conv, ArraysThatAreOthers) {
     EXPECT_NE(outcome.error.find("the standard input "), std::string::npos) << outcome.error;
     EXPECT_FALSE(std::filesystem::exists(folder_ / "out.npy"));
   }
+}
+
+// Each kind of damage, with what was expected in its place.
+TEST_F(Conv, DamagedArrays) {
+  write_inputs();
+  const std::string good = read_here("x.npy"),
+                    text = good.substr(10, 118);  // 10 bytes, 118 of the dictionary, 640 of f32
+  ASSERT_EQ(good.size(), 768u);
+  const auto with_x = [&](const std::string& content, const std::string& error) {
+    write("bad.npy", content);
+    refuses("conv '" + geometry + "' --x bad.npy --w w.npy -o out.npy", {"error: bad.npy" + error});
+  };
+  // What stands behind `from` makes room for what is longer.
+  const auto changed = [&](const std::string& from, std::string to) {
+    std::string content = good;
+    if (to.size() < from.size()) to.append(from.size() - to.size(), ' ');
+    return content.replace(content.find(from), to.size(), to);
+  };
+  const auto with_dictionary = [&](const std::string& dictionary) {
+    return good.substr(0, 10) + dictionary + std::string(118 - dictionary.size(), ' ') + good.substr(128);
+  };
+
+  const std::string magic = " is no .npy array: it does not begin with the bytes 93 4E 55 4D 50 59";
+  with_x("", " is empty; an array in .npy form is expected");
+  with_x("P5 8 8 255\n", magic);
+  with_x("\x92" + good.substr(1), magic);
+  with_x(good.substr(0, 5), magic);
+  for (const std::size_t size : {std::size_t{6}, std::size_t{9}})
+    with_x(good.substr(0, size), " is cut short within its .npy header");
+  const std::string versions = "; read are 1.0, 2.0 and 3.0";
+  with_x(std::string(good).replace(6, 2, "\4\0", 2), ": .npy version 4.0" + versions);
+  with_x(std::string(good).replace(6, 2, "\0\0", 2), ": .npy version 0.0" + versions);
+  with_x(std::string(good).replace(6, 2, "\1\1", 2), ": .npy version 1.1" + versions);
+
+  // The header's length, and where it ends.
+  with_x(good.substr(0, 127), " is cut short within its .npy header: 127 bytes of 128");
+  with_x(std::string(good).replace(8, 2, "\xff\xff", 2), " is cut short within its .npy header: 768 bytes of 65545");
+  with_x(std::string("\x93NUMPY\2\0\0\0\2\0", 12) + text + good.substr(128),
+         ": its .npy header claims 131072 bytes; an array of numbers needs at most 65536");
+  with_x(std::string(good).replace(8, 1, "\x10", 1),
+         ": its .npy header is damaged at character 17: expected a quoted string");
+  with_x(std::string(good).replace(8, 2, "\0\0", 2), ": its .npy header is damaged at character 1: expected '{'");
+
+  // Its three entries.
+  const std::string damaged = ": its .npy header is damaged at character ";
+  const std::string once = "expected each of the keys 'descr', 'fortran_order' and 'shape' once, not ";
+  with_x(changed("'shape'", "'shapf'"), damaged + "50: " + once + "'shapf'");
+  with_x(changed("'fortran_order': False", "'descr': '<f4'"), damaged + "26: " + once + "'descr'");
+  with_x(with_dictionary("{'descr': '<f4', 'fortran_order': False}"),
+         damaged + "119: expected the keys 'descr', 'fortran_order' and 'shape'");
+  with_x(changed("'<f4'", "4.0"), damaged + "11: expected a quoted string");
+  with_x(changed("}", "} ]"), damaged + "67: expected nothing but white space after '}'");
+  with_x(changed("'<f4'", "'<c8'"), ": its elements are '<c8'; read are |u1, <u2, <i2, <i4, <f2, <f4 and <f8");
+  with_x(changed("'<f4'", "'|O' "), ": its elements are '|O'; read are |u1, <u2");
+  with_x(with_dictionary("{'descr': [('a', '<f4')], 'fortran_order': False, 'shape': (2, 4, 5, 4), }"),
+         ": an array of records; read are |u1, <u2");
+  with_x(changed("False", "Maybe"), damaged + "35: expected True or False");
+  with_x(changed("False", "True "), ": an array in Fortran order; save it in C order");
+  with_x(changed("(2, 4, 5, 4)", "(2, 4, -5,4)"),
+         damaged + "58: expected an extent of the shape, a whole number that is not negative");
+  with_x(changed("(2, 4, 5, 4)", "(2, 4, 5.0,)"), damaged + "59: expected ')'");
+  with_x(changed("(2, 4, 5, 4)", "(160)"), damaged + "55: expected ',' after the one extent of the shape");
+  with_x(with_dictionary("{'descr': '<f4', 'fortran_order': False, 'shape': (9223372036854775808,), }"),
+         damaged + "70: expected an extent of the shape below 2^63");
+  const std::string extents = ", and x (n, c, h, w) must be (2, 4, 5, 4)";
+  with_x(with_dictionary("{'descr': '<f4', 'fortran_order': False, 'shape': (9223372036854775807, 9), }"),
+         ": its shape is (9223372036854775807, 9)" + extents);
+  with_x(changed("(2, 4, 5, 4)", "(2, 4, 5, 5)"), ": its shape is (2, 4, 5, 5)" + extents);
+
+  // Its data.
+  const std::string size = ": the shape (2, 4, 5, 4) of f32 needs a file of 768 bytes, this one has ";
+  with_x(good.substr(0, 128), " is cut short" + size + "128");
+  with_x(good.substr(0, 767), " is cut short" + size + "767");
+  with_x(good + "x", " goes on after its array" + size + "769");
 }
 
 TEST_F(Conv, Usage) {

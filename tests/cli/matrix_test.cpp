@@ -129,6 +129,25 @@ TEST_F(Matrix, BenchFillsTheSchema) {
   EXPECT_GT(found[1]["vs"]["ratio"], 0.0);
 }
 
+TEST_F(Matrix, BenchOfAllLeavesTheReferencesOut) {
+  const auto solvers = [&](const std::string& options) {
+    std::set<std::string> ids;
+    for (const json& result :
+         results("bench 'filter2d f32 h8w8r3s3' n1c4h6w6k4r3s3p1 'gemm f32 nn m8n8k8' --device cpu "
+                 "--budget 0.01 " +
+                 options))
+      if (result["status"] == "ok") ids.insert(result["solver"]);
+    return ids;
+  };
+  EXPECT_EQ(solvers("--solver all"), (std::set<std::string>{"filter2d/direct/cpu.1", "conv2d/direct/cpu.1",
+                                                            "conv2d/im2col_gemm/cpu.1", "gemm/packed/cpu.1"}));
+  for (const std::string reference :
+       {"filter2d/definition/cpu.1", "filter2d/double/cpu.1", "conv2d/double/cpu.1", "gemm/double/cpu.1"})
+    EXPECT_EQ(solvers("--solver " + reference), std::set<std::string>{reference});
+  const json allowed = results("bench n1c4h6w6k4r3s3p1 --device cpu --budget 0.01 --solver all --allow conv2d/double");
+  EXPECT_EQ(std::count_if(allowed.begin(), allowed.end(), [](const json& r) { return r["status"] == "ok"; }), 1);
+}
+
 TEST_F(Matrix, OptionsOfTheChoiceAreKept) {
   const auto first = [&](const std::string& options) {
     return results("verify n1c8h8w8k8r3s3p1 --device cpu " + options)[0];

@@ -1,6 +1,8 @@
 // conv2d on the CPU: every solver, pass, layout and type.
 #include <functional>
 
+#include "../devices/recording_device.h"
+#include "conformance.h"
 #include "conv2d_testing.h"
 
 namespace omniconv {
@@ -31,7 +33,7 @@ TEST(Conv2d, LayersOfLists) {
 
 TEST(Conv2d, PassesAreAdjoint) {
   std::mt19937_64 random(7);
-  for (int i = 0; i < 150; ++i) {
+  for (int i = 0; i < (threads_watched ? 30 : 150); ++i) {
     const Conv2dProblem problem = random_conv2d(random);
     for (const char* solver : {"conv2d/direct", "conv2d/im2col_gemm", "conv2d/double"})
       expect_adjoint(cpu(), problem, solver, static_cast<std::uint64_t>(i));
@@ -116,6 +118,48 @@ TEST(Conv2d, RefusalsOfRuns) {
   EXPECT_SAYS(refused([](Conv2dRun& run) { run.y = run.w; }), "y and w overlap");
   EXPECT_SAYS(refused([](Conv2dRun& run) { run.workspace = Buffer(); }), "the workspace has 0 bytes");
   EXPECT_SAYS(refused([&](Conv2dRun& run) { run.workspace = run.x.buffer; }), "the workspace has 128 bytes");
+  Queue none;
+  EXPECT_SAYS(refusal_of([&] { plan.run(none, right); }), "the queue of the run is empty");
+}
+
+// Of the caller's memory, where buffers say nothing of what they share.
+TEST(Conv2d, RefusalsOfBorrowedMemory) {
+  const Context context = cpu();
+  const Conv2dProblem problem = conv2d_problem("n1c2h4w4k3r3s3p1");
+  const Conv2dPlan plan(context, problem, {.solver = "conv2d/im2col_gemm/cpu.1"});
+  const Conv2dElements elements = elements_of(problem);
+  Queue queue = context.make_queue();
+  const std::int64_t workspace = plan.workspace_bytes();
+  alignas(64) static std::byte memory[1 << 16];
+  ASSERT_LT(workspace + 4096, std::ssize(memory));
+  const auto at = [&](std::ptrdiff_t byte, std::int64_t bytes) { return context.borrow(memory + byte, bytes); };
+  const Conv2dRun right{.x = {at(0, elements.x * 4)},
+                        .w = {at(1024, elements.w * 4)},
+                        .y = {at(2048, elements.y * 4)},
+                        .workspace = at(4096, workspace)};
+  const auto refused = [&](const auto& change) {
+    Conv2dRun run = right;
+    change(run);
+    return refusal_of([&] { plan.run(queue, run); });
+  };
+  EXPECT_NO_THROW(plan.run(queue, right).wait());
+  const std::string overlap = "y and x overlap in memory: y is written while x is read";
+  EXPECT_SAYS(refused([&](Conv2dRun& run) { run.y = {at(0, 4096)}; }), overlap);
+  EXPECT_SAYS(refused([&](Conv2dRun& run) { run.y = {at(64, 4096)}; }), overlap);
+  EXPECT_SAYS(refused([&](Conv2dRun& run) { run.x = {at(2048 + elements.y * 4 - 4, 1024)}; }), overlap);
+  EXPECT_SAYS(refused([&](Conv2dRun& run) { run.x = {at(2, elements.x * 4)}; }), "the buffer of x is misaligned");
+  EXPECT_SAYS(refused([&](Conv2dRun& run) { run.w = {at(1024, elements.w * 4 - 1)}; }),
+              "the buffer of w has 215 bytes");
+  EXPECT_SAYS(refused([&](Conv2dRun& run) { run.workspace = at(4096 + 32, workspace); }),
+              "the workspace is misaligned");
+  EXPECT_SAYS(refused([&](Conv2dRun& run) { run.workspace = at(1024, workspace); }),
+              "the workspace and w overlap in memory");
+  EXPECT_SAYS(refusal_of([&] { context.borrow(nullptr, 4); }), "borrowed memory of 4 bytes is a null pointer");
+  const auto elsewhere = std::make_shared<devices::RecordingDevice>(devices::DeviceKind::opencl);
+  EXPECT_SAYS(refused([&](Conv2dRun& run) { run.x = {Context(elsewhere).allocate(4096)}; }),
+              "x is memory of another device, and the plan is of the device cpu");
+  Queue other = Context(elsewhere).make_queue();
+  EXPECT_SAYS(refusal_of([&] { plan.run(other, right); }), "to a queue of another device");
 }
 
 TEST(Conv2d, RefusalsOfOptions) {

@@ -112,6 +112,36 @@ TEST_F(Run, OneBufferMayHoldBothSides) {
             "no error");
 }
 
+// Buffers that are borrowed may share memory: halves of one image, or rows of it.
+TEST_F(Run, BorrowedMemoryIsKeptApart) {
+  constexpr std::int64_t row = 80 * 3, stride = 3 * row;
+  std::vector<std::byte> image(static_cast<std::size_t>(stride * 64));
+  const auto from = [&](std::int64_t byte) { return context.borrow(image.data() + byte, std::ssize(image) - byte); };
+  const auto run = [&](std::int64_t input_at, std::int64_t output_at) {
+    Filter2dRun beside = good();
+    beside.input = from(input_at), beside.output = from(output_at);
+    beside.input_stride_bytes = beside.output_stride_bytes = stride;
+    return refusal(beside);
+  };
+  for (const std::int64_t input_at : {std::int64_t{0}, row, 2 * row})
+    for (const std::int64_t output_at : {std::int64_t{0}, row, 2 * row})
+      EXPECT_EQ(run(input_at, output_at) == "no error", input_at != output_at) << input_at << " " << output_at;
+  EXPECT_EQ(run(0, row - 1).find("input and output overlap in memory"), 0u);
+  EXPECT_EQ(run(row + 1, 0), "no error");
+  EXPECT_EQ(run(2 * row, row + 1).find("input and output overlap in memory"), 0u);
+  Filter2dRun mixed = good();
+  const Buffer all = context.allocate(plan.workspace_bytes() + 64 * row);
+  mixed.workspace = mixed.output = all;
+  expect_refusal(mixed, "the workspace and output overlap in memory");
+  mixed.output_offset_bytes = plan.workspace_bytes();
+  EXPECT_EQ(refusal(mixed), "no error");
+  mixed = good();
+  std::vector<std::byte> work(static_cast<std::size_t>(plan.workspace_bytes()) + 128);
+  const std::intptr_t misaligned = 64 - reinterpret_cast<std::intptr_t>(work.data()) % 64 + 8;
+  mixed.workspace = context.borrow(work.data() + misaligned, plan.workspace_bytes());
+  expect_refusal(mixed, "the workspace is misaligned");
+}
+
 std::string plan_refusal(const Context& context, const char* text, Filter filter, const Filter2dOptions& options = {}) {
   try {
     Filter2dPlan(context, std::get<Filter2dProblem>(parse_problem(text)), filter, options);

@@ -1,10 +1,9 @@
-// What OpenCL devices alone have: objects of the caller, and contexts of their own.
+// What OpenCL devices alone have: error codes, and contexts of their own.
 #include <gtest/gtest.h>
 
 #include "devices/opencl/opencl_api.h"
 #include "devices/opencl/opencl_device.h"
 #include "gpu_testing.h"
-#include "omniconv/opencl.h"
 
 namespace omniconv {
 namespace {
@@ -45,62 +44,6 @@ TEST_F(OpenCl, RefusesWhatIsOfAnotherContext) {
                  },
                  ErrorKind::bad_input),
              "program");
-}
-
-TEST_F(OpenCl, BorrowsObjectsOfTheCaller) {
-  const cl::Api& api = cl::api();
-  // The caller's objects, made without omniconv.
-  cl::cl_uint count = 0;
-  ASSERT_EQ(api.GetPlatformIDs(0, nullptr, &count), cl::CL_SUCCESS);
-  std::vector<cl::cl_platform_id> platforms(count);
-  ASSERT_EQ(api.GetPlatformIDs(count, platforms.data(), nullptr), cl::CL_SUCCESS);
-  int platform_index = 0, device_index = 0;
-  ASSERT_EQ(std::sscanf(device->info().id.c_str(), "opencl:%d.%d", &platform_index, &device_index), 2);
-  const cl::cl_platform_id platform = platforms[static_cast<std::size_t>(platform_index)];
-  cl::cl_device_id ids[16] = {};
-  ASSERT_EQ(api.GetDeviceIDs(platform, cl::CL_DEVICE_TYPE_ALL, 16, ids, nullptr), cl::CL_SUCCESS);
-  const cl::cl_device_id id = ids[device_index];
-  cl::cl_int code = 0;
-  const cl::cl_context raw_context = api.CreateContext(nullptr, 1, &id, nullptr, nullptr, &code);
-  ASSERT_EQ(code, cl::CL_SUCCESS);
-  const cl::cl_command_queue raw_queue = api.CreateCommandQueue(raw_context, id, 0, &code);
-  ASSERT_EQ(code, cl::CL_SUCCESS);
-  float values[] = {1, 2, 3, 4};
-  const cl::cl_mem raw_buffer = api.CreateBuffer(raw_context, cl::CL_MEM_READ_WRITE, sizeof values, nullptr, &code);
-  ASSERT_EQ(code, cl::CL_SUCCESS);
-  ASSERT_EQ(api.EnqueueWriteBuffer(raw_queue, raw_buffer, 1, 0, sizeof values, values, 0, nullptr, nullptr),
-            cl::CL_SUCCESS);
-
-  const Context context = opencl::borrow_context(raw_context, id);
-  EXPECT_EQ(context.device().id, device->info().id);
-  Buffer buffer = opencl::borrow_buffer(context, raw_buffer);
-  Queue queue = opencl::borrow_queue(context, raw_queue);
-  EXPECT_EQ(buffer.bytes(), 16);
-  EXPECT_HAS(error_of([&] { opencl::borrow_context(nullptr, id); }, ErrorKind::bad_input), "null");
-  EXPECT_HAS(error_of([&] { opencl::borrow_buffer(context, nullptr); }, ErrorKind::bad_input), "null");
-  EXPECT_HAS(error_of([&] { opencl::borrow_queue(context, nullptr); }, ErrorKind::bad_input), "null");
-  EXPECT_HAS(error_of([&] { opencl::borrow_buffer(Context(device), raw_buffer); }, ErrorKind::bad_input),
-             "another cl_context");
-  EXPECT_HAS(error_of([&] { opencl::borrow_queue(Context(device), raw_queue); }, ErrorKind::bad_input),
-             "another cl_context");
-  const cl::cl_command_queue unordered =
-      api.CreateCommandQueue(raw_context, id, cl::CL_QUEUE_OUT_OF_ORDER_EXEC_MODE_ENABLE, &code);
-  if (code == cl::CL_SUCCESS) {
-    EXPECT_HAS(error_of([&] { opencl::borrow_queue(context, unordered); }, ErrorKind::bad_input), "out of order");
-    api.ReleaseCommandQueue(unordered);
-  }
-  // The caller lets go of his objects before the work.
-  api.ReleaseMemObject(raw_buffer);
-  api.ReleaseCommandQueue(raw_queue);
-  api.ReleaseContext(raw_context);
-
-  const auto program = context.impl()->build(add_text, {});
-  const KernelArgument arguments[] = {buffer.impl().get(), 10.0f};
-  queue.impl()->launch(program, "add", {{4, 1}, {4, 1}}, arguments);
-  Event event = queue.download(values, buffer, 0, 16);
-  event.wait();
-  EXPECT_EQ(std::vector<float>(values, values + 4), (std::vector<float>{11, 12, 13, 14}));
-  EXPECT_HAS(error_of([&] { event.seconds(); }, ErrorKind::bad_input), "profiling");
 }
 
 }  // namespace

@@ -33,6 +33,9 @@ TEST(FuzzCorpus, KernelFile) {
 TEST(FuzzCorpus, ImageFile) {
   run_corpus("image_file", image_file);
 }
+TEST(FuzzCorpus, NpyArray) {
+  run_corpus("npy_array", npy_array);
+}
 
 // The property must be able to fail.
 TEST(FuzzCorpus, BrokenPromisesAreSeen) {

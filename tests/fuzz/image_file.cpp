@@ -1,6 +1,5 @@
 #include <fmt/format.h>
 #include <stdlib.h>
-#include <sys/mman.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -12,6 +11,7 @@
 #include "image/npy.h"
 #include "image/pnm.h"
 #include "image/raster.h"
+#include "memory_file.h"
 #include "targets.h"
 
 namespace omniconv::fuzz {
@@ -35,21 +35,6 @@ class Choices {
 
  private:
   std::uint64_t state_;
-};
-
-// A file in memory, open under a path of this process.
-class MemoryFile {
- public:
-  explicit MemoryFile(std::string_view content) : descriptor_(::memfd_create("fuzz", MFD_CLOEXEC)) {
-    require(::write(descriptor_, content.data(), content.size()) == std::ssize(content), "the input fits into memory");
-  }
-  ~MemoryFile() { ::close(descriptor_); }
-  MemoryFile(const MemoryFile&) = delete;
-  MemoryFile& operator=(const MemoryFile&) = delete;
-  std::string path() const { return fmt::format("/proc/self/fd/{}", descriptor_); }
-
- private:
-  int descriptor_;
 };
 
 // A folder in memory, removed with what is in it.

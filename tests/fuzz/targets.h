@@ -18,6 +18,8 @@ void kernel_file(std::string_view content);
 // PNM, PAM, PFM and .npy: a row has the same bytes however it is asked for, or is refused; memory is bounded by the
 // file; what is read can be written, and reads the same.
 void image_file(std::string_view content);
+// The arrays of convolutions in .npy files and pipes: what is wanted is read as it stands, everything else refused.
+void npy_array(std::string_view content);
 
 class Broken : public std::logic_error {
  public:

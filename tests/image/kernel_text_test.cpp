@@ -140,7 +140,7 @@ std::string npy(const std::string& type, const std::string& shape, const std::ve
     std::array<char, sizeof(T)> element;
     std::memcpy(element.data(), &value, sizeof(T));
     if (swapped) std::reverse(element.begin(), element.end());
-    bytes.append(element.begin(), element.end());
+    bytes.append(element.data(), element.size());
   }
   return bytes;
 }

@@ -21,6 +21,9 @@ void copy_memory(CpuDevice& device, std::byte* to, const std::byte* from, std::i
 }
 
 std::byte* checked_range(const Buffer& buffer, std::int64_t offset, std::int64_t bytes) {
+  if (!buffer.host() && buffer.bytes() > 0)
+    throw bad_input(fmt::format("a copy by the queue of cpu: the buffer is memory of {}; take a queue of that device",
+                                buffer.device() ? buffer.device()->info().id : "another device"));
   if (offset < 0 || bytes < 0 || offset > buffer.bytes() - bytes)
     throw bad_input(
         fmt::format("copy of {} bytes at offset {} does not fit a buffer of {} bytes", bytes, offset, buffer.bytes()));
@@ -152,7 +155,10 @@ Event CpuQueue::span(Event first, Event) {
 }
 
 Event submit(Queue& queue, HostTask task) {
-  return dynamic_cast<CpuQueue&>(queue).submit(std::move(task));
+  auto* const own = dynamic_cast<CpuQueue*>(&queue);
+  if (!own)
+    throw bad_input("work of the device cpu was submitted to a queue of another device; make one of its context");
+  return own->submit(std::move(task));
 }
 
 }  // namespace omniconv::devices

@@ -55,6 +55,7 @@ Loader open_loader() {
   bind("cuMemGetInfo_v2", api.MemGetInfo);
   bind("cuMemAlloc_v2", api.MemAlloc);
   bind("cuMemFree_v2", api.MemFree);
+  bind("cuPointerGetAttribute", api.PointerGetAttribute);
   bind("cuMemHostAlloc", api.MemHostAlloc);
   bind("cuMemFreeHost", api.MemFreeHost);
   bind("cuMemHostRegister_v2", api.MemHostRegister);
@@ -68,7 +69,7 @@ Loader open_loader() {
   bind("cuCtxEnablePeerAccess", api.CtxEnablePeerAccess);
   bind("cuStreamCreate", api.StreamCreate);
   bind("cuStreamDestroy_v2", api.StreamDestroy);
-  bind("cuStreamSynchronize", api.StreamSynchronize);
+  bind("cuStreamGetCtx", api.StreamGetCtx);
   bind("cuStreamWaitEvent", api.StreamWaitEvent);
   bind("cuEventCreate", api.EventCreate);
   bind("cuEventDestroy_v2", api.EventDestroy);

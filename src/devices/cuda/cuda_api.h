@@ -37,7 +37,10 @@ inline constexpr int CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK = 8, CU_DEV
                      CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR = 76;
 inline constexpr int CU_COMPUTEMODE_PROHIBITED = 2;
 inline constexpr unsigned CU_STREAM_NON_BLOCKING = 1, CU_EVENT_DEFAULT = 0;
-inline constexpr unsigned CU_MEMHOSTALLOC_PORTABLE = 1;
+inline constexpr unsigned CU_MEMHOSTALLOC_PORTABLE = 1, CU_MEMORYTYPE_HOST = 1, CU_MEMORYTYPE_DEVICE = 2;
+inline constexpr int CU_POINTER_ATTRIBUTE_CONTEXT = 1, CU_POINTER_ATTRIBUTE_MEMORY_TYPE = 2,
+                     CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL = 9, CU_POINTER_ATTRIBUTE_RANGE_START_ADDR = 11,
+                     CU_POINTER_ATTRIBUTE_RANGE_SIZE = 12;
 inline constexpr unsigned CU_MEMHOSTREGISTER_PORTABLE = 1, CU_MEMHOSTREGISTER_DEVICEMAP = 2;
 
 // The functions, named without their prefix "cu".
@@ -58,6 +61,7 @@ struct Api {
   CUresult (*MemGetInfo)(std::size_t*, std::size_t*);
   CUresult (*MemAlloc)(CUdeviceptr*, std::size_t);
   CUresult (*MemFree)(CUdeviceptr);
+  CUresult (*PointerGetAttribute)(void*, int, CUdeviceptr);
   CUresult (*MemHostAlloc)(void**, std::size_t, unsigned);
   CUresult (*MemFreeHost)(void*);
   CUresult (*MemHostRegister)(void*, std::size_t, unsigned);
@@ -71,7 +75,7 @@ struct Api {
   CUresult (*CtxEnablePeerAccess)(CUcontext, unsigned);
   CUresult (*StreamCreate)(CUstream*, unsigned);
   CUresult (*StreamDestroy)(CUstream);
-  CUresult (*StreamSynchronize)(CUstream);
+  CUresult (*StreamGetCtx)(CUstream, CUcontext*);
   CUresult (*StreamWaitEvent)(CUstream, CUevent, unsigned);
   CUresult (*EventCreate)(CUevent*, unsigned);
   CUresult (*EventDestroy)(CUevent);
@@ -105,7 +109,7 @@ std::string error_name(const Api& api, CUresult code);
 inline ErrorKind kind_of(CUresult code) {
   return code == CUDA_ERROR_OUT_OF_MEMORY ? ErrorKind::out_of_memory : ErrorKind::environment;
 }
-// "cuStreamSynchronize failed: CUDA_ERROR_...", of the code's kind.
+// "cuEventSynchronize failed: CUDA_ERROR_...", of the code's kind.
 Error call_error(std::string_view call, CUresult code);
 inline void check(std::string_view call, CUresult code) {
   if (code != CUDA_SUCCESS) throw call_error(call, code);

@@ -54,15 +54,6 @@ class LockedMemory final : public HostMemory {
   std::int64_t bytes_;
 };
 
-void check_size(std::int64_t bytes, const DeviceInfo& info) {
-  if (bytes < 0) throw bad_input(fmt::format("a buffer of {} bytes: the size must be at least 0", bytes));
-  if (bytes > info.max_buffer_bytes)
-    throw bad_input(
-        fmt::format("a buffer of {} bytes is larger than device {} can hold in one ({} bytes); use smaller parts, "
-                    "or another device",
-                    bytes, info.id, info.max_buffer_bytes));
-}
-
 }  // namespace
 
 SharedContext::SharedContext(CUdevice device) : device_(device) {
@@ -91,8 +82,17 @@ CudaDevice::CudaDevice(DeviceInfo info, CUdevice device, Capability capability, 
       context_(std::make_shared<SharedContext>(device)),
       cache_(std::move(cache)) {}
 
+void CudaDevice::check_size(std::int64_t bytes) const {
+  if (bytes < 0) throw bad_input(fmt::format("a buffer of {} bytes: the size must be at least 0", bytes));
+  if (bytes > info_.max_buffer_bytes)
+    throw bad_input(
+        fmt::format("a buffer of {} bytes is larger than device {} can hold in one ({} bytes); use smaller parts, "
+                    "or another device",
+                    bytes, info_.id, info_.max_buffer_bytes));
+}
+
 std::shared_ptr<Buffer> CudaDevice::allocate(std::int64_t bytes) {
-  check_size(bytes, info_);
+  check_size(bytes);
   const Current current(context_->get());
   auto memory = std::make_shared<DeviceMemory>();
   memory->context = context_;
@@ -108,7 +108,7 @@ std::shared_ptr<Buffer> CudaDevice::allocate(std::int64_t bytes) {
 }
 
 std::shared_ptr<Buffer> CudaDevice::borrow(void* memory, std::int64_t bytes) {
-  check_size(bytes, info_);
+  check_size(bytes);
   if (bytes == 0) return allocate(0);
   if (!memory) throw bad_input(fmt::format("borrowing {} bytes of host memory at a null pointer", bytes));
   const Current current(context_->get());

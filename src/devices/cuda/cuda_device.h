@@ -19,6 +19,7 @@ class SharedContext {
   SharedContext(const SharedContext&) = delete;
   SharedContext& operator=(const SharedContext&) = delete;
   CUcontext get() const { return context_; }
+  CUdevice device() const { return device_; }
   // Lets its device reach the other's memory, where the hardware can. Elsewhere the driver copies by way of the host.
   void reach(const SharedContext& other);
 
@@ -55,9 +56,14 @@ class CudaDevice final : public Device {
   std::int64_t free_bytes() override;
   std::shared_ptr<HostMemory> allocate_host(std::int64_t bytes) override;
 
+  // The caller's memory and stream, of this device's primary context (omniconv/cuda.h).
+  std::shared_ptr<Buffer> borrow_memory(CUdeviceptr address, std::int64_t bytes);
+  std::shared_ptr<Queue> borrow_stream(CUstream stream);
+
   const std::shared_ptr<SharedContext>& context() const { return context_; }
 
  private:
+  void check_size(std::int64_t bytes) const;
   std::string compile(std::string_view text, std::span<const Definition> definitions) const;
   std::string cache_key(std::string_view text, std::span<const Definition> definitions) const;
 
@@ -74,6 +80,10 @@ class CudaBuffer final : public Buffer {
       : device_(std::move(device)), memory_(std::move(memory)), bytes_(bytes) {}
   std::int64_t bytes() const override { return bytes_; }
   std::shared_ptr<Device> device() const override { return device_; }
+  Place place() const override {
+    return {nullptr, memory_->borrowed ? reinterpret_cast<std::uintptr_t>(memory_->borrowed)
+                                       : static_cast<std::uintptr_t>(memory_->address)};
+  }
   const std::shared_ptr<const Memory>& memory() const { return memory_; }
 
  private:

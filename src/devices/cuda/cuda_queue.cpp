@@ -21,25 +21,36 @@ double seconds_between(CUevent start, CUevent end) {
   return milliseconds > 0 ? static_cast<double>(milliseconds) * 1e-3 : 0;
 }
 
+CUstream new_stream(const SharedContext& context) {
+  const Current current(context.get());
+  CUstream stream = nullptr;
+  check("cuStreamCreate", api().StreamCreate(&stream, CU_STREAM_NON_BLOCKING));
+  return stream;
+}
+
 }  // namespace
 
 CudaQueue::CudaQueue(std::string device_id, std::shared_ptr<SharedContext> context)
-    : device_id_(std::move(device_id)), context_(std::move(context)) {
+    : CudaQueue(std::move(device_id), context, new_stream(*context), true) {}
+
+CudaQueue::CudaQueue(std::string device_id, std::shared_ptr<SharedContext> context, CUstream borrowed)
+    : CudaQueue(std::move(device_id), std::move(context), borrowed, false) {}
+
+CudaQueue::CudaQueue(std::string device_id, std::shared_ptr<SharedContext> context, CUstream stream, bool owns_stream)
+    : device_id_(std::move(device_id)), context_(std::move(context)), stream_(stream), owns_stream_(owns_stream) {
   slots_.reserve(capacity);
   for (std::uint64_t i = 0; i < capacity + capacity / 4; ++i) add_timer();
-  const Current current(context_->get());
-  check("cuStreamCreate", api().StreamCreate(&stream_, CU_STREAM_NON_BLOCKING));
 }
 
-// What is still running writes to the caller's memory: wait for it.
+// What is still running writes to the caller's memory: wait for it, and for nothing that others put behind it.
 CudaQueue::~CudaQueue() {
   if (api().CtxPushCurrent(context_->get()) != CUDA_SUCCESS) return;
-  if (swept_ < pushed_) api().StreamSynchronize(stream_);
+  if (swept_ < pushed_) api().EventSynchronize(ring_[(pushed_ - 1) % capacity].timer->end);
   for (const Timer& timer : timers_) {
     if (timer.start) api().EventDestroy(timer.start);
     if (timer.end) api().EventDestroy(timer.end);
   }
-  api().StreamDestroy(stream_);
+  if (owns_stream_) api().StreamDestroy(stream_);
   CUcontext popped = nullptr;
   api().CtxPopCurrent(&popped);
 }

@@ -14,7 +14,9 @@ namespace omniconv::devices::cuda {
 
 class CudaQueue final : public Queue {
  public:
+  // A stream of its own, or the caller's, which is not destroyed; null is the context's default stream.
   CudaQueue(std::string device_id, std::shared_ptr<SharedContext> context);
+  CudaQueue(std::string device_id, std::shared_ptr<SharedContext> context, CUstream borrowed);
   ~CudaQueue() override;
 
   // Memory that is not page-locked is copied before the call returns, or waited for: the driver stages it.
@@ -62,6 +64,8 @@ class CudaQueue final : public Queue {
     std::size_t next_free = 0;
   };
 
+  CudaQueue(std::string device_id, std::shared_ptr<SharedContext> context, CUstream stream, bool owns_stream);
+
   // Calls `enqueue` between two events; an error of it becomes the queue's.
   template <typename Enqueue>
   Event submit(const char* what, Held held, const Enqueue& enqueue);
@@ -95,7 +99,8 @@ class CudaQueue final : public Queue {
 
   const std::string device_id_;
   const std::shared_ptr<SharedContext> context_;
-  CUstream stream_ = nullptr;
+  const CUstream stream_;
+  const bool owns_stream_;
   mutable std::mutex mutex_;  // guards what follows
   std::deque<Timer> timers_;
   Timer* free_timer_ = nullptr;

@@ -1,8 +1,9 @@
 // Stands for the CUDA devices where they are not built.
 #include "devices/device.h"
+#include "omniconv/cuda.h"
 #include "omniconv/error.h"
 
-namespace omniconv::devices {
+namespace omniconv {
 namespace {
 
 constexpr const char* reason = "this build has no CUDA devices (OMNICONV_CUDA=OFF)";
@@ -11,15 +12,29 @@ void list(DeviceListing& listing) {
   listing.missing.push_back({"cuda", reason});
 }
 
-std::shared_ptr<Device> open(std::string_view rest, const ContextOptions&) {
+std::shared_ptr<devices::Device> open(std::string_view rest, const ContextOptions&) {
   throw environment_error("device cuda" + (rest.empty() ? "" : ":" + std::string(rest)) + ": " + reason);
 }
 
 }  // namespace
+
+namespace devices {
 
 const Backend& cuda_backend() {
   static constexpr Backend backend{DeviceKind::cuda, "cuda", list, open};
   return backend;
 }
 
-}  // namespace omniconv::devices
+}  // namespace devices
+
+namespace cuda {
+
+Buffer borrow_buffer(const Context&, unsigned long long, std::int64_t) {
+  throw environment_error(reason);
+}
+Queue borrow_queue(const Context&, void*) {
+  throw environment_error(reason);
+}
+
+}  // namespace cuda
+}  // namespace omniconv

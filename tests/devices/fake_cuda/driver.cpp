@@ -15,13 +15,21 @@ namespace {
 
 constexpr CUresult already_enabled = 704;
 
+struct Allocation {
+  std::size_t bytes = 0;
+  int device = 0;
+  unsigned type = CU_MEMORYTYPE_DEVICE;
+  bool of_primary = true;
+};
+
 struct State {
   std::mutex mutex;
   std::vector<std::string> calls;
   bool peers = true;
   std::string failing;
   CUresult failure = CUDA_SUCCESS;
-  std::map<CUdeviceptr, int> owners;
+  std::vector<std::string> ends;
+  std::map<CUdeviceptr, Allocation> allocations;
   bool enabled[2][2] = {};
 };
 
@@ -30,14 +38,21 @@ State& state() {
   return instance;
 }
 
-// Objects are the number of their device, plus one.
+// Objects are the number of their device, plus one, and of the object among the test's own, or 0.
 template <typename Handle>
-Handle handle_of(int device) {
-  return reinterpret_cast<Handle>(static_cast<std::uintptr_t>(device + 1));
+Handle handle_of(int device, int number = 0) {
+  return reinterpret_cast<Handle>(static_cast<std::uintptr_t>((device + 1) << 8 | number));
 }
 template <typename Handle>
 int device_of(Handle handle) {
-  return static_cast<int>(reinterpret_cast<std::uintptr_t>(handle)) - 1;
+  return static_cast<int>(reinterpret_cast<std::uintptr_t>(handle) >> 8) - 1;
+}
+constexpr int foreign = 9;  // the number of a context that is not its device's primary one, and of its streams
+// "1", or "1#7" of the test's own.
+std::string name_of(CUstream stream) {
+  const auto number = reinterpret_cast<std::uintptr_t>(stream) & 255;
+  if (!stream) return "default";
+  return number == 0 ? std::to_string(device_of(stream)) : fmt::format("{}#{}", device_of(stream), number);
 }
 
 thread_local std::vector<CUcontext> current;
@@ -45,9 +60,16 @@ int current_device() {
   return device_of(current.back());
 }
 
+const Allocation* find_allocation(CUdeviceptr address, CUdeviceptr* begin = nullptr) {
+  const auto after = state().allocations.upper_bound(address);
+  if (after == state().allocations.begin()) return nullptr;
+  const auto& [first, allocation] = *std::prev(after);
+  if (begin) *begin = first;
+  return address < first + allocation.bytes ? &allocation : nullptr;
+}
 int owner_of(CUdeviceptr address) {
-  const auto after = state().owners.upper_bound(address);
-  return after == state().owners.begin() ? -1 : std::prev(after)->second;
+  const Allocation* const found = find_allocation(address);
+  return found ? found->device : -1;
 }
 
 // CUDA_SUCCESS, unless this call is to fail.
@@ -68,6 +90,21 @@ namespace fake_cuda {
 std::vector<std::string> take_calls() {
   const std::lock_guard lock(state().mutex);
   return std::move(state().calls);
+}
+std::vector<std::string> take_ends() {
+  const std::lock_guard lock(state().mutex);
+  return std::move(state().ends);
+}
+void add_memory(void* memory, std::size_t bytes, int device, bool of_primary) {
+  const std::lock_guard lock(state().mutex);
+  state().allocations[reinterpret_cast<CUdeviceptr>(memory)] = {bytes, device, CU_MEMORYTYPE_DEVICE, of_primary};
+}
+void add_locked_memory(void* memory, std::size_t bytes) {
+  const std::lock_guard lock(state().mutex);
+  state().allocations[reinterpret_cast<CUdeviceptr>(memory)] = {bytes, 0, CU_MEMORYTYPE_HOST, true};
+}
+void* make_stream(int device, bool of_primary) {
+  return handle_of<void*>(device, of_primary ? 7 : foreign);
 }
 void set_peers(bool reach) {
   const std::lock_guard lock(state().mutex);
@@ -145,14 +182,32 @@ CUresult cuMemAlloc_v2(CUdeviceptr* address, std::size_t bytes) {
   const std::lock_guard lock(state().mutex);
   if (const CUresult code = begin("cuMemAlloc")) return code;
   *address = reinterpret_cast<CUdeviceptr>(std::malloc(bytes));
-  state().owners[*address] = current_device();
+  state().allocations[*address] = {bytes, current_device()};
   return CUDA_SUCCESS;
 }
 CUresult cuMemFree_v2(CUdeviceptr address) {
   const std::lock_guard lock(state().mutex);
-  state().owners.erase(address);
+  state().ends.push_back("cuMemFree");
+  state().allocations.erase(address);
   std::free(reinterpret_cast<void*>(address));
   return CUDA_SUCCESS;
+}
+CUresult cuPointerGetAttribute(void* value, int attribute, CUdeviceptr address) {
+  const std::lock_guard lock(state().mutex);
+  CUdeviceptr begin = 0;
+  const Allocation* const found = find_allocation(address, &begin);
+  if (!found) return CUDA_ERROR_INVALID_VALUE;
+  const auto answer = [value](const auto& known) { std::memcpy(value, &known, sizeof known); };
+  switch (attribute) {
+    case CU_POINTER_ATTRIBUTE_MEMORY_TYPE: answer(found->type); return CUDA_SUCCESS;
+    case CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL: answer(found->device); return CUDA_SUCCESS;
+    case CU_POINTER_ATTRIBUTE_CONTEXT:
+      answer(handle_of<CUcontext>(found->device, found->of_primary ? 0 : foreign));
+      return CUDA_SUCCESS;
+    case CU_POINTER_ATTRIBUTE_RANGE_START_ADDR: answer(begin); return CUDA_SUCCESS;
+    case CU_POINTER_ATTRIBUTE_RANGE_SIZE: answer(found->bytes); return CUDA_SUCCESS;
+    default: return CUDA_ERROR_INVALID_VALUE;
+  }
 }
 CUresult cuMemHostAlloc(void** memory, std::size_t bytes, unsigned) {
   *memory = std::malloc(bytes);
@@ -182,7 +237,7 @@ CUresult cuMemcpyDtoHAsync_v2(void* to, CUdeviceptr from, std::size_t bytes, CUs
 }
 CUresult cuMemcpyAsync(CUdeviceptr to, CUdeviceptr from, std::size_t bytes, CUstream stream) {
   const std::lock_guard lock(state().mutex);
-  state().calls.push_back(fmt::format("cuMemcpyAsync {} bytes on {}", bytes, device_of(stream)));
+  state().calls.push_back(fmt::format("cuMemcpyAsync {} bytes on {}", bytes, name_of(stream)));
   move_bytes(to, from, bytes);
   return CUDA_SUCCESS;
 }
@@ -190,7 +245,7 @@ CUresult cuMemcpyPeerAsync(CUdeviceptr to, CUcontext to_context, CUdeviceptr fro
                            std::size_t bytes, CUstream stream) {
   const std::lock_guard lock(state().mutex);
   state().calls.push_back(fmt::format("cuMemcpyPeerAsync {} bytes {} > {} on {}", bytes, device_of(from_context),
-                                      device_of(to_context), device_of(stream)));
+                                      device_of(to_context), name_of(stream)));
   if (const CUresult code = begin("cuMemcpyPeerAsync")) return code;
   if (owner_of(to) != device_of(to_context) || owner_of(from) != device_of(from_context))
     return CUDA_ERROR_INVALID_VALUE;
@@ -212,15 +267,19 @@ CUresult cuStreamCreate(CUstream* stream, unsigned) {
   *stream = handle_of<CUstream>(current_device());
   return CUDA_SUCCESS;
 }
-CUresult cuStreamDestroy_v2(CUstream) {
+CUresult cuStreamDestroy_v2(CUstream stream) {
+  const std::lock_guard lock(state().mutex);
+  state().ends.push_back("cuStreamDestroy of " + name_of(stream));
   return CUDA_SUCCESS;
 }
-CUresult cuStreamSynchronize(CUstream) {
+CUresult cuStreamGetCtx(CUstream stream, CUcontext* context) {
+  const bool is_foreign = (reinterpret_cast<std::uintptr_t>(stream) & 255) == foreign;
+  *context = stream ? handle_of<CUcontext>(device_of(stream), is_foreign ? foreign : 0) : current.back();
   return CUDA_SUCCESS;
 }
 CUresult cuStreamWaitEvent(CUstream stream, CUevent event, unsigned) {
   const std::lock_guard lock(state().mutex);
-  state().calls.push_back(fmt::format("cuStreamWaitEvent of {} on {}", device_of(event), device_of(stream)));
+  state().calls.push_back(fmt::format("cuStreamWaitEvent of {} on {}", device_of(event), name_of(stream)));
   return CUDA_SUCCESS;
 }
 CUresult cuEventCreate(CUevent* event, unsigned) {
@@ -243,18 +302,25 @@ CUresult cuEventElapsedTime(float* milliseconds, CUevent, CUevent) {
   *milliseconds = 1;
   return CUDA_SUCCESS;
 }
-CUresult cuModuleLoadData(CUmodule*, const void*) {
-  return CUDA_ERROR_INVALID_VALUE;
+CUresult cuModuleLoadData(CUmodule* module, const void*) {
+  *module = handle_of<CUmodule>(current_device());
+  return CUDA_SUCCESS;
 }
 CUresult cuModuleUnload(CUmodule) {
   return CUDA_SUCCESS;
 }
-CUresult cuModuleGetFunction(CUfunction*, CUmodule, const char*) {
-  return CUDA_ERROR_NOT_FOUND;
+CUresult cuModuleGetFunction(CUfunction* function, CUmodule module, const char*) {
+  *function = handle_of<CUfunction>(device_of(module));
+  return CUDA_SUCCESS;
 }
-CUresult cuLaunchKernel(CUfunction, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, CUstream,
-                        void**, void**) {
-  return CUDA_ERROR_INVALID_VALUE;
+// Its first argument is a buffer.
+CUresult cuLaunchKernel(CUfunction, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned,
+                        CUstream stream, void** arguments, void**) {
+  const std::lock_guard lock(state().mutex);
+  CUdeviceptr address = 0;
+  std::memcpy(&address, arguments[0], sizeof address);
+  state().calls.push_back(fmt::format("cuLaunchKernel of memory of {} on {}", owner_of(address), name_of(stream)));
+  return CUDA_SUCCESS;
 }
 CUresult cuOccupancyMaxActiveBlocksPerMultiprocessor(int* groups, CUfunction, int, std::size_t) {
   *groups = 0;

@@ -2,6 +2,7 @@
 // the calls that copy between devices, and fails where it is told to.
 #pragma once
 
+#include <cstddef>
 #include <string>
 #include <vector>
 
@@ -9,6 +10,13 @@ namespace fake_cuda {
 
 // Since the last time, in order: "cuMemcpyPeerAsync 16 bytes 0 > 1 on 1" (from, to, and the stream's device).
 std::vector<std::string> take_calls();
+// Since the last time, in order: "cuMemFree", "cuStreamDestroy of 0".
+std::vector<std::string> take_ends();
+// The caller's memory becomes a device's, of the primary context or of another one; or page-locked memory of the host.
+void add_memory(void* memory, std::size_t bytes, int device, bool of_primary = true);
+void add_locked_memory(void* memory, std::size_t bytes);
+// A stream of the caller's, whose name in calls is "0#7" (of another context "0#9"); the default stream is "default".
+void* make_stream(int device, bool of_primary = true);
 // Whether the devices reach each other's memory.
 void set_peers(bool reach);
 // The next call of this name returns this code, and does nothing.

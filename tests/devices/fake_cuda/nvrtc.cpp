@@ -1,4 +1,5 @@
-// A compiler that knows one device and compiles nothing, so that the fake driver's devices are found.
+// A compiler that knows one device and makes nothing of any text, so that the fake driver's devices are found and get
+// programs.
 #include <cstddef>
 
 extern "C" {
@@ -19,32 +20,39 @@ int nvrtcGetSupportedArchs(int* capabilities) {
   capabilities[0] = 90;
   return 0;
 }
-int nvrtcCreateProgram(void*, const char*, const char*, int, const char* const*, const char* const*) {
-  return 1;
+int nvrtcCreateProgram(void* program, const char*, const char*, int, const char* const*, const char* const*) {
+  *static_cast<void**>(program) = nullptr;
+  return 0;
 }
 int nvrtcDestroyProgram(void*) {
-  return 1;
+  return 0;
 }
 int nvrtcCompileProgram(void*, int, const char* const*) {
-  return 1;
+  return 0;
 }
-int nvrtcGetPTXSize(void*, std::size_t*) {
-  return 1;
+int nvrtcGetPTXSize(void*, std::size_t* size) {
+  *size = 1;
+  return 0;
 }
-int nvrtcGetPTX(void*, char*) {
-  return 1;
+int nvrtcGetPTX(void*, char* text) {
+  *text = '\0';
+  return 0;
 }
-int nvrtcGetCUBINSize(void*, std::size_t*) {
-  return 1;
+int nvrtcGetCUBINSize(void*, std::size_t* size) {
+  *size = 1;
+  return 0;
 }
-int nvrtcGetCUBIN(void*, char*) {
-  return 1;
+int nvrtcGetCUBIN(void*, char* code) {
+  *code = '\0';
+  return 0;
 }
-int nvrtcGetProgramLogSize(void*, std::size_t*) {
-  return 1;
+int nvrtcGetProgramLogSize(void*, std::size_t* size) {
+  *size = 1;
+  return 0;
 }
-int nvrtcGetProgramLog(void*, char*) {
-  return 1;
+int nvrtcGetProgramLog(void*, char* text) {
+  *text = '\0';
+  return 0;
 }
 
 }  // extern "C"
