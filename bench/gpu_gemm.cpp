@@ -1,6 +1,6 @@
 // What the tiles of tiled.kernel are worth on a GPU, and how well the choice among them knows it: every tile with every
 // number of parts that could serve a problem, timed, beside the time that the cost predicts. Data are small integers,
-// so that every result must equal, byte by byte, that of `plain`.
+// so that every result must equal, byte by byte, that of `plain`; exit status 1 where one does not.
 //
 //   gpu_gemm [--device cuda[:0]|opencl[:0.0]] [--seconds S] [--tile M,N,K,QUADS_M,QUADS_N,RESIDENT]... [PROBLEM...]
 //
@@ -14,8 +14,9 @@
 #include <random>
 #include <sstream>
 
+#include "comparing.h"
 #include "core/convert.h"
-#include "devices/device.h"
+#include "gpu_device.h"
 #include "solvers/gemm/gemm.h"
 #include "solvers/gemm/tiled/tiles.h"
 
@@ -156,7 +157,8 @@ class Study {
   std::vector<std::byte> expected_;
 };
 
-void study(const std::shared_ptr<devices::Device>& device, const std::string& text, const devices::Device::Peaks& peaks,
+// Whether all results were equal.
+bool study(const std::shared_ptr<devices::Device>& device, const std::string& text, const devices::Device::Peaks& peaks,
            const std::vector<GemmTile>& more) {
   Study of(device, text);
   of.reference();
@@ -178,13 +180,14 @@ void study(const std::shared_ptr<devices::Device>& device, const std::string& te
                variant.equal ? "" : "  WRONG");
   }
   std::fflush(stdout);
+  return std::all_of(all.begin(), all.end(), [](const Variant& v) { return v.equal; });
 }
 
 GemmTile parse_tile(const std::string& text) {
   std::istringstream in(text);
   std::vector<std::int64_t> values;
   for (std::string word; std::getline(in, word, ',');) values.push_back(std::atoll(word.c_str()));
-  if (values.size() != 6) throw std::runtime_error("--tile " + text + ": six numbers, as in 128,128,16,2,2,2");
+  if (values.size() != 6) throw bad_input("--tile " + text + ": six numbers, as in 128,128,16,2,2,2");
   return {values[0], values[1], values[2], values[3], values[4], values[5], values[5], 0.9};
 }
 
@@ -194,38 +197,30 @@ int main(int argc, char** argv) try {
   std::string device_id = "cuda";
   double seconds = 100;
   std::vector<GemmTile> more;
-  std::vector<std::string> problems;
-  for (int i = 1; i < argc; ++i) {
-    const std::string word = argv[i], value = i + 1 < argc ? argv[i + 1] : "";
-    if (word == "--device")
-      device_id = value, ++i;
-    else if (word == "--seconds")
-      seconds = std::atof(value.c_str()), ++i;
-    else if (word == "--tile")
-      more.push_back(parse_tile(value)), ++i;
-    else
-      problems.push_back(word);
-  }
-  const devices::Backend& backend = device_id.starts_with("cuda") ? devices::cuda_backend() : devices::opencl_backend();
-  const std::shared_ptr<devices::Device> device =
-      backend.open(device_id.substr(std::min(device_id.find(':'), device_id.size() - 1) + 1), {});
+  std::vector<std::string> problems =
+      bench::parse_arguments(argc, argv,
+                             {{"--device", [&](const std::string& value) { device_id = value; }},
+                              {"--seconds", [&](const std::string& value) { seconds = std::atof(value.c_str()); }},
+                              {"--tile", [&](const std::string& value) { more.push_back(parse_tile(value)); }}});
+  const std::shared_ptr<devices::Device> device = bench::open_gpu(device_id);
   const devices::Device::Peaks peaks = device->measure_peaks(2);
   fmt::print("{} {}: {:.1f} TFLOP/s, {:.0f} GB/s\n", device->info().id, device->info().name, peaks.tflops, peaks.gbps);
   if (problems.empty())
-    problems = {"gemm f32 nn m4096n4096k4096", "gemm f32 nt m4096n4096k4096",  "gemm f32 tn m4096n4096k4096",
-                "gemm f32 nn m64n4096k4096",   "gemm f32 nn m4096n64k4096",    "gemm f32 nn m128n4096k4096",
-                "gemm f32 nn m4096n128k4096",  "gemm f32 nn m256n3136k2304b4", "gemm f32 nn m1024n1024k1024",
-                "gemm f32 nn m256n49k2304b64", "gemm f16 nn m4096n4096k4096"};
+    problems = {"gemm f32 nn m4096n4096k4096",     "gemm f32 nt m4096n4096k4096",      "gemm f32 tn m4096n4096k4096",
+                "gemm f32 nn m64n4096k4096",       "gemm f32 nn m4096n64k4096",        "gemm f32 nn m128n4096k4096",
+                "gemm f32 nn m4096n128k4096",      "gemm f32 nn m256n3136k2304batch4", "gemm f32 nn m1024n1024k1024",
+                "gemm f32 nn m256n49k2304batch64", "gemm f16 nn m4096n4096k4096"};
   const auto began = std::chrono::steady_clock::now();
+  bool equal = true;
   for (const std::string& problem : problems) {
     if (std::chrono::duration<double>(std::chrono::steady_clock::now() - began).count() > seconds) {
       fmt::print("out of time before {}\n", problem);
       continue;
     }
-    study(device, problem, peaks, more);
+    equal = study(device, problem, peaks, more) && equal;
   }
-  return 0;
+  return equal ? 0 : 1;
 } catch (const std::exception& error) {
-  fmt::print("{}\n", error.what());
-  return 1;
+  fmt::print(stderr, "gpu_gemm: error: {}\n", error.what());
+  return 2;
 }

@@ -1,6 +1,6 @@
 // What the tunables of filter2d_strips.kernel are worth on a GPU: from a starting point it changes one after the other,
 // keeps what is fastest, and prints every step. Each variant's output must equal, byte by byte, that of the solver for
-// the same weights that has a work item per element.
+// the same weights that has a work item per element; exit status 1 where one does not.
 //
 //   gpu_strips [--device cuda[:0]|opencl[:0.0]] [--seconds S] [--rounds N] [--start NAME=VALUE,...] [PROBLEM...]
 #include <fmt/format.h>
@@ -14,9 +14,11 @@
 #include <map>
 #include <mutex>
 #include <random>
+#include <sstream>
 
+#include "comparing.h"
 #include "core/weights.h"
-#include "devices/device.h"
+#include "gpu_device.h"
 #include "image/kernels.h"
 #include "solvers/filter2d/candidates.h"
 #include "solvers/filter2d/strips.h"
@@ -134,6 +136,9 @@ class Study {
     for (std::future<void>& each : compiling) each.get();
   }
 
+  // Of all outputs so far.
+  bool all_equal() const { return all_equal_; }
+
   double megabytes() const {
     return 1e-6 * static_cast<double>(problem_.h * input_stride_ + P(problem_) * output_stride_);
   }
@@ -168,6 +173,7 @@ class Study {
     queue_->download(found_.data(), images_[0].output, 0, static_cast<std::int64_t>(found_.size())).wait();
     const auto different = std::mismatch(found_.begin(), found_.end(), expected_.begin());
     if (different.first == found_.end()) return;
+    all_equal_ = false;
     const auto at = different.first - found_.begin();
     fmt::print("WRONG at byte {} of row {}: {} instead of {}\n", at % output_stride_, at / output_stride_,
                static_cast<int>(*different.first), static_cast<int>(*different.second));
@@ -209,6 +215,7 @@ class Study {
   std::int64_t input_stride_ = 0, output_stride_ = 0;
   std::vector<Images> images_;
   std::vector<std::byte> expected_, found_;
+  bool all_equal_ = true;
   std::mutex mutex_;
   std::map<std::string, std::shared_ptr<solvers::Filter2dPlanBody>> plans_;
 };
@@ -220,7 +227,8 @@ const std::vector<std::pair<std::string, std::vector<std::int64_t>>> choices = {
     {"DENORMAL", {0, 1}},    {"HALO", {1, 2, 4}},      {"STRIP_GROUP", {64, 128, 256}},
     {"REST", {1, 2, 8}}};
 
-void study(const std::shared_ptr<devices::Device>& device, const std::string& text, const devices::Device::Peaks& peaks,
+// Whether all outputs were equal.
+bool study(const std::shared_ptr<devices::Device>& device, const std::string& text, const devices::Device::Peaks& peaks,
            int rounds, const Tunables& start) {
   const auto began = std::chrono::steady_clock::now();
   Study of(device, text);
@@ -256,6 +264,19 @@ void study(const std::shared_ptr<devices::Device>& device, const std::string& te
   fmt::print("BEST {} | {} | {:.4f} ms {:.1f} % of the floor, {:.0f} GB/s |{} | {:.1f} s\n", device->info().id, text,
              fastest, 100 * floor / fastest, of.megabytes() / fastest, found,
              std::chrono::duration<double>(std::chrono::steady_clock::now() - began).count());
+  return of.all_equal();
+}
+
+// Into `tunables`, which knows all names.
+void parse_start(const std::string& text, Tunables& tunables) {
+  std::istringstream in(text);
+  for (std::string word; std::getline(in, word, ',');) {
+    const std::size_t equals = word.find('=');
+    const auto tunable = tunables.find(word.substr(0, equals));
+    if (equals == std::string::npos || tunable == tunables.end())
+      throw bad_input(fmt::format("--start {}: must be NAME=VALUE of a tunable, as in ROWS=32,V=8", word));
+    tunable->second = std::atoll(word.c_str() + equals + 1);
+  }
 }
 
 }  // namespace
@@ -266,28 +287,13 @@ int main(int argc, char** argv) try {
   int rounds = 1;
   Tunables start = {{"V", 16},       {"ROWS", 0},          {"PREFETCH", 1}, {"AHEAD", 0}, {"HALO", 1},
                     {"DENORMAL", 0}, {"STRIP_GROUP", 128}, {"REST", 8},     {"RING", 0},  {"DOTS", 0}};
-  std::vector<std::string> problems;
-  for (int i = 1; i < argc; ++i) {
-    const std::string word = argv[i], value = i + 1 < argc ? argv[i + 1] : "";
-    if (word == "--device")
-      device_id = value, ++i;
-    else if (word == "--seconds")
-      seconds = std::atof(value.c_str()), ++i;
-    else if (word == "--rounds")
-      rounds = std::atoi(value.c_str()), ++i;
-    else if (word == "--start") {
-      ++i;
-      for (std::size_t at = 0; at < value.size();) {
-        const std::size_t equals = value.find('=', at), end = std::min(value.find(',', at), value.size());
-        start[value.substr(at, equals - at)] = std::atoll(value.c_str() + equals + 1);
-        at = end + 1;
-      }
-    } else
-      problems.push_back(word);
-  }
-  const devices::Backend& backend = device_id.starts_with("cuda") ? devices::cuda_backend() : devices::opencl_backend();
-  const std::shared_ptr<devices::Device> device =
-      backend.open(device_id.substr(std::min(device_id.find(':'), device_id.size() - 1) + 1), {});
+  std::vector<std::string> problems =
+      bench::parse_arguments(argc, argv,
+                             {{"--device", [&](const std::string& value) { device_id = value; }},
+                              {"--seconds", [&](const std::string& value) { seconds = std::atof(value.c_str()); }},
+                              {"--rounds", [&](const std::string& value) { rounds = std::atoi(value.c_str()); }},
+                              {"--start", [&](const std::string& value) { parse_start(value, start); }}});
+  const std::shared_ptr<devices::Device> device = bench::open_gpu(device_id);
   const devices::Device::Peaks peaks = device->measure_peaks(2);
   fmt::print("{} {}: {:.1f} TFLOP/s, {:.0f} GB/s\n", device->info().id, device->info().name, peaks.tflops, peaks.gbps);
   if (problems.empty())
@@ -299,6 +305,7 @@ int main(int argc, char** argv) try {
                                       "u8 h5600w5600c3r5s5 kernel:integer", "u8 h5600w5600c3r7s7 kernel:integer"})
       problems.push_back(fmt::format("filter2d {}", problem));
   const auto began = std::chrono::steady_clock::now();
+  bool equal = true;
   for (const std::string& problem : problems) {
     if (std::chrono::duration<double>(std::chrono::steady_clock::now() - began).count() > seconds) {
       fmt::print("out of time before {}\n", problem);
@@ -307,10 +314,10 @@ int main(int argc, char** argv) try {
     Tunables own = start;
     const auto parsed = std::get<Filter2dProblem>(parse_problem(problem));
     own["V"] = std::min<std::int64_t>(own["V"], 16 / size_of(parsed.input));
-    study(device, problem, peaks, rounds, own);
+    equal = study(device, problem, peaks, rounds, own) && equal;
   }
-  return 0;
+  return equal ? 0 : 1;
 } catch (const std::exception& error) {
-  fmt::print("{}\n", error.what());
-  return 1;
+  fmt::print(stderr, "gpu_strips: error: {}\n", error.what());
+  return 2;
 }

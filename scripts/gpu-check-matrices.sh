@@ -29,11 +29,11 @@ conv_runs() { # DEVICE: the options of one run of verify a line
     echo "$gemm --type f32,bf16 $some"
   fi
 }
-# Sets of options, at most one process per core at once; each set's report and text are numbered. The last device first: the
+# Sets of options, at most one process per core at once; each set's report, text and errors are numbered. The last device first: the
 # CPU, which compiles nothing, comes at the end.
 verify_convs() {
   local i device number options
-  trap 'kill $(jobs -p) 2>/dev/null' TERM
+  trap 'kill $(jobs -rp) 2>/dev/null' TERM
   for ((i = ${#devices[@]} - 1; i >= 0; --i)); do
     device=${devices[i]} number=0
     while read -r options; do
@@ -41,17 +41,17 @@ verify_convs() {
       number=$((number + 1))
       # shellcheck disable=SC2086 # words of options
       timeout 500 "$omniconv" verify --device "$device" --solver all $options --json "$work/conv.$device.$number.json" \
-        >"$work/conv.$device.$number" 2>&1 &
+        >"$work/conv.$device.$number" 2>"$work/conv.$device.$number.errors" &
     done < <(conv_runs "$device")
   done
   wait
 }
 start_convs() {
   conv_start=$(seconds)
-  sed -n 6,9p data/problems/anchors.txt >"$work/some-anchors.txt"
+  grep -F -e '"resnet.4.3x3"' -e '"resnet.5.3x3"' -e '"resnet.3.1x1s2"' -e '"vgg.1.1"' data/problems/anchors.txt >"$work/some-anchors.txt" || true
+  [[ $(wc -l <"$work/some-anchors.txt") == 4 ]] || fail "data/problems/anchors.txt: the four layers that --quick takes are not all there"
   verify_convs &
   verifying_convs=$!
-  verifying+=("$verifying_convs")
 }
 
 # counts_of FILE...: what runs of verify passed, failed and refused; one without a last line counts as failed.
@@ -77,7 +77,7 @@ list_of() {
 unserved() { awk '/^[^ ]/ && !/ passed, / { if (name && !ok) print name; name = $0; ok = 0 } /^  ok / { ok = 1 } END { if (name && !ok) print name }' "$@"; }
 
 finish_convs() {
-  local device number text texts reports p f problems missing last
+  local device number text texts reports p f problems missing idle last
   wait "$verifying_convs" || true
   for device in "${devices[@]}"; do
     texts=() reports=()
@@ -86,13 +86,16 @@ finish_convs() {
     done
     read -r p f _ <<<"$(counts_of "${texts[@]}")"
     list_of "${reports[@]}" >"$out/verify-conv-$(file_name "$device").json"
-    problems=$(cat "${texts[@]}" | grep -c '^[^ ]' || true) missing=$(unserved "${texts[@]}")
+    problems=$(cat "${texts[@]}" | grep '^[^ ]' | grep -vc '^[0-9]* passed, ' || true)
+    missing=$(unserved "${texts[@]}") idle=$(grep -l '^0 passed, ' "${texts[@]}" || true)
     last=$(stat -c %.Y "${texts[@]}" | sort -n | tail -n 1)
     [[ -z $missing ]] || f=$((f + $(wc -l <<<"$missing")))
-    record "conv: $device" "$p" "$f" "$conv_start" "$((problems - ${#texts[@]})) problems" "$last"
+    [[ -z $idle ]] || f=$((f + $(wc -l <<<"$idle")))
+    record "conv: $device" "$p" "$f" "$conv_start" "$problems problems" "$last"
     [[ -z $missing ]] || said 20 <<<"no solver passed: $missing"
+    [[ -z $idle ]] || said 20 <<<"nothing passed in: $idle"
     for text in "${texts[@]}"; do
-      grep -q ' passed, .* failed, ' "$text" || { echo "      | ended without a summary:"; said 3 <"$text"; }
+      grep -q '^[0-9]* passed, .* failed, ' "$text" || { echo "      | ended without a summary:"; said 3 <"$text"; said 6 <"$text.errors"; }
       grep -B1 '^  failed' "$text" | said 12 || true
     done
   done
@@ -134,14 +137,17 @@ time_convs() {
 try_large() {
   local tried=("${gpus[@]}") size=whole device start p f refused running=()
   [[ $quick == no ]] || tried=("${devices[@]}") size=small
-  ((${#tried[@]})) || echo "no GPU: nothing large is tried (--quick tries small arrays on every device)"
   start=$(seconds)
+  if ((${#tried[@]} == 0)); then
+    echo "no GPU: nothing large is tried (--quick tries small arrays on every device)"
+    record "large" 0 1 "$start" "no GPU"
+    return
+  fi
   for device in "${tried[@]}"; do  # at once: nearly all the time goes to the host's memory
     timeout 560 "$omniconv" verify --device "$device" --sampled --samples 256 --problems "$(problems large.txt "$size")" \
       --json "$out/verify-large-$(file_name "$device").json" >"$work/large.$device" 2>&1 &
     running+=($!)
   done
-  verifying+=("${running[@]}")
   wait "${running[@]}" || true
   for device in "${tried[@]}"; do
     said 40 <"$work/large.$device"
@@ -154,7 +160,7 @@ try_large() {
 # driver on purpose
 
 sanitize() {
-  local sanitizer start running shards tool i p f
+  local sanitizer start running statuses=() shards tool i number=0 process status p f
   # shellcheck disable=SC2086 # folders
   sanitizer=$(find_library compute-sanitizer ${PATH//:/ } /usr/local/cuda/bin)
   [[ -n $sanitizer ]] || { echo "compute-sanitizer is not there: it comes with the CUDA toolkit"; exit 1; }
@@ -167,14 +173,20 @@ sanitize() {
       running+=($!)
     done
   done
-  verifying+=("${running[@]}")
-  wait "${running[@]}" || true
+  for process in "${running[@]}"; do
+    status=0
+    wait "$process" || status=$?
+    statuses+=("$status")
+  done
   for tool in memcheck racecheck initcheck; do
     p=$(cat "$work/$tool".[0-9]* | sed -n 's/^\[  PASSED  \] \([0-9]*\) test.*/\1/p' | awk '{ p += $1 } END { print p + 0 }')
     f=0
     for ((i = 0; i < shards; ++i)); do
-      grep -Eq '(ERROR SUMMARY: 0 errors|RACECHECK SUMMARY: 0 hazards)' "$work/$tool.$i" && ! grep -q '^\[  FAILED  \]' "$work/$tool.$i" && continue
+      status=${statuses[number]} number=$((number + 1))
+      ((status == 0)) && grep -Eq '(ERROR SUMMARY: 0 errors|RACECHECK SUMMARY: 0 hazards)' "$work/$tool.$i" &&
+        grep -q '^\[  PASSED  \]' "$work/$tool.$i" && ! grep -q '^\[  FAILED  \]' "$work/$tool.$i" && continue
       f=$((f + 1))
+      echo "      | $tool, process $i: exit status $status"
       grep -m 12 -e '^=========' -e '^\[  FAILED' "$work/$tool.$i" | said || true
       tail -n 2 "$work/$tool.$i" | said
     done
@@ -187,11 +199,17 @@ sanitize() {
 
 compare_clblast() {
   local compared sizes device start json p f
+  start=$(seconds)
+  compared=(${gpus[@]:+"${gpus[@]}"}) sizes=()
+  [[ $quick == no ]] || compared=("${devices[@]}") sizes=(--seconds 0.01 "gemm f32 nn m200n100k64" "gemm f32 nt m64n130k70" "gemm f32 tn m64n64k64")
+  if [[ " ${compared[*]:-}" != *" opencl"* ]]; then
+    echo "no GPU under OpenCL: nothing to compare CLBlast on (--quick compares on every OpenCL device)"
+    record "clblast" 0 1 "$start" "no OpenCL device"
+    return
+  fi
   reach libclblast.so.1 "$PWD"/bundled/lib/* "${usual_folders[@]}"
   arguments+=(-DOMNICONV_BENCH=ON)
   make_targets gemm_vs_clblast
-  compared=(${gpus[@]:+"${gpus[@]}"}) sizes=()
-  [[ $quick == no ]] || compared=("${devices[@]}") sizes=(--seconds 0.01 "gemm f32 nn m200n100k64" "gemm f32 nt m64n130k70" "gemm f32 tn m64n64k64")
   for device in "${compared[@]}"; do
     [[ $device == opencl* ]] || continue
     start=$(seconds) json=$out/clblast-$(file_name "$device").json

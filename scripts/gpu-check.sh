@@ -54,7 +54,7 @@ export OMNICONV_CACHE_DIR=$work/cache
 
 # --- What is counted, and said
 
-passed=0 failed=0 lines=() verifying=() verifying_filters=()
+passed=0 failed=0 lines=() verifying_filters=()
 seconds() { date +%s.%N; }
 # record STEP PASSED FAILED SINCE [DETAIL [UNTIL]]: a line on stdout, and one of gpu-check.json.
 record() {
@@ -70,7 +70,8 @@ finish() {
   local status=$?
   if ((status != 0)); then  # stopped half-way
     failed=$((failed + 1))
-    kill "${verifying[@]}" 2>/dev/null || true
+    # shellcheck disable=SC2046 # numbers of processes
+    kill $(jobs -rp) 2>/dev/null || true
   fi
   {
     printf '{\n  "schema": "omniconv-gpu-check/1", "commit": "%s", "date": "%s", "quick": %s,\n' \
@@ -174,7 +175,7 @@ verify_start=$(seconds)
 if [[ $steps == *,verify,* ]]; then
   for device in "${devices[@]}"; do
     verify_device "$device" &
-    verifying_filters+=($!) verifying+=($!)
+    verifying_filters+=($!)
   done
 fi
 

@@ -58,7 +58,7 @@ def operations(results):
 
 
 def benched(report):
-    device, results = report["device"], [result for result in report["results"] if result["status"] != "refused"]
+    device, results = report["device"], report["results"]
     versus = next((result["vs"]["solver"] for result in results if "vs" in result), None)
     yield (f"## {device['name']} ({device['driver']}): {operations(results)}\n\nCommit {report['commit']}, {report['date'][:10]}; {significant(device['peak_tflops'])} TFLOP/s of "
            f"multiply-adds, {device['peak_gbps']:.0f} GB/s of copying, measured.\n\n"
