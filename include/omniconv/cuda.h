@@ -28,8 +28,9 @@ inline Buffer borrow_buffer(const Context& context, void* device_pointer, std::i
 
 // The caller's stream as a queue: what is submitted follows what the stream was given before. It must outlive the
 // queue, which does not destroy it, and waits at its end for its own work alone. Null is the default stream (of
-// PyTorch, the usual one), which waits for all others; the default stream of each thread, which is no one stream, is
-// refused, and so is a stream of another device or context.
+// PyTorch, the usual one). It waits for streams that were made to block, not for queues of Context::make_queue, nor
+// these for it: wait for their events. The default stream of each thread, which is no one stream, is refused, and so is
+// a stream of another device or context. A stream whose work is being captured into a graph cannot be used.
 Queue borrow_queue(const Context& context, void* stream);
 
 }  // namespace omniconv::cuda

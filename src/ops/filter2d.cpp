@@ -130,6 +130,7 @@ void check_side(const Side& side, std::int64_t all_rows, std::int64_t row_elemen
   if (end > side.buffer.bytes())
     throw bad_input(fmt::format("the {} buffer has {} bytes: {} rows at a stride of {} from offset {} need {}",
                                 side.name, side.buffer.bytes(), side.rows, side.stride_bytes, side.offset_bytes, end));
+  check_alignment(side.name, side.buffer, size);
 }
 
 // What a checked image takes, from its first pixel to its last.

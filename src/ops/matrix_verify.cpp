@@ -29,6 +29,12 @@ class Transfers {
   // `data`, or poison where it is null.
   Buffer put(const std::byte* data, std::int64_t bytes, std::int64_t guard) {
     const Buffer buffer = context_.allocate(bytes + 2 * guard);
+    if (data && bytes <= piece_bytes) {  // at once: Oclgrind takes a buffer that is written in parts for unwritten
+      std::vector<std::byte> whole(static_cast<std::size_t>(buffer.bytes()), poison);
+      std::copy_n(data, bytes, whole.begin() + guard);
+      queue_.upload(buffer, 0, whole.data(), buffer.bytes()).wait();
+      return buffer;
+    }
     spread_poison(buffer, 0, data ? guard : buffer.bytes());
     if (!data) return buffer;
     queue_.upload(buffer, guard, data, bytes).wait();

@@ -24,12 +24,7 @@ void check_array(const Array& array, const devices::Device& device) {
                                 array.name, held, array.elements, size, offset,
                                 checked_add(offset, bytes, array.name)));
   check_device(array.name, buffer, device);
-  const std::uintptr_t address = buffer.impl()->place().address;
-  if (address % static_cast<std::uintptr_t>(size) != 0)
-    throw bad_input(
-        fmt::format("the buffer of {} is misaligned: it begins at address {:#x}, which must be a multiple of the "
-                    "elements' {} bytes",
-                    array.name, address, size));
+  check_alignment(array.name, buffer, size);
 }
 
 bool overlap(const NamedPart& a, const NamedPart& b) {
@@ -42,6 +37,15 @@ bool overlap(const NamedPart& a, const NamedPart& b) {
 devices::Queue& present(Queue& queue) {
   if (!queue.impl()) throw bad_input("the queue of the run is empty; make one with Context::make_queue");
   return *queue.impl();
+}
+
+void check_alignment(const char* name, const Buffer& buffer, std::int64_t element_bytes) {
+  const std::uintptr_t address = buffer.impl()->place().address;
+  if (address % static_cast<std::uintptr_t>(element_bytes) != 0)
+    throw bad_input(
+        fmt::format("the buffer of {} is misaligned: it begins at address {:#x}, which must be a multiple of the "
+                    "elements' {} bytes",
+                    name, address, element_bytes));
 }
 
 void check_device(const char* name, const Buffer& buffer, const devices::Device& device) {

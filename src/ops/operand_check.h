@@ -29,6 +29,8 @@ devices::Queue& present(Queue& queue);
 // Throws where the host cannot touch it and the plan is of the CPU. Of other devices the queue looks at what it is
 // given.
 void check_device(const char* name, const Buffer& buffer, const devices::Device& device);
+// Throws where its first byte is at no multiple of an element's size.
+void check_alignment(const char* name, const Buffer& buffer, std::int64_t element_bytes);
 // Throws, naming the array, for a missing, misaligned or too small one, or one of another device, and where the output
 // overlaps an input.
 void check_arrays(std::initializer_list<Array> inputs, const Array& output, const devices::Device& device);

@@ -142,6 +142,31 @@ TEST_F(Run, BorrowedMemoryIsKeptApart) {
   expect_refusal(mixed, "the workspace is misaligned");
 }
 
+// Images of types of several bytes begin at multiples of them, though a device might read them anywhere.
+TEST(Runs, MisalignedImagesAreRefused) {
+  const Context context({.device = "cpu"});
+  const auto problem = std::get<Filter2dProblem>(parse_problem("filter2d u16>f32 h4w5c1r1s1"));
+  const Filter2dPlan plan(context, problem, {.weights = {1}});
+  Queue queue = context.make_queue();
+  std::vector<float> memory(64);
+  auto* const bytes = reinterpret_cast<std::byte*>(memory.data());
+  const auto refusal = [&](std::int64_t input_at, std::int64_t output_at) -> std::string {
+    try {
+      plan.run(queue, {.input = context.borrow(bytes + input_at, 40),
+                       .output = context.borrow(bytes + 64 + output_at, 80),
+                       .workspace = context.allocate(plan.workspace_bytes())})
+          .wait();
+    } catch (const Error& error) {
+      EXPECT_EQ(error.kind(), ErrorKind::bad_input);
+      return error.what();
+    }
+    return "no error";
+  };
+  EXPECT_EQ(refusal(2, 4), "no error");
+  EXPECT_NE(refusal(1, 0).find("the buffer of input is misaligned"), std::string::npos);
+  EXPECT_NE(refusal(0, 2).find("the buffer of output is misaligned"), std::string::npos);
+}
+
 std::string plan_refusal(const Context& context, const char* text, Filter filter, const Filter2dOptions& options = {}) {
   try {
     Filter2dPlan(context, std::get<Filter2dProblem>(parse_problem(text)), filter, options);
