@@ -4,6 +4,8 @@
 #include "../devices/recording_device.h"
 #include "conformance.h"
 #include "conv2d_testing.h"
+#include "core/checked.h"
+#include "solvers/matrix_solver.h"
 
 namespace omniconv {
 namespace {
@@ -78,6 +80,51 @@ TEST(Conv2d, PaddedImages) {
                                  {.solver = {.max_workspace_bytes = std::max(limit, limit < 0 ? limit : bytes(0)),
                                              .allow = {"conv2d/im2col_gemm"}}});
     }
+}
+
+// Where more lies between taps than they read, columns are written: whole images, or parts of few rows, whose copies
+// would overlap.
+TEST(Conv2d, DilatedImages) {
+  struct Case {
+    const char* geometry;
+    std::int64_t columns;  // bytes of f32 columns of one row of output
+  };
+  for (const auto& [geometry, columns] :
+       {Case{"n3c1h1w1k1r3s3p1000000d1000000", 9 * 4}, Case{"n1c1h1w1k1r3s3p1000000000d1000000000", 9 * 4},
+        Case{"n2c3h9w9k4r3s3p12d12", 3 * 9 * 9 * 4}, Case{"n2c8h24w24k5r3s3p4d4", 8 * 9 * 24 * 4},
+        Case{"n2c4h20w21k6r3s3ph12pw2dh12dw2g2", 4 * 9 * 21 * 4}})
+    for (const char* words : {"f32", "flip bias relu acc f32", "f16", "bf16"}) {
+      const Conv2dProblem problem = conv2d_problem(fmt::format("{} {}", words, geometry));
+      const auto bytes = [&](std::int64_t limit) {
+        return explain(cpu(), problem, {.max_workspace_bytes = limit, .allow = {"conv2d/im2col_gemm"}})
+            .front()
+            .workspace_bytes;
+      };
+      const std::int64_t of_column = round_up(columns * size_of(problem.type) / 4, 256);
+      const std::int64_t of_product = 64 << 10;  // panels of filters and of columns, at the least
+      EXPECT_LE(bytes(0), of_column + of_product) << to_text(problem);
+      for (const std::int64_t limit : {std::int64_t{-1}, bytes(-1), (bytes(-1) + bytes(0)) / 2, bytes(0)}) {
+        EXPECT_TRUE(limit < 0 || bytes(limit) <= limit) << to_text(problem);
+        expect_exact_and_bounded(cpu(), problem,
+                                 {.solver = {.max_workspace_bytes = limit, .allow = {"conv2d/im2col_gemm"}}});
+      }
+    }
+}
+
+// An image that is cut by rows would be copied again and again: what columns take is less, and is what it costs.
+TEST(Conv2d, DilatedImagesThatAreCut) {
+  const auto explained = [](const char* text, std::int64_t limit) {
+    return explain(cpu(), conv2d_problem(text), {.max_workspace_bytes = limit, .allow = {"conv2d/im2col_gemm"}})
+        .front();
+  };
+  const char* const dilated = "n1c2048h33w33k256r3s3p36d36";
+  EXPECT_LE(explained(dilated, 0).workspace_bytes, std::int64_t{3} << 20);
+  EXPECT_LE(explained(dilated, -1).workspace_bytes, std::int64_t{8} << 20);
+  // 9 rows at a time of 64, each part with 16 more; without dilation 28 rows at a time, with 2 more.
+  const double more = (8 * 16 + 64) * 80 - (3 * 2 + 64) * 66, bytes = 2 * 2048 * 4 * more;
+  const Context context = cpu();
+  EXPECT_GE(explained("n1c2048h64w64k64r3s3p8d8", -1).cost - explained("n1c2048h64w64k64r3s3p1", -1).cost,
+            bytes * solvers::byte_cost(*context.impl()));
 }
 
 std::string refusal_of(const std::function<void()>& call) {

@@ -163,11 +163,11 @@ void scatter_nhwc(const Conv2dShape& g, const Real* columns, const Store& store,
 
 class CpuColumns final : public Columns {
  public:
-  CpuColumns(const Conv2dProblem& problem, const std::shared_ptr<devices::Device>& device)
+  CpuColumns(const Conv2dProblem& problem, bool reads_images, const std::shared_ptr<devices::Device>& device)
       : shape_(problem),
         type_(problem.type),
         adds_(problem.accumulate),
-        reads_images_(problem.pass == Pass::forward && problem.layout == Layout::nchw),
+        reads_images_(reads_images),
         filter_(elements_of(problem).w),
         device_(device),
         cpu_(dynamic_cast<devices::CpuDevice&>(*device)) {}
@@ -290,8 +290,9 @@ class Solver final : public Conv2dSolver {
   }
   std::unique_ptr<Conv2dPlanBody> plan(const Conv2dProblem& problem, const std::shared_ptr<devices::Device>& device,
                                        std::int64_t limit) const override {
-    return std::make_unique<Im2colPlan>(problem, device, parting_for(problem, *device, part_sizes, limit), limit,
-                                        std::make_shared<CpuColumns>(problem, device));
+    const Parting parting = parting_for(problem, *device, part_sizes, limit);
+    return std::make_unique<Im2colPlan>(problem, device, parting, limit,
+                                        std::make_shared<CpuColumns>(problem, parting.reads_images, device));
   }
 };
 

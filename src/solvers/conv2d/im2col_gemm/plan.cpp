@@ -65,6 +65,19 @@ std::int64_t image_bytes(const Conv2dProblem& problem, const Parting& parting, s
   return checked_multiply(row, copy.down.extent(), "a padded image");
 }
 
+// Whether reading images moves no more elements than writing columns: every part has its own copy, with all that lies
+// between its taps. In reals, since copies may be of any size. Fewer rows of a part make it no better.
+bool copies_pay(const Conv2dProblem& problem, std::int64_t rows) {
+  const Conv2dShape g(problem);
+  const auto copied = [&](std::int64_t of_rows) {
+    const PaddedImages copy(g, of_rows);
+    return static_cast<double>(copy.down.extent()) * static_cast<double>(copy.along.extent());
+  };
+  const std::int64_t rest = g.p % rows;
+  const double copies = static_cast<double>(g.p / rows) * copied(rows) + (rest > 0 ? copied(rest) : 0);
+  return copies <= static_cast<double>(g.r * g.s) * static_cast<double>(g.p * g.q);
+}
+
 // With the part's sizes chosen: what it all takes.
 Parting sized(const Conv2dProblem& problem, const devices::Device& device, Parting parting, std::int64_t limit) {
   const Conv2dShape g(problem);
@@ -88,24 +101,24 @@ Parting sized(const Conv2dProblem& problem, const devices::Device& device, Parti
   return parting;
 }
 
-}  // namespace
-
-Parting parting_for(const Conv2dProblem& problem, const devices::Device& device, const PartSizes& sizes,
-                    std::int64_t limit) {
+// Products that read images, or that read columns.
+Parting cut(const Conv2dProblem& problem, const devices::Device& device, const PartSizes& sizes, bool reads_images,
+            std::int64_t limit) {
   const Conv2dShape g(problem);
-  Parting whole{.rows = g.p};
-  whole.reads_images = sizes.image_bytes > 0 && problem.pass == Pass::forward && !g.nhwc;
-  whole.has_columns = whole.reads_images ? !reads_x_itself(problem) : !reads_x_as_it_is(g);
+  Parting whole{.reads_images = reads_images, .rows = g.p};
+  whole.has_columns = reads_images ? !reads_x_itself(problem) : !reads_x_as_it_is(g);
   std::int64_t target =
-      std::min(whole.reads_images ? sizes.image_bytes : sizes.column_bytes, device.info().max_buffer_bytes / 2);
+      std::min(reads_images ? sizes.image_bytes : sizes.column_bytes, device.info().max_buffer_bytes / 2);
   if (limit >= 0) target = std::min(target, limit);
+  // A first row has beside it the rows that its taps reach.
   const std::int64_t row_bytes = image_bytes(problem, whole, 1), all_bytes = image_bytes(problem, whole, g.p),
+                     next_row_bytes = image_bytes(problem, whole, 2) - row_bytes,
                      filter_bytes = elements_of(problem).w * size_of(accumulating(problem.type));
   for (;; target /= 2) {
     Parting parting = whole;
     parting.images = std::clamp<std::int64_t>(target / all_bytes, 1, g.n);
     if (all_bytes > target && problem.pass != Pass::backward_data)
-      parting.rows = std::clamp<std::int64_t>(target / row_bytes, 1, g.p);
+      parting.rows = std::clamp<std::int64_t>(1 + (target - row_bytes) / next_row_bytes, 1, g.p);
     if (!parting.has_columns) parting.images = g.n, parting.rows = g.p;
     if (batches_groups(problem) && !parting.reads_images) parting.images = 1;
     if (problem.pass == Pass::backward_filter) {
@@ -119,6 +132,21 @@ Parting parting_for(const Conv2dProblem& problem, const devices::Device& device,
     parting = sized(problem, device, parting, limit);
     if (limit < 0 || parting.bytes() <= limit || target == 0) return parting;
   }
+}
+
+}  // namespace
+
+// Under a limit that images pass, columns may fit, or take less.
+Parting parting_for(const Conv2dProblem& problem, const devices::Device& device, const PartSizes& sizes,
+                    std::int64_t limit) {
+  const bool may_read = sizes.image_bytes > 0 && problem.pass == Pass::forward && problem.layout == Layout::nchw;
+  if (!may_read || (!reads_x_itself(problem) && !copies_pay(problem, P(problem))))
+    return cut(problem, device, sizes, false, limit);
+  const Parting reading = cut(problem, device, sizes, true, limit);
+  const bool pays = !reading.has_columns || copies_pay(problem, reading.rows);
+  if (pays && (limit < 0 || reading.bytes() <= limit)) return reading;
+  const Parting writing = cut(problem, device, sizes, false, limit);
+  return pays && reading.bytes() <= writing.bytes() ? reading : writing;
 }
 
 GemmTask product_for(const Conv2dProblem& problem, const Parting& parting, const Part& part, bool accumulate) {
@@ -289,15 +317,23 @@ MatrixBound im2col_bound(const Conv2dProblem& problem, const devices::Device& de
 }
 
 double im2col_cost(const Conv2dProblem& problem, const devices::Device& device, const PartSizes& sizes) {
-  const Conv2dShape g(problem);
   const Parting parting = parting_for(problem, device, sizes, -1);
-  const std::vector<Part> parts = parts_of(g, parting);
-  const GemmTask task = product_for(problem, parting, parts.front(), false);
-  const auto runs = static_cast<double>(parts.size()) * static_cast<double>(products_of_a_part(problem));
-  double cost = runs * best_gemm(task, device).cost(task, device);
-  if (parting.has_columns)
-    cost += 2 * byte_cost(device) * static_cast<double>(g.n) * static_cast<double>(image_bytes(problem, parting, g.p));
-  return cost + byte_cost(device) * static_cast<double>(parting.partials_bytes);
+  const auto cost_of = [&](const Part& part) {
+    const GemmTask task = product_for(problem, parting, part, false);
+    const double products =
+        static_cast<double>(products_of_a_part(problem)) * best_gemm(task, device).cost(task, device);
+    if (!parting.has_columns) return products;
+    return products + 2 * byte_cost(device) * static_cast<double>(part.images) *
+                          static_cast<double>(image_bytes(problem, parting, part.rows));
+  };
+  double cost = byte_cost(device) * static_cast<double>(parting.partials_bytes);
+  std::map<std::pair<std::int64_t, std::int64_t>, double> costs;  // by images and rows: few differ
+  for (const Part& part : parts_of(Conv2dShape(problem), parting)) {
+    const auto [known, is_new] = costs.try_emplace({part.images, part.rows});
+    if (is_new) known->second = cost_of(part);
+    cost += known->second;
+  }
+  return cost;
 }
 
 }  // namespace omniconv::solvers
