@@ -1,6 +1,7 @@
 // The caller's memory and streams: omniconv/cuda.h.
 #include <fmt/format.h>
 
+#include "devices/buffer_size.h"
 #include "devices/cuda/cuda_device.h"
 #include "devices/cuda/cuda_queue.h"
 #include "omniconv/cuda.h"
@@ -54,7 +55,7 @@ CudaDevice& device_of(const Context& context, const char* what) {
 }  // namespace
 
 std::shared_ptr<Buffer> CudaDevice::borrow_memory(CUdeviceptr address, std::int64_t bytes) {
-  check_size(bytes);
+  check_buffer_size(bytes, info_);
   if (bytes == 0) return allocate(0);
   const std::string what = fmt::format("device {}: borrowing {} bytes of device memory", info_.id, bytes);
   if (address == 0) throw bad_input(what + " at a null pointer");

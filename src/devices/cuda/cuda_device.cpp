@@ -6,6 +6,7 @@
 #include <chrono>
 
 #include "core/build_info.h"
+#include "devices/buffer_size.h"
 #include "devices/cuda/cuda_queue.h"
 #include "devices/gpu_peaks.h"
 
@@ -82,17 +83,8 @@ CudaDevice::CudaDevice(DeviceInfo info, CUdevice device, Capability capability, 
       context_(std::make_shared<SharedContext>(device)),
       cache_(std::move(cache)) {}
 
-void CudaDevice::check_size(std::int64_t bytes) const {
-  if (bytes < 0) throw bad_input(fmt::format("a buffer of {} bytes: the size must be at least 0", bytes));
-  if (bytes > info_.max_buffer_bytes)
-    throw bad_input(
-        fmt::format("a buffer of {} bytes is larger than device {} can hold in one ({} bytes); use smaller parts, "
-                    "or another device",
-                    bytes, info_.id, info_.max_buffer_bytes));
-}
-
 std::shared_ptr<Buffer> CudaDevice::allocate(std::int64_t bytes) {
-  check_size(bytes);
+  check_buffer_size(bytes, info_);
   const Current current(context_->get());
   auto memory = std::make_shared<DeviceMemory>();
   memory->context = context_;
@@ -108,7 +100,7 @@ std::shared_ptr<Buffer> CudaDevice::allocate(std::int64_t bytes) {
 }
 
 std::shared_ptr<Buffer> CudaDevice::borrow(void* memory, std::int64_t bytes) {
-  check_size(bytes);
+  check_buffer_size(bytes, info_);
   if (bytes == 0) return allocate(0);
   if (!memory) throw bad_input(fmt::format("borrowing {} bytes of host memory at a null pointer", bytes));
   const Current current(context_->get());

@@ -63,7 +63,6 @@ class CudaDevice final : public Device {
   const std::shared_ptr<SharedContext>& context() const { return context_; }
 
  private:
-  void check_size(std::int64_t bytes) const;
   std::string compile(std::string_view text, std::span<const Definition> definitions) const;
   std::string cache_key(std::string_view text, std::span<const Definition> definitions) const;
 

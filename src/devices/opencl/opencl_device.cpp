@@ -6,6 +6,7 @@
 #include <chrono>
 
 #include "core/build_info.h"
+#include "devices/buffer_size.h"
 #include "devices/definitions.h"
 #include "devices/gpu_peaks.h"
 #include "devices/opencl/opencl_queue.h"
@@ -94,12 +95,7 @@ cl_uint OpenClDevice::nvidia_capability() const {
 }
 
 std::shared_ptr<Buffer> OpenClDevice::create(cl_bitfield flags, void* memory, std::int64_t bytes) {
-  if (bytes < 0) throw bad_input(fmt::format("a buffer of {} bytes: the size must be at least 0", bytes));
-  if (bytes > info_.max_buffer_bytes)
-    throw bad_input(
-        fmt::format("a buffer of {} bytes is larger than device {} can hold in one ({} bytes); use smaller parts, "
-                    "or another device",
-                    bytes, info_.id, info_.max_buffer_bytes));
+  check_buffer_size(bytes, info_);
   cl_int code = CL_SUCCESS;
   const auto size = static_cast<std::size_t>(std::max<std::int64_t>(bytes, 1));  // OpenCL knows no empty buffers
   Owned<cl_mem> buffer(api().CreateBuffer(context_.get(), flags, size, memory, &code));
