@@ -72,7 +72,7 @@ class Study {
       for (const std::int64_t parts : {1, 2, 3, 4, 6, 8, 12, 16, 24, 32}) {
         const auto choice = solvers::choice_of(tile, parts, task_, *device_);
         if (!choice || tile.local_bytes() > device_->info().local_memory_bytes) continue;
-        if (parts > 1 && choice->cost > 4 * shipped().cost) continue;
+        if (parts > 1 && choice->cost > 1.4 * shipped().cost) continue;
         if (std::any_of(all.begin(), all.end(), [&](const Variant& v) { return same(v.choice, *choice); })) continue;
         all.push_back({.choice = *choice, .plan = nullptr});
       }
@@ -188,7 +188,7 @@ GemmTile parse_tile(const std::string& text) {
   std::vector<std::int64_t> values;
   for (std::string word; std::getline(in, word, ',');) values.push_back(std::atoll(word.c_str()));
   if (values.size() != 6) throw bad_input("--tile " + text + ": six numbers, as in 128,128,16,2,2,2");
-  return {values[0], values[1], values[2], values[3], values[4], values[5], values[5], 0.9};
+  return {values[0], values[1], values[2], values[3], values[4], values[5], 0.9};
 }
 
 }  // namespace

@@ -114,6 +114,11 @@ struct Definition {
   std::string name, value;
 };
 
+// So many groups of so many work items are to share a compute unit by their registers. 0: as the compiler likes.
+struct Occupancy {
+  std::int64_t groups = 0, group_items = 0;
+};
+
 class Device : public std::enable_shared_from_this<Device> {
  public:
   virtual ~Device() = default;
@@ -126,8 +131,13 @@ class Device : public std::enable_shared_from_this<Device> {
   virtual std::shared_ptr<Buffer> allocate(std::int64_t bytes) = 0;
   virtual std::shared_ptr<Buffer> borrow(void* memory, std::int64_t bytes) = 0;
   virtual std::shared_ptr<Queue> make_queue() = 0;
-  // `text` is kernel text without the prelude of its language, which the device puts before it.
-  virtual std::shared_ptr<Program> build(std::string_view text, std::span<const Definition> definitions) = 0;
+  // `text` is kernel text without the prelude of its language, which the device puts before it. The occupancy that a
+  // kernel states by itself (KERNEL_OF) is stated here for compilers that take it as an option.
+  virtual std::shared_ptr<Program> build(std::string_view text, std::span<const Definition> definitions,
+                                         const Occupancy& occupancy) = 0;
+  std::shared_ptr<Program> build(std::string_view text, std::span<const Definition> definitions) {
+    return build(text, definitions, {});
+  }
   // Measured fp32 multiply-add rate (TFLOP/s, two operations each) and copy bandwidth (GB/s, read + write), within
   // `seconds` in all.
   struct Peaks {

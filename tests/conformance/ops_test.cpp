@@ -221,7 +221,8 @@ class CountingDevice final : public devices::Device {
     return cpu_->borrow(memory, bytes);
   }
   std::shared_ptr<devices::Queue> make_queue() override { return cpu_->make_queue(); }
-  std::shared_ptr<devices::Program> build(std::string_view, std::span<const devices::Definition>) override {
+  std::shared_ptr<devices::Program> build(std::string_view, std::span<const devices::Definition>,
+                                          const devices::Occupancy&) override {
     struct Text final : devices::Program {
       double compile_seconds() const override { return 0; }
     };

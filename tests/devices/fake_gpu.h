@@ -55,7 +55,8 @@ class FakeGpu final : public devices::Device {
     const std::lock_guard lock(mutex_);
     return devices_.at(&queue);
   }
-  std::shared_ptr<devices::Program> build(std::string_view, std::span<const devices::Definition>) override {
+  std::shared_ptr<devices::Program> build(std::string_view, std::span<const devices::Definition>,
+                                          const devices::Occupancy&) override {
     throw bad_input("the fake compiles nothing");
   }
   Peaks measure_peaks(double) override { return {}; }

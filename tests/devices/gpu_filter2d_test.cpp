@@ -381,6 +381,39 @@ TEST_F(GpuFilter2d, FusedOnFewLongRows) {
     }
 }
 
+// Results up to the ends of their type, as far beyond them as rounds back, and beyond that; white, black and random
+// pixels.
+TEST_F(GpuFilter2d, FusedWhereResultsReachTheEndsOfTheirType) {
+  const auto to_the_ends = [](Image& image) {
+    const std::size_t third = image.bytes.size() / 3;
+    std::fill_n(image.bytes.begin(), third, std::byte{0xFF});
+    std::fill_n(image.bytes.begin() + static_cast<std::ptrdiff_t>(third), third, std::byte{0});
+  };
+  struct Case {
+    DataType input, output;
+    double sum, scale;  // of the weights, of which `scale` stands apart
+  };
+  constexpr DataType u8 = DataType::u8, u16 = DataType::u16;
+  std::uint64_t number = 720;
+  for (const auto& device : devices_)
+    for (const Case& c :
+         {Case{u8, u8, 1, 1}, Case{u8, u8, 1 + 0.3 / 255, 0.5}, Case{u8, u8, 1 + 0.9 / 255, 1}, Case{u8, u8, 1.5, 4},
+          Case{u16, u16, 1, 4}, Case{u16, u16, 1 + 0.3 / 65535, 1}, Case{u8, u16, 1, 0.5}, Case{u16, u8, 1, 1}}) {
+      Filter2dTask task = strip_task(c.input, c.output, BorderMode::reflect, number, Kind::rank_one);
+      task.problem.r = 3, task.problem.s = 4;
+      const double least = c.sum == 1 ? 0 : c.sum == 1.5 ? -0.25 : -0.0005;
+      Filter filter{.scale = c.scale};
+      for (const double down : {0.25, 0.5, 0.25})
+        for (const double along : {least, 0.375, 0.375, 0.25 - least + (c.sum - 1)})
+          filter.weights.push_back(down * static_cast<double>(static_cast<float>(along)) / c.scale);
+      task.weights = analyse(task.problem, filter);
+      ASSERT_EQ(task.weights.form, WeightForm::rank_one);
+      Runner runner(separable_gpu_fused(), task, device, number++, to_the_ends);
+      runner.run(0, P(task.problem), {0, task.problem.h});
+      runner.run(0, P(task.problem), {0, task.problem.h}, Runner::Rows::at_multiples_of_16_bytes);
+    }
+}
+
 TEST_F(GpuFilter2d, FusedOnEqualWeights) {
   std::uint64_t number = 690;
   for (const BorderMode border : {BorderMode::constant, BorderMode::reflect101})

@@ -46,7 +46,8 @@ class RecordingDevice : public Device {
   std::shared_ptr<Buffer> allocate(std::int64_t bytes) override { return std::make_shared<SizeAlone>(bytes); }
   std::shared_ptr<Buffer> borrow(void*, std::int64_t bytes) override { return allocate(bytes); }
   std::shared_ptr<Queue> make_queue() override { return std::make_shared<NoQueue>(); }
-  std::shared_ptr<Program> build(std::string_view text, std::span<const Definition> definitions) override {
+  std::shared_ptr<Program> build(std::string_view text, std::span<const Definition> definitions,
+                                 const Occupancy&) override {
     built.push_back({std::string(text), {definitions.begin(), definitions.end()}});
     return std::make_shared<NoProgram>();
   }

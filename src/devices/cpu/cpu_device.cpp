@@ -123,7 +123,7 @@ std::shared_ptr<Queue> CpuDevice::make_queue() {
   return std::make_shared<CpuQueue>(std::static_pointer_cast<CpuDevice>(shared_from_this()));
 }
 
-std::shared_ptr<Program> CpuDevice::build(std::string_view, std::span<const Definition>) {
+std::shared_ptr<Program> CpuDevice::build(std::string_view, std::span<const Definition>, const Occupancy&) {
   throw environment_error("the CPU device runs host functions and compiles no device text");
 }
 

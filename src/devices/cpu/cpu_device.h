@@ -23,7 +23,8 @@ class CpuDevice final : public Device {
   std::shared_ptr<Buffer> allocate(std::int64_t bytes) override;
   std::shared_ptr<Buffer> borrow(void* memory, std::int64_t bytes) override;
   std::shared_ptr<Queue> make_queue() override;
-  std::shared_ptr<Program> build(std::string_view text, std::span<const Definition> definitions) override;
+  std::shared_ptr<Program> build(std::string_view text, std::span<const Definition> definitions,
+                                 const Occupancy& occupancy) override;
   Peaks measure_peaks(double seconds) override;
 
   int threads() const { return info_.compute_units; }

@@ -120,7 +120,8 @@ std::shared_ptr<Queue> CudaDevice::make_queue() {
   return std::make_shared<CudaQueue>(info_.id, context_);
 }
 
-std::shared_ptr<Program> CudaDevice::build(std::string_view text, std::span<const Definition> definitions) {
+std::shared_ptr<Program> CudaDevice::build(std::string_view text, std::span<const Definition> definitions,
+                                           const Occupancy&) {
   const std::string key = cache_ ? cache_key(text, definitions) : "";
   const Current current(context_->get());
   CUmodule module = nullptr;

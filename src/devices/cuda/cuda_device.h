@@ -51,7 +51,8 @@ class CudaDevice final : public Device {
   // Page-locks the memory and maps it: kernels read and write it over the bus, and see it as it is.
   std::shared_ptr<Buffer> borrow(void* memory, std::int64_t bytes) override;
   std::shared_ptr<Queue> make_queue() override;
-  std::shared_ptr<Program> build(std::string_view text, std::span<const Definition> definitions) override;
+  std::shared_ptr<Program> build(std::string_view text, std::span<const Definition> definitions,
+                                 const Occupancy& occupancy) override;
   Peaks measure_peaks(double seconds) override;
   std::int64_t free_bytes() override;
   std::shared_ptr<HostMemory> allocate_host(std::int64_t bytes) override;

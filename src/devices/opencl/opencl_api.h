@@ -45,7 +45,8 @@ inline constexpr cl_uint CL_DEVICE_TYPE = 0x1000, CL_DEVICE_MAX_COMPUTE_UNITS = 
                          CL_DRIVER_VERSION = 0x102D, CL_DEVICE_PROFILE = 0x102E, CL_DEVICE_VERSION = 0x102F,
                          CL_DEVICE_EXTENSIONS = 0x1030, CL_DEVICE_NATIVE_VECTOR_WIDTH_FLOAT = 0x103A;
 // Of NVIDIA's extension cl_nv_device_attribute_query.
-inline constexpr cl_uint CL_DEVICE_COMPUTE_CAPABILITY_MAJOR_NV = 0x4000, CL_DEVICE_COMPUTE_CAPABILITY_MINOR_NV = 0x4001;
+inline constexpr cl_uint CL_DEVICE_COMPUTE_CAPABILITY_MAJOR_NV = 0x4000, CL_DEVICE_COMPUTE_CAPABILITY_MINOR_NV = 0x4001,
+                         CL_DEVICE_REGISTERS_PER_BLOCK_NV = 0x4002;
 inline constexpr cl_uint CL_CONTEXT_DEVICES = 0x1081;
 inline constexpr cl_context_properties CL_CONTEXT_PLATFORM = 0x1084;
 inline constexpr cl_bitfield CL_QUEUE_OUT_OF_ORDER_EXEC_MODE_ENABLE = 1 << 0, CL_QUEUE_PROFILING_ENABLE = 1 << 1;

@@ -135,15 +135,29 @@ std::shared_ptr<Queue> OpenClDevice::make_queue() {
   return std::make_shared<OpenClQueue>(self(), std::move(queue));
 }
 
-std::shared_ptr<Program> OpenClDevice::build(std::string_view kernel_text, std::span<const Definition> definitions) {
-  std::string options = "-cl-std=CL1.2";
+std::string OpenClDevice::occupancy_option(const Occupancy& occupancy) const {
+  if (occupancy.groups == 0) return {};
+  const std::string extensions = text(device_, CL_DEVICE_EXTENSIONS);
+  for (const char* needed : {"cl_nv_device_attribute_query", "cl_nv_compiler_options"})
+    if (extensions.find(needed) == std::string::npos) return {};
+  constexpr std::int64_t granule = 8, most = 255;  // of a work item
+  const std::int64_t all = fact<cl_uint>(device_, CL_DEVICE_REGISTERS_PER_BLOCK_NV);
+  const std::int64_t share = all / (occupancy.groups * occupancy.group_items) / granule * granule;
+  return fmt::format(" -cl-nv-maxrregcount={}", std::clamp(share, granule, most));
+}
+
+std::shared_ptr<Program> OpenClDevice::build(std::string_view kernel_text, std::span<const Definition> definitions,
+                                             const Occupancy& occupancy) {
+  const std::string driver_options = occupancy_option(occupancy);
+  const Occupancy kept_to = driver_options.empty() ? Occupancy{} : occupancy;
+  std::string options = "-cl-std=CL1.2" + driver_options;
   if (const cl_uint capability = nvidia_capability()) options += fmt::format(" -DNVIDIA_CAPABILITY={}", capability);
   for (const std::string& option : definition_options(definitions)) options += " " + option;
   const std::string key = cache_ ? cache_key(kernel_text, options) : "";
   if (cache_)
     if (const std::optional<std::string> binary = cache_->find(key)) {
-      if (Owned<cl_program> program = load(*binary))
-        return std::make_shared<OpenClProgram>(self(), std::move(program), 0);
+      if (Owned<cl_program> program = load(*binary, driver_options))
+        return std::make_shared<OpenClProgram>(self(), std::move(program), 0, kept_to);
       cache_->discard(key, fmt::format("device {} does not take it", info_.id));
     }
   const auto start = std::chrono::steady_clock::now();
@@ -151,7 +165,7 @@ std::shared_ptr<Program> OpenClDevice::build(std::string_view kernel_text, std::
   const std::chrono::duration<double> seconds = std::chrono::steady_clock::now() - start;
   if (cache_)
     if (const std::string binary = binary_of(program.get()); !binary.empty()) cache_->store(key, binary);
-  return std::make_shared<OpenClProgram>(self(), std::move(program), seconds.count());
+  return std::make_shared<OpenClProgram>(self(), std::move(program), seconds.count(), kept_to);
 }
 
 Owned<cl_program> OpenClDevice::compile(std::string_view kernel_text, const std::string& options) const {
@@ -169,13 +183,13 @@ Owned<cl_program> OpenClDevice::compile(std::string_view kernel_text, const std:
   return program;
 }
 
-Owned<cl_program> OpenClDevice::load(const std::string& binary) const {
+Owned<cl_program> OpenClDevice::load(const std::string& binary, const std::string& driver_options) const {
   const std::size_t size = binary.size();
   const auto* bytes = reinterpret_cast<const unsigned char*>(binary.data());
   cl_int status = CL_SUCCESS, code = CL_SUCCESS;
   Owned<cl_program> program(api().CreateProgramWithBinary(context_.get(), 1, &device_, &size, &bytes, &status, &code));
   if (code != CL_SUCCESS || status != CL_SUCCESS ||
-      api().BuildProgram(program.get(), 1, &device_, "", nullptr, nullptr) != CL_SUCCESS)
+      api().BuildProgram(program.get(), 1, &device_, driver_options.c_str(), nullptr, nullptr) != CL_SUCCESS)
     return nullptr;
   return program;
 }

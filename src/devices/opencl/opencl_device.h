@@ -24,7 +24,8 @@ class OpenClDevice final : public Device {
   // from, or a download to, the same memory.
   std::shared_ptr<Buffer> borrow(void* memory, std::int64_t bytes) override;
   std::shared_ptr<Queue> make_queue() override;
-  std::shared_ptr<Program> build(std::string_view text, std::span<const Definition> definitions) override;
+  std::shared_ptr<Program> build(std::string_view text, std::span<const Definition> definitions,
+                                 const Occupancy& occupancy) override;
   Peaks measure_peaks(double seconds) override;
   // Memory of the driver's own, mapped: what drivers of GPUs lock into place.
   std::shared_ptr<HostMemory> allocate_host(std::int64_t bytes) override;
@@ -38,10 +39,12 @@ class OpenClDevice final : public Device {
  private:
   // 10 times the major plus the minor compute capability; 0 of other vendors' devices.
   cl_uint nvidia_capability() const;
+  // What makes the driver's compiler keep to it; empty where that cannot be asked for.
+  std::string occupancy_option(const Occupancy& occupancy) const;
   std::shared_ptr<Buffer> create(cl_bitfield flags, void* memory, std::int64_t bytes);
   Owned<cl_program> compile(std::string_view text, const std::string& options) const;
-  // Null where the driver does not take it.
-  Owned<cl_program> load(const std::string& binary) const;
+  // Null where the driver does not take it. The binary may be of a kind that is compiled further: by these options.
+  Owned<cl_program> load(const std::string& binary, const std::string& driver_options) const;
   std::string cache_key(std::string_view text, const std::string& options) const;
   std::shared_ptr<OpenClDevice> self() { return std::static_pointer_cast<OpenClDevice>(shared_from_this()); }
 
@@ -83,9 +86,12 @@ class OpenClBuffer final : public Buffer {
 
 class OpenClProgram final : public Program {
  public:
-  OpenClProgram(std::shared_ptr<OpenClDevice> device, Owned<cl_program> program, double seconds)
-      : device_(std::move(device)), program_(std::move(program)), compile_seconds_(seconds) {}
+  OpenClProgram(std::shared_ptr<OpenClDevice> device, Owned<cl_program> program, double seconds, Occupancy kept_to)
+      : device_(std::move(device)), program_(std::move(program)), compile_seconds_(seconds), kept_to_(kept_to) {}
   double compile_seconds() const override { return compile_seconds_; }
+  std::int64_t resident_groups(const char*, std::int64_t group_items) const override {
+    return group_items == kept_to_.group_items ? kept_to_.groups : 0;
+  }
   cl_program program() const { return program_.get(); }
   cl_context context() const { return device_->context(); }
 
@@ -93,6 +99,7 @@ class OpenClProgram final : public Program {
   std::shared_ptr<OpenClDevice> device_;
   Owned<cl_program> program_;
   double compile_seconds_;
+  Occupancy kept_to_;
 };
 
 // Facts of platforms and devices.

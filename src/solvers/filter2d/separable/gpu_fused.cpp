@@ -64,6 +64,23 @@ bool denormals_are_exact_in_two_chains(const Filter2dTask& task) {
          std::all_of(weights.column.begin(), weights.column.end(), ordinary);
 }
 
+// Whether results are integers by one addition in fp32: README.md says when, and why.
+bool rounds_by_adding(const Filter2dTask& task) {
+  const Filter2dProblem& problem = task.problem;
+  const double top = problem.output == DataType::u8 ? 255 : 65535, most = problem.input == DataType::u8 ? 255 : 65535;
+  const auto is_unsigned = [](DataType type) { return type == DataType::u8 || type == DataType::u16; };
+  int exponent = 0;
+  if (!is_unsigned(problem.input) || !is_unsigned(problem.output) || task.weights.bias != 0 ||
+      std::frexp(task.weights.scale, &exponent) != 0.5)
+    return false;
+  double above = 0, below = 0;
+  for (const double weight : task.weights.values) (weight > 0 ? above : below) += most * task.weights.scale * weight;
+  const ErrorBound bound = separable_bound(task);
+  const double error = (bound.chain / 2 + bound.constant) * 0x1p-23 * (above - below);
+  constexpr double less_than_half = 0.4;
+  return above + error <= top + less_than_half && below - error >= -less_than_half;
+}
+
 class Plan final : public Filter2dPlanBody {
  public:
   Plan(const Filter2dTask& the_task, devices::Device& the_device) : border_word_(border_word(the_task)) {
@@ -73,16 +90,20 @@ class Plan final : public Filter2dPlanBody {
     std::vector<devices::Definition> definitions = pixel_definitions(the_task);
     const bool denormal = !adds_pixels(the_task) && the_device.info().is_gpu && the_device.has_denormals() &&
                           denormals_are_exact_in_two_chains(the_task);
+    const bool rounded = rounds_by_adding(the_task);
+    bias_ = rounded ? 0x1.8p23f : static_cast<float>(the_task.weights.bias);
     definitions.push_back({"V", std::to_string(columns_of_an_item)});
     definitions.push_back({"DENORMAL", denormal ? "1" : "0"});
     definitions.push_back({"EQUAL", adds_pixels(the_task) ? "1" : "0"});
+    definitions.push_back({"ROUNDED", rounded ? "1" : "0"});
     definitions.push_back({"GROUP", std::to_string(group)});
-    definitions.push_back({"RESIDENT", std::to_string(resident_groups(problem))});
+    const devices::Occupancy occupancy{resident_groups(problem), group};
+    definitions.push_back({"RESIDENT", std::to_string(occupancy.groups)});
     definitions.push_back({"STEPS", std::to_string(best_steps(problem, the_device))});
     definitions.push_back({"SEGMENT", std::to_string(segment)});
     program_ = the_device.build(std::string(kernels::filter2d_pixels()) + std::string(kernels::filter2d_words()) +
                                     std::string(kernels::filter2d_stage()) + std::string(fused_kernel),
-                                definitions);
+                                definitions, occupancy);
     const std::int64_t resident = program_->resident_groups("fused", group);
     resident_groups_ = (resident > 0 ? resident : usual_residents) * the_device.info().compute_units;
     const Weights& weights = the_task.weights;
@@ -114,10 +135,10 @@ class Plan final : public Filter2dPlanBody {
   Event run_part(devices::Queue& queue, const Filter2dRun& run) const {
     const std::int64_t band = band_rows(run.output_rows);
     const std::int64_t bands = divide_up(run.output_rows, band);
-    const auto arguments = image_arguments(run, std::span<const float>(weights_), factor_,
-                                           std::ldexp(static_cast<float>(task.weights.scale), scale_exponent_),
-                                           static_cast<float>(task.weights.bias), border_word_,
-                                           static_cast<std::int32_t>(bands), static_cast<std::int32_t>(band));
+    const auto arguments =
+        image_arguments(run, std::span<const float>(weights_), factor_,
+                        std::ldexp(static_cast<float>(task.weights.scale), scale_exponent_), bias_, border_word_,
+                        static_cast<std::int32_t>(bands), static_cast<std::int32_t>(band));
     return queue.launch(program_, "fused", {{columns_ * bands * group, 1}, {group, 1}}, arguments);
   }
 
@@ -139,7 +160,7 @@ class Plan final : public Filter2dPlanBody {
   std::int64_t columns_ = 0, resident_groups_ = 0;
   std::int32_t border_word_;
   std::vector<float> weights_;
-  float factor_ = 1;
+  float factor_ = 1, bias_ = 0;
   int scale_exponent_ = 0;
   std::shared_ptr<devices::Program> program_;
 };

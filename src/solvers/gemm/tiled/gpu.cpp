@@ -25,7 +25,8 @@ class Plan final : public GemmPlanBody {
     add("RESIDENT", choice.tile.resident);
     add("PARTS", choice.parts);
     definitions.push_back({"PART_K", fmt::format("{}L", choice.part_k)});
-    program_ = the_device.build(std::string(kernels::gemm_elements()) + std::string(tiled_kernel), definitions);
+    program_ = the_device.build(std::string(kernels::gemm_elements()) + std::string(tiled_kernel), definitions,
+                                {choice.tile.resident, choice.tile.group()});
   }
   std::int64_t workspace_bytes() const override { return choice_.workspace_bytes; }
   double compile_seconds() const override { return program_->compile_seconds(); }

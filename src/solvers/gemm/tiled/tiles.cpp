@@ -21,10 +21,9 @@ double share_of_rate(double warps) {
 }
 
 // Of the groups in multiply-adds at the peak: as many rounds as a compute unit needs that holds `resident` at once.
-double compute_cost(const GemmTile& tile, std::int64_t resident_groups, std::int64_t part_k, double groups,
-                    double units) {
+double compute_cost(const GemmTile& tile, std::int64_t part_k, double groups, double units) {
   constexpr double round_cost = 3e7;  // first loads and last stores, of all units: a microsecond of an H200's peak
-  const auto resident = static_cast<double>(resident_groups), warps = static_cast<double>(tile.group()) / 32;
+  const auto resident = static_cast<double>(tile.resident), warps = static_cast<double>(tile.group()) / 32;
   const double of_group = static_cast<double>(tile.m * tile.n) * static_cast<double>(part_k) / tile.rate;
   const double of_unit = std::ceil(groups / units), rounds = std::floor(of_unit / resident);
   const double rest = of_unit - rounds * resident;
@@ -38,14 +37,16 @@ double compute_cost(const GemmTile& tile, std::int64_t resident_groups, std::int
 std::span<const GemmTile> gemm_tiles() {
   // The rates are the shares of multiply-adds among the instructions of the innermost loop, as compiled for compute
   // capability 9.0, less what smaller tiles load more often.
-  static constexpr std::array<GemmTile, 7> tiles = {{
-      {128, 128, 8, 2, 2, 2, 1, 0.91},
-      {128, 64, 8, 2, 2, 3, 3, 0.86},
-      {64, 128, 8, 2, 2, 3, 3, 0.87},
-      {64, 64, 8, 2, 2, 6, 6, 0.82},
-      {64, 32, 8, 2, 1, 8, 8, 0.7},
-      {32, 64, 8, 1, 2, 8, 8, 0.7},
-      {32, 32, 16, 1, 1, 12, 8, 0.55},
+  static constexpr std::array<GemmTile, 9> tiles = {{
+      {256, 128, 8, 4, 2, 1, 0.91},
+      {128, 128, 8, 4, 2, 2, 0.91},
+      {128, 128, 8, 2, 2, 2, 0.91},
+      {128, 64, 8, 2, 2, 3, 0.86},
+      {64, 128, 8, 2, 2, 3, 0.87},
+      {64, 64, 8, 2, 2, 6, 0.82},
+      {64, 32, 8, 2, 1, 8, 0.7},
+      {32, 64, 8, 1, 2, 8, 0.7},
+      {32, 32, 16, 1, 1, 12, 0.55},
   }};
   return tiles;
 }
@@ -60,9 +61,7 @@ std::optional<GemmChoice> choice_of(const GemmTile& tile, std::int64_t parts, co
   const double groups = static_cast<double>(tiles_of(problem, tile.m, tile.n)) * static_cast<double>(problem.batch) *
                         static_cast<double>(choice.parts);
   const double units = std::max(device.info().compute_units, 1);
-  const std::int64_t resident = device.kind() == devices::DeviceKind::cuda ? tile.resident : tile.resident_untold;
-  choice.cost =
-      std::max(compute_cost(tile, resident, choice.part_k, groups, units), byte_cost(device) * least_bytes(task));
+  choice.cost = std::max(compute_cost(tile, choice.part_k, groups, units), byte_cost(device) * least_bytes(task));
   if (choice.parts == 1) return choice;
   const double partial_bytes = 4.0 * static_cast<double>(problem.m) * static_cast<double>(round_up(problem.n, 4)) *
                                static_cast<double>(problem.batch) * static_cast<double>(choice.parts);

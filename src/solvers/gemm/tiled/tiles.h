@@ -13,9 +13,7 @@ namespace omniconv::solvers {
 // The tunables of tiled.kernel, and what the choice knows of them.
 struct GemmTile {
   std::int64_t m, n, k, quads_m, quads_n;
-  // Groups on a compute unit at once by their registers: where the compiler is told (CUDA), and where it is not
-  // (OpenCL).
-  std::int64_t resident, resident_untold;
+  std::int64_t resident;  // groups on a compute unit at once by their registers, which the compiler is told
   double rate;  // of the peak, where all compute units are full
 
   std::int64_t group() const { return m / (4 * quads_m) * (n / (4 * quads_n)); }
