@@ -16,7 +16,7 @@ constexpr std::int64_t group = 128;
 constexpr std::int64_t most_rows = 17, most_window = 96;
 constexpr std::int64_t columns_of_an_item = 4;
 // Turns of a band, and groups that a compute unit is taken to hold where that is not known.
-constexpr std::int64_t least_turns = 2, most_turns = 40, usual_residents = 4;
+constexpr std::int64_t least_turns = 2, most_turns = 2000, usual_residents = 4;
 
 // Elements that a work item filters along a row: those that leave the fewest work items idle, and that widen the fewest
 // elements twice. 4 times an odd number.
@@ -47,9 +47,12 @@ std::int64_t local_bytes(const Filter2dProblem& problem, std::int64_t steps) {
   return problem.r * (width * 4 + steps * ((width + halo) * size_of(problem.input) + 32));
 }
 
-// Steps of a turn: two where that leaves room for as many groups as their registers do.
+// Steps of a turn: several where that leaves room for as many groups as their registers do.
 std::int64_t best_steps(const Filter2dProblem& problem, const devices::Device& device) {
-  return size_of(problem.input) == 1 && local_bytes(problem, 2) <= device.info().local_memory_bytes ? 2 : 1;
+  constexpr std::int64_t most_steps = 3;
+  std::int64_t steps = size_of(problem.input) == 1 ? most_steps : 1;
+  while (steps > 1 && local_bytes(problem, steps) > device.info().local_memory_bytes) --steps;
+  return steps;
 }
 
 // Whether bytes as denormal numbers give the same bits: README.md has the proof.
@@ -142,17 +145,18 @@ class Plan final : public Filter2dPlanBody {
     return queue.launch(program_, "fused", {{columns_ * bands * group, 1}, {group, 1}}, arguments);
   }
 
-  // Whole turns: what is lost to the rows read twice, against what is lost while the last groups run and others have
-  // ended, about half a wave. Groups of one wave begin and end together.
+  // Whole turns: what is lost to the rows read twice, against what is lost in the last wave, in which few groups may
+  // run: groups take equally long, so that waves begin and end together. What a group does before its first turn takes
+  // about as long as one.
   std::int64_t band_rows(std::int64_t rows) const {
     const std::int64_t r = task.problem.r, resident = std::max<std::int64_t>(resident_groups_, 1);
-    std::int64_t best = 0;
-    double best_cost = std::numeric_limits<double>::infinity();
+    std::int64_t best = 0, best_cost = std::numeric_limits<std::int64_t>::max();
     for (std::int64_t turns = least_turns; turns <= most_turns; ++turns) {
       const std::int64_t band = std::min((turns - 1) * r + 1, rows);
-      const auto waves = static_cast<double>(columns_ * divide_up(rows, band)) / static_cast<double>(resident);
-      const double cost = (waves > 1 ? waves + 0.5 : 1) * static_cast<double>(divide_up(band + r - 1, r));
+      const std::int64_t waves = divide_up(columns_ * divide_up(rows, band), resident);
+      const std::int64_t cost = waves * (divide_up(band + r - 1, r) + 1);
       if (cost < best_cost) best_cost = cost, best = band;
+      if (band == rows) break;
     }
     return best;
   }
