@@ -38,7 +38,7 @@ std::int64_t best_segment(const Filter2dProblem& problem) {
 // Groups that share a multiprocessor with registers left for their chains and windows (docs/measuring.md).
 std::int64_t resident_groups(const Filter2dProblem& problem) {
   const std::int64_t size = size_of(problem.input), window = size == 1 ? 0 : size == 2 ? 8 : 24;
-  return std::clamp<std::int64_t>(65536 / group / (44 + 4 * problem.r + window), 4, 8);
+  return std::clamp<std::int64_t>(65536 / group / (60 + 4 * problem.r + window), 4, 7);
 }
 
 // Local memory of the text's arrays.
@@ -58,30 +58,13 @@ std::int64_t best_steps(const Filter2dProblem& problem, const devices::Device& d
 // Whether bytes as denormal numbers give the same bits: README.md has the proof.
 bool denormals_are_exact_in_two_chains(const Filter2dTask& task) {
   const Weights& weights = task.weights;
-  if (task.problem.input != DataType::u8 || !(std::abs(weights.scale) < 0x1p100)) return false;
+  if (task.problem.input != DataType::u8) return false;
   const auto ordinary = [](double weight) {
     const double magnitude = std::abs(static_cast<float>(weight));
     return magnitude == 0 || (magnitude >= 0x1p-32 && magnitude < 0x1p7);
   };
   return std::all_of(weights.row.begin(), weights.row.end(), ordinary) &&
          std::all_of(weights.column.begin(), weights.column.end(), ordinary);
-}
-
-// Whether results are integers by one addition in fp32: README.md says when, and why.
-bool rounds_by_adding(const Filter2dTask& task) {
-  const Filter2dProblem& problem = task.problem;
-  const double top = problem.output == DataType::u8 ? 255 : 65535, most = problem.input == DataType::u8 ? 255 : 65535;
-  const auto is_unsigned = [](DataType type) { return type == DataType::u8 || type == DataType::u16; };
-  int exponent = 0;
-  if (!is_unsigned(problem.input) || !is_unsigned(problem.output) || task.weights.bias != 0 ||
-      std::frexp(task.weights.scale, &exponent) != 0.5)
-    return false;
-  double above = 0, below = 0;
-  for (const double weight : task.weights.values) (weight > 0 ? above : below) += most * task.weights.scale * weight;
-  const ErrorBound bound = separable_bound(task);
-  const double error = (bound.chain / 2 + bound.constant) * 0x1p-23 * (above - below);
-  constexpr double less_than_half = 0.4;
-  return above + error <= top + less_than_half && below - error >= -less_than_half;
 }
 
 class Plan final : public Filter2dPlanBody {
@@ -93,12 +76,12 @@ class Plan final : public Filter2dPlanBody {
     std::vector<devices::Definition> definitions = pixel_definitions(the_task);
     const bool denormal = !adds_pixels(the_task) && the_device.info().is_gpu && the_device.has_denormals() &&
                           denormals_are_exact_in_two_chains(the_task);
-    const bool rounded = rounds_by_adding(the_task);
-    bias_ = rounded ? 0x1.8p23f : static_cast<float>(the_task.weights.bias);
+    // Not of floating outputs, which tell a sum of -0 from 0.
+    const bool scaled = the_task.weights.scale != 1 || the_task.weights.bias != 0 || !is_integer(problem.output);
     definitions.push_back({"V", std::to_string(columns_of_an_item)});
     definitions.push_back({"DENORMAL", denormal ? "1" : "0"});
     definitions.push_back({"EQUAL", adds_pixels(the_task) ? "1" : "0"});
-    definitions.push_back({"ROUNDED", rounded ? "1" : "0"});
+    definitions.push_back({"SCALED", scaled ? "1" : "0"});
     definitions.push_back({"GROUP", std::to_string(group)});
     const devices::Occupancy occupancy{resident_groups(problem), group};
     definitions.push_back({"RESIDENT", std::to_string(occupancy.groups)});
@@ -118,9 +101,10 @@ class Plan final : public Filter2dPlanBody {
       weights_.insert(weights_.end(), weights.row.begin(), weights.row.end());
     }
     if (denormal) {
-      for (std::size_t i = static_cast<std::size_t>(weights.r); i < weights_.size(); ++i)
-        weights_[i] = std::ldexp(weights_[i], denormal_weight_exponent);
-      scale_exponent_ = -(denormal_unit_exponent + denormal_weight_exponent);
+      constexpr int sum_exponent = denormal_unit_exponent + denormal_weight_exponent;
+      const auto r = static_cast<std::size_t>(weights.r);
+      for (std::size_t i = 0; i < weights_.size(); ++i)
+        weights_[i] = std::ldexp(weights_[i], i < r ? -sum_exponent : denormal_weight_exponent);
     }
   }
 
@@ -139,9 +123,9 @@ class Plan final : public Filter2dPlanBody {
     const std::int64_t band = band_rows(run.output_rows);
     const std::int64_t bands = divide_up(run.output_rows, band);
     const auto arguments =
-        image_arguments(run, std::span<const float>(weights_), factor_,
-                        std::ldexp(static_cast<float>(task.weights.scale), scale_exponent_), bias_, border_word_,
-                        static_cast<std::int32_t>(bands), static_cast<std::int32_t>(band));
+        image_arguments(run, std::span<const float>(weights_), factor_, static_cast<float>(task.weights.scale),
+                        static_cast<float>(task.weights.bias), border_word_, static_cast<std::int32_t>(bands),
+                        static_cast<std::int32_t>(band));
     return queue.launch(program_, "fused", {{columns_ * bands * group, 1}, {group, 1}}, arguments);
   }
 
@@ -164,8 +148,7 @@ class Plan final : public Filter2dPlanBody {
   std::int64_t columns_ = 0, resident_groups_ = 0;
   std::int32_t border_word_;
   std::vector<float> weights_;
-  float factor_ = 1, bias_ = 0;
-  int scale_exponent_ = 0;
+  float factor_ = 1;
   std::shared_ptr<devices::Program> program_;
 };
 
