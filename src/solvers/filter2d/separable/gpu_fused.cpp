@@ -38,7 +38,7 @@ std::int64_t best_segment(const Filter2dProblem& problem) {
 // Groups that share a multiprocessor with registers left for their chains and windows (docs/measuring.md).
 std::int64_t resident_groups(const Filter2dProblem& problem) {
   const std::int64_t size = size_of(problem.input), window = size == 1 ? 0 : size == 2 ? 8 : 24;
-  return std::clamp<std::int64_t>(65536 / group / (60 + 4 * problem.r + window), 4, 7);
+  return std::clamp<std::int64_t>(65536 / group / (44 + 4 * problem.r + window), 4, 8);
 }
 
 // Local memory of the text's arrays.
