@@ -25,6 +25,11 @@ struct Place {
   std::uintptr_t address = 0;
 };
 
+// What kernels may do with memory.
+struct Access {
+  bool read = true, write = true;
+};
+
 class Buffer {
  public:
   virtual ~Buffer() = default;
@@ -37,6 +42,7 @@ class Buffer {
   }
   // Whose memory it is, where the host cannot touch it.
   virtual std::shared_ptr<Device> device() const { return nullptr; }
+  virtual Access access() const { return {}; }
 };
 
 struct Part {

@@ -218,6 +218,8 @@ Event Filter2dPlan::run(Queue& queue, const Filter2dRun& run) const {
                                 run.output_first + complete.output_rows - 1, P(problem)));
   check_device("input", run.input, *body_->device);
   check_device("output", run.output, *body_->device);
+  check_access("the input", run.input, {.write = false});
+  check_access("the output", run.output, {.read = false});
   const std::int64_t input_row = problem.w * problem.c * size_of(problem.input),
                      output_row = Q(problem) * problem.c * size_of(problem.output);
   const NamedPart from = part_of(input, input_row), to = part_of(output, output_row);

@@ -10,7 +10,7 @@ namespace {
 
 constexpr std::int64_t workspace_alignment = 64;  // what solvers take its parts to be aligned to
 
-void check_array(const Array& array, const devices::Device& device) {
+void check_array(const Array& array, const devices::Device& device, devices::Access needed) {
   const Buffer& buffer = array.operand.buffer;
   if (!buffer) throw bad_input(fmt::format("the buffer of {} is missing", array.name));
   const std::int64_t offset = array.operand.offset_bytes, size = size_of(array.type), bytes = part_of(array).bytes;
@@ -25,6 +25,7 @@ void check_array(const Array& array, const devices::Device& device) {
                                 checked_add(offset, bytes, array.name)));
   check_device(array.name, buffer, device);
   check_alignment(array.name, buffer, size);
+  check_access(array.name, buffer, needed);
 }
 
 bool overlap(const NamedPart& a, const NamedPart& b) {
@@ -55,14 +56,22 @@ void check_device(const char* name, const Buffer& buffer, const devices::Device&
                               name, owner ? owner->info().id : "another device"));
 }
 
+void check_access(const char* name, const Buffer& buffer, devices::Access needed) {
+  const devices::Access given = buffer.impl()->access();
+  if ((!needed.write || given.write) && (!needed.read || given.read)) return;
+  throw bad_input(fmt::format("{} is {}, and its cl_mem was made {}: make it CL_MEM_READ_WRITE", name,
+                              given.write ? "read" : "written",
+                              given.write ? "CL_MEM_WRITE_ONLY" : "CL_MEM_READ_ONLY"));
+}
+
 NamedPart part_of(const Array& array) {
   return {array.name, array.operand.buffer, array.operand.offset_bytes,
           checked_multiply(array.elements, size_of(array.type), array.name)};
 }
 
 void check_arrays(std::initializer_list<Array> inputs, const Array& output, const devices::Device& device) {
-  for (const Array& input : inputs) check_array(input, device);
-  check_array(output, device);
+  for (const Array& input : inputs) check_array(input, device, {.write = false});
+  check_array(output, device, {});
   for (const Array& input : inputs)
     if (overlap(part_of(input), part_of(output)))
       throw bad_input(fmt::format("{} and {} overlap in memory: {} is written while {} is read; keep them apart",
@@ -79,6 +88,7 @@ void check_workspace(const Buffer& workspace, std::int64_t bytes, const std::str
     throw bad_input(
         fmt::format("the workspace is misaligned: it begins at address {:#x}, which must be a multiple of {}", address,
                     workspace_alignment));
+  check_access("the workspace", workspace, {});
   const NamedPart own{"the workspace", workspace, 0, bytes};
   for (const NamedPart& other : others)
     if (overlap(own, other))

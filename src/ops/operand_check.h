@@ -31,8 +31,10 @@ devices::Queue& present(Queue& queue);
 void check_device(const char* name, const Buffer& buffer, const devices::Device& device);
 // Throws where its first byte is at no multiple of an element's size.
 void check_alignment(const char* name, const Buffer& buffer, std::int64_t element_bytes);
-// Throws, naming the array, for a missing, misaligned or too small one, or one of another device, and where the output
-// overlaps an input.
+// Throws where kernels may not do with it what a run does.
+void check_access(const char* name, const Buffer& buffer, devices::Access needed);
+// Throws, naming the array, for a missing, misaligned or too small one, or one of another device, or memory that may
+// not be read or written, and where the output overlaps an input. Outputs are read too: sums grow in them.
 void check_arrays(std::initializer_list<Array> inputs, const Array& output, const devices::Device& device);
 // Throws where it is smaller than the solver needs, misaligned or of another device, or overlaps one of the others.
 void check_workspace(const Buffer& workspace, std::int64_t bytes, const std::string& solver,

@@ -5,6 +5,7 @@
 #include "borrow_testing.h"
 #include "devices/opencl/opencl_api.h"
 #include "gpu_testing.h"
+#include "omniconv/filter2d.h"
 #include "omniconv/opencl.h"
 
 namespace omniconv {
@@ -137,6 +138,35 @@ TEST_F(OpenClBorrow, MultipliesInThem) {
                    .workspace = context.allocate(plan.workspace_bytes())});
   EXPECT_EQ(read(c, product.c.size()), product.c);
   api.ReleaseMemObject(c);
+}
+
+TEST_F(OpenClBorrow, MemoryIsReadAndWrittenAsItWasMadeFor) {
+  const Context context = opencl::borrow_context(raw_context, id);
+  Queue queue = opencl::borrow_queue(context, raw_queue);
+  const auto made = [&](cl::cl_bitfield flags) {
+    return give(context, api.CreateBuffer(raw_context, flags, 4096, nullptr, &code));
+  };
+  const Buffer read_only = made(cl::CL_MEM_READ_ONLY), write_only = made(cl::CL_MEM_WRITE_ONLY),
+               both = made(cl::CL_MEM_READ_WRITE);
+  const GemmPlan product(context, std::get<GemmProblem>(parse_problem("gemm f32 nn m8n8k8")));
+  const auto refused = [&](const Buffer& a, const Buffer& b, const Buffer& c) {
+    return error_of([&] { product.run(queue, {.a = {a}, .b = {b}, .c = {c}}); }, ErrorKind::bad_input);
+  };
+  const std::string mend = ": make it CL_MEM_READ_WRITE";
+  EXPECT_EQ(refused(read_only, both, read_only), "c is written, and its cl_mem was made CL_MEM_READ_ONLY" + mend);
+  EXPECT_EQ(refused(both, write_only, both), "b is read, and its cl_mem was made CL_MEM_WRITE_ONLY" + mend);
+  EXPECT_EQ(refused(both, read_only, write_only), "c is read, and its cl_mem was made CL_MEM_WRITE_ONLY" + mend);
+  product.run(queue, {.a = {read_only}, .b = {made(cl::CL_MEM_READ_ONLY)}, .c = {both}}).wait();
+
+  const Filter2dPlan filter(context, std::get<Filter2dProblem>(parse_problem("filter2d u8 h8w8c1r1s1")),
+                            {.weights = {1}});
+  const auto filters = [&](const Buffer& input, const Buffer& output) {
+    filter.run(queue, {.input = input, .output = output, .workspace = context.allocate(filter.workspace_bytes())})
+        .wait();
+  };
+  EXPECT_HAS(error_of([&] { filters(both, read_only); }, ErrorKind::bad_input), "the output is written");
+  EXPECT_HAS(error_of([&] { filters(write_only, both); }, ErrorKind::bad_input), "the input is read");
+  filters(read_only, write_only);
 }
 
 // Two buffers of one cl_mem, and sub-buffers of it.

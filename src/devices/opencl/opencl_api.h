@@ -51,8 +51,9 @@ inline constexpr cl_uint CL_CONTEXT_DEVICES = 0x1081;
 inline constexpr cl_context_properties CL_CONTEXT_PLATFORM = 0x1084;
 inline constexpr cl_bitfield CL_QUEUE_OUT_OF_ORDER_EXEC_MODE_ENABLE = 1 << 0, CL_QUEUE_PROFILING_ENABLE = 1 << 1;
 inline constexpr cl_uint CL_QUEUE_CONTEXT = 0x1090, CL_QUEUE_DEVICE = 0x1091, CL_QUEUE_PROPERTIES = 0x1093;
-inline constexpr cl_bitfield CL_MEM_READ_WRITE = 1 << 0, CL_MEM_USE_HOST_PTR = 1 << 3, CL_MEM_ALLOC_HOST_PTR = 1 << 4;
-inline constexpr cl_uint CL_MEM_TYPE = 0x1100, CL_MEM_SIZE = 0x1102, CL_MEM_CONTEXT = 0x1106,
+inline constexpr cl_bitfield CL_MEM_READ_WRITE = 1 << 0, CL_MEM_WRITE_ONLY = 1 << 1, CL_MEM_READ_ONLY = 1 << 2,
+                             CL_MEM_USE_HOST_PTR = 1 << 3, CL_MEM_ALLOC_HOST_PTR = 1 << 4;
+inline constexpr cl_uint CL_MEM_TYPE = 0x1100, CL_MEM_FLAGS = 0x1101, CL_MEM_SIZE = 0x1102, CL_MEM_CONTEXT = 0x1106,
                          CL_MEM_ASSOCIATED_MEMOBJECT = 0x1107, CL_MEM_OFFSET = 0x1108, CL_MEM_OBJECT_BUFFER = 0x10F0;
 inline constexpr cl_bitfield CL_MAP_READ = 1 << 0, CL_MAP_WRITE = 1 << 1;
 inline constexpr cl_uint CL_PROGRAM_BINARY_SIZES = 0x1165, CL_PROGRAM_BINARIES = 0x1166, CL_PROGRAM_BUILD_LOG = 0x1183;

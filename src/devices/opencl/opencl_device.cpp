@@ -249,16 +249,18 @@ std::shared_ptr<Buffer> OpenClDevice::borrow_buffer(cl_mem buffer) {
   if (!buffer) throw bad_input("borrowing a cl_mem: the handle is null");
   cl_uint type = 0;
   std::size_t size = 0, origin = 0;
+  cl_bitfield flags = 0;
   cl_context context = nullptr;
   cl_mem whole = nullptr;
   const auto ask = [buffer](cl_uint what, auto& value) {
     check("clGetMemObjectInfo", api().GetMemObjectInfo(buffer, what, sizeof value, &value, nullptr));
   };
   ask(CL_MEM_TYPE, type), ask(CL_MEM_SIZE, size), ask(CL_MEM_CONTEXT, context);
-  ask(CL_MEM_ASSOCIATED_MEMOBJECT, whole), ask(CL_MEM_OFFSET, origin);
+  ask(CL_MEM_ASSOCIATED_MEMOBJECT, whole), ask(CL_MEM_OFFSET, origin), ask(CL_MEM_FLAGS, flags);
   if (type != CL_MEM_OBJECT_BUFFER) throw bad_input("borrowing a cl_mem: it is no buffer (images cannot be used)");
   if (context != context_.get()) throw bad_input("borrowing a cl_mem: it belongs to another cl_context");
-  return std::make_shared<OpenClBuffer>(self(), retain(buffer), static_cast<std::int64_t>(size), whole, origin);
+  const Access access{.read = (flags & CL_MEM_WRITE_ONLY) == 0, .write = (flags & CL_MEM_READ_ONLY) == 0};
+  return std::make_shared<OpenClBuffer>(self(), retain(buffer), static_cast<std::int64_t>(size), whole, origin, access);
 }
 
 std::shared_ptr<Queue> OpenClDevice::borrow_queue(cl_command_queue queue) {

@@ -65,8 +65,13 @@ class OpenClBuffer final : public Buffer {
         borrowed_(static_cast<std::byte*>(borrowed)) {}
   // A cl_mem of the caller's: of `whole` from byte `origin` on, which is the memory itself unless it is a sub-buffer.
   OpenClBuffer(std::shared_ptr<OpenClDevice> device, Owned<cl_mem> memory, std::int64_t bytes, cl_mem whole,
-               std::size_t origin)
-      : device_(std::move(device)), memory_(std::move(memory)), bytes_(bytes), whole_(whole), origin_(origin) {}
+               std::size_t origin, Access access)
+      : device_(std::move(device)),
+        memory_(std::move(memory)),
+        bytes_(bytes),
+        whole_(whole),
+        origin_(origin),
+        access_(access) {}
   std::int64_t bytes() const override { return bytes_; }
   cl_mem memory() const { return memory_.get(); }
   std::shared_ptr<Device> device() const override { return device_; }
@@ -74,6 +79,7 @@ class OpenClBuffer final : public Buffer {
     if (borrowed_) return {nullptr, reinterpret_cast<std::uintptr_t>(borrowed_)};
     return {whole_ ? whole_ : memory_.get(), origin_};
   }
+  Access access() const override { return access_; }
   cl_context context() const { return device_->context(); }
   std::byte* borrowed() const { return borrowed_; }  // the host memory behind it, or null
 
@@ -84,6 +90,7 @@ class OpenClBuffer final : public Buffer {
   std::byte* borrowed_ = nullptr;
   cl_mem whole_ = nullptr;
   std::size_t origin_ = 0;
+  Access access_;
 };
 
 class OpenClProgram final : public Program {
