@@ -188,7 +188,7 @@ GemmTile parse_tile(const std::string& text) {
   std::vector<std::int64_t> values;
   for (std::string word; std::getline(in, word, ',');) values.push_back(std::atoll(word.c_str()));
   if (values.size() != 6) throw bad_input("--tile " + text + ": six numbers, as in 128,128,16,2,2,2");
-  return {values[0], values[1], values[2], values[3], values[4], values[5], 0.9};
+  return {values[0], values[1], values[2], values[3], values[4], values[5], {0.9, 0.9, 0.9}};
 }
 
 }  // namespace

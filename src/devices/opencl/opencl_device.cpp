@@ -135,37 +135,39 @@ std::shared_ptr<Queue> OpenClDevice::make_queue() {
   return std::make_shared<OpenClQueue>(self(), std::move(queue));
 }
 
-std::string OpenClDevice::occupancy_option(const Occupancy& occupancy) const {
-  if (occupancy.groups == 0) return {};
-  const std::string extensions = text(device_, CL_DEVICE_EXTENSIONS);
-  for (const char* needed : {"cl_nv_device_attribute_query", "cl_nv_compiler_options"})
-    if (extensions.find(needed) == std::string::npos) return {};
+std::string OpenClDevice::driver_options(const Occupancy& occupancy) const {
+  if (nvidia_capability() == 0 ||
+      text(device_, CL_DEVICE_EXTENSIONS).find("cl_nv_compiler_options") == std::string::npos)
+    return {};
+  if (occupancy.groups == 0) return " -cl-nv-verbose";
   constexpr std::int64_t granule = 8, most = 255;  // of a work item
   const std::int64_t all = fact<cl_uint>(device_, CL_DEVICE_REGISTERS_PER_BLOCK_NV);
   const std::int64_t share = all / (occupancy.groups * occupancy.group_items) / granule * granule;
-  return fmt::format(" -cl-nv-maxrregcount={}", std::clamp(share, granule, most));
+  return fmt::format(" -cl-nv-verbose -cl-nv-maxrregcount={}", std::clamp(share, granule, most));
 }
 
 std::shared_ptr<Program> OpenClDevice::build(std::string_view kernel_text, std::span<const Definition> definitions,
                                              const Occupancy& occupancy) {
-  const std::string driver_options = occupancy_option(occupancy);
-  const Occupancy kept_to = driver_options.empty() ? Occupancy{} : occupancy;
-  std::string options = "-cl-std=CL1.2" + driver_options;
+  const std::string own_options = driver_options(occupancy);
+  std::string options = "-cl-std=CL1.2" + own_options;
   if (const cl_uint capability = nvidia_capability()) options += fmt::format(" -DNVIDIA_CAPABILITY={}", capability);
   for (const std::string& option : definition_options(definitions)) options += " " + option;
   const std::string key = cache_ ? cache_key(kernel_text, options) : "";
   if (cache_)
-    if (const std::optional<std::string> binary = cache_->find(key)) {
-      if (Owned<cl_program> program = load(*binary, driver_options))
-        return std::make_shared<OpenClProgram>(self(), std::move(program), 0, kept_to);
+    if (const std::optional<std::string> entry = cache_->find(key)) {
+      const std::size_t line = std::min(entry->find('\n'), entry->size() - 1);
+      if (Owned<cl_program> program = load(entry->substr(line + 1), own_options))
+        return std::make_shared<OpenClProgram>(self(), std::move(program), 0, entry->substr(0, line));
       cache_->discard(key, fmt::format("device {} does not take it", info_.id));
     }
   const auto start = std::chrono::steady_clock::now();
   Owned<cl_program> program = compile(kernel_text, options);
   const std::chrono::duration<double> seconds = std::chrono::steady_clock::now() - start;
+  const std::string registers = own_options.empty() ? "" : registers_of_kernels(build_log(program.get(), device_));
   if (cache_)
-    if (const std::string binary = binary_of(program.get()); !binary.empty()) cache_->store(key, binary);
-  return std::make_shared<OpenClProgram>(self(), std::move(program), seconds.count(), kept_to);
+    if (const std::string binary = binary_of(program.get()); !binary.empty())
+      cache_->store(key, registers + "\n" + binary);
+  return std::make_shared<OpenClProgram>(self(), std::move(program), seconds.count(), registers);
 }
 
 Owned<cl_program> OpenClDevice::compile(std::string_view kernel_text, const std::string& options) const {
@@ -183,13 +185,13 @@ Owned<cl_program> OpenClDevice::compile(std::string_view kernel_text, const std:
   return program;
 }
 
-Owned<cl_program> OpenClDevice::load(const std::string& binary, const std::string& driver_options) const {
+Owned<cl_program> OpenClDevice::load(const std::string& binary, const std::string& own_options) const {
   const std::size_t size = binary.size();
   const auto* bytes = reinterpret_cast<const unsigned char*>(binary.data());
   cl_int status = CL_SUCCESS, code = CL_SUCCESS;
   Owned<cl_program> program(api().CreateProgramWithBinary(context_.get(), 1, &device_, &size, &bytes, &status, &code));
   if (code != CL_SUCCESS || status != CL_SUCCESS ||
-      api().BuildProgram(program.get(), 1, &device_, driver_options.c_str(), nullptr, nullptr) != CL_SUCCESS)
+      api().BuildProgram(program.get(), 1, &device_, own_options.c_str(), nullptr, nullptr) != CL_SUCCESS)
     return nullptr;
   return program;
 }
@@ -199,6 +201,41 @@ std::string OpenClDevice::cache_key(std::string_view kernel_text, const std::str
   const std::string_view parts[] = {"omniconv", build_version(), "OpenCL",       info_.name, version,
                                     driver,     options,         prelude_opencl, kernel_text};
   return ProgramCache::key(parts);
+}
+
+std::int64_t OpenClProgram::resident_groups(const char* kernel, std::int64_t group_items) const {
+  const std::string word = fmt::format(" {}=", kernel);
+  const std::size_t at = registers_.find(word);
+  if (at == std::string::npos) return 0;
+  return groups_by_registers(fact<cl_uint>(device_->device(), CL_DEVICE_REGISTERS_PER_BLOCK_NV),
+                             std::atoll(registers_.c_str() + at + word.size()), group_items,
+                             device_->nvidia_capability());
+}
+
+std::string registers_of_kernels(std::string_view build_log) {
+  constexpr std::string_view entry = "Compiling entry function '", used = "Used ";
+  std::string registers;
+  for (std::size_t at = build_log.find(entry); at != std::string_view::npos; at = build_log.find(entry, at)) {
+    at += entry.size();
+    const std::string_view rest = build_log.substr(at, build_log.find(entry, at) - at);
+    const std::size_t name_end = rest.find('\''), count = rest.find(used);
+    if (name_end == std::string_view::npos || count == std::string_view::npos) continue;
+    const std::string_view number = rest.substr(count + used.size());
+    registers +=
+        fmt::format(" {}={}", rest.substr(0, name_end), number.substr(0, number.find_first_not_of("0123456789")));
+  }
+  return registers;
+}
+
+std::int64_t groups_by_registers(std::int64_t all_registers, std::int64_t of_an_item, std::int64_t group_items,
+                                 cl_uint capability) {
+  // CUDA C++ Programming Guide, "Technical specifications per compute capability".
+  constexpr std::int64_t warp = 32, granule = 8, quarters = 4, most_groups = 32;
+  const std::int64_t most_items = capability == 75 ? 1024 : capability > 80 && capability < 90 ? 1536 : 2048;
+  if (of_an_item <= 0) return 0;
+  const std::int64_t of_a_warp = (of_an_item + granule - 1) / granule * granule * warp;
+  const std::int64_t warps = all_registers / quarters / of_a_warp * quarters;
+  return std::min({warps / ((group_items + warp - 1) / warp), most_items / group_items, most_groups});
 }
 
 Device::Peaks OpenClDevice::measure_peaks(double seconds) {

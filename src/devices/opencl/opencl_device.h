@@ -35,16 +35,18 @@ class OpenClDevice final : public Device {
   std::shared_ptr<Queue> borrow_queue(cl_command_queue queue);
 
   cl_context context() const { return context_.get(); }
-
- private:
+  cl_device_id device() const { return device_; }
   // 10 times the major plus the minor compute capability; 0 of other vendors' devices.
   cl_uint nvidia_capability() const;
-  // What makes the driver's compiler keep to it; empty where that cannot be asked for.
-  std::string occupancy_option(const Occupancy& occupancy) const;
+
+ private:
+  // What makes the driver's compiler say what registers kernels take, and keep to an occupancy; empty where that cannot
+  // be asked for.
+  std::string driver_options(const Occupancy& occupancy) const;
   std::shared_ptr<Buffer> create(cl_bitfield flags, void* memory, std::int64_t bytes);
   Owned<cl_program> compile(std::string_view text, const std::string& options) const;
   // Null where the driver does not take it. The binary may be of a kind that is compiled further: by these options.
-  Owned<cl_program> load(const std::string& binary, const std::string& driver_options) const;
+  Owned<cl_program> load(const std::string& binary, const std::string& own_options) const;
   std::string cache_key(std::string_view text, const std::string& options) const;
   std::shared_ptr<OpenClDevice> self() { return std::static_pointer_cast<OpenClDevice>(shared_from_this()); }
 
@@ -86,12 +88,15 @@ class OpenClBuffer final : public Buffer {
 
 class OpenClProgram final : public Program {
  public:
-  OpenClProgram(std::shared_ptr<OpenClDevice> device, Owned<cl_program> program, double seconds, Occupancy kept_to)
-      : device_(std::move(device)), program_(std::move(program)), compile_seconds_(seconds), kept_to_(kept_to) {}
+  // `registers` are the words NAME=COUNT of its kernels, as far as they are known.
+  OpenClProgram(std::shared_ptr<OpenClDevice> device, Owned<cl_program> program, double seconds, std::string registers)
+      : device_(std::move(device)),
+        program_(std::move(program)),
+        compile_seconds_(seconds),
+        registers_(std::move(registers)) {}
   double compile_seconds() const override { return compile_seconds_; }
-  std::int64_t resident_groups(const char*, std::int64_t group_items) const override {
-    return group_items == kept_to_.group_items ? kept_to_.groups : 0;
-  }
+  // By registers alone.
+  std::int64_t resident_groups(const char* kernel, std::int64_t group_items) const override;
   cl_program program() const { return program_.get(); }
   cl_context context() const { return device_->context(); }
 
@@ -99,8 +104,14 @@ class OpenClProgram final : public Program {
   std::shared_ptr<OpenClDevice> device_;
   Owned<cl_program> program_;
   double compile_seconds_;
-  Occupancy kept_to_;
+  std::string registers_;
 };
+
+// From what NVIDIA's compiler says of the kernels of a program: " NAME=COUNT" of each.
+std::string registers_of_kernels(std::string_view build_log);
+// How many groups fit on a multiprocessor of this compute capability.
+std::int64_t groups_by_registers(std::int64_t all_registers, std::int64_t of_an_item, std::int64_t group_items,
+                                 cl_uint capability);
 
 // Facts of platforms and devices.
 std::string text(cl_platform_id platform, cl_uint what);

@@ -16,7 +16,7 @@ constexpr std::int64_t group = 128;
 constexpr std::int64_t most_rows = 17, most_window = 96;
 constexpr std::int64_t columns_of_an_item = 4;
 // Turns of a band, and groups that a compute unit is taken to hold where that is not known.
-constexpr std::int64_t least_turns = 2, most_turns = 40, usual_residents = 4;
+constexpr std::int64_t least_turns = 2, most_turns = 2000, usual_residents = 4;
 
 // Elements that a work item filters along a row: those that leave the fewest work items idle, and that widen the fewest
 // elements twice. 4 times an odd number.
@@ -47,38 +47,24 @@ std::int64_t local_bytes(const Filter2dProblem& problem, std::int64_t steps) {
   return problem.r * (width * 4 + steps * ((width + halo) * size_of(problem.input) + 32));
 }
 
-// Steps of a turn: two where that leaves room for as many groups as their registers do.
+// Steps of a turn: several where that leaves room for as many groups as their registers do.
 std::int64_t best_steps(const Filter2dProblem& problem, const devices::Device& device) {
-  return size_of(problem.input) == 1 && local_bytes(problem, 2) <= device.info().local_memory_bytes ? 2 : 1;
+  constexpr std::int64_t most_steps = 3;
+  std::int64_t steps = size_of(problem.input) == 1 ? most_steps : 1;
+  while (steps > 1 && local_bytes(problem, steps) > device.info().local_memory_bytes) --steps;
+  return steps;
 }
 
 // Whether bytes as denormal numbers give the same bits: README.md has the proof.
 bool denormals_are_exact_in_two_chains(const Filter2dTask& task) {
   const Weights& weights = task.weights;
-  if (task.problem.input != DataType::u8 || !(std::abs(weights.scale) < 0x1p100)) return false;
+  if (task.problem.input != DataType::u8) return false;
   const auto ordinary = [](double weight) {
     const double magnitude = std::abs(static_cast<float>(weight));
     return magnitude == 0 || (magnitude >= 0x1p-32 && magnitude < 0x1p7);
   };
   return std::all_of(weights.row.begin(), weights.row.end(), ordinary) &&
          std::all_of(weights.column.begin(), weights.column.end(), ordinary);
-}
-
-// Whether results are integers by one addition in fp32: README.md says when, and why.
-bool rounds_by_adding(const Filter2dTask& task) {
-  const Filter2dProblem& problem = task.problem;
-  const double top = problem.output == DataType::u8 ? 255 : 65535, most = problem.input == DataType::u8 ? 255 : 65535;
-  const auto is_unsigned = [](DataType type) { return type == DataType::u8 || type == DataType::u16; };
-  int exponent = 0;
-  if (!is_unsigned(problem.input) || !is_unsigned(problem.output) || task.weights.bias != 0 ||
-      std::frexp(task.weights.scale, &exponent) != 0.5)
-    return false;
-  double above = 0, below = 0;
-  for (const double weight : task.weights.values) (weight > 0 ? above : below) += most * task.weights.scale * weight;
-  const ErrorBound bound = separable_bound(task);
-  const double error = (bound.chain / 2 + bound.constant) * 0x1p-23 * (above - below);
-  constexpr double less_than_half = 0.4;
-  return above + error <= top + less_than_half && below - error >= -less_than_half;
 }
 
 class Plan final : public Filter2dPlanBody {
@@ -90,12 +76,12 @@ class Plan final : public Filter2dPlanBody {
     std::vector<devices::Definition> definitions = pixel_definitions(the_task);
     const bool denormal = !adds_pixels(the_task) && the_device.info().is_gpu && the_device.has_denormals() &&
                           denormals_are_exact_in_two_chains(the_task);
-    const bool rounded = rounds_by_adding(the_task);
-    bias_ = rounded ? 0x1.8p23f : static_cast<float>(the_task.weights.bias);
+    // Not of floating outputs, which tell a sum of -0 from 0.
+    const bool scaled = the_task.weights.scale != 1 || the_task.weights.bias != 0 || !is_integer(problem.output);
     definitions.push_back({"V", std::to_string(columns_of_an_item)});
     definitions.push_back({"DENORMAL", denormal ? "1" : "0"});
     definitions.push_back({"EQUAL", adds_pixels(the_task) ? "1" : "0"});
-    definitions.push_back({"ROUNDED", rounded ? "1" : "0"});
+    definitions.push_back({"SCALED", scaled ? "1" : "0"});
     definitions.push_back({"GROUP", std::to_string(group)});
     const devices::Occupancy occupancy{resident_groups(problem), group};
     definitions.push_back({"RESIDENT", std::to_string(occupancy.groups)});
@@ -115,9 +101,10 @@ class Plan final : public Filter2dPlanBody {
       weights_.insert(weights_.end(), weights.row.begin(), weights.row.end());
     }
     if (denormal) {
-      for (std::size_t i = static_cast<std::size_t>(weights.r); i < weights_.size(); ++i)
-        weights_[i] = std::ldexp(weights_[i], denormal_weight_exponent);
-      scale_exponent_ = -(denormal_unit_exponent + denormal_weight_exponent);
+      constexpr int sum_exponent = denormal_unit_exponent + denormal_weight_exponent;
+      const auto r = static_cast<std::size_t>(weights.r);
+      for (std::size_t i = 0; i < weights_.size(); ++i)
+        weights_[i] = std::ldexp(weights_[i], i < r ? -sum_exponent : denormal_weight_exponent);
     }
   }
 
@@ -136,23 +123,24 @@ class Plan final : public Filter2dPlanBody {
     const std::int64_t band = band_rows(run.output_rows);
     const std::int64_t bands = divide_up(run.output_rows, band);
     const auto arguments =
-        image_arguments(run, std::span<const float>(weights_), factor_,
-                        std::ldexp(static_cast<float>(task.weights.scale), scale_exponent_), bias_, border_word_,
-                        static_cast<std::int32_t>(bands), static_cast<std::int32_t>(band));
+        image_arguments(run, std::span<const float>(weights_), factor_, static_cast<float>(task.weights.scale),
+                        static_cast<float>(task.weights.bias), border_word_, static_cast<std::int32_t>(bands),
+                        static_cast<std::int32_t>(band));
     return queue.launch(program_, "fused", {{columns_ * bands * group, 1}, {group, 1}}, arguments);
   }
 
-  // Whole turns: what is lost to the rows read twice, against what is lost while the last groups run and others have
-  // ended, about half a wave. Groups of one wave begin and end together.
+  // Whole turns: what is lost to the rows read twice, against what is lost in the last wave, in which few groups may
+  // run: groups take equally long, so that waves begin and end together. What a group does before its first turn takes
+  // about as long as one.
   std::int64_t band_rows(std::int64_t rows) const {
     const std::int64_t r = task.problem.r, resident = std::max<std::int64_t>(resident_groups_, 1);
-    std::int64_t best = 0;
-    double best_cost = std::numeric_limits<double>::infinity();
+    std::int64_t best = 0, best_cost = std::numeric_limits<std::int64_t>::max();
     for (std::int64_t turns = least_turns; turns <= most_turns; ++turns) {
       const std::int64_t band = std::min((turns - 1) * r + 1, rows);
-      const auto waves = static_cast<double>(columns_ * divide_up(rows, band)) / static_cast<double>(resident);
-      const double cost = (waves > 1 ? waves + 0.5 : 1) * static_cast<double>(divide_up(band + r - 1, r));
+      const std::int64_t waves = divide_up(columns_ * divide_up(rows, band), resident);
+      const std::int64_t cost = waves * (divide_up(band + r - 1, r) + 1);
       if (cost < best_cost) best_cost = cost, best = band;
+      if (band == rows) break;
     }
     return best;
   }
@@ -160,8 +148,7 @@ class Plan final : public Filter2dPlanBody {
   std::int64_t columns_ = 0, resident_groups_ = 0;
   std::int32_t border_word_;
   std::vector<float> weights_;
-  float factor_ = 1, bias_ = 0;
-  int scale_exponent_ = 0;
+  float factor_ = 1;
   std::shared_ptr<devices::Program> program_;
 };
 

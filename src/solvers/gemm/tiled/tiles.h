@@ -1,6 +1,7 @@
 // Which tiles `tiled` takes for a task, and into how many parts it splits k.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <memory>
 #include <optional>
@@ -14,7 +15,9 @@ namespace omniconv::solvers {
 struct GemmTile {
   std::int64_t m, n, k, quads_m, quads_n;
   std::int64_t resident;  // groups on a compute unit at once by their registers, which the compiler is told
-  double rate;  // of the peak, where all compute units are full
+  // Of the peak, where all compute units are full: where no operand is turned, where a is, and where both or b alone
+  // are.
+  std::array<double, 3> rate;
 
   std::int64_t group() const { return m / (4 * quads_m) * (n / (4 * quads_n)); }
   // Two stages of both operands in fp32, whose rows may be padded by four elements.
