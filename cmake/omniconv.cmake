@@ -20,6 +20,16 @@ else()
   target_compile_definitions(omniconv_flags INTERFACE HWY_DISABLED_TARGETS=HWY_SSSE3)
 endif()
 
+# omniconv_precompile(TARGET FIRST header...): compiles the headers once, for FIRST, and lends them to every other TARGET,
+# which must have its flags. The library has them under the sanitizers alone: elsewhere each file must name what it uses.
+function(omniconv_precompile target first)
+  if(target STREQUAL first)
+    target_precompile_headers(${target} PRIVATE ${ARGN})
+  else()
+    target_precompile_headers(${target} REUSE_FROM ${first})
+  endif()
+endfunction()
+
 # omniconv_folder(NAME [SOURCES file...] [USES folder...] [LINKS target...])
 #
 # One folder of src/ as a target that exposes only its own headers: "NAME/x.h" is found through a link in the build
@@ -34,6 +44,10 @@ function(omniconv_folder name)
   target_include_directories(omniconv_${name} PUBLIC ${view} PUBLIC ${PROJECT_SOURCE_DIR}/include)
   list(TRANSFORM folder_USES PREPEND omniconv_)
   target_link_libraries(omniconv_${name} PRIVATE ${folder_USES} omniconv_flags ${folder_LINKS})
+  if(OMNICONV_SANITIZE AND fmt::fmt IN_LIST folder_LINKS)
+    omniconv_precompile(omniconv_${name} omniconv_core <algorithm> <cmath> <functional> <memory> <optional> <span> <string>
+                        <vector> <fmt/format.h>)
+  endif()
   set_property(GLOBAL APPEND PROPERTY OMNICONV_FOLDERS omniconv_${name})
 endfunction()
 

@@ -17,13 +17,15 @@ const Context& cpu() {
 class EveryTypeWithAlpha : public testing::TestWithParam<const char*> {};
 
 TEST_P(EveryTypeWithAlpha, BordersChannelsPositionsKernels) {
+  int number = 0;  // under the sanitizers every fifth, so that each border meets each kernel and position
   for (const char* border : {"constant:0", "constant:7", "replicate", "reflect", "reflect101", "wrap", "valid"})
     for (const int c : {2, 3, 4, 5})
       for (int alpha = 0; alpha < c; ++alpha)
         for (const char* kernel : {"r3s5 kernel:random", "r3s4 kernel:integer", "r3s5 kernel:rank1",
                                    "r4s3 kernel:equal", "r3s3 kernel:laplacian", "r3s3 kernel:sobel-x"})
-          expect_conformance(cpu(),
-                             fmt::format("filter2d {} h8w13c{}{} {} alpha:{}", GetParam(), c, kernel, border, alpha));
+          if (!instrumented || number++ % 5 == 0)
+            expect_conformance(cpu(),
+                               fmt::format("filter2d {} h8w13c{}{} {} alpha:{}", GetParam(), c, kernel, border, alpha));
 }
 
 TEST_P(EveryTypeWithAlpha, StripsBlocksAndTails) {

@@ -79,7 +79,7 @@ const char* const problems[] = {
 TEST(SameBits, ThreadsAndStrips) {
   int number = 0;
   for (const char* text : problems) {
-    if (threads_watched && number++ % 3 != 0) continue;  // twenty times as slow there
+    if (instrumented && number++ % 3 != 0) continue;  // twenty times as slow there
     const auto problem = std::get<Filter2dProblem>(parse_problem(text));
     const Filter filter = filter_for(problem);
     const auto expected = run(Context({.device = "cpu", .threads = 1}), problem, filter, P(problem));

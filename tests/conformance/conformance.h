@@ -27,8 +27,8 @@ inline constexpr bool threads_watched = true;
 #else
 inline constexpr bool threads_watched = false;
 #endif
-inline constexpr std::int64_t most_pixels = instrumented ? 10'000 : 100'000,
-                              most_taps = instrumented ? 6'000'000 : 60'000'000;
+inline constexpr std::int64_t most_pixels = instrumented ? 10'000 : 50'000,
+                              most_taps = instrumented ? 6'000'000 : 30'000'000;
 // Of a sample of so many elements.
 constexpr std::int64_t samples(std::int64_t wanted) {
   return instrumented ? wanted / 10 : wanted;

@@ -1,4 +1,5 @@
 // What verify of products and convolutions must find: plans with faults made on purpose.
+#include "conformance.h"
 #include "matrix_testing.h"
 
 namespace omniconv {
@@ -73,8 +74,10 @@ TEST(MatrixVerify, FindsFaults) {
   for (const std::int64_t at : {-256, -1, 0, 59, 60, 60 + 255})
     EXPECT_EQ(found(small, {Fault::a, at}), "failed: changed a") << at;
   EXPECT_EQ(found(small, {Fault::b, 83}), "failed: changed b");
-  for (const std::int64_t at : {0, (16 << 20) - 1, 16 << 20, 2100 * 2100 * 4 - 1})  // of 17 MB, in pieces of 16 MiB
+  for (const std::int64_t at : {16 << 20, (16 << 20) - 1, 0, 2100 * 2100 * 4 - 1}) {  // of 17 MB, in pieces of 16 MiB
     EXPECT_EQ(found(large, {Fault::a, at}), "failed: changed a") << at;
+    if (threads_watched) break;  // they do the same for each
+  }
   EXPECT_EQ(found(small, {Fault::c, 3}).substr(0, 26), "failed: c[0] of integers i");
 }
 
