@@ -77,12 +77,11 @@ constexpr const char* forms[] = {
 
 class CudaCompileForm : public CudaCompile, public testing::WithParamInterface<std::size_t> {};
 
-// Every second type, the others for the next form, and every second of these for either device: the types differ in
-// loads and stores alone.
+// Every type, every second of them for either device: the types differ in loads and stores alone.
 TEST_P(CudaCompileForm, ForEveryTypeAndBorder) {
   std::set<std::string> solvers;
-  for (std::size_t i = GetParam() % 2; i < std::size(types); i += 2) {
-    const std::size_t number = GetParam() / 2 + i / 2;
+  for (std::size_t i = 0; i < std::size(types); ++i) {
+    const std::size_t number = GetParam() + i;
     const std::string text =
         fmt::format("filter2d {} h90w140{} {}", types[i], forms[GetParam()], borders[number % std::size(borders)]);
     const int capability = number % 2 == 0 ? 80 : 90;
