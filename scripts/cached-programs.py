@@ -44,6 +44,8 @@ class Program:
         self.version, self.interface, self.device = parts[1:4]
         self.driver = ", ".join(parts[4:-3])
         self.options, self.prelude, self.text = parts[-3:]
+        if self.interface == "OpenCL":  # a line of what the driver said of registers comes first
+            self.code = self.code.partition(b"\n")[2]
 
     def suffix(self):
         if self.code.startswith(b"\x7fELF"):
@@ -74,7 +76,8 @@ def resources(program, architecture, folder):
     if program.suffix() == ".ptx":
         ptx = folder / f"{program.name}.ptx"
         ptx.write_bytes(program.code.rstrip(b"\0"))
-        output_of("ptxas", f"-arch={architecture}", "-o", cubin, ptx)
+        limit = re.findall(r"-cl-nv(-maxrregcount=\d+)", program.options)
+        output_of("ptxas", f"-arch={architecture}", "-o", cubin, ptx, *limit)
     else:
         cubin.write_bytes(program.code)
     told = dict(re.findall(r"Function (\w+):\s*(.*)", output_of("cuobjdump", "-res-usage", cubin)))

@@ -49,16 +49,17 @@ with tempfile.TemporaryDirectory() as work:
             assert program.read_bytes().endswith(code.read_bytes()) and code.stat().st_size > 100
             assert "kernel" in (extracted / f"{program.stem}.text").read_text()
     ptx = b"//\n.version 8.0\n.target sm_90\n"
-    (cache / "aa.program").write_bytes(entry(["omniconv", "0.1.0", "OpenCL", "a GPU", "OpenCL 3.0", "580", "-DV=16", "prelude", "text: 2"], ptx))
+    (cache / "aa.program").write_bytes(entry(["omniconv", "0.1.0", "OpenCL", "a GPU", "OpenCL 3.0", "580",
+                                                    "-cl-nv-maxrregcount=80 -DV=16", "prelude", "text: 2"], b" multiply=40\n" + ptx))
     (cache / "bb.program").write_bytes(entry(["omniconv", "0.1.0", "CUDA", "a GPU", "CUDA 13", "--std -DV=16", "prelude", "text: 2"], b"\x7fELF..."))
     (cache / "cc.program").write_bytes(b"omniconv prog 1\n, cut off")
     told = run(cache, "--text", "a GPU", "--text", "V=16", "--extract", extracted)
     assert "2 programs" in told and "aa.ptx  OpenCL, a GPU" in told and "bb.cubin  CUDA" in told and "cc.program is left out" in told, told
-    assert (extracted / "aa.ptx").read_bytes() == ptx and (extracted / "aa.text").read_text() == "// -DV=16\nprelude\ntext: 2"
+    assert (extracted / "aa.ptx").read_bytes() == ptx and (extracted / "aa.text").read_text() == "// -cl-nv-maxrregcount=80 -DV=16\nprelude\ntext: 2"
     assert "0 programs" in run(cache, "--text", "V=17", status=1)
     assert "ptxas and cuobjdump not found" in run(cache, "--resources", status=1)
     assert "no folder" in run(work / "nowhere", status=1)
-    (tools / "ptxas").write_text('#!/bin/sh\n[ "$1" = -arch=sm_90a ] && cp "$4" "$3"\n')
+    (tools / "ptxas").write_text('#!/bin/sh\n[ "$1 $5" = "-arch=sm_90a -maxrregcount=80" ] && cp "$4" "$3"\n')
     (work / "sass").write_text(SASS)
     (tools / "cuobjdump").write_text(f"#!/bin/sh\n[ -s \"$2\" ] || exit 1\n[ $1 = -sass ] && exec cat {work / 'sass'}\n"
                                      "printf 'Resource usage:\\n Function multiply:\\n  REG:40 STACK:8 SHARED:0 LOCAL:4 CONSTANT[0]:560\\n'\n")
