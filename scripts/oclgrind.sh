@@ -59,7 +59,7 @@ fault uninitialized "uninitialized value"
 # Ragged extents, so that groups have idle items. u8>f32, f32>u8 and u8>s16 stand for the mixed types.
 problems() {
   local type border kernel number=0
-  for type in u8 u16 s16 s32 f16 f32 'u8>f32' 'f32>u8' 'u8>s16'; do
+  for type in u8 u16 s16 s32 f16 f32 'f32>u8' 'u8>f32' 'u8>s16'; do
     number=$((number + 1))  # every third border, others for the next type
     for border in constant:3 replicate reflect reflect101 wrap valid; do
       number=$((number + 1))

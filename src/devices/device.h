@@ -134,6 +134,10 @@ class Device : public std::enable_shared_from_this<Device> {
   virtual bool has_denormals() const { return true; }
   // One instruction of its language's compiler adds the products of four unsigned and four signed bytes to an integer.
   virtual bool has_byte_dots() const { return false; }
+  // Its compiler keeps to an occupancy.
+  virtual bool takes_occupancy() const { return kind() == DeviceKind::cuda; }
+  // Work items of a group, at most.
+  virtual std::int64_t max_group_items() const { return 1024; }
   virtual std::shared_ptr<Buffer> allocate(std::int64_t bytes) = 0;
   virtual std::shared_ptr<Buffer> borrow(void* memory, std::int64_t bytes) = 0;
   virtual std::shared_ptr<Queue> make_queue() = 0;

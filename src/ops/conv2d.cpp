@@ -59,13 +59,13 @@ Event Conv2dPlan::run(Queue& queue, const Conv2dRun& run) const {
       bias{"bias", run.bias, p.k, p.type};
   const devices::Device& device = *body_->device;
   if (p.pass == Pass::backward_data)
-    check_arrays({w, y}, x, device);
+    check_arrays({w, y}, x, p.accumulate, device);
   else if (p.pass == Pass::backward_filter)
-    check_arrays({x, y}, w, device);
+    check_arrays({x, y}, w, true, device);  // parts of the images follow each other
   else if (p.bias)
-    check_arrays({x, w, bias}, y, device);
+    check_arrays({x, w, bias}, y, p.accumulate, device);
   else
-    check_arrays({x, w}, y, device);
+    check_arrays({x, w}, y, p.accumulate, device);
   check_workspace(run.workspace, workspace_bytes(), solver(), device,
                   {part_of(x), part_of(w), part_of(y), part_of(bias)});
   return body_->run(present(queue), run);

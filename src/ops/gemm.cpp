@@ -37,7 +37,7 @@ Event GemmPlan::run(Queue& queue, const GemmRun& run) const {
   const GemmProblem& p = problem();
   const Array a{"a", run.a, p.batch * p.m * p.k, p.type}, b{"b", run.b, p.batch * p.k * p.n, p.type},
       c{"c", run.c, p.batch * p.m * p.n, p.type};
-  check_arrays({a, b}, c, *body_->device);
+  check_arrays({a, b}, c, false, *body_->device);
   check_workspace(run.workspace, workspace_bytes(), solver(), *body_->device, {part_of(a), part_of(b), part_of(c)});
   return body_->run(present(queue), {.a = run.a, .b = run.b, .c = run.c, .bias = {}, .workspace = {run.workspace, 0}});
 }

@@ -69,9 +69,10 @@ NamedPart part_of(const Array& array) {
           checked_multiply(array.elements, size_of(array.type), array.name)};
 }
 
-void check_arrays(std::initializer_list<Array> inputs, const Array& output, const devices::Device& device) {
+void check_arrays(std::initializer_list<Array> inputs, const Array& output, bool reads_output,
+                  const devices::Device& device) {
   for (const Array& input : inputs) check_array(input, device, {.write = false});
-  check_array(output, device, {});
+  check_array(output, device, {.read = reads_output});
   for (const Array& input : inputs)
     if (overlap(part_of(input), part_of(output)))
       throw bad_input(fmt::format("{} and {} overlap in memory: {} is written while {} is read; keep them apart",

@@ -33,9 +33,10 @@ void check_device(const char* name, const Buffer& buffer, const devices::Device&
 void check_alignment(const char* name, const Buffer& buffer, std::int64_t element_bytes);
 // Throws where kernels may not do with it what a run does.
 void check_access(const char* name, const Buffer& buffer, devices::Access needed);
-// Throws, naming the array, for a missing, misaligned or too small one, or one of another device, or memory that may
-// not be read or written, and where the output overlaps an input. Outputs are read too: sums grow in them.
-void check_arrays(std::initializer_list<Array> inputs, const Array& output, const devices::Device& device);
+// Throws, naming the array, for a missing, misaligned or too small one, one of another device, or memory that may not
+// be read or written, and where the output overlaps an input. `reads_output`: sums grow in it.
+void check_arrays(std::initializer_list<Array> inputs, const Array& output, bool reads_output,
+                  const devices::Device& device);
 // Throws where it is smaller than the solver needs, misaligned or of another device, or overlaps one of the others.
 void check_workspace(const Buffer& workspace, std::int64_t bytes, const std::string& solver,
                      const devices::Device& device, std::initializer_list<NamedPart> others);

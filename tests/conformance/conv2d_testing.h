@@ -49,7 +49,8 @@ inline void check_tails(const Context& context, Variants variants) {
     if (++number % tails_between != 0) continue;
     for (const Pass pass : all_passes)
       for (const Layout layout : {Layout::nchw, Layout::nhwc}) {
-        const bool its_turn = pass == all_passes[number % 3] && layout == Layout(number / 3 % 2);
+        const std::size_t turn = number / tails_between;
+        const bool its_turn = pass == all_passes[turn % 3] && layout == Layout(turn / 3 % 2);
         if ((variants == Variants::in_turn || layers_between > 1) && !its_turn) continue;
         problem.layout = layout;
         expect_exact_and_bounded(context, with_pass(problem, pass),

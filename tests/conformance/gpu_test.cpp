@@ -96,7 +96,7 @@ TEST(GpuConformance, ProblemList) {
 }
 
 // More rows of groups than one launch may have on CUDA devices; on a processor, which has no such limit, more than 2^16
-// rows.
+// rows, of some a quarter of that.
 TEST(GpuConformance, VeryTallImages) {
   for (const std::string& id : tested_ids()) {
     const Context context({.device = id});

@@ -5,6 +5,7 @@
 #include "borrow_testing.h"
 #include "devices/opencl/opencl_api.h"
 #include "gpu_testing.h"
+#include "omniconv/conv2d.h"
 #include "omniconv/filter2d.h"
 #include "omniconv/opencl.h"
 
@@ -155,8 +156,15 @@ TEST_F(OpenClBorrow, MemoryIsReadAndWrittenAsItWasMadeFor) {
   const std::string mend = ": make it CL_MEM_READ_WRITE";
   EXPECT_EQ(refused(read_only, both, read_only), "c is written, and its cl_mem was made CL_MEM_READ_ONLY" + mend);
   EXPECT_EQ(refused(both, write_only, both), "b is read, and its cl_mem was made CL_MEM_WRITE_ONLY" + mend);
-  EXPECT_EQ(refused(both, read_only, write_only), "c is read, and its cl_mem was made CL_MEM_WRITE_ONLY" + mend);
-  product.run(queue, {.a = {read_only}, .b = {made(cl::CL_MEM_READ_ONLY)}, .c = {both}}).wait();
+  product.run(queue, {.a = {read_only}, .b = {made(cl::CL_MEM_READ_ONLY)}, .c = {write_only}}).wait();
+  const Conv2dPlan sum(context, std::get<Conv2dProblem>(parse_problem("acc n1c4h4w4k4r1s1")));
+  const auto sums_into = [&](const Buffer& y) {
+    sum.run(queue, {.x = {read_only}, .w = {read_only}, .y = {y}, .workspace = context.allocate(sum.workspace_bytes())})
+        .wait();
+  };
+  EXPECT_EQ(error_of([&] { sums_into(write_only); }, ErrorKind::bad_input),
+            "y is read, and its cl_mem was made CL_MEM_WRITE_ONLY" + mend);
+  sums_into(both);
 
   const Filter2dPlan filter(context, std::get<Filter2dProblem>(parse_problem("filter2d u8 h8w8c1r1s1")),
                             {.weights = {1}});

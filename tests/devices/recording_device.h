@@ -43,6 +43,7 @@ class RecordingDevice : public Device {
   DeviceKind kind() const override { return kind_; }
   const DeviceInfo& info() const override { return info_; }
   bool has_byte_dots() const override { return byte_dots; }
+  std::int64_t max_group_items() const override { return group_items; }
   std::shared_ptr<Buffer> allocate(std::int64_t bytes) override { return std::make_shared<SizeAlone>(bytes); }
   std::shared_ptr<Buffer> borrow(void*, std::int64_t bytes) override { return allocate(bytes); }
   std::shared_ptr<Queue> make_queue() override { return std::make_shared<NoQueue>(); }
@@ -57,6 +58,7 @@ class RecordingDevice : public Device {
   }
   void set_compute_units(int units) { info_.compute_units = units; }
   bool page_locks = false, byte_dots = false;
+  std::int64_t group_items = 1024;
 
  protected:
   class SizeAlone final : public Buffer {

@@ -135,10 +135,17 @@ std::shared_ptr<Queue> OpenClDevice::make_queue() {
   return std::make_shared<OpenClQueue>(self(), std::move(queue));
 }
 
+bool OpenClDevice::takes_occupancy() const {
+  return nvidia_capability() > 0 &&
+         text(device_, CL_DEVICE_EXTENSIONS).find("cl_nv_compiler_options") != std::string::npos;
+}
+
+std::int64_t OpenClDevice::max_group_items() const {
+  return static_cast<std::int64_t>(fact<std::size_t>(device_, CL_DEVICE_MAX_WORK_GROUP_SIZE));
+}
+
 std::string OpenClDevice::driver_options(const Occupancy& occupancy) const {
-  if (nvidia_capability() == 0 ||
-      text(device_, CL_DEVICE_EXTENSIONS).find("cl_nv_compiler_options") == std::string::npos)
-    return {};
+  if (!takes_occupancy()) return {};
   if (occupancy.groups == 0) return " -cl-nv-verbose";
   constexpr std::int64_t granule = 8, most = 255;  // of a work item
   const std::int64_t all = fact<cl_uint>(device_, CL_DEVICE_REGISTERS_PER_BLOCK_NV);
@@ -149,15 +156,17 @@ std::string OpenClDevice::driver_options(const Occupancy& occupancy) const {
 std::shared_ptr<Program> OpenClDevice::build(std::string_view kernel_text, std::span<const Definition> definitions,
                                              const Occupancy& occupancy) {
   const std::string own_options = driver_options(occupancy);
+  const Occupancy asked_for = own_options.empty() ? Occupancy{} : occupancy;
   std::string options = "-cl-std=CL1.2" + own_options;
   if (const cl_uint capability = nvidia_capability()) options += fmt::format(" -DNVIDIA_CAPABILITY={}", capability);
   for (const std::string& option : definition_options(definitions)) options += " " + option;
   const std::string key = cache_ ? cache_key(kernel_text, options) : "";
   if (cache_)
     if (const std::optional<std::string> entry = cache_->find(key)) {
-      const std::size_t line = std::min(entry->find('\n'), entry->size() - 1);
-      if (Owned<cl_program> program = load(entry->substr(line + 1), own_options))
-        return std::make_shared<OpenClProgram>(self(), std::move(program), 0, entry->substr(0, line));
+      const std::size_t line = entry->starts_with(' ') || entry->starts_with('\n') ? entry->find('\n') : entry->npos;
+      if (line != entry->npos)
+        if (Owned<cl_program> program = load(entry->substr(line + 1), own_options))
+          return std::make_shared<OpenClProgram>(self(), std::move(program), 0, entry->substr(0, line), asked_for);
       cache_->discard(key, fmt::format("device {} does not take it", info_.id));
     }
   const auto start = std::chrono::steady_clock::now();
@@ -167,7 +176,7 @@ std::shared_ptr<Program> OpenClDevice::build(std::string_view kernel_text, std::
   if (cache_)
     if (const std::string binary = binary_of(program.get()); !binary.empty())
       cache_->store(key, registers + "\n" + binary);
-  return std::make_shared<OpenClProgram>(self(), std::move(program), seconds.count(), registers);
+  return std::make_shared<OpenClProgram>(self(), std::move(program), seconds.count(), registers, asked_for);
 }
 
 Owned<cl_program> OpenClDevice::compile(std::string_view kernel_text, const std::string& options) const {
@@ -206,7 +215,7 @@ std::string OpenClDevice::cache_key(std::string_view kernel_text, const std::str
 std::int64_t OpenClProgram::resident_groups(const char* kernel, std::int64_t group_items) const {
   const std::string word = fmt::format(" {}=", kernel);
   const std::size_t at = registers_.find(word);
-  if (at == std::string::npos) return 0;
+  if (at == std::string::npos) return group_items == asked_for_.group_items ? asked_for_.groups : 0;
   return groups_by_registers(fact<cl_uint>(device_->device(), CL_DEVICE_REGISTERS_PER_BLOCK_NV),
                              std::atoll(registers_.c_str() + at + word.size()), group_items,
                              device_->nvidia_capability());
@@ -231,7 +240,9 @@ std::int64_t groups_by_registers(std::int64_t all_registers, std::int64_t of_an_
                                  cl_uint capability) {
   // CUDA C++ Programming Guide, "Technical specifications per compute capability".
   constexpr std::int64_t warp = 32, granule = 8, quarters = 4, most_groups = 32;
-  const std::int64_t most_items = capability == 75 ? 1024 : capability > 80 && capability < 90 ? 1536 : 2048;
+  const std::int64_t most_items = capability == 75                                            ? 1024
+                                  : (capability > 80 && capability < 90) || capability >= 110 ? 1536
+                                                                                              : 2048;
   if (of_an_item <= 0) return 0;
   const std::int64_t of_a_warp = (of_an_item + granule - 1) / granule * granule * warp;
   const std::int64_t warps = all_registers / quarters / of_a_warp * quarters;

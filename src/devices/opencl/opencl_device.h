@@ -19,6 +19,8 @@ class OpenClDevice final : public Device {
   const DeviceInfo& info() const override { return info_; }
   bool has_denormals() const override;
   bool has_byte_dots() const override { return nvidia_capability() >= 61; }
+  bool takes_occupancy() const override;
+  std::int64_t max_group_items() const override;
   std::shared_ptr<Buffer> allocate(std::int64_t bytes) override;
   // The driver may copy: the device sees the memory as it is now, and later changes of either side only by an upload
   // from, or a download to, the same memory.
@@ -95,12 +97,15 @@ class OpenClBuffer final : public Buffer {
 
 class OpenClProgram final : public Program {
  public:
-  // `registers` are the words NAME=COUNT of its kernels, as far as they are known.
-  OpenClProgram(std::shared_ptr<OpenClDevice> device, Owned<cl_program> program, double seconds, std::string registers)
+  // `registers` are the words NAME=COUNT of its kernels, as far as they are known: drivers that find a program in a
+  // cache of their own say nothing. `asked_for` is what the compiler was told, if it listens.
+  OpenClProgram(std::shared_ptr<OpenClDevice> device, Owned<cl_program> program, double seconds, std::string registers,
+                Occupancy asked_for)
       : device_(std::move(device)),
         program_(std::move(program)),
         compile_seconds_(seconds),
-        registers_(std::move(registers)) {}
+        registers_(std::move(registers)),
+        asked_for_(asked_for) {}
   double compile_seconds() const override { return compile_seconds_; }
   // By registers alone.
   std::int64_t resident_groups(const char* kernel, std::int64_t group_items) const override;
@@ -112,6 +117,7 @@ class OpenClProgram final : public Program {
   Owned<cl_program> program_;
   double compile_seconds_;
   std::string registers_;
+  Occupancy asked_for_;
 };
 
 // From what NVIDIA's compiler says of the kernels of a program: " NAME=COUNT" of each.

@@ -47,7 +47,8 @@ std::int64_t local_bytes(const Filter2dProblem& problem, std::int64_t steps) {
   return problem.r * (width * 4 + steps * ((width + halo) * size_of(problem.input) + 32));
 }
 
-// Steps of a turn: several where that leaves room for as many groups as their registers do.
+// Steps of a turn: as many as a group's local memory holds. On devices with little of it more groups would share a
+// multiprocessor with fewer.
 std::int64_t best_steps(const Filter2dProblem& problem, const devices::Device& device) {
   constexpr std::int64_t most_steps = 3;
   std::int64_t steps = size_of(problem.input) == 1 ? most_steps : 1;
@@ -140,7 +141,7 @@ class Plan final : public Filter2dPlanBody {
       const std::int64_t waves = divide_up(columns_ * divide_up(rows, band), resident);
       const std::int64_t cost = waves * (divide_up(band + r - 1, r) + 1);
       if (cost < best_cost) best_cost = cost, best = band;
-      if (band == rows) break;
+      if (waves == 1 || band == rows) break;  // longer bands only cost more
     }
     return best;
   }

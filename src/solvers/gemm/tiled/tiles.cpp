@@ -34,7 +34,8 @@ double compute_cost(const GemmTile& tile, double rate, std::int64_t part_k, doub
 }  // namespace
 
 std::span<const GemmTile> gemm_tiles() {
-  // The rates are those measured on an H200 at 4096^3, f32, through CUDA, less what the model knows (README.md).
+  // The rates are those measured on an H200 at 4096^3, f32, through CUDA, less what the model knows (README.md). Other
+  // devices have others, which nobody has measured.
   static constexpr std::array<GemmTile, 8> tiles = {{
       {256, 128, 8, 4, 2, 1, {0.97, 0.95, 0.91}},
       {128, 128, 8, 4, 2, 2, {0.98, 0.91, 0.87}},
@@ -74,7 +75,9 @@ GemmChoice choose_tiles(const GemmTask& task, const devices::Device& device, std
   GemmChoice best;
   best.cost = std::numeric_limits<double>::infinity();
   for (const GemmTile& tile : gemm_tiles()) {
-    if (tile.local_bytes() > device.info().local_memory_bytes) continue;
+    if (tile.local_bytes() > device.info().local_memory_bytes || tile.group() > device.max_group_items()) continue;
+    // So many sums of a work item would be spilled where the compiler is not told that they are worth their registers.
+    if (tile.quads_m * tile.quads_n > 4 && !device.takes_occupancy()) continue;
     for (const std::int64_t parts : part_counts) {
       const std::optional<GemmChoice> choice = choice_of(tile, parts, task, device);
       if (!choice || choice->cost >= best.cost) continue;
