@@ -74,10 +74,12 @@ std::optional<GemmChoice> choice_of(const GemmTile& tile, std::int64_t parts, co
 GemmChoice choose_tiles(const GemmTask& task, const devices::Device& device, std::int64_t workspace_limit) {
   GemmChoice best;
   best.cost = std::numeric_limits<double>::infinity();
+  const std::int64_t most_items = device.max_group_items();
+  // More sums of a work item would be spilled where the compiler is not told that they are worth their registers.
+  const std::int64_t most_quads = device.takes_occupancy() ? 8 : 4;
   for (const GemmTile& tile : gemm_tiles()) {
-    if (tile.local_bytes() > device.info().local_memory_bytes || tile.group() > device.max_group_items()) continue;
-    // So many sums of a work item would be spilled where the compiler is not told that they are worth their registers.
-    if (tile.quads_m * tile.quads_n > 4 && !device.takes_occupancy()) continue;
+    if (tile.local_bytes() > device.info().local_memory_bytes || tile.group() > most_items) continue;
+    if (tile.quads_m * tile.quads_n > most_quads) continue;
     for (const std::int64_t parts : part_counts) {
       const std::optional<GemmChoice> choice = choice_of(tile, parts, task, device);
       if (!choice || choice->cost >= best.cost) continue;
