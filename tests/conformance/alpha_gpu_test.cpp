@@ -18,7 +18,7 @@ class EveryDeviceWithAlpha : public testing::TestWithParam<const char*> {};
 // position of opacity for each type, not all of them.
 TEST_P(EveryDeviceWithAlpha, FormsBordersPositions) {
   const std::string type = GetParam();
-  const char* const borders[] = {"constant:3", "replicate", "reflect101", "wrap", "valid"};
+  const char* const five_borders[] = {"constant:3", "replicate", "reflect101", "wrap", "valid"};
   const char* const positions[] = {"c4{} alpha:3", "c2{} alpha:0", "c3{} alpha:1", "c5{} alpha:2"};
   for (const std::string& id : tested_ids()) {
     const Context context({.device = id});
@@ -26,7 +26,8 @@ TEST_P(EveryDeviceWithAlpha, FormsBordersPositions) {
     for (const char* kernel :
          {"r3s5 kernel:random", "r3s5 kernel:rank1", "r4s3 kernel:equal", "r3s3 kernel:laplacian"}) {
       const auto shape = [&](const char* position) { return fmt::format(fmt::runtime(position), kernel); };
-      expect_conformance(context, fmt::format("filter2d {} h9w143{} {}", type, shape(positions[0]), borders[i % 5]));
+      expect_conformance(context,
+                         fmt::format("filter2d {} h9w143{} {}", type, shape(positions[0]), five_borders[i % 5]));
       expect_conformance(context, fmt::format("filter2d {} h21w31{} wrap", type, shape(positions[1 + i % 3])),
                          {.strip_rows = 4});
       ++i;

@@ -5,14 +5,10 @@
 #include <cmath>
 
 #include "alpha_testing.h"
+#include "cpu_testing.h"
 
 namespace omniconv {
 namespace {
-
-const Context& cpu() {
-  static const Context context({.device = "cpu", .threads = 2});
-  return context;
-}
 
 class EveryTypeWithAlpha : public testing::TestWithParam<const char*> {};
 

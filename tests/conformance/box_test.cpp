@@ -6,23 +6,14 @@
 #include <cstring>
 #include <limits>
 
-#include "conformance.h"
 #include "core/convert.h"
+#include "cpu_testing.h"
 #include "reference/filter2d.h"
 
 namespace omniconv {
 namespace {
 
 const char* const box = "filter2d/box/cpu.1";
-
-const Context& cpu() {
-  static const Context context({.device = "cpu", .threads = 2});
-  return context;
-}
-
-Filter2dProblem problem_of(const std::string& text) {
-  return std::get<Filter2dProblem>(parse_problem(text));
-}
 
 // Equal weights of 1 / (r * s).
 Filter mean_of(const Filter2dProblem& problem) {

@@ -1,17 +1,11 @@
 // Every CPU solver x type x border x channels x kernel form, and the project's problem list.
 #include <fmt/format.h>
 
-#include "conformance.h"
+#include "cpu_testing.h"
 
 namespace omniconv {
 namespace {
 
-const Context& cpu() {
-  static const Context context({.device = "cpu", .threads = 2});
-  return context;
-}
-
-const char* const borders[] = {"constant:0", "constant:7", "replicate", "reflect", "reflect101", "wrap", "valid"};
 const char* const kernels[] = {"random", "integer", "rank1", "equal"};
 
 class EveryType : public testing::TestWithParam<const char*> {};

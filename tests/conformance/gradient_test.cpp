@@ -5,7 +5,7 @@
 
 #include <cmath>
 
-#include "conformance.h"
+#include "cpu_testing.h"
 #include "kernels/cpu/gradient.h"
 #include "kernels/cpu/gradient_tiles.h"
 #include "omniconv/error.h"
@@ -13,12 +13,6 @@
 namespace omniconv {
 namespace {
 
-const Context& cpu() {
-  static const Context context({.device = "cpu", .threads = 2});
-  return context;
-}
-
-const char* const borders[] = {"constant:0", "constant:7", "replicate", "reflect", "reflect101", "wrap", "valid"};
 const char* const pairs[] = {"sobel", "prewitt", "scharr"};
 
 // A pair of kernels of the kinds that problems name.

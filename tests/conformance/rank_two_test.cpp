@@ -5,23 +5,14 @@
 #include <cmath>
 #include <random>
 
-#include "conformance.h"
 #include "core/weights.h"
+#include "cpu_testing.h"
 #include "solvers/filter2d/rank_two/rank_two.h"
 
 namespace omniconv {
 namespace {
 
 const char* const rank_two = "filter2d/rank_two/cpu.1";
-
-const Context& cpu() {
-  static const Context context({.device = "cpu", .threads = 2});
-  return context;
-}
-
-Filter2dProblem problem_of(const std::string& text) {
-  return std::get<Filter2dProblem>(parse_problem(text));
-}
 
 // The sum of `count` products of columns and rows of whole numbers from 1 to 9, times `unit`.
 Filter products_of_integers(const Filter2dProblem& problem, int count, double unit, unsigned seed) {
