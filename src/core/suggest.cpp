@@ -34,11 +34,14 @@ std::size_t edit_distance(std::string_view from, std::string_view to) {
   return row[to.size()];
 }
 
-// A beginning of three letters or more counts as near, however much is missing.
+// A beginning of three letters or more counts as near, however much is missing, and so does all that follows a '/'.
 std::size_t distance(std::string_view unknown, std::string_view name) {
-  const bool beginning = unknown.size() >= 3 && unknown.size() < name.size() &&
-                         edit_distance(unknown, name.substr(0, unknown.size())) == 0;
-  return beginning ? 1 : edit_distance(unknown, name);
+  if (unknown.size() >= 3 && unknown.size() < name.size()) {
+    const std::size_t missing = name.size() - unknown.size();
+    if (edit_distance(unknown, name.substr(0, unknown.size())) == 0) return 1;
+    if (name[missing - 1] == '/' && edit_distance(unknown, name.substr(missing)) == 0) return 1;
+  }
+  return edit_distance(unknown, name);
 }
 
 }  // namespace
