@@ -68,10 +68,10 @@ class Study {
   // All that could serve, compiled side by side.
   std::vector<Variant> variants(const std::vector<GemmTile>& tiles) {
     std::vector<Variant> all;
-    for (const GemmTile& tile : tiles)
+    for (const GemmTile& tile : solvers::tiles_taken_by(*device_, tiles))
       for (const std::int64_t parts : {1, 2, 3, 4, 6, 8, 12, 16, 24, 32}) {
         const auto choice = solvers::choice_of(tile, parts, task_, *device_);
-        if (!choice || tile.local_bytes() > device_->info().local_memory_bytes) continue;
+        if (!choice) continue;
         if (parts > 1 && choice->cost > 1.4 * shipped().cost) continue;
         if (std::any_of(all.begin(), all.end(), [&](const Variant& v) { return same(v.choice, *choice); })) continue;
         all.push_back({.choice = *choice, .plan = nullptr});

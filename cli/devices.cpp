@@ -1,6 +1,7 @@
 #include <fmt/format.h>
 
 #include <memory>
+#include <string>
 
 #include "common.h"
 #include "devices/device.h"
@@ -14,11 +15,13 @@ constexpr double seconds_in_all = 2;
 
 int run(const Common& common) {
   JsonOutput output(common.json);
+  // Throws for one that is not there, listing those that are.
+  const std::string wanted = common.device == "auto" ? "" : Context({.device = common.device}).device().id;
   const DeviceListing listing = list_devices();
   std::vector<std::vector<std::string>> table = {{"device", "name", "units", "memory", "TFLOP/s", "GB/s"}};
   Json json = {{"schema", "omniconv-devices/1"}, {"devices", Json::array()}, {"missing", Json::array()}};
   for (const DeviceInfo& info : listing.found) {
-    if (common.device != "auto" && common.device != info.id) continue;
+    if (!wanted.empty() && wanted != info.id) continue;
     ContextOptions options = context_options(common);
     options.device = info.id;
     const Context context(options);
@@ -31,7 +34,6 @@ int run(const Common& common) {
     table.push_back({info.id, info.name, std::to_string(context.device().compute_units), print_bytes(info.memory_bytes),
                      fmt::format("{:.3f}", peaks.tflops), fmt::format("{:.1f}", peaks.gbps)});
   }
-  if (table.size() == 1) Context({.device = common.device});  // throws, listing what there is
   for (const auto& [id, reason] : listing.missing) json["missing"].push_back({{"id", id}, {"reason", reason}});
   output.write(json);
   if (common.quiet || common.json == "-") return 0;

@@ -34,11 +34,19 @@ std::size_t edit_distance(std::string_view from, std::string_view to) {
   return row[to.size()];
 }
 
-// A beginning of three letters or more counts as near, however much is missing.
+bool is_beginning(std::string_view unknown, std::string_view name) {
+  return unknown.size() <= name.size() && edit_distance(unknown, name.substr(0, unknown.size())) == 0;
+}
+
+// A beginning of three letters or more, of the name or of what follows a '/' in it, counts as near, however much is
+// missing.
 std::size_t distance(std::string_view unknown, std::string_view name) {
-  const bool beginning = unknown.size() >= 3 && unknown.size() < name.size() &&
-                         edit_distance(unknown, name.substr(0, unknown.size())) == 0;
-  return beginning ? 1 : edit_distance(unknown, name);
+  const std::size_t edits = edit_distance(unknown, name);
+  if (unknown.size() < 3 || edits == 0) return edits;
+  for (std::string_view rest = name;; rest.remove_prefix(rest.find('/') + 1)) {
+    if (is_beginning(unknown, rest)) return 1;
+    if (rest.find('/') == std::string_view::npos) return edits;
+  }
 }
 
 }  // namespace

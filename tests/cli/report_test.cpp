@@ -29,6 +29,18 @@ TEST_F(Report, Devices) {
   for (const json& missing : report["missing"]) EXPECT_NE(missing["reason"], "") << missing;
 }
 
+// A kind of device without a number is its first.
+TEST_F(Report, DevicesOfOneKind) {
+  for (const std::string kind : {"cpu", "opencl", "cuda"}) {
+    const Outcome outcome = run("devices --device " + kind + " --json -");
+    if (kind != "cpu" && outcome.status == 3) continue;  // none on this machine, which the error says
+    ASSERT_EQ(outcome.status, 0) << outcome.error;
+    const json report = json::parse(outcome.out);
+    ASSERT_EQ(report["devices"].size(), 1U) << kind;
+    EXPECT_EQ(report["devices"][0]["id"].get<std::string>().substr(0, kind.size()), kind);
+  }
+}
+
 TEST_F(Report, VerifyPassesAndSaysSo) {
   const Outcome outcome = run(
       "verify 'filter2d u8 h40w50c3r5s5 reflect' 'filter2d f32 h40w50r3s3 kernel:rank1' --solver all --json v.json");

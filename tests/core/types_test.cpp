@@ -150,6 +150,10 @@ TEST(Suggest, NearestFirstAtMostThree) {
   EXPECT_EQ(suggest("gau", names), "did you mean gaussian?");
   EXPECT_EQ(suggest("bxo", names), "did you mean box?");
   const std::vector<std::string_view> alike{"aab", "aac", "aad", "aae"};
+  const std::vector<std::string_view> ids = {"filter2d/direct/cpu.1", "conv2d/direct/cpu.1", "gemm/packed/cpu.1"};
+  EXPECT_EQ(suggest("direct/cpu.1", ids), "did you mean filter2d/direct/cpu.1 or conv2d/direct/cpu.1?");
+  EXPECT_EQ(suggest("pack", ids), "did you mean gemm/packed/cpu.1?");
+  EXPECT_EQ(suggest("cpu.1x", ids), "known are: filter2d/direct/cpu.1, conv2d/direct/cpu.1, gemm/packed/cpu.1");
   EXPECT_EQ(suggest("aaf", alike), "did you mean aab, aac or aad?");
   EXPECT_EQ(suggest("aa", std::span(alike).first(2)), "did you mean aab or aac?");
 }

@@ -110,7 +110,8 @@ TEST_F(GpuCopy, StartsAfterTheEvent) {
 TEST_F(GpuCopy, RefusesWhatCannotBe) {
   const Context context(device), cpu({.device = "cpu"});
   Queue queue = context.make_queue();
-  const Buffer small = context.allocate(16), large = context.allocate(32), of_cpu = cpu.allocate(16);
+  const Buffer small = context.allocate(16), large = filled_with(context, std::vector<std::uint8_t>(32));
+  const Buffer of_cpu = cpu.allocate(16);
   const auto refused = [&](Queue by, const Buffer& to, std::int64_t to_offset, const Buffer& from,
                            std::int64_t from_offset, std::int64_t bytes) {
     return error_of([&] { by.copy(to, to_offset, from, from_offset, bytes); }, ErrorKind::bad_input);

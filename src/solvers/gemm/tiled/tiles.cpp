@@ -1,6 +1,8 @@
 #include "solvers/gemm/tiled/tiles.h"
 
+#include <algorithm>
 #include <cmath>
+#include <iterator>
 #include <limits>
 
 #include "solvers/gemm/gpu_text.h"
@@ -71,14 +73,22 @@ std::optional<GemmChoice> choice_of(const GemmTile& tile, std::int64_t parts, co
   return choice;
 }
 
+std::vector<GemmTile> tiles_taken_by(const devices::Device& device, std::span<const GemmTile> tiles) {
+  const std::int64_t most_items = device.max_group_items();
+  const auto taken = [&](const GemmTile& tile) {
+    return tile.local_bytes() <= device.info().local_memory_bytes && tile.group() <= most_items;
+  };
+  std::vector<GemmTile> all;
+  std::copy_if(tiles.begin(), tiles.end(), std::back_inserter(all), taken);
+  return all;
+}
+
 GemmChoice choose_tiles(const GemmTask& task, const devices::Device& device, std::int64_t workspace_limit) {
   GemmChoice best;
   best.cost = std::numeric_limits<double>::infinity();
-  const std::int64_t most_items = device.max_group_items();
   // More sums of a work item would be spilled where the compiler is not told that they are worth their registers.
   const std::int64_t most_quads = device.takes_occupancy() ? 8 : 4;
-  for (const GemmTile& tile : gemm_tiles()) {
-    if (tile.local_bytes() > device.info().local_memory_bytes || tile.group() > most_items) continue;
+  for (const GemmTile& tile : tiles_taken_by(device, gemm_tiles())) {
     if (tile.quads_m * tile.quads_n > most_quads) continue;
     for (const std::int64_t parts : part_counts) {
       const std::optional<GemmChoice> choice = choice_of(tile, parts, task, device);

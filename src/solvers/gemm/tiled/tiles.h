@@ -6,6 +6,7 @@
 #include <memory>
 #include <optional>
 #include <span>
+#include <vector>
 
 #include "solvers/gemm/gemm.h"
 
@@ -24,6 +25,8 @@ struct GemmTile {
   std::int64_t local_bytes() const { return 2 * 4 * k * (m + n + 8); }
 };
 std::span<const GemmTile> gemm_tiles();
+// Those whose groups and local memory the device takes.
+std::vector<GemmTile> tiles_taken_by(const devices::Device& device, std::span<const GemmTile> tiles);
 
 struct GemmChoice {
   GemmTile tile;
