@@ -118,7 +118,10 @@ bench_matrices() {
 time_convs() {
   local timed=("${gpus[@]}") size=whole budget=0.3 device start json p f
   [[ $quick == no ]] || timed=("${devices[@]}") size=small budget=0.01
-  ((${#timed[@]})) || echo "no GPU: nothing is timed (--quick times every device on small problems)"
+  if ((${#timed[@]} == 0)); then
+    echo "no GPU: nothing is timed (--quick times every device on small problems)"
+    record "conv-bench" 0 1 "$(seconds)" "no GPU"
+  fi
   for device in "${timed[@]}"; do
     bench_matrices "$device" gemm --problems "$(problems gpu-gemm.txt "$size")" --units fma
     bench_matrices "$device" conv --problems "$(problems gpu-conv.txt "$size")" --problems "$(problems anchors.txt "$size")" \

@@ -232,6 +232,7 @@ if [[ $steps == *,verify,* ]]; then
   for device in "${devices[@]}"; do
     counts=$(sed -n 's/^\([0-9]*\) passed, \([0-9]*\) failed, \([0-9]*\) refused$/\1 \2 \3/p' "$work/verify.$device")
     read -r p f refused <<<"${counts:-0 1 0}"
+    ((p > 0)) || f=$((f + 1))  # where all is refused nothing was verified
     record "verify: $device" "$p" "$f" "$verify_start" "$([[ $refused == 0 ]] || echo "$refused refused")" "$(cat "$work/verified.$device")"
     [[ -n $counts ]] || said <"$work/verify.$device"
     [[ $f == 0 || -z $counts ]] || grep -B1 '^  failed' "$work/verify.$device" | said 30
@@ -327,7 +328,10 @@ fi
 if [[ $steps == *,bench,* ]]; then
   timed=("${gpus[@]}") size=whole budget=0.3
   [[ $quick == no ]] || timed=("${devices[@]}") size=small budget=0.01
-  ((${#timed[@]})) || echo "no GPU: nothing is timed (--quick times every device on small images)"
+  if ((${#timed[@]} == 0)); then
+    echo "no GPU: nothing is timed (--quick times every device on small images)"
+    record "bench" 0 1 "$(seconds)" "no GPU"
+  fi
   for device in "${timed[@]}"; do
     start=$(seconds) json=$out/bench-$(file_name "$device").json
     timeout 300 "$omniconv" bench --device "$device" --problems "$(problems gpu-filters.txt "$size")" --budget "$budget" \

@@ -12,7 +12,7 @@ Context borrow_context(void* cl_context, void* cl_device_id);
 
 // The whole of a cl_mem that is a buffer, or a sub-buffer, of the context. A part of it is said by the offsets of a
 // run. Runs refuse to write what was made CL_MEM_READ_ONLY, and to read what was made CL_MEM_WRITE_ONLY; workspaces are
-// both, and so are w of backward-filter and what a convolution with `acc` writes.
+// both, and so is what a convolution with `acc` writes.
 Buffer borrow_buffer(const Context& context, void* cl_mem);
 
 // An in-order cl_command_queue on the context's device. Event::seconds needs a queue made with profiling.

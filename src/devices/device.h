@@ -72,8 +72,8 @@ class Program {
  public:
   virtual ~Program() = default;
   virtual double compile_seconds() const = 0;
-  // How many groups of so many work items of this kernel a compute unit holds at once, by the registers and the memory
-  // that they take; 0 where that is not known.
+  // How many groups of so many work items of this kernel a compute unit holds at once, by the registers (CUDA: and
+  // the memory) that they take; 0 where that is not known.
   virtual std::int64_t resident_groups(const char*, std::int64_t /*group_items*/) const { return 0; }
 };
 
@@ -141,8 +141,9 @@ class Device : public std::enable_shared_from_this<Device> {
   virtual std::shared_ptr<Buffer> allocate(std::int64_t bytes) = 0;
   virtual std::shared_ptr<Buffer> borrow(void* memory, std::int64_t bytes) = 0;
   virtual std::shared_ptr<Queue> make_queue() = 0;
-  // `text` is kernel text without the prelude of its language, which the device puts before it. The occupancy that a
-  // kernel states by itself (KERNEL_OF) is stated here for compilers that take it as an option.
+  // `text` is kernel text without the prelude of its language, which the device puts before it. For
+  // compilers that take an occupancy as an option: that of the kernels (KERNEL_OF states it to the others), where it is
+  // to bind.
   virtual std::shared_ptr<Program> build(std::string_view text, std::span<const Definition> definitions,
                                          const Occupancy& occupancy) = 0;
   std::shared_ptr<Program> build(std::string_view text, std::span<const Definition> definitions) {

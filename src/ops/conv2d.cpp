@@ -61,7 +61,7 @@ Event Conv2dPlan::run(Queue& queue, const Conv2dRun& run) const {
   if (p.pass == Pass::backward_data)
     check_arrays({w, y}, x, p.accumulate, device);
   else if (p.pass == Pass::backward_filter)
-    check_arrays({x, y}, w, true, device);  // parts of the images follow each other
+    check_arrays({x, y}, w, p.accumulate, device);
   else if (p.bias)
     check_arrays({x, w, bias}, y, p.accumulate, device);
   else

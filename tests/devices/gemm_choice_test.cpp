@@ -91,7 +91,11 @@ TEST_P(GemmChoices, GroupsAreAsLargeAsTheDeviceAllows) {
     device->group_items = most;
     for (const char* const extents : {"m4096n4096k4096", "m5000n5000k5000", "m64n4096k4096", "m700n700k64"})
       EXPECT_LE(choice(extents).tile.group(), most) << extents;
+    EXPECT_EQ(choice("m64n4096k4096").parts > 1, most >= 256);  // parts are added up by groups of 256
   }
+  device->group_items = 32;
+  EXPECT_EQ(solvers::gemm_tiled_gpu().refusal(task_of("m64n64k64"), *device),
+            "a group has 64 work items, and the device takes 32 at most");
 }
 
 TEST_P(GemmChoices, TilesFitIntoLocalMemory) {

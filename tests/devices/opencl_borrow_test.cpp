@@ -165,6 +165,12 @@ TEST_F(OpenClBorrow, MemoryIsReadAndWrittenAsItWasMadeFor) {
   EXPECT_EQ(error_of([&] { sums_into(write_only); }, ErrorKind::bad_input),
             "y is read, and its cl_mem was made CL_MEM_WRITE_ONLY" + mend);
   sums_into(both);
+  const Conv2dPlan gradient(context, std::get<Conv2dProblem>(parse_problem("bwd_filter n2c4h4w4k4r1s1")));
+  gradient
+      .run(
+          queue,
+          {.x = {read_only}, .w = {write_only}, .y = {both}, .workspace = context.allocate(gradient.workspace_bytes())})
+      .wait();
 
   const Filter2dPlan filter(context, std::get<Filter2dProblem>(parse_problem("filter2d u8 h8w8c1r1s1")),
                             {.weights = {1}});

@@ -41,6 +41,7 @@ TEST(OpenClRegisters, AreReadFromTheBuildLog) {
   EXPECT_EQ(cl::registers_of_kernels(first + second), " rest_2=8");
   EXPECT_EQ(cl::registers_of_kernels(first), "");
   EXPECT_EQ(cl::registers_of_kernels("Compiling entry function 'cut"), "");
+  EXPECT_EQ(cl::registers_of_kernels("Compiling entry function 'strips' for 'sm_90'\nUsed many registers"), "");
 }
 
 TEST(OpenClRegisters, BoundTheGroupsOfAMultiprocessor) {

@@ -230,8 +230,8 @@ std::string registers_of_kernels(std::string_view build_log) {
     const std::size_t name_end = rest.find('\''), count = rest.find(used);
     if (name_end == std::string_view::npos || count == std::string_view::npos) continue;
     const std::string_view number = rest.substr(count + used.size());
-    registers +=
-        fmt::format(" {}={}", rest.substr(0, name_end), number.substr(0, number.find_first_not_of("0123456789")));
+    const std::string_view digits = number.substr(0, number.find_first_not_of("0123456789"));
+    if (!digits.empty()) registers += fmt::format(" {}={}", rest.substr(0, name_end), digits);
   }
   return registers;
 }

@@ -11,17 +11,19 @@
 #include "devices/device.h"
 #include "kernels/device_text.h"
 #include "solvers/conv2d/conv2d.h"
+#include "solvers/gpu_limits.h"
 
 namespace omniconv::solvers {
 
 // Groups of one launch at most.
 constexpr std::int64_t most_conv2d_groups = std::int64_t{1} << 28;
 
-// Why no GPU variant serves the problem or the device; empty if one may.
-inline std::string conv2d_gpu_refusal(const Conv2dProblem& problem, const devices::Device& device) {
+// Why a GPU variant whose groups have so many work items does not serve the problem or the device; empty if it may.
+inline std::string conv2d_gpu_refusal(const Conv2dProblem& problem, const devices::Device& device,
+                                      std::int64_t group_items) {
   if (device.kind() == devices::DeviceKind::cpu) return "this variant runs on OpenCL and CUDA devices";
   if (problem.type == DataType::f64) return "f64 is convolved on the CPU, since not every GPU has double precision";
-  return {};
+  return group_refusal(device, group_items);
 }
 
 // The constants of gemm_elements.kernel and conv2d_shape.kernel.

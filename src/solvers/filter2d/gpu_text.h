@@ -18,6 +18,9 @@
 
 namespace omniconv::solvers {
 
+// Work items of a group, side by side in a row.
+constexpr std::int64_t group_items = 128;
+
 // Why no GPU variant serves the task or the device; empty if one may.
 inline std::string gpu_refusal(const Filter2dTask& task, const devices::Device& device) {
   if (device.kind() == devices::DeviceKind::cpu) return "this variant runs on OpenCL and CUDA devices";
@@ -26,7 +29,7 @@ inline std::string gpu_refusal(const Filter2dTask& task, const devices::Device& 
     return "f64 images are filtered on the CPU, since not every GPU has double precision";
   for (const DataType type : {problem.input, problem.output})
     if (type == DataType::bf16 || type == DataType::tf32) return fmt::format("there are no {} images", name(type));
-  return {};
+  return group_refusal(device, group_items);
 }
 
 // The constants of filter2d_pixels.kernel.
@@ -50,9 +53,6 @@ inline std::vector<devices::Definition> pixel_definitions(const Filter2dTask& ta
   add("ANCHOR_X", task.weights.anchor_x);
   return definitions;
 }
-
-// Work items of a group, side by side in a row.
-constexpr std::int64_t group_items = 128;
 
 // Rows of groups that one launch may have: CUDA's limit.
 constexpr std::int64_t most_group_rows = 65'535;

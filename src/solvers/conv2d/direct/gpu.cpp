@@ -77,7 +77,7 @@ class Solver final : public Conv2dSolver {
  public:
   std::string_view id() const override { return "conv2d/direct/gpu.1"; }
   std::string refusal(const Conv2dProblem& problem, const devices::Device& device) const override {
-    return conv2d_gpu_refusal(problem, device);
+    return conv2d_gpu_refusal(problem, device, group);
   }
   // Of the filter, work items take the pixels in turn, and their sums are added.
   MatrixBound bound(const Conv2dProblem& problem, const devices::Device&) const override {

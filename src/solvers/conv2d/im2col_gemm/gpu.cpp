@@ -14,6 +14,7 @@ class GpuColumns final : public Columns {
  public:
   GpuColumns(const Conv2dProblem& problem, const Parting& parting, devices::Device& device)
       : shape_(problem), size_(size_of(problem.type)), filter_(elements_of(problem).w) {
+    if (!parting.has_columns && problem.pass != Pass::backward_filter) return;  // x is multiplied as it is
     build(problem, device, parting.rows);
     if (shape_.p % parting.rows != 0) build(problem, device, shape_.p % parting.rows);
   }
@@ -74,7 +75,7 @@ class Solver final : public Conv2dSolver {
  public:
   std::string_view id() const override { return "conv2d/im2col_gemm/gpu.1"; }
   std::string refusal(const Conv2dProblem& problem, const devices::Device& device) const override {
-    return conv2d_gpu_refusal(problem, device);
+    return conv2d_gpu_refusal(problem, device, group);
   }
   MatrixBound bound(const Conv2dProblem& problem, const devices::Device& device) const override {
     return im2col_bound(problem, device, part_sizes);

@@ -3,6 +3,7 @@
 #include "embedded/plain.kernel.h"
 #include "solvers/gemm/gpu_text.h"
 #include "solvers/gemm/plain/plain.h"
+#include "solvers/gpu_limits.h"
 
 namespace omniconv::solvers {
 namespace {
@@ -41,6 +42,7 @@ class Solver final : public GemmSolver {
   std::string refusal(const GemmTask& task, const devices::Device& device) const override {
     if (const std::string reason = gemm_gpu_refusal(task, device); !reason.empty()) return reason;
     const PlainShape shape = plain_shape_for(task.problem, device.info().is_gpu);
+    if (const std::string reason = group_refusal(device, shape.group); !reason.empty()) return reason;
     const std::int64_t tiles = tiles_of(task.problem, shape.tile_m, shape.tile_n);
     if (tiles > most_gemm_groups) return fmt::format("a launch has at most {} tiles, not {}", most_gemm_groups, tiles);
     return {};

@@ -7,8 +7,6 @@
 namespace omniconv::solvers {
 namespace {
 
-constexpr std::int64_t combine_group = 256;
-
 class Plan final : public GemmPlanBody {
  public:
   Plan(const GemmTask& the_task, devices::Device& the_device, const GemmChoice& choice)
@@ -61,8 +59,12 @@ class Solver final : public GemmSolver {
   std::string_view id() const override { return "gemm/tiled/gpu.1"; }
   std::string refusal(const GemmTask& task, const devices::Device& device) const override {
     if (const std::string reason = gemm_gpu_refusal(task, device); !reason.empty()) return reason;
-    if (const std::string reason = local_memory_refusal(device, gemm_tiles().back().local_bytes()); !reason.empty())
-      return reason;
+    // One tile has both the fewest work items and the least local memory.
+    const GemmTile& least =
+        *std::min_element(gemm_tiles().begin(), gemm_tiles().end(),
+                          [](const auto& a, const auto& b) { return a.local_bytes() < b.local_bytes(); });
+    if (const std::string reason = local_memory_refusal(device, least.local_bytes()); !reason.empty()) return reason;
+    if (const std::string reason = group_refusal(device, least.group()); !reason.empty()) return reason;
     const GemmChoice choice = choose_tiles(task, device, -1);
     const std::int64_t tiles = tiles_of(task.problem, choice.tile.m, choice.tile.n);
     if (tiles > most_gemm_groups / part_limit)

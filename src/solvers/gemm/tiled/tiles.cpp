@@ -86,6 +86,7 @@ std::vector<GemmTile> tiles_taken_by(const devices::Device& device, std::span<co
 GemmChoice choose_tiles(const GemmTask& task, const devices::Device& device, std::int64_t workspace_limit) {
   GemmChoice best;
   best.cost = std::numeric_limits<double>::infinity();
+  const bool splits = device.max_group_items() >= combine_group;
   // More sums of a work item would be spilled where the compiler is not told that they are worth their registers.
   const std::int64_t most_quads = device.takes_occupancy() ? 8 : 4;
   for (const GemmTile& tile : tiles_taken_by(device, gemm_tiles())) {
@@ -93,6 +94,7 @@ GemmChoice choose_tiles(const GemmTask& task, const devices::Device& device, std
     for (const std::int64_t parts : part_counts) {
       const std::optional<GemmChoice> choice = choice_of(tile, parts, task, device);
       if (!choice || choice->cost >= best.cost) continue;
+      if (parts > 1 && !splits) break;
       if (workspace_limit >= 0 && choice->workspace_bytes > workspace_limit) continue;
       best = *choice;
     }

@@ -14,11 +14,11 @@ namespace omniconv::solvers {
 
 // The tunables of tiled.kernel, and what the choice knows of them.
 struct GemmTile {
-  std::int64_t m, n, k, quads_m, quads_n;
-  std::int64_t resident;  // groups on a compute unit at once by their registers, which the compiler is told
+  std::int64_t m = 0, n = 0, k = 0, quads_m = 0, quads_n = 0;
+  std::int64_t resident = 0;  // groups on a compute unit at once by their registers, which the compiler is told
   // Of the peak, where all compute units are full: where no operand is turned, where a is, and where both or b alone
   // are.
-  std::array<double, 3> rate;
+  std::array<double, 3> rate = {};
 
   std::int64_t group() const { return m / (4 * quads_m) * (n / (4 * quads_n)); }
   // Two stages of both operands in fp32, whose rows may be padded by four elements.
@@ -38,7 +38,9 @@ struct GemmChoice {
 // With these tiles and about so many parts; none where these would be too short, or their sums pass a buffer.
 std::optional<GemmChoice> choice_of(const GemmTile& tile, std::int64_t parts, const GemmTask& task,
                                     const devices::Device& device);
-// The cheapest whose workspace keeps to the limit (negative: none).
+// Work items of a group that adds up the parts.
+constexpr std::int64_t combine_group = 256;
+// The cheapest whose workspace keeps to the limit (negative: none), of a device that takes a tile.
 GemmChoice choose_tiles(const GemmTask& task, const devices::Device& device, std::int64_t workspace_limit);
 // A plan that does as it is told; its task and device are not set yet.
 std::unique_ptr<GemmPlanBody> plan_of_tiles(const GemmTask& task, devices::Device& device, const GemmChoice& choice);
