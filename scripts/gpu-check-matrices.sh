@@ -118,10 +118,7 @@ bench_matrices() {
 time_convs() {
   local timed=("${gpus[@]}") size=whole budget=0.3 device start json p f
   [[ $quick == no ]] || timed=("${devices[@]}") size=small budget=0.01
-  if ((${#timed[@]} == 0)); then
-    echo "no GPU: nothing is timed (--quick times every device on small problems)"
-    record "conv-bench" 0 1 "$(seconds)" "no GPU"
-  fi
+  ((${#timed[@]})) || no_gpu conv-bench "nothing is timed (--quick times every device on small problems)"
   for device in "${timed[@]}"; do
     bench_matrices "$device" gemm --problems "$(problems gpu-gemm.txt "$size")" --units fma
     bench_matrices "$device" conv --problems "$(problems gpu-conv.txt "$size")" --problems "$(problems anchors.txt "$size")" \
@@ -142,8 +139,7 @@ try_large() {
   [[ $quick == no ]] || tried=("${devices[@]}") size=small
   start=$(seconds)
   if ((${#tried[@]} == 0)); then
-    echo "no GPU: nothing large is tried (--quick tries small arrays on every device)"
-    record "large" 0 1 "$start" "no GPU"
+    no_gpu large "nothing large is tried (--quick tries small arrays on every device)"
     return
   fi
   for device in "${tried[@]}"; do  # at once: nearly all the time goes to the host's memory

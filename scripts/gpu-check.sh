@@ -19,7 +19,7 @@
 #   clblast      matrix products beside CLBlast on OpenCL devices: clblast-DEVICE.json (scripts/bundle.sh --clblast packs it)
 #   peers        filters beside other libraries: scripts/compare-gpu-peers.py, where python3 has CuPy; peers.json
 #
-# --quick takes small problems everywhere and times every device, a GPU or not. Needs a C++20 compiler and CMake 3.25, Ninja or
+# --quick takes small problems everywhere and times every device, a GPU or not; else steps of times fail without a GPU. Needs a C++20 compiler and CMake 3.25, Ninja or
 # make; libraries come from scripts/bundle.sh's archive or the system. Run again it builds only what
 # changed. The last line is `gpu-check: N passed, M failed`; exit status 1 if M > 0.
 set -euo pipefail
@@ -65,6 +65,11 @@ record() {
   lines+=("    {\"step\": \"$1\", \"seconds\": $took, \"passed\": $2, \"failed\": $3, \"detail\": \"${detail//[\"\\]/}\"}")
 }
 said() { sed 's/^/      | /' | tail -n "${1:-12}"; }
+# no_gpu STEP WHAT_FOLLOWS: a step that was asked for and has nothing to run on has failed.
+no_gpu() {
+  echo "no GPU: $2"
+  record "$1" 0 1 "$(seconds)" "no GPU"
+}
 
 finish() {
   local status=$?
@@ -328,10 +333,7 @@ fi
 if [[ $steps == *,bench,* ]]; then
   timed=("${gpus[@]}") size=whole budget=0.3
   [[ $quick == no ]] || timed=("${devices[@]}") size=small budget=0.01
-  if ((${#timed[@]} == 0)); then
-    echo "no GPU: nothing is timed (--quick times every device on small images)"
-    record "bench" 0 1 "$(seconds)" "no GPU"
-  fi
+  ((${#timed[@]})) || no_gpu bench "nothing is timed (--quick times every device on small images)"
   for device in "${timed[@]}"; do
     start=$(seconds) json=$out/bench-$(file_name "$device").json
     timeout 300 "$omniconv" bench --device "$device" --problems "$(problems gpu-filters.txt "$size")" --budget "$budget" \

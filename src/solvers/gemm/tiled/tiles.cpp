@@ -92,9 +92,9 @@ GemmChoice choose_tiles(const GemmTask& task, const devices::Device& device, std
   for (const GemmTile& tile : tiles_taken_by(device, gemm_tiles())) {
     if (tile.quads_m * tile.quads_n > most_quads) continue;
     for (const std::int64_t parts : part_counts) {
+      if (parts > 1 && !splits) break;
       const std::optional<GemmChoice> choice = choice_of(tile, parts, task, device);
       if (!choice || choice->cost >= best.cost) continue;
-      if (parts > 1 && !splits) break;
       if (workspace_limit >= 0 && choice->workspace_bytes > workspace_limit) continue;
       best = *choice;
     }
