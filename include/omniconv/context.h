@@ -1,6 +1,7 @@
 // Devices, memory and queues, as the caller sees them.
 #pragma once
 
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <functional>
@@ -72,6 +73,22 @@ class Event {
  private:
   std::shared_ptr<devices::Queue> queue_;
   std::uint64_t token_ = 0;
+};
+
+// A number that a run is given, such as a filter's bias. One that is `changing` may be set anew without planning again:
+// its copies share it, and work reads it when it is submitted or replayed.
+class Scalar {
+ public:
+  Scalar(double value = 0) : value_(value) {}  // implicit: most are plain numbers
+  static Scalar changing(double value);
+  double value() const { return cell_ ? cell_->load() : value_; }
+  bool is_changing() const { return cell_ != nullptr; }
+  // Of a changing one; throws for others.
+  void set(double value);
+
+ private:
+  double value_;
+  std::shared_ptr<std::atomic<double>> cell_;
 };
 
 // Runs what is submitted to it in order, asynchronously.

@@ -5,12 +5,13 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <mutex>
 #include <span>
 #include <string>
 #include <string_view>
-#include <variant>
 #include <vector>
 
+#include "devices/sequence.h"
 #include "omniconv/context.h"
 
 namespace omniconv::devices {
@@ -30,7 +31,7 @@ struct Access {
   bool read = true, write = true;
 };
 
-class Buffer {
+class Buffer : public std::enable_shared_from_this<Buffer> {
  public:
   virtual ~Buffer() = default;
   virtual std::int64_t bytes() const = 0;
@@ -77,17 +78,6 @@ class Program {
   virtual std::int64_t resident_groups(const char*, std::int64_t /*group_items*/) const { return 0; }
 };
 
-// Arguments are sent as they are: Buffer as a pointer, the rest by value, several numbers as one struct of them, which
-// live until the launch returns.
-using KernelArgument = std::variant<const Buffer*, std::int32_t, std::int64_t, float, std::span<const float>,
-                                    std::span<const std::int32_t>>;
-
-// Work items in all and per group; global is a multiple of local.
-struct Grid {
-  std::array<std::int64_t, 2> global{1, 1};
-  std::array<std::int64_t, 2> local{1, 1};
-};
-
 // In order. Methods may be called from any thread. After an error everything later is skipped, and every wait for the
 // work that failed or for later work throws it.
 class Queue : public std::enable_shared_from_this<Queue> {
@@ -98,6 +88,10 @@ class Queue : public std::enable_shared_from_this<Queue> {
   // Where this queue's device and its driver cannot do it, copy_through_host does.
   virtual Event copy(std::shared_ptr<Buffer> to, std::int64_t to_offset_bytes, std::shared_ptr<Buffer> from,
                      std::int64_t from_offset_bytes, std::int64_t bytes, const Event& after) = 0;
+  // An empty sequence of this queue's, to be filled and submitted; it is used again when nobody holds it any more.
+  std::shared_ptr<Sequence> take_sequence();
+  // All steps of the sequence, as one submission.
+  virtual Event submit(const std::shared_ptr<const Sequence>& sequence);
   // GPU kinds only: the CPU's queue takes host functions instead (devices/cpu/cpu_device.h).
   virtual Event launch(const std::shared_ptr<Program>& program, const char* kernel, const Grid& grid,
                        std::span<const KernelArgument> arguments) = 0;
@@ -113,6 +107,10 @@ class Queue : public std::enable_shared_from_this<Queue> {
   // answer with all of them.
   virtual double seconds_after(std::uint64_t token, Queue& other, std::uint64_t other_token);
   virtual void release(std::uint64_t token) noexcept = 0;
+
+ private:
+  std::mutex sequences_mutex_;
+  std::vector<std::shared_ptr<Sequence>> sequences_;
 };
 
 // A text constant of a program: -DNAME=VALUE.

@@ -47,6 +47,17 @@ double devices::Queue::seconds_after(std::uint64_t token, Queue&, std::uint64_t)
   return seconds(token);
 }
 
+Scalar Scalar::changing(double value) {
+  Scalar scalar(value);
+  scalar.cell_ = std::make_shared<std::atomic<double>>(value);
+  return scalar;
+}
+
+void Scalar::set(double value) {
+  if (!cell_) throw bad_input("a scalar that was made as a plain number cannot be set: make it by Scalar::changing");
+  cell_->store(value);
+}
+
 std::int64_t Buffer::bytes() const {
   return impl_ ? impl_->bytes() : 0;
 }

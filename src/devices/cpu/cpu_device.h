@@ -7,10 +7,9 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
-#include <new>
-#include <type_traits>
 
 #include "devices/device.h"
+#include "devices/host_task.h"
 
 namespace omniconv::devices {
 
@@ -44,49 +43,6 @@ class CpuDevice final : public Device {
   DeviceInfo info_;
   tbb::global_control workers_;  // more threads than cores, where asked for
   tbb::task_arena arena_;
-};
-
-// A host function with its state, kept in place so that submitting allocates nothing.
-class HostTask {
- public:
-  static constexpr std::size_t capacity = 320;
-
-  HostTask() = default;
-  template <typename Function>
-  explicit HostTask(Function function) {
-    static_assert(sizeof(Function) <= capacity && std::is_nothrow_move_constructible_v<Function>);
-    new (storage_) Function(std::move(function));
-    call_ = [](void* self) { (*static_cast<Function*>(self))(); };
-    move_ = [](void* from, void* to) {
-      if (to != nullptr) new (to) Function(std::move(*static_cast<Function*>(from)));
-      static_cast<Function*>(from)->~Function();
-    };
-  }
-  HostTask(HostTask&& other) noexcept { take(other); }
-  HostTask& operator=(HostTask&& other) noexcept {
-    clear();
-    take(other);
-    return *this;
-  }
-  ~HostTask() { clear(); }
-  void operator()() { call_(storage_); }
-
- private:
-  void take(HostTask& other) noexcept {
-    call_ = other.call_;
-    move_ = other.move_;
-    if (move_ != nullptr) move_(other.storage_, storage_);
-    other.call_ = nullptr;
-    other.move_ = nullptr;
-  }
-  void clear() noexcept {
-    if (move_ != nullptr) move_(storage_, nullptr);
-    move_ = nullptr;
-  }
-
-  alignas(std::max_align_t) std::byte storage_[capacity];
-  void (*call_)(void*) = nullptr;
-  void (*move_)(void* from, void* to) = nullptr;  // to null: destroy
 };
 
 // Submits a host function to a queue of a CPU device.
