@@ -17,7 +17,7 @@
 
 #include "comparing.h"
 #include "devices/device.h"
-#include "ops/matrix_verify.h"
+#include "checking/verify.h"
 
 namespace {
 
@@ -159,7 +159,7 @@ std::vector<Conv2dProblem> anchors() {
   text << std::ifstream(path).rdbuf();
   std::vector<Conv2dProblem> problems;
   for (const Problem& problem : parse_problem_list(text.str(), path)) {
-    problems.push_back(std::get<Conv2dProblem>(problem));
+    problems.push_back(get<Conv2dProblem>(problem));
     problems.back().n = std::min<std::int64_t>(problems.back().n, 4);
     problems.back().name.clear();
   }
@@ -179,7 +179,7 @@ int main(int argc, char** argv) try {
                               {"--solver", [&](const std::string& value) { solver = value; }},
                               {"--json", [&](const std::string& value) { json_path = value; }}});
   std::vector<Conv2dProblem> problems;
-  for (const std::string& text : texts) problems.push_back(std::get<Conv2dProblem>(parse_problem(text)));
+  for (const std::string& text : texts) problems.push_back(get<Conv2dProblem>(parse_problem(text)));
   if (problems.empty()) problems = anchors();
   const Context context({.device = "cpu", .threads = threads});
   const auto peaks = context.impl()->measure_peaks(1);

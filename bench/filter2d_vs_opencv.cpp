@@ -11,10 +11,10 @@
 
 #include "comparing.h"
 #include "devices/device.h"
-#include "image/kernels.h"
+#include "operations/filter2d/kernels.h"
 #include "omniconv/context.h"
 #include "omniconv/filter2d.h"
-#include "ops/random_image.h"
+#include "operations/filter2d/random_image.h"
 
 namespace {
 
@@ -72,8 +72,8 @@ Peer peer_for(const Filter2dProblem& problem, const Filter& filter) {
 }
 
 nlohmann::json compare(const Context& context, const std::string& text, double seconds) {
-  const auto problem = std::get<Filter2dProblem>(parse_problem(text));
-  const image::Kernel kernel = image::kernel_for(problem, 1);
+  const auto problem = get<Filter2dProblem>(parse_problem(text));
+  const Kernel kernel = kernel_for(problem, 1);
   const Filter filter{.weights = kernel.weights, .second_weights = kernel.second_weights};
   const Filter2dPlan plan(context, problem, filter);
   const Filter2dTask task = task_for(problem, filter);

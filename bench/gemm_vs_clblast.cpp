@@ -20,7 +20,7 @@
 #include "devices/opencl/opencl_device.h"
 #include "omniconv/gemm.h"
 #include "omniconv/opencl.h"
-#include "ops/matrix_verify.h"
+#include "checking/verify.h"
 
 namespace {
 
@@ -180,7 +180,7 @@ Times take_turns(Pair& pair, const SharedQueue& shared, double seconds) {
 
 GemmProblem gemm_of(const std::string& text) {
   const Problem problem = parse_problem(text);
-  const auto* const gemm = std::get_if<GemmProblem>(&problem);
+  const auto* const gemm = problem.get_if<GemmProblem>();
   if (!gemm || gemm->type != DataType::f32 || gemm->batch != 1)
     throw bad_input(fmt::format("{}: the comparison is of f32 products of one matrix each, as gemm f32 nn m64n64k64",
                                 to_text(problem)));

@@ -11,17 +11,17 @@
 #include <span>
 
 #include "comparing.h"
-#include "image/kernels.h"
+#include "operations/filter2d/kernels.h"
 #include "omniconv/filter2d_host.h"
-#include "ops/random_image.h"
-#include "solvers/solver.h"
+#include "operations/filter2d/random_image.h"
+#include "operations/filter2d/filter2d.h"
 
 namespace {
 
 using namespace omniconv;
 
 // Copies as another plan's strips are copied, and leaves the output as it is.
-class CopiesAlone final : public solvers::Filter2dPlanBody {
+class CopiesAlone final : public operations::Filter2dPlanBody {
  public:
   explicit CopiesAlone(const Filter2dPlan& other) : workspace_bytes_(other.workspace_bytes()) {
     task = other.impl()->task;
@@ -69,8 +69,8 @@ std::string verdict(const Filter2dProblem& problem, const Filter& filter, const 
 
 nlohmann::json measure(const Context& context, const std::string& text, const HostFilter2dOptions& options,
                        int rounds) {
-  const auto problem = std::get<Filter2dProblem>(parse_problem(text));
-  const image::Kernel kernel = image::kernel_for(problem, 1);
+  const auto problem = get<Filter2dProblem>(parse_problem(text));
+  const Kernel kernel = kernel_for(problem, 1);
   const Filter filter{.weights = kernel.weights, .second_weights = kernel.second_weights};
   const Filter2dPlan plan(context, problem, filter);
   std::vector<std::byte> input(static_cast<std::size_t>(problem.h * problem.w * problem.c * size_of(problem.input)));

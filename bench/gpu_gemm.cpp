@@ -17,18 +17,18 @@
 #include "comparing.h"
 #include "core/convert.h"
 #include "gpu_device.h"
-#include "solvers/gemm/gemm.h"
-#include "solvers/gemm/tiled/tiles.h"
+#include "operations/gemm/gemm.h"
+#include "operations/gemm/tiled/tiles.h"
 
 namespace {
 
 using namespace omniconv;
-using solvers::GemmChoice;
-using solvers::GemmTile;
+using operations::GemmChoice;
+using operations::GemmTile;
 
 struct Variant {
   GemmChoice choice;
-  std::shared_ptr<solvers::GemmPlanBody> plan;  // none where it does not compile
+  std::shared_ptr<operations::GemmPlanBody> plan;  // none where it does not compile
   double milliseconds = 0;
   bool equal = false;
 };
@@ -48,7 +48,7 @@ class Study {
   Study(std::shared_ptr<devices::Device> device, const std::string& text)
       : device_(std::move(device)),
         queue_(device_->make_queue()),
-        task_(solvers::task_for(std::get<GemmProblem>(parse_problem(text)))) {
+        task_(operations::task_for(get<GemmProblem>(parse_problem(text)))) {
     const GemmProblem& p = task_.problem;
     // Sets of matrices which together pass the second cache.
     const std::int64_t elements = p.batch * (p.m * p.k + p.k * p.n + p.m * p.n);
@@ -63,14 +63,14 @@ class Study {
     return static_cast<double>(p.batch * p.m * p.n) * static_cast<double>(p.k);
   }
 
-  GemmChoice shipped() const { return solvers::choose_tiles(task_, *device_, -1); }
+  GemmChoice shipped() const { return operations::choose_tiles(task_, *device_, -1); }
 
   // All that could serve, compiled side by side.
   std::vector<Variant> variants(const std::vector<GemmTile>& tiles) {
     std::vector<Variant> all;
-    for (const GemmTile& tile : solvers::tiles_taken_by(*device_, tiles))
+    for (const GemmTile& tile : operations::tiles_taken_by(*device_, tiles))
       for (const std::int64_t parts : {1, 2, 3, 4, 6, 8, 12, 16, 24, 32}) {
-        const auto choice = solvers::choice_of(tile, parts, task_, *device_);
+        const auto choice = operations::choice_of(tile, parts, task_, *device_);
         if (!choice) continue;
         if (parts > 1 && choice->cost > 1.4 * shipped().cost) continue;
         if (std::any_of(all.begin(), all.end(), [&](const Variant& v) { return same(v.choice, *choice); })) continue;
@@ -80,7 +80,7 @@ class Study {
     for (Variant& variant : all)
       compiling.push_back(std::async(std::launch::async, [this, &variant] {
         try {
-          variant.plan = solvers::plan_of_tiles(task_, *device_, variant.choice);
+          variant.plan = operations::plan_of_tiles(task_, *device_, variant.choice);
           variant.plan->task = task_;
           variant.plan->device = device_;
         } catch (const std::exception& error) {
@@ -94,7 +94,7 @@ class Study {
 
   // The result that all others must equal.
   void reference() {
-    const auto plan = solvers::gemm_plain_gpu().plan(task_, device_, -1);
+    const auto plan = operations::gemm_plain_gpu().plan(task_, device_, -1);
     plan->task = task_;
     plan->device = device_;
     expected_ = result_of(*plan);
@@ -131,16 +131,16 @@ class Study {
     queue_->upload(buffer, 0, bytes.data(), static_cast<std::int64_t>(bytes.size())).wait();
     return buffer;
   }
-  Buffer workspace_of(const solvers::GemmPlanBody& plan) const {
+  Buffer workspace_of(const operations::GemmPlanBody& plan) const {
     return Buffer(device_->allocate(std::max<std::int64_t>(plan.workspace_bytes(), 64)));
   }
-  Event run(const solvers::GemmPlanBody& plan, const Set& set, const Buffer& workspace) const {
-    solvers::GemmArrays arrays;
+  Event run(const operations::GemmPlanBody& plan, const Set& set, const Buffer& workspace) const {
+    operations::GemmArrays arrays;
     arrays.a.buffer = Buffer(set.a), arrays.b.buffer = Buffer(set.b), arrays.c.buffer = Buffer(set.c);
     arrays.workspace.buffer = workspace;
     return plan.run(*queue_, arrays);
   }
-  std::vector<std::byte> result_of(const solvers::GemmPlanBody& plan) const {
+  std::vector<std::byte> result_of(const operations::GemmPlanBody& plan) const {
     std::vector<std::byte> found(result_bytes_, std::byte{0xFF});
     queue_->upload(sets_[0].c, 0, found.data(), static_cast<std::int64_t>(found.size())).wait();
     run(plan, sets_[0], workspace_of(plan)).wait();
@@ -150,7 +150,7 @@ class Study {
 
   std::shared_ptr<devices::Device> device_;
   std::shared_ptr<devices::Queue> queue_;
-  solvers::GemmTask task_;
+  operations::GemmTask task_;
   std::mt19937 random_{11};
   std::vector<Set> sets_;
   std::size_t result_bytes_ = 0;
@@ -162,7 +162,7 @@ bool study(const std::shared_ptr<devices::Device>& device, const std::string& te
            const std::vector<GemmTile>& more) {
   Study of(device, text);
   of.reference();
-  std::vector<GemmTile> tiles(solvers::gemm_tiles().begin(), solvers::gemm_tiles().end());
+  std::vector<GemmTile> tiles(operations::gemm_tiles().begin(), operations::gemm_tiles().end());
   tiles.insert(tiles.end(), more.begin(), more.end());
   std::vector<Variant> all = of.variants(tiles);
   const GemmChoice chosen = of.shipped();

@@ -17,11 +17,11 @@
 #include <sstream>
 
 #include "comparing.h"
-#include "core/weights.h"
+#include "operations/filter2d/weights.h"
 #include "gpu_device.h"
-#include "image/kernels.h"
-#include "solvers/filter2d/candidates.h"
-#include "solvers/filter2d/strips.h"
+#include "operations/filter2d/kernels.h"
+#include "operations/filter2d/candidates.h"
+#include "operations/filter2d/strips.h"
 
 namespace {
 
@@ -29,7 +29,7 @@ using namespace omniconv;
 
 using Tunables = std::map<std::string, std::int64_t>;
 
-solvers::StripTunables as_struct(const Tunables& t) {
+operations::StripTunables as_struct(const Tunables& t) {
   return {.v = t.at("V"),
           .prefetch = t.at("PREFETCH"),
           .ahead = t.at("AHEAD"),
@@ -51,8 +51,8 @@ class Study {
   Study(std::shared_ptr<devices::Device> device, const std::string& text)
       : device_(std::move(device)),
         queue_(device_->make_queue()),
-        problem_(std::get<Filter2dProblem>(parse_problem(text))) {
-    const image::Kernel kernel = image::kernel_for(problem_, 1);
+        problem_(get<Filter2dProblem>(parse_problem(text))) {
+    const Kernel kernel = kernel_for(problem_, 1);
     task_ = task_for(problem_, {.weights = kernel.weights, .second_weights = kernel.second_weights});
     input_stride_ = problem_.w * problem_.c * size_of(problem_.input);
     output_stride_ = Q(problem_) * problem_.c * size_of(problem_.output);
@@ -83,21 +83,21 @@ class Study {
 
   // Milliseconds of the solver that strips are compared with.
   double reference() {
-    const double milliseconds = timed(task_.second ? solvers::gradient_gpu() : solvers::direct_gpu());
+    const double milliseconds = timed(task_.second ? operations::gradient_gpu() : operations::direct_gpu());
     queue_->download(expected_.data(), images_[0].output, 0, static_cast<std::int64_t>(expected_.size())).wait();
     return milliseconds;
   }
 
   // The solvers by strips that serve the problem.
-  std::vector<const solvers::Filter2dSolver*> by_strips() const {
-    std::vector<const solvers::Filter2dSolver*> serving;
+  std::vector<const operations::Filter2dSolver*> by_strips() const {
+    std::vector<const operations::Filter2dSolver*> serving;
     for (const auto* const solver :
-         {&solvers::gradient_gpu_strips(), &solvers::direct_gpu_strips(), &solvers::integer_dot_gpu_strips()})
+         {&operations::gradient_gpu_strips(), &operations::direct_gpu_strips(), &operations::integer_dot_gpu_strips()})
       if (solver->refusal(task_, *device_).empty()) serving.push_back(solver);
     return serving;
   }
   // Of one of them as it is.
-  double shipped(const solvers::Filter2dSolver& solver) {
+  double shipped(const operations::Filter2dSolver& solver) {
     clear_output();
     const double milliseconds = timed(solver);
     compare();
@@ -149,10 +149,10 @@ class Study {
 
  private:
   bool exists(const Tunables& tunables) const {
-    return solvers::strip_layout(task_, as_struct(tunables)).count > 0 &&
+    return operations::strip_layout(task_, as_struct(tunables)).count > 0 &&
            (!tunables.at("DENORMAL") || problem_.input == DataType::u8) &&
-           (tunables.at("DOTS") < 2 || solvers::has_lone_column(problem_)) &&
-           (!tunables.at("DOTS") || solvers::integer_dot_gpu_strips().refusal(task_, *device_).empty());
+           (tunables.at("DOTS") < 2 || operations::has_lone_column(problem_)) &&
+           (!tunables.at("DOTS") || operations::integer_dot_gpu_strips().refusal(task_, *device_).empty());
   }
   std::string key_of(const Tunables& tunables) const {
     std::string key;
@@ -160,7 +160,7 @@ class Study {
     return key;
   }
   void compile(const Tunables& tunables) {
-    std::shared_ptr<solvers::Filter2dPlanBody> plan = solvers::make_strip_plan(task_, *device_, as_struct(tunables));
+    std::shared_ptr<operations::Filter2dPlanBody> plan = operations::make_strip_plan(task_, *device_, as_struct(tunables));
     plan->task = task_;
     const std::lock_guard lock(mutex_);
     plans_[key_of(tunables)] = std::move(plan);
@@ -178,12 +178,12 @@ class Study {
     fmt::print("WRONG at byte {} of row {}: {} instead of {}\n", at % output_stride_, at / output_stride_,
                static_cast<int>(*different.first), static_cast<int>(*different.second));
   }
-  double timed(const solvers::Filter2dSolver& solver) {
-    const std::shared_ptr<solvers::Filter2dPlanBody> plan = solver.plan(task_, device_);
+  double timed(const operations::Filter2dSolver& solver) {
+    const std::shared_ptr<operations::Filter2dPlanBody> plan = solver.plan(task_, device_);
     plan->task = task_;
     return timed(*plan);
   }
-  double timed(const solvers::Filter2dPlanBody& plan) {
+  double timed(const operations::Filter2dPlanBody& plan) {
     Buffer workspace(device_->allocate(plan.workspace_bytes()));
     return timed([&](const Images& images) {
       Filter2dRun run;
@@ -217,7 +217,7 @@ class Study {
   std::vector<std::byte> expected_, found_;
   bool all_equal_ = true;
   std::mutex mutex_;
-  std::map<std::string, std::shared_ptr<solvers::Filter2dPlanBody>> plans_;
+  std::map<std::string, std::shared_ptr<operations::Filter2dPlanBody>> plans_;
 };
 
 // What each tunable may be, in the order in which they are changed.
@@ -237,7 +237,7 @@ bool study(const std::shared_ptr<devices::Device>& device, const std::string& te
   fmt::print("\n== {} on {}\nfloor {:.4f} ms ({} binds); one element a work item: {:.4f} ms, {:.1f} %\n", text,
              device->info().id, floor, floor > of.megabytes() / peaks.gbps ? "fma" : "memory", reference,
              100 * floor / reference);
-  for (const solvers::Filter2dSolver* const solver : of.by_strips()) {
+  for (const operations::Filter2dSolver* const solver : of.by_strips()) {
     const double shipped = of.shipped(*solver);
     fmt::print("{}: {:.4f} ms, {:.1f} %\n", solver->id(), shipped, 100 * floor / shipped);
   }
@@ -312,7 +312,7 @@ int main(int argc, char** argv) try {
       continue;
     }
     Tunables own = start;
-    const auto parsed = std::get<Filter2dProblem>(parse_problem(problem));
+    const auto parsed = get<Filter2dProblem>(parse_problem(problem));
     own["V"] = std::min<std::int64_t>(own["V"], 16 / size_of(parsed.input));
     equal = study(device, problem, peaks, rounds, own) && equal;
   }

@@ -4,51 +4,16 @@
 #include <algorithm>
 #include <memory>
 
+#include "checking/measure.h"
 #include "checks.h"
-#include "ops/matrix_measure.h"
-#include "ops/measure.h"
 
 namespace omniconv::cli {
 namespace {
 
+using checking::MeasureResult;
+using checking::Status;
+using checking::Versus;
 using devices::Device;
-
-std::vector<MeasureResult> measure_filter(const Context& context, const Filter2dProblem& problem,
-                                          const Device::Peaks& peaks, const std::string& versus, const Checks& checks) {
-  const Filter filter = filter_for(problem, checks.input.seed);
-  return results_or_refusal<MeasureResult>(checks.input.choice.solver, problem, [&] {
-    return measure(context, problem, filter, peaks,
-                   {.solver = checks.input.choice.solver,
-                    .versus = versus,
-                    .budget_seconds = checks.budget,
-                    .seed = checks.input.seed});
-  });
-}
-
-std::vector<MeasureResult> measure_matrix(const Context& context, const Problem& problem, const Device::Peaks& peaks,
-                                          const std::string& versus, const Checks& checks) {
-  return results_or_refusal<MeasureResult>(checks.input.choice.solver, problem, [&] {
-    return measure(context, *work_for(problem), peaks,
-                   {.solver = solver_options(checks.input.choice, problem),
-                    .versus = versus,
-                    .budget_seconds = checks.budget,
-                    .seed = checks.input.seed});
-  });
-}
-
-// A solver of another operation is nothing to compare with.
-std::vector<MeasureResult> measure_any(const Context& context, const Problem& problem, const Device::Peaks& peaks,
-                                       const Checks& checks) {
-  const std::string foreign = checks.versus.empty() ? "" : foreign_solver(checks.versus, problem);
-  const std::string versus = foreign.empty() ? checks.versus : "";
-  const auto* const filter = std::get_if<Filter2dProblem>(&problem);
-  std::vector<MeasureResult> results = filter != nullptr ? measure_filter(context, *filter, peaks, versus, checks)
-                                                         : measure_matrix(context, problem, peaks, versus, checks);
-  if (!foreign.empty())
-    for (MeasureResult& result : results)
-      result.versus = {.solver = checks.versus, .status = Status::refused, .reason = foreign};
-  return results;
-}
 
 Json to_json(const Versus& versus) {
   return {{"solver", versus.solver},
@@ -66,10 +31,16 @@ const char* floor_name(const MeasureResult& r) {
   return r.memory_binds ? "memory" : "arithmetic";
 }
 
+Json config_of(const std::string& tuning) {
+  Json config = Json::object();
+  for (const auto& [name, value] : operations::Tuning::parse(tuning).values()) config[name] = value;
+  return config;
+}
+
 Json to_json(const Problem& problem, const MeasureResult& r) {
   const auto per_second = [&](double amount) { return r.seconds.median > 0 ? amount / r.seconds.median : 0; };
   Json json = {{"problem", to_text(problem)},
-               {"name", name_of(problem)},
+               {"name", problem.name()},
                {"solver", r.solver},
                {"vendor", false},
                {"status", name(r.status)},
@@ -90,92 +61,176 @@ Json to_json(const Problem& problem, const MeasureResult& r) {
                {"workspace_bytes", r.workspace_bytes},
                {"error", r.error},
                {"bound", r.bound},
-               {"config", Json::object()}};
+               {"config", config_of(r.tuning)}};
   if (r.versus) json["vs"] = to_json(*r.versus);
   return json;
 }
 
+// A column of the table: cells are as wide as it is, at least.
+struct Column {
+  std::string head;
+  int width;
+  int importance;  // those of the highest go first where the terminal is narrow
+};
+
+// Rows as they come, under each problem's text, in columns of a fixed width: as many as fit the terminal.
 class Table {
  public:
-  Table(const std::vector<Problem>& problems, const std::string& versus)
-      : pixels_(std::any_of(problems.begin(), problems.end(),
-                            [](const Problem& p) { return std::holds_alternative<Filter2dProblem>(p); })) {
-    std::vector<std::string> head = {"problem", "solver", "median ms", "95 % interval"};
-    if (pixels_) head.push_back("Mpixel/s");
-    head.insert(head.end(), {"TFLOP/s", "GB/s", "floor ms", "reached", "floor of"});
-    if (!versus.empty()) head.insert(head.end(), {versus + " ms", "ratio", "95 % interval"});
-    rows_.push_back(head);
+  Table(bool has_pixels, const std::string& versus) {
+    columns_ = {{"solver", 30, 0}, {"median ms", 10, 0}, {"95 % interval", 18, 4}, {"TFLOP/s", 8, 1},
+                {"GB/s", 8, 3},    {"floor ms", 9, 5},   {"reached", 8, 2},        {"of", 10, 2}};
+    if (has_pixels) columns_.insert(columns_.begin() + 3, {"Mpixel/s", 9, 1});
+    if (!versus.empty()) {
+      columns_.push_back({"vs ms", 10, 1});
+      columns_.push_back({"ratio", 6, 0});
+      columns_.push_back({"95 % interval", 13, 2});
+    }
+    has_pixels_ = has_pixels;
+    const int terminal = terminal_columns();
+    most_importance_ = 9;
+    while (terminal > 0 && most_importance_ > 0 && width() > terminal) --most_importance_;
+  }
+
+  void print_head() const {
+    std::string line;
+    for (std::size_t i = 0; i < columns_.size(); ++i) add(i, columns_[i].head, line);
+    fmt::print("{}\n", line);
   }
 
   // A solver that was not timed has its reason there.
-  void add(const Problem& problem, const MeasureResult& r) {
-    std::vector<std::string> row = {to_text(problem), r.solver};
-    if (r.status == Status::ok)
-      add_figures(problem, r, row);
-    else
-      row.push_back(std::string(name(r.status)) + ": " + r.reason);
-    rows_.push_back(row);
+  void print(const MeasureResult& r) const {
+    std::string line;
+    if (r.status != Status::ok) {
+      fmt::print("  {:<28} {}: {}\n", r.solver, name(r.status), r.reason);
+    } else {
+      const std::vector<std::string> cells = cells_of(r);
+      for (std::size_t i = 0; i < cells.size(); ++i) add(i, cells[i], line);
+      fmt::print("{}\n", line);
+    }
+    std::fflush(stdout);
   }
-
-  void print() const { print_table(rows_); }
 
  private:
-  void add_figures(const Problem& problem, const MeasureResult& r, std::vector<std::string>& row) const {
+  int width() const {
+    int all = 0;
+    for (const Column& column : columns_)
+      if (column.importance <= most_importance_) all += column.width + 2;
+    return all;
+  }
+
+  void add(std::size_t i, const std::string& cell, std::string& line) const {
+    const Column& column = columns_[i];
+    if (column.importance > most_importance_) return;
+    if (i == 0)
+      line += fmt::format("  {:<{}}", cell, column.width - 2);
+    else if (column.head == "of")
+      line += fmt::format("  {:<{}}", cell, column.width);
+    else
+      line += fmt::format("  {:>{}}", cell, column.width);
+  }
+
+  std::vector<std::string> cells_of(const MeasureResult& r) const {
     const double median = r.seconds.median;
-    row.insert(row.end(), {fmt::format("{:.3f}", median * 1e3),
-                           fmt::format("{:.3f}..{:.3f}", r.seconds.low * 1e3, r.seconds.high * 1e3)});
-    if (pixels_) row.push_back(pixel_rate(problem, median));
-    row.insert(row.end(), {fmt::format("{:.3f}", r.operations / median / 1e12),
-                           fmt::format("{:.1f}", r.bytes / median / 1e9), fmt::format("{:.3f}", r.floor_seconds * 1e3),
-                           fmt::format("{:.0f} %", 100 * r.floor_seconds / median), floor_name(r)});
-    if (!r.versus) return;
+    std::vector<std::string> cells = {r.solver, fmt::format("{:.3f}", median * 1e3),
+                                      fmt::format("{:.3f}..{:.3f}", r.seconds.low * 1e3, r.seconds.high * 1e3)};
+    if (has_pixels_) cells.push_back(r.pixels > 0 ? fmt::format("{:.0f}", r.pixels / median / 1e6) : "-");
+    const double reached = r.floor_seconds / median;
+    cells.insert(cells.end(),
+                 {fmt::format("{:.3f}", r.operations / median / 1e12), fmt::format("{:.1f}", r.bytes / median / 1e9),
+                  fmt::format("{:.3f}", r.floor_seconds * 1e3), fmt::format("{:.0f} %", 100 * reached),
+                  reached > 1 ? fmt::format("{} (above the measured peak)", floor_name(r)) : floor_name(r)});
+    if (!r.versus) return cells;
     const Versus& versus = *r.versus;
     if (versus.status != Status::ok)
-      row.push_back(std::string(name(versus.status)) + ": " + versus.reason);
+      cells.push_back(fmt::format("{}: {}", name(versus.status), versus.reason));
     else
-      row.insert(row.end(),
-                 {fmt::format("{:.3f}", versus.seconds.median * 1e3), fmt::format("{:.2f}", versus.ratio.median),
-                  fmt::format("{:.2f}..{:.2f}", versus.ratio.low, versus.ratio.high)});
+      cells.insert(cells.end(),
+                   {fmt::format("{:.3f}", versus.seconds.median * 1e3), fmt::format("{:.2f}", versus.ratio.median),
+                    fmt::format("{:.2f}..{:.2f}", versus.ratio.low, versus.ratio.high)});
+    return cells;
   }
 
-  static std::string pixel_rate(const Problem& problem, double seconds) {
-    const auto* const filter = std::get_if<Filter2dProblem>(&problem);
-    if (filter == nullptr) return "-";
-    return fmt::format("{:.0f}", static_cast<double>(P(*filter)) * static_cast<double>(Q(*filter)) / seconds / 1e6);
-  }
-
-  bool pixels_;
-  std::vector<std::vector<std::string>> rows_;
+  std::vector<Column> columns_;
+  bool has_pixels_;
+  int most_importance_;
 };
 
-int run_bench(const Checks& checks) {
+// The peaks, and what was timed by them.
+class Benching {
+ public:
+  Benching(const Checks& checks, const Context& context, Json& json)
+      : checks_(checks), context_(context), json_(json), peaks_(context.impl()->measure_peaks(1.0)) {
+    set_device(json_, context.device(), &peaks_);
+    json_["results"] = Json::array();
+  }
+
+  const Device::Peaks& peaks() const { return peaks_; }
+  const Tally& tally() const { return tally_; }
+
+  void measure_problem(const Problem& problem, const Table* table) {
+    // A solver of another operation is nothing to compare with.
+    const std::string foreign = checks_.versus.empty() ? "" : foreign_solver(checks_.versus, problem);
+    if (table != nullptr) fmt::print("{}\n", to_text(problem));
+    const auto report = [&](MeasureResult result) {
+      if (!foreign.empty()) result.versus = {.solver = checks_.versus, .status = Status::refused, .reason = foreign};
+      look_at_peaks(result);
+      json_["results"].push_back(to_json(problem, result));
+      tally_.count(result.versus && result.versus->status == Status::failed ? Status::failed : result.status);
+      if (table != nullptr) table->print(result);
+      stop_if_interrupted();
+    };
+    const auto serve = [&] {
+      checking::measure(context_, problem, peaks_,
+                        {.solver = solver_options(checks_.input.choice, problem.operation_name()),
+                         .versus = foreign.empty() ? checks_.versus : "",
+                         .budget_seconds = checks_.budget,
+                         .seed = checks_.input.seed},
+                        report);
+    };
+    serve_or_refuse<MeasureResult>(checks_.input.choice.solver, problem, serve, report);
+  }
+
+ private:
+  // Faster than the floor: the device was slower when its peaks were measured than now. They are measured again, and
+  // the higher ones count from here on.
+  void look_at_peaks(MeasureResult& result) {
+    if (result.status != Status::ok || result.seconds.median >= result.floor_seconds) return;
+    const Device::Peaks again = context_.impl()->measure_peaks(1.0);
+    peaks_ = {std::max(peaks_.tflops, again.tflops), std::max(peaks_.gbps, again.gbps)};
+    json_["device"]["peak_tflops"] = peaks_.tflops;
+    json_["device"]["peak_gbps"] = peaks_.gbps;
+    set_floor(result, peaks_);
+  }
+
+  const Checks& checks_;
+  const Context& context_;
+  Json& json_;
+  Device::Peaks peaks_;
+  Tally tally_;
+};
+
+int run_bench(const Checks& checks, Json& json) {
   const std::vector<Problem> problems = read_problems(checks.input);
   if (!checks.versus.empty()) require_solver_for(checks.versus, problems);
-  JsonOutput output(checks.common.json);
   const Context context(context_options(checks.common));
-  const auto peaks = context.impl()->measure_peaks(1.0);
-  Json json = report_head("omniconv-bench/1", context.device(), &peaks);
-  json["results"] = Json::array();
-  Table table(problems, checks.versus);
-  int failed = 0;
+  Benching benching(checks, context, json);
+  const bool has_pixels = std::any_of(problems.begin(), problems.end(),
+                                      [](const Problem& problem) { return problem.operation_name() == "filter2d"; });
+  const Table table(has_pixels, checks.versus);
+  const bool print = prints(checks.common);
+  if (print) {
+    fmt::print("{} ({}): {:.3f} TFLOP/s of fp32 multiply-adds and {:.1f} GB/s of copying, measured\n",
+               context.device().id, context.device().name, benching.peaks().tflops, benching.peaks().gbps);
+    table.print_head();
+  }
   for (const Problem& problem : problems) {
     stop_if_interrupted();
-    for (const MeasureResult& r : measure_any(context, problem, peaks, checks)) {
-      json["results"].push_back(to_json(problem, r));
-      failed += r.status == Status::failed || (r.versus && r.versus->status == Status::failed);
-      table.add(problem, r);
-    }
+    benching.measure_problem(problem, print ? &table : nullptr);
   }
-  if (prints(checks.common)) {
-    fmt::print("{} ({}): {:.3f} TFLOP/s of fp32 multiply-adds and {:.1f} GB/s of copying, measured\n",
-               context.device().id, context.device().name, peaks.tflops, peaks.gbps);
-    table.print();
-    if (!checks.versus.empty())
-      fmt::print("ratio: the time of {}, divided by the solver's; the median of neighbouring runs, in turn\n",
-                 checks.versus);
-  }
-  output.write(json);
-  return failed > 0 ? 1 : 0;
+  if (print && !checks.versus.empty())
+    fmt::print("vs: {}, and the ratio of its time to the solver's; the median of neighbouring runs, in turn\n",
+               checks.versus);
+  return benching.tally().exit_status();
 }
 
 }  // namespace
@@ -194,7 +249,11 @@ void add_bench(CLI::App& app, Body& body) {
   command->add_option("--vs", checks->versus, "a solver's id, timed in turn with each, and the ratio of the two")
       ->type_name("ID")
       ->check(not_empty());
-  command->callback([checks, &body] { body = [checks] { return run_bench(*checks); }; });
+  command->callback([checks, &body] {
+    body = [checks] {
+      return with_report(checks->common.json, "omniconv-bench/1", [&](Json& json) { return run_bench(*checks, json); });
+    };
+  });
 }
 
 }  // namespace omniconv::cli

@@ -18,9 +18,10 @@ void stop_if_interrupted() {
   if (interrupted()) throw Error(ErrorKind::interrupted, "interrupted");
 }
 
-std::unique_ptr<MatrixWork> work_for(const Problem& problem) {
-  if (const auto* const gemm = std::get_if<GemmProblem>(&problem)) return make_work(*gemm);
-  return make_work(std::get<Conv2dProblem>(problem));
+void Tally::count(checking::Status status) {
+  passed += status == checking::Status::ok;
+  failed += status == checking::Status::failed;
+  refused += status == checking::Status::refused;
 }
 
 }  // namespace omniconv::cli

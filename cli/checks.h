@@ -2,13 +2,13 @@
 #pragma once
 
 #include <cstdint>
+#include <new>
 #include <string>
 #include <vector>
 
+#include "checking/verify.h"
 #include "common.h"
 #include "omniconv/error.h"
-#include "ops/matrix_work.h"
-#include "ops/verify.h"
 #include "problems.h"
 #include "report.h"
 
@@ -31,34 +31,31 @@ bool prints(const Common& common);
 
 void stop_if_interrupted();
 
-// Why no solver at all serves a problem, or empty: the others of a list are served all the same.
-template <typename Serve>
-std::string refusal_of(const Serve& serve) {
-  try {
-    serve();
-  } catch (const Error& error) {
-    if (error.kind() != ErrorKind::bad_input) throw;
-    return error.what();
-  }
-  return {};
+// Calls serve(), which reports results as they come. Where it refuses the problem, or memory does not suffice, one more
+// result says so, and the others of a list are served all the same.
+template <typename Result, typename Serve, typename Report>
+void serve_or_refuse(const std::string& solver, const Problem& problem, const Serve& serve, const Report& report) {
+  Result result{.solver = solver, .status = checking::Status::refused, .reason = foreign_solver(solver, problem)};
+  if (result.reason.empty()) try {
+      return serve();
+    } catch (const Error& error) {
+      if (error.kind() != ErrorKind::bad_input && error.kind() != ErrorKind::out_of_memory) throw;
+      if (error.kind() == ErrorKind::out_of_memory) result.status = checking::Status::failed;
+      result.reason = error.what();
+    } catch (const std::bad_alloc&) {
+      result.status = checking::Status::failed;
+      result.reason = "the machine's memory does not hold this problem's arrays: use a smaller one";
+    }
+  report(result);
 }
 
-// `serve` the problem with its results, or one result that says why it was not.
-template <typename Result, typename Serve>
-std::vector<Result> results_or_refusal(const std::string& solver, const Problem& problem, const Serve& serve) {
-  std::vector<Result> results;
-  std::string reason = foreign_solver(solver, problem);
-  if (reason.empty()) reason = refusal_of([&] { results = serve(); });
-  if (!reason.empty()) {
-    results.resize(1);
-    results.front().solver = solver;
-    results.front().status = Status::refused;
-    results.front().reason = reason;
-  }
-  return results;
-}
+// How many results had each status.
+struct Tally {
+  int passed = 0, failed = 0, refused = 0;
 
-// Of a convolution or a matrix product.
-std::unique_ptr<MatrixWork> work_for(const Problem& problem);
+  void count(checking::Status status);
+  // 1 where something failed, or nothing was served.
+  int exit_status() const { return failed > 0 || passed == 0 ? 1 : 0; }
+};
 
 }  // namespace omniconv::cli

@@ -52,7 +52,7 @@ void watch_interrupts();
 using Body = std::function<int()>;
 void add_devices(CLI::App& app, Body& body);
 void add_filter(CLI::App& app, Body& body);
-void add_conv(CLI::App& app, Body& body);
+void add_run(CLI::App& app, Body& body);  // and conv
 void add_verify(CLI::App& app, Body& body);
 void add_bench(CLI::App& app, Body& body);
 void add_explain(CLI::App& app, Body& body);

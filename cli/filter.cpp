@@ -9,10 +9,11 @@
 
 #include "common.h"
 #include "core/suggest.h"
-#include "core/weights.h"
-#include "image/kernels.h"
+#include "image/kernel_text.h"
 #include "image/pipeline.h"
 #include "omniconv/error.h"
+#include "operations/filter2d/weights.h"
+#include "problems.h"
 #include "report.h"
 
 namespace omniconv::cli {
@@ -20,6 +21,7 @@ namespace {
 
 struct FilterOptions {
   Common common;
+  ChoiceInput choice;
   image::FilterJob job;
   std::string kernel, border = "replicate", anchor, depth, alpha = "premultiply", memory = "1G", device_memory;
   bool correlate = false, convolve = false, normalize = false;
@@ -57,7 +59,7 @@ class ProgressBar {
   Clock::time_point start_ = Clock::now(), last_ = start_;
 };
 
-void parse_anchor(const std::string& text, image::Kernel& kernel) {
+void parse_anchor(const std::string& text, Kernel& kernel) {
   std::int64_t x = 0, y = 0;
   const char* const end = text.data() + text.size();
   const auto first = std::from_chars(text.data(), end, x);
@@ -93,10 +95,11 @@ void complete(FilterOptions& options) {
   if (options.kernel.empty())
     throw bad_input("no kernel given: name one with --kernel (--list-kernels shows them), as in --kernel gaussian:9");
   job.kernel = image::parse_kernel(options.kernel);
-  if (options.normalize) image::normalize(job.kernel);
+  if (options.normalize) normalize(job.kernel);
   if (!options.anchor.empty()) parse_anchor(options.anchor, job.kernel);
   if (options.correlate && options.convolve) throw bad_input("--correlate and --convolve exclude each other: give one");
   job.convolve = options.convolve;
+  job.solver = solver_options(options.choice, "filter2d");
   job.border = parse_border(options.border);
   if (!options.depth.empty()) job.depth = parse_depth(options.depth);
   job.alpha = parse_alpha(options.alpha);
@@ -106,8 +109,7 @@ void complete(FilterOptions& options) {
 
 int print_kernel_list() {
   std::vector<std::vector<std::string>> table;
-  for (const auto& [usage, meaning] : image::named_kernels())
-    table.push_back({std::string(usage), std::string(meaning)});
+  for (const auto& [usage, meaning] : named_kernels()) table.push_back({std::string(usage), std::string(meaning)});
   print_table(table);
   return 0;
 }
@@ -121,7 +123,7 @@ void print_matrix(std::FILE* to, const std::vector<double>& weights, std::int64_
   }
 }
 
-int print_weights(std::FILE* to, const image::Kernel& kernel) {
+int print_weights(std::FILE* to, const Kernel& kernel) {
   print_matrix(to, kernel.weights, kernel.r, kernel.s);
   if (kernel.second_weights.empty()) return 0;
   fmt::print(to, "\n");
@@ -129,8 +131,8 @@ int print_weights(std::FILE* to, const image::Kernel& kernel) {
   return 0;
 }
 
-Json to_json(const image::FilterReport& report, const DeviceInfo& device, double context_seconds) {
-  Json json = report_head("omniconv-filter/1", device, nullptr);
+void add_to(Json& json, const image::FilterReport& report, const DeviceInfo& device, double context_seconds) {
+  set_device(json, device, nullptr);
   json["problem"] = to_text(report.problem);
   json["solver"] = report.solver;
   json["strip_rows"] = report.strip_rows;
@@ -147,7 +149,6 @@ Json to_json(const image::FilterReport& report, const DeviceInfo& device, double
   json["copy_out_ms"] = report.download_seconds * 1e3;
   json["write_ms"] = report.write_seconds * 1e3;
   json["total_ms"] = report.total_seconds * 1e3;
-  return json;
 }
 
 void print_plan(std::FILE* to, const image::FilterReport& report, const Context& context) {
@@ -159,7 +160,7 @@ void print_plan(std::FILE* to, const image::FilterReport& report, const Context&
 }
 
 void print_candidates(std::FILE* to, const image::FilterReport& report, const Context& context) {
-  for (const Filter2dCandidate& c : explain(context, report.problem, report.filter))
+  for (const Candidate& c : explain(context, report.problem, report.filter))
     fmt::print(to, "  {:<3} {:<28} {}\n", c.applicable ? "yes" : "no", c.solver, c.applicable ? c.bound : c.reason);
 }
 
@@ -185,13 +186,14 @@ int list(const FilterOptions& options) {
   return print_weights(stdout, image::parse_kernel(options.kernel));
 }
 
-int run(FilterOptions& options) {
-  if (options.list_kernels || (options.print_kernel && options.job.input.empty())) return list(options);
+void check_paths(const FilterOptions& options) {
   if (options.job.input.empty() || options.job.output.empty())
     throw bad_input("filter needs an input and an output file: omniconv filter IN OUT --kernel K");
-  complete(options);
   refuse_report_over_image(options);
-  JsonOutput output(options.common.json);
+}
+
+int run(FilterOptions& options, Json& json) {
+  complete(options);
   std::FILE* const text = options.common.json == "-" ? stderr : stdout;  // the report alone goes to stdout
   if (options.print_kernel) print_weights(text, options.job.kernel);
   const auto start = std::chrono::steady_clock::now();
@@ -210,7 +212,7 @@ int run(FilterOptions& options) {
       return !interrupted();
     });
   }
-  output.write(to_json(report, context.device(), context_seconds.count()));
+  add_to(json, report, context.device(), context_seconds.count());
   return 0;
 }
 
@@ -272,13 +274,20 @@ void add_filter(CLI::App& app, Body& body) {
       ->add_option("--strip-rows", options->job.strip_rows,
                    "output rows worked on at a time; 0: chosen from the memory")
       ->check(whole_number(0, std::int64_t{1} << 40));
-  command->add_option("--solver", options->job.solver, "auto, or a solver's id")
+  command->add_option("--solver", options->choice.solver, "auto, or a solver's id")
       ->capture_default_str()
       ->check(not_empty());
+  add_choice(*command, options->choice);
   command->add_flag("--explain", options->explain, "show the plan and the candidates");
   command->add_flag("--dry-run", options->dry_run, "plan and check, write nothing");
   add_common(*command, options->common);
-  command->callback([options, &body] { body = [options] { return run(*options); }; });
+  command->callback([options, &body] {
+    body = [options] {
+      if (options->list_kernels || (options->print_kernel && options->job.input.empty())) return list(*options);
+      check_paths(*options);
+      return with_report(options->common.json, "omniconv-filter/1", [&](Json& json) { return run(*options, json); });
+    };
+  });
 }
 
 }  // namespace omniconv::cli

@@ -44,7 +44,7 @@ int main(int argc, char** argv) {
   try {
     omniconv::cli::add_devices(app, body);
     omniconv::cli::add_filter(app, body);
-    omniconv::cli::add_conv(app, body);
+    omniconv::cli::add_run(app, body);
     omniconv::cli::add_verify(app, body);
     omniconv::cli::add_bench(app, body);
     omniconv::cli::add_explain(app, body);

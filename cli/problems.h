@@ -6,9 +6,9 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
-#include "omniconv/filter2d.h"
 #include "omniconv/problem.h"
 #include "omniconv/solver_options.h"
 
@@ -17,7 +17,7 @@ namespace omniconv::cli {
 // What is asked of the choice among solvers; nothing where it is not given.
 struct ChoiceInput {
   std::string solver = "auto";
-  std::string units, workspace_limit;
+  std::string units, workspace_limit, tuning;
   std::optional<double> max_error;
   bool deterministic = false;
   std::vector<std::string> allow, deny;
@@ -27,7 +27,7 @@ void add_choice(CLI::App& app, ChoiceInput& input);
 
 struct ProblemInput {
   std::vector<std::string> texts, files, sweeps;
-  // Variants of convolutions and matrix products; empty, or 0: as the problems say.
+  // Variants; empty, or 0: as the problems say.
   std::vector<std::string> passes, types, layouts;
   std::int64_t batch = 0;
   ChoiceInput choice;
@@ -38,17 +38,13 @@ void add_problems(CLI::App& app, ProblemInput& input);
 // With their variants, then sweeps. Throws when there are none, and for options that mean nothing for them.
 std::vector<Problem> read_problems(const ProblemInput& input);
 
-// Of a convolution or a matrix product. Ids of other operations say nothing about it. Throws for unknown names.
-SolverOptions solver_options(const ChoiceInput& input, const Problem& problem);
+// Ids of other operations say nothing about a problem. Throws for unknown names.
+SolverOptions solver_options(const ChoiceInput& input, std::string_view operation);
 
 // Why a solver's id cannot be meant for a problem, being another operation's; empty for auto and all.
 std::string foreign_solver(const std::string& solver, const Problem& problem);
 
 // Throws for an id that no solver has, or that is of none of the problems' operations. auto and all are ids of none.
 void require_solver_for(const std::string& solver, const std::vector<Problem>& problems);
-
-// The name of a problem of any kind, and the weights that a filtering problem's text names.
-const std::string& name_of(const Problem& problem);
-Filter filter_for(const Filter2dProblem& problem, std::uint64_t seed);
 
 }  // namespace omniconv::cli

@@ -2,12 +2,16 @@
 
 #include <fmt/chrono.h>
 #include <fmt/format.h>
+#include <sys/ioctl.h>
+#include <unistd.h>
 
 #include <cctype>
 #include <chrono>
 #include <cstdio>
 #include <ctime>
+#include <new>
 
+#include "common.h"
 #include "core/build_info.h"
 #include "image/atomic_file.h"
 #include "omniconv/error.h"
@@ -23,21 +27,62 @@ Json describe(const DeviceInfo& device) {
           {"memory_bytes", device.memory_bytes}};
 }
 
-Json report_head(std::string_view schema, const DeviceInfo& device, const devices::Device::Peaks* peaks) {
+void set_device(Json& report, const DeviceInfo& device, const devices::Device::Peaks* peaks) {
   // Not list_devices(), which would load every OpenCL driver, and their compilers, for the processor's name.
   const DeviceInfo host = device.id == "cpu" ? device : Context({.device = "cpu"}).device();
-  Json json;
-  json["schema"] = schema;
-  json["version"] = build_version();
-  json["commit"] = build_commit();
-  json["date"] = fmt::format("{:%Y-%m-%dT%H:%M:%SZ}", fmt::gmtime(std::time(nullptr)));
-  json["host"] = {{"cpu", host.name}, {"threads", host.compute_units}};
-  json["device"] = describe(device);
-  if (peaks != nullptr) {
-    json["device"]["peak_tflops"] = peaks->tflops;
-    json["device"]["peak_gbps"] = peaks->gbps;
+  report["host"] = {{"cpu", host.name}, {"threads", host.compute_units}};
+  report["device"] = describe(device);
+  if (peaks == nullptr) return;
+  report["device"]["peak_tflops"] = peaks->tflops;
+  report["device"]["peak_gbps"] = peaks->gbps;
+}
+
+namespace {
+
+Json report_head(std::string_view schema) {
+  return {{"schema", schema},
+          {"version", build_version()},
+          {"commit", build_commit()},
+          {"date", fmt::format("{:%Y-%m-%dT%H:%M:%SZ}", fmt::gmtime(std::time(nullptr)))}};
+}
+
+const char* name_of(ErrorKind kind) {
+  switch (kind) {
+    case ErrorKind::bad_input: return "bad_input";
+    case ErrorKind::environment: return "environment";
+    case ErrorKind::interrupted: return "interrupted";
+    case ErrorKind::out_of_memory: return "out_of_memory";
   }
-  return json;
+  return "";
+}
+
+}  // namespace
+
+int with_report(const std::string& path, std::string_view schema, const std::function<int(Json&)>& body) {
+  JsonOutput output(path);
+  Json report = report_head(schema);
+  int status = 0;
+  try {
+    status = body(report);
+  } catch (const Error& error) {
+    if (error.kind() == ErrorKind::interrupted)
+      report["interrupted"] = true;
+    else
+      report["error"] = {{"kind", name_of(error.kind())}, {"message", one_line(error.what())}};
+    output.write(report);
+    throw;
+  } catch (const std::bad_alloc&) {
+    report["error"] = {{"kind", "out_of_memory"}, {"message", "the machine's memory is exhausted"}};
+    output.write(report);
+    throw;
+  }
+  output.write(report);
+  return status;
+}
+
+int terminal_columns() {
+  winsize size{};
+  return isatty(STDOUT_FILENO) == 1 && ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0 ? size.ws_col : 0;
 }
 
 JsonOutput::JsonOutput(const std::string& path) : path_(path) {

@@ -1,6 +1,7 @@
 // Results as JSON (docs/cli.md) and as tables.
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <string>
@@ -18,9 +19,10 @@ namespace omniconv::cli {
 // Keys stay in the order in which they are set.
 using Json = nlohmann::ordered_json;
 
-// The envelope: schema, version, commit, date, host, device.
-Json report_head(std::string_view schema, const DeviceInfo& device, const devices::Device::Peaks* peaks);
 Json describe(const DeviceInfo& device);
+// The head of a report gets host and device.
+void set_device(Json& report, const DeviceInfo& device, const devices::Device::Peaks* peaks);
+
 // Where --json writes: nowhere for an empty path, to stdout for "-", else to a file that appears whole or not at all.
 // Made before the work begins, so that a target that cannot be written stops it in time.
 class JsonOutput {
@@ -33,6 +35,14 @@ class JsonOutput {
   std::string path_;
   std::unique_ptr<image::AtomicFile> file_;
 };
+
+// Runs body(report), whose report has its head: schema, version, commit, date. It is written whatever becomes of the
+// body: after an interruption with "interrupted": true and what was reported until then, after another error with
+// "error": {"kind", "message"}. Returns what the body returns.
+int with_report(const std::string& path, std::string_view schema, const std::function<int(Json&)>& body);
+
+// Columns of the terminal; 0 where the standard output is none.
+int terminal_columns();
 
 // Columns as wide as their widest cell; numbers (cells that begin with a digit or a minus) to the right. The last cell
 // of a row that is shorter than others, a reason, may run over the columns that the row lacks.

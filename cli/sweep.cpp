@@ -2,12 +2,15 @@
 
 #include <fmt/format.h>
 
+#include <fmt/ranges.h>
+
+#include <algorithm>
 #include <charconv>
 #include <optional>
-#include <type_traits>
 
 #include "core/problem_rules.h"
 #include "omniconv/error.h"
+#include "operations/operation.h"
 
 namespace omniconv::cli {
 namespace {
@@ -23,68 +26,25 @@ std::optional<std::int64_t> whole(std::string_view text) {
   return value;
 }
 
-// Each sets the extent that a letter names, and says whether the problem has it.
-bool set_extent(Filter2dProblem& problem, char letter, std::int64_t value) {
-  switch (letter) {
-    case 'c': problem.c = value; return true;
-    case 'h': problem.h = value; return true;
-    case 'w': problem.w = value; return true;
-    case 'r': problem.r = value; return true;
-    case 's': problem.s = value; return true;
-    default: return false;
+// The extents that a sweep's letters name: one of them ("batch"), or several of one letter each.
+std::vector<std::string_view> split(const std::string& letters, const std::vector<std::string_view>& known) {
+  if (std::find(known.begin(), known.end(), letters) != known.end()) return {letters};
+  std::vector<std::string_view> parts;
+  for (std::size_t i = 0; i < letters.size(); ++i) parts.push_back(std::string_view(letters).substr(i, 1));
+  return parts;
+}
+
+Problem set(const Problem& problem, const Sweep& sweep, std::int64_t value) {
+  const std::vector<std::string_view> known = problem.operation().letters();
+  Problem changed = problem;
+  for (const std::string_view letters : split(sweep.letters, known)) {
+    if (std::find(known.begin(), known.end(), letters) == known.end())
+      throw bad_input(fmt::format("--sweep {}: {} is no extent of {}: name one of {}", shown(sweep.letters),
+                                  shown(letters), to_text(problem), fmt::join(known, ", ")));
+    changed = problem.operation().with_letters(changed, letters, value);
   }
-}
-
-bool set_extent(Conv2dProblem& problem, char letter, std::int64_t value) {
-  switch (letter) {
-    case 'n': problem.n = value; return true;
-    case 'c': problem.c = value; return true;
-    case 'h': problem.h = value; return true;
-    case 'w': problem.w = value; return true;
-    case 'k': problem.k = value; return true;
-    case 'r': problem.r = value; return true;
-    case 's': problem.s = value; return true;
-    case 'p': problem.pad_top = problem.pad_bottom = problem.pad_left = problem.pad_right = value; return true;
-    case 'u': problem.stride_h = problem.stride_w = value; return true;
-    case 'd': problem.dilation_h = problem.dilation_w = value; return true;
-    case 'g': problem.groups = value; return true;
-    default: return false;
-  }
-}
-
-bool set_extent(GemmProblem& problem, char letter, std::int64_t value) {
-  switch (letter) {
-    case 'm': problem.m = value; return true;
-    case 'n': problem.n = value; return true;
-    case 'k': problem.k = value; return true;
-    default: return false;
-  }
-}
-
-const char* extents_of(const Filter2dProblem&) {
-  return "c, h, w, r or s";
-}
-const char* extents_of(const Conv2dProblem&) {
-  return "n, c, h, w, k, r, s, p, u, d or g";
-}
-const char* extents_of(const GemmProblem&) {
-  return "m, n, k or batch";
-}
-
-template <typename T>
-void set(T& problem, const Sweep& sweep, std::int64_t value) {
-  if constexpr (std::is_same_v<T, GemmProblem>)
-    if (sweep.letters == batch) {
-      problem.batch = value;
-      return;
-    }
-  const auto refuse = [&](std::string_view letters) {
-    return bad_input(fmt::format("--sweep {}: {} is no extent of {}: name {}", shown(sweep.letters), shown(letters),
-                                 to_text(problem), extents_of(problem)));
-  };
-  if (sweep.letters == batch) throw refuse(batch);
-  for (const char& letter : sweep.letters)
-    if (!set_extent(problem, letter, value)) throw refuse(std::string_view(&letter, 1));
+  validate(changed);
+  return changed;
 }
 
 std::vector<Problem> swept(const std::vector<Problem>& problems, const Sweep& sweep) {
@@ -94,13 +54,7 @@ std::vector<Problem> swept(const std::vector<Problem>& problems, const Sweep& sw
       if (family.size() == most_problems)
         throw bad_input(
             fmt::format("--sweep: these are more than {} problems: take larger steps or fewer sweeps", most_problems));
-      family.push_back(problem);
-      std::visit(
-          [&](auto& variant) {
-            set(variant, sweep, value);
-            validate(variant);
-          },
-          family.back());
+      family.push_back(set(problem, sweep, value));
     }
   return family;
 }

@@ -12,8 +12,7 @@ namespace omniconv::cli {
 
 // "rs=3:31:+2": these geometry letters together take the values 3, 5, ... 31. "w=64:4096:x2" multiplies instead.
 struct Sweep {
-  // Of filter2d: c h w r s; of conv2d: n c h w k r s, and p u d g, both axes and sides alike; of gemm: m n k, or
-  // "batch".
+  // Of the problem's notation: "rs", "n", "batch"; p, u and d mean both axes and all sides.
   std::string letters;
   std::vector<std::int64_t> values;
 };

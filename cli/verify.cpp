@@ -1,85 +1,74 @@
 // verify: what the solvers make of random data, against the references.
-#include "ops/verify.h"
+#include "checking/verify.h"
 
 #include <fmt/format.h>
 
 #include <memory>
 
 #include "checks.h"
-#include "ops/matrix_verify.h"
+#include "omniconv/filter2d.h"
 
 namespace omniconv::cli {
 namespace {
 
-std::vector<VerifyResult> verify_filter(const Context& context, const Filter2dProblem& problem, const Checks& checks) {
-  const Filter filter = filter_for(problem, checks.input.seed);
-  return results_or_refusal<VerifyResult>(checks.input.choice.solver, problem, [&] {
-    return verify(context, problem, filter,
-                  {.solver = checks.input.choice.solver,
-                   .sampled = checks.sampled,
-                   .samples = checks.samples,
-                   .strip_rows = checks.strip_rows,
-                   .seed = checks.input.seed});
-  });
-}
+using checking::Status;
+using checking::VerifyResult;
 
-std::vector<VerifyResult> verify_any(const Context& context, const Problem& problem, const Checks& checks) {
-  if (const auto* const filter = std::get_if<Filter2dProblem>(&problem)) return verify_filter(context, *filter, checks);
-  return results_or_refusal<VerifyResult>(checks.input.choice.solver, problem, [&] {
-    return verify(context, *work_for(problem),
-                  {.solver = solver_options(checks.input.choice, problem),
-                   .sampled = checks.sampled,
-                   .samples = checks.samples,
-                   .seed = checks.input.seed});
-  });
-}
-
-void refuse_strips_of_matrices(const Checks& checks, const std::vector<Problem>& problems) {
+void refuse_strips_of_others(const Checks& checks, const std::vector<Problem>& problems) {
   if (checks.strip_rows == 0) return;
   for (const Problem& problem : problems)
-    if (!std::holds_alternative<Filter2dProblem>(problem))
+    if (!problem.is<Filter2dProblem>())
       throw bad_input(
           fmt::format("--strip-rows is of filter2d problems, and {} is none: leave one of them out", to_text(problem)));
 }
 
 Json to_json(const Problem& problem, const VerifyResult& result) {
-  return {{"problem", to_text(problem)},   {"name", name_of(problem)}, {"solver", result.solver},
-          {"status", name(result.status)}, {"reason", result.reason},  {"checked", result.checked},
-          {"error", result.error},         {"bound", result.bound}};
+  return {{"problem", to_text(problem)},   {"name", problem.name()},  {"solver", result.solver},
+          {"status", name(result.status)}, {"reason", result.reason}, {"checked", result.checked},
+          {"error", result.error},         {"bound", result.bound},   {"unit", result.unit}};
 }
 
 void print_result(const VerifyResult& result) {
-  const std::string figures =
-      result.bound == 0 ? "bit-equal" : fmt::format("error {:.3g} of bound {:.3g}", result.error, result.bound);
+  const std::string figures = result.bound == 0 ? "bit-equal"
+                                                : fmt::format("error {:.3g} of bound {:.3g}, in units of {},",
+                                                              result.error, result.bound, result.unit);
   if (result.status == Status::ok)
     fmt::print("  ok      {:<30} {} over {} elements\n", result.solver, figures, result.checked);
   else
     fmt::print("  {:<7} {:<30} {}\n", name(result.status), result.solver, result.reason);
+  std::fflush(stdout);
 }
 
-int run_verify(const Checks& checks) {
+int run_verify(const Checks& checks, Json& json) {
   const std::vector<Problem> problems = read_problems(checks.input);
-  refuse_strips_of_matrices(checks, problems);
-  JsonOutput output(checks.common.json);
+  refuse_strips_of_others(checks, problems);
   const Context context(context_options(checks.common));
-  Json json = report_head("omniconv-verify/1", context.device(), nullptr);
+  set_device(json, context.device(), nullptr);
   json["results"] = Json::array();
   const bool print = prints(checks.common);
-  int passed = 0, failed = 0, refused = 0;
+  Tally tally;
   for (const Problem& problem : problems) {
     stop_if_interrupted();
     if (print) fmt::print("{}\n", to_text(problem));
-    for (const VerifyResult& result : verify_any(context, problem, checks)) {
+    const auto report = [&](const VerifyResult& result) {
       json["results"].push_back(to_json(problem, result));
-      passed += result.status == Status::ok;
-      failed += result.status == Status::failed;
-      refused += result.status == Status::refused;
+      tally.count(result.status);
       if (print) print_result(result);
-    }
+      stop_if_interrupted();
+    };
+    const auto serve = [&] {
+      checking::verify(context, problem,
+                       {.solver = solver_options(checks.input.choice, problem.operation_name()),
+                        .sampled = checks.sampled,
+                        .samples = checks.samples,
+                        .strip_rows = checks.strip_rows,
+                        .seed = checks.input.seed},
+                       report);
+    };
+    serve_or_refuse<VerifyResult>(checks.input.choice.solver, problem, serve, report);
   }
-  if (print) fmt::print("{} passed, {} failed, {} refused\n", passed, failed, refused);
-  output.write(json);
-  return failed > 0 ? 1 : 0;
+  if (print) fmt::print("{} passed, {} failed, {} refused\n", tally.passed, tally.failed, tally.refused);
+  return tally.exit_status();
 }
 
 }  // namespace
@@ -96,7 +85,12 @@ void add_verify(CLI::App& app, Body& body) {
   command
       ->add_option("--strip-rows", checks->strip_rows, "of filter2d: run in strips of so many output rows; 0: at once")
       ->check(whole_number(0, std::int64_t{1} << 40));
-  command->callback([checks, &body] { body = [checks] { return run_verify(*checks); }; });
+  command->callback([checks, &body] {
+    body = [checks] {
+      return with_report(checks->common.json, "omniconv-verify/1",
+                         [&](Json& json) { return run_verify(*checks, json); });
+    };
+  });
 }
 
 }  // namespace omniconv::cli

@@ -50,7 +50,7 @@ std::int64_t bytes_of(const std::vector<float>& values) {
 int run() {
   // What the caller has: the primary context of device 0, a stream, and one allocation that holds x, w and y.
   const Cuda cuda;
-  const auto problem = std::get<Conv2dProblem>(parse_problem("n2c4h12w12k8r3s3p1"));
+  const auto problem = get<Conv2dProblem>(parse_problem("n2c4h12w12k8r3s3p1"));
   const Conv2dElements elements = elements_of(problem);
   const std::vector<float> x(static_cast<std::size_t>(elements.x), 1), w(static_cast<std::size_t>(elements.w), 0.25f);
   std::vector<float> y(static_cast<std::size_t>(elements.y));

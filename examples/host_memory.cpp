@@ -24,7 +24,7 @@ std::unique_ptr<std::byte[], Free> aligned_bytes(std::int64_t bytes) {
 }
 
 bool multiply(const Context& context, Queue& queue) {
-  const auto problem = std::get<GemmProblem>(parse_problem("gemm f32 nn m100n200k300"));
+  const auto problem = get<GemmProblem>(parse_problem("gemm f32 nn m100n200k300"));
   std::vector<float> a(100 * 300, 1), b(300 * 200, 2), c(100 * 200);
   const GemmPlan plan(context, problem);
   const auto workspace = aligned_bytes(plan.workspace_bytes());
@@ -40,7 +40,7 @@ bool multiply(const Context& context, Queue& queue) {
 
 // Three images of a larger array, by the offset of the first. Here the context has the workspace, which outlives runs.
 bool convolve(const Context& context, Queue& queue) {
-  const auto problem = std::get<Conv2dProblem>(parse_problem("n3c8h10w10k4r3s3"));
+  const auto problem = get<Conv2dProblem>(parse_problem("n3c8h10w10k4r3s3"));
   const std::int64_t image = 8 * 10 * 10;
   std::vector<float> images(static_cast<std::size_t>(5 * image), 1), y(3 * 4 * 8 * 8);
   const std::vector<float> w(4 * 8 * 3 * 3, 0.5f);

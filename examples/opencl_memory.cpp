@@ -55,7 +55,7 @@ cl_device_id first_device(const OpenCl& cl) {
 int run() {
   // What the caller has: a context, a queue, and buffers; y is the second half of a larger one.
   const OpenCl cl;
-  const auto problem = std::get<Conv2dProblem>(parse_problem("n2c4h12w12k8r3s3p1"));
+  const auto problem = get<Conv2dProblem>(parse_problem("n2c4h12w12k8r3s3p1"));
   const Conv2dElements elements = elements_of(problem);
   const std::vector<float> x(static_cast<std::size_t>(elements.x), 1), w(static_cast<std::size_t>(elements.w), 0.25f);
   std::vector<float> y(static_cast<std::size_t>(elements.y));

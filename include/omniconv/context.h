@@ -18,6 +18,10 @@ class Device;
 class Queue;
 }  // namespace devices
 
+namespace choice {
+class PlanMemory;
+}
+
 struct DeviceInfo {
   std::string id;    // cpu, cuda:0, opencl:0.0
   std::string name;  // as its vendor calls it
@@ -125,12 +129,13 @@ struct ContextOptions {
   std::function<void(const std::string&)> warn = {};
 };
 
-// Owns a device. Passed explicitly; there is no global state.
+// Owns a device, and remembers the plans that were made last. Copies share both. Passed explicitly; there is no global
+// state.
 class Context {
  public:
   using Options = ContextOptions;
   explicit Context(const Options& options = {});
-  explicit Context(std::shared_ptr<devices::Device> device) : device_(std::move(device)) {}
+  explicit Context(std::shared_ptr<devices::Device> device);
 
   const DeviceInfo& device() const;
   Queue make_queue() const;
@@ -143,9 +148,11 @@ class Context {
     return borrow(array.data(), static_cast<std::int64_t>(array.size_bytes()));
   }
   const std::shared_ptr<devices::Device>& impl() const { return device_; }
+  choice::PlanMemory& plans() const { return *plans_; }
 
  private:
   std::shared_ptr<devices::Device> device_;
+  std::shared_ptr<choice::PlanMemory> plans_;
 };
 
 }  // namespace omniconv

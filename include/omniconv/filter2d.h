@@ -13,9 +13,32 @@
 #include <vector>
 
 #include "omniconv/context.h"
+#include "omniconv/plan.h"
 #include "omniconv/problem.h"
+#include "omniconv/solver_options.h"
 
 namespace omniconv {
+
+// 2-D filtering of an image x[h, w, c] (interleaved channels) by one r x s kernel, the same for every channel.
+struct Filter2dProblem {
+  DataType input = DataType::u8;
+  DataType output = DataType::u8;
+  std::int64_t h = 0, w = 0, c = 1, r = 0, s = 0;
+  Border border;
+  bool flip = false;  // true convolution: r and s reversed
+  // The channel that holds opacity, by which colours are multiplied while they are filtered (docs/arithmetic.md, rule
+  // 8); -1: all channels alike.
+  std::int64_t alpha_channel = -1;
+  std::string kernel = "random";  // what the weights are like: random, integer, rank1, equal, or a named kernel
+  std::string name;               // no part of equality
+
+  bool operator==(const Filter2dProblem& other) const;
+};
+const operations::Operation& operation_of(const Filter2dProblem*);
+
+// Extents of the output: rows P and columns Q.
+std::int64_t P(const Filter2dProblem& problem);
+std::int64_t Q(const Filter2dProblem& problem);
 
 // The weights of a filter, row-major, r x s of the problem. The anchor is floor(size / 2) by default; under `flip` both
 // weights and anchor are mirrored. With the border `valid` the anchor has no effect.
@@ -28,11 +51,6 @@ struct Filter {
   // Empty, or r x s as well: then the result is the magnitude of the pair, `weights` of x and these of y. The anchor,
   // the scale and the bias serve both.
   std::vector<double> second_weights = {};
-};
-
-struct Filter2dOptions {
-  std::string solver = "auto";            // or a solver's id
-  std::int64_t max_workspace_bytes = -1;  // a hard limit; negative: none
 };
 
 // Where one run reads and writes. Rows are of the whole image; a run may serve a part of it (a strip). Input rows are
@@ -48,43 +66,31 @@ struct Filter2dRun {
   std::int64_t output_first = 0, output_rows = -1;  // -1: all rows of the output
 };
 
-namespace solvers {
-class Filter2dPlanBody;
-}
-
 // Immutable, usable from many threads. Making one may compile device text; run() allocates nothing.
 class Filter2dPlan {
  public:
-  using Options = Filter2dOptions;
+  using Options = SolverOptions;
   Filter2dPlan(const Context& context, const Filter2dProblem& problem, const Filter& filter,
                const Options& options = {});
 
   const Filter2dProblem& problem() const;
-  const std::string& solver() const;
-  std::int64_t workspace_bytes() const;
-  std::int64_t workspace_bytes(std::int64_t output_rows) const;  // of runs of at most so many: strips
-  double compile_seconds() const;                                // that making the plan spent on device text
+  const std::string& solver() const { return plan_.solver(); }
+  std::int64_t workspace_bytes() const { return plan_.workspace_bytes(); }
+  std::int64_t workspace_bytes(std::int64_t output_rows) const;       // of runs of at most so many: strips
+  double compile_seconds() const { return plan_.compile_seconds(); }  // that making the plan spent on device text
   // Asynchronous on a queue of the plan's context.
   Event run(Queue& queue, const Filter2dRun& run) const;
 
-  explicit Filter2dPlan(std::shared_ptr<const solvers::Filter2dPlanBody> body) : body_(std::move(body)) {}
-  const std::shared_ptr<const solvers::Filter2dPlanBody>& impl() const { return body_; }
+  const Plan& plan() const { return plan_; }
+  explicit Filter2dPlan(Plan plan) : plan_(std::move(plan)) {}  // of a filter2d problem
 
  private:
-  std::shared_ptr<const solvers::Filter2dPlanBody> body_;
+  Plan plan_;
 };
 
-// One candidate's answer: yes, or no with the reason.
-struct Filter2dCandidate {
-  std::string solver;
-  bool applicable = false;
-  std::string reason;                // of a refusal
-  std::int64_t workspace_bytes = 0;  // the rest of an applicable one
-  double operations = 0;             // per output element, in multiply-adds: the cost by which it is chosen
-  std::string bound;                 // in words: "bit-exact", or the formula of its error bound
-};
 // The applicable ones first, in the order of choice: the first is what `auto` runs.
-std::vector<Filter2dCandidate> explain(const Context& context, const Filter2dProblem& problem, const Filter& filter);
+std::vector<Candidate> explain(const Context& context, const Filter2dProblem& problem, const Filter& filter,
+                               const SolverOptions& options = {});
 
 // The input rows [first, last) that output rows [output_first, output_first + output_rows) read, after the border's
 // mapping (for wrap possibly outside [0, h), counted on past the edge).

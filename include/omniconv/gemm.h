@@ -3,21 +3,25 @@
 #pragma once
 
 #include <cstdint>
-#include <memory>
 #include <string>
-#include <vector>
 
 #include "omniconv/context.h"
+#include "omniconv/plan.h"
 #include "omniconv/problem.h"
 #include "omniconv/solver_options.h"
 
 namespace omniconv {
 
-// An array in a buffer, from a byte on that is a multiple of its elements' size.
-struct Operand {
-  Buffer buffer = {};
-  std::int64_t offset_bytes = 0;
+// Row-major; a transposed operand is stored with its extents exchanged.
+struct GemmProblem {
+  DataType type = DataType::f32;
+  bool transpose_a = false, transpose_b = false;
+  std::int64_t m = 0, n = 0, k = 0, batch = 1;
+  std::string name;  // no part of equality
+
+  bool operator==(const GemmProblem& other) const;
 };
+const operations::Operation& operation_of(const GemmProblem*);
 
 // Packed: a is batch x m x k (k x m where it is transposed), b batch x k x n (n x k), c batch x m x n. c must not
 // overlap a and b.
@@ -27,27 +31,25 @@ struct GemmRun {
   Buffer workspace = {};
 };
 
-namespace solvers {
-class GemmPlanBody;
-}
-
 // Immutable, usable from many threads. Making one may compile device text; run() allocates nothing.
 class GemmPlan {
  public:
-  GemmPlan(const Context& context, const GemmProblem& problem, const SolverOptions& options = {});
+  GemmPlan(const Context& context, const GemmProblem& problem, const SolverOptions& options = {})
+      : plan_(context, problem, options) {}
 
-  const GemmProblem& problem() const;
-  const std::string& solver() const;
-  std::int64_t workspace_bytes() const;
-  double compile_seconds() const;  // that making the plan spent on device text
+  const GemmProblem& problem() const { return *plan_.problem().get_if<GemmProblem>(); }
+  const std::string& solver() const { return plan_.solver(); }
+  std::int64_t workspace_bytes() const { return plan_.workspace_bytes(); }
+  double compile_seconds() const { return plan_.compile_seconds(); }  // that making the plan spent on device text
   // Asynchronous on a queue of the plan's context.
-  Event run(Queue& queue, const GemmRun& run) const;
+  Event run(Queue& queue, const GemmRun& run) const {
+    return plan_.run(queue, {{"a", run.a}, {"b", run.b}, {"c", run.c}}, run.workspace);
+  }
+
+  const Plan& plan() const { return plan_; }
 
  private:
-  std::shared_ptr<const solvers::GemmPlanBody> body_;
+  Plan plan_;
 };
-
-// The applicable ones first, in the order of choice: the first is what `auto` runs.
-std::vector<Candidate> explain(const Context& context, const GemmProblem& problem, const SolverOptions& options = {});
 
 }  // namespace omniconv

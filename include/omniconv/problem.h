@@ -1,73 +1,64 @@
-// Problems: what is to be computed, as plain values with a one-line text form (docs/notation.md).
+// Problems: what is to be computed, as plain values with a one-line text form (docs/notation.md). Each operation's is
+// in its own header (conv2d.h, filter2d.h, gemm.h, pool2d.h); Problem holds any of them.
 #pragma once
 
-#include <cstdint>
+#include <memory>
 #include <string>
 #include <string_view>
-#include <variant>
 #include <vector>
 
 #include "omniconv/types.h"
 
 namespace omniconv {
 
-// 2-D filtering of an image x[h, w, c] (interleaved channels) by one r x s kernel, the same for every channel.
-struct Filter2dProblem {
-  DataType input = DataType::u8;
-  DataType output = DataType::u8;
-  std::int64_t h = 0, w = 0, c = 1, r = 0, s = 0;
-  Border border;
-  bool flip = false;  // true convolution: r and s reversed
-  // The channel that holds opacity, by which colours are multiplied while they are filtered (docs/arithmetic.md, rule
-  // 8); -1: all channels alike.
-  std::int64_t alpha_channel = -1;
-  std::string kernel = "random";  // what the weights are like: random, integer, rank1, equal, or a named kernel
-  std::string name;               // no part of equality
+namespace operations {
+class Operation;
+}
 
-  bool operator==(const Filter2dProblem& other) const;
-};
-
-enum class Pass : std::uint8_t { forward, backward_data, backward_filter };
 enum class Layout : std::uint8_t { nchw, nhwc };
 
-// Batched convolution: x is n,c,h,w; the filter is k,c/groups,r,s; y is n,k,P,Q.
-struct Conv2dProblem {
-  Pass pass = Pass::forward;
-  DataType type = DataType::f32;
-  Layout layout = Layout::nchw;
-  bool flip = false, bias = false, relu = false, accumulate = false;
-  std::int64_t n = 0, c = 0, h = 0, w = 0, k = 0, r = 0, s = 0;
-  std::int64_t pad_top = 0, pad_bottom = 0, pad_left = 0, pad_right = 0;
-  std::int64_t stride_h = 1, stride_w = 1;
-  std::int64_t dilation_h = 1, dilation_w = 1;
-  std::int64_t groups = 1;
-  std::string name;
+// Any operation's problem. A value: copies share what never changes.
+class Problem {
+ public:
+  // Of a problem's own type, such as Conv2dProblem; implicit, since it loses nothing. It is not validated.
+  template <typename T>
+  requires requires(const T* type) { operation_of(type); }
+  Problem(T problem)
+      : operation_(&operation_of(static_cast<const T*>(nullptr))),
+        value_(std::make_shared<const T>(std::move(problem))) {}
 
-  bool operator==(const Conv2dProblem& other) const;
+  // Null where it is another operation's.
+  template <typename T>
+  const T* get_if() const {
+    return operation_ == &operation_of(static_cast<const T*>(nullptr)) ? static_cast<const T*>(value_.get()) : nullptr;
+  }
+  template <typename T>
+  bool is() const {
+    return get_if<T>() != nullptr;
+  }
+  std::string_view operation_name() const;  // "conv2d"
+  const std::string& name() const;          // that the text gives it; no part of equality
+  bool operator==(const Problem& other) const;
+
+  const operations::Operation& operation() const { return *operation_; }
+  const void* value() const { return value_.get(); }
+
+ private:
+  const operations::Operation* operation_;
+  std::shared_ptr<const void> value_;
 };
 
-// c[m, n] = a[m, k] * b[k, n], row-major; a transposed operand is stored with its extents exchanged.
-struct GemmProblem {
-  DataType type = DataType::f32;
-  bool transpose_a = false, transpose_b = false;
-  std::int64_t m = 0, n = 0, k = 0, batch = 1;
-  std::string name;
-
-  bool operator==(const GemmProblem& other) const;
-};
-
-using Problem = std::variant<Filter2dProblem, Conv2dProblem, GemmProblem>;
-
-// Extents of the output: rows P and columns Q.
-std::int64_t P(const Conv2dProblem& problem);
-std::int64_t Q(const Conv2dProblem& problem);
-std::int64_t P(const Filter2dProblem& problem);
-std::int64_t Q(const Filter2dProblem& problem);
+// The problem of one operation; throws where it is another's.
+void refuse_other_operation(const Problem& problem, const operations::Operation& wanted);
+template <typename T>
+T get(const Problem& problem) {
+  if (const T* const found = problem.get_if<T>()) return *found;
+  refuse_other_operation(problem, operation_of(static_cast<const T*>(nullptr)));
+  return {};
+}
 
 // Throws bad_input naming the field, its value and the rule. Parsing validates too.
-void validate(const Filter2dProblem& problem);
-void validate(const Conv2dProblem& problem);
-void validate(const GemmProblem& problem);
+void validate(const Problem& problem);
 
 // One line to one problem. A bad line is refused with the column, what was found and what was expected.
 Problem parse_problem(std::string_view line);
@@ -75,9 +66,6 @@ Problem parse_problem(std::string_view line);
 std::vector<Problem> parse_problem_list(std::string_view text, std::string_view source);
 
 // Canonical: defaults left out, fixed order, the shortest form, the name last.
-std::string to_text(const Filter2dProblem& problem);
-std::string to_text(const Conv2dProblem& problem);
-std::string to_text(const GemmProblem& problem);
 std::string to_text(const Problem& problem);
 
 }  // namespace omniconv

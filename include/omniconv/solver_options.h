@@ -18,6 +18,7 @@ struct SolverOptions {
   bool deterministic = false;             // the same bits from every run of a plan on the same data
   // Ids, or what they begin with ("conv2d/im2col_gemm"). Empty `allow`: every solver.
   std::vector<std::string> allow = {}, deny = {};
+  std::string tuning = {};  // of `solver`, as in "tile_m=128 tile_n=64"; empty: its first
 };
 
 // One candidate's answer: yes, or no with the reason.
@@ -27,7 +28,9 @@ struct Candidate {
   std::string reason = {};           // of a refusal
   std::int64_t workspace_bytes = 0;  // the rest of an applicable one
   double cost = 0;                   // of a run, in multiply-adds at the device's peak: what the choice compares
-  std::string bound = {};            // the formula of its error bound
+  double bytes = 0;                  // that move meanwhile, where the cost does not hold them
+  std::string bound = {};            // "bit-exact", or the formula of its error bound
+  std::string tuning = {};           // in full
 };
 
 }  // namespace omniconv

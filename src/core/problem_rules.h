@@ -1,12 +1,17 @@
-// The rules of problems, shared by validate() and by the parser, which adds the column; and how found text is shown.
+// The rules that problems of all operations keep, shared by validation and by the parser, which adds the column; and
+// how found text is shown.
 #pragma once
 
+#include <fmt/format.h>
+
 #include <cstdint>
+#include <initializer_list>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 
-#include "omniconv/problem.h"
+#include "omniconv/types.h"
 
 namespace omniconv {
 
@@ -21,9 +26,44 @@ struct BrokenRule {
   std::string message;    // field, value and rule
 };
 
-std::optional<BrokenRule> first_broken_rule(const Filter2dProblem& problem);
-std::optional<BrokenRule> first_broken_rule(const Conv2dProblem& problem);
-std::optional<BrokenRule> first_broken_rule(const GemmProblem& problem);
+// A number of a problem: what the text calls it, what errors call it, and the least that it may be.
+template <typename T>
+struct Field {
+  std::string_view letters, name;
+  std::int64_t T::*member;
+  std::int64_t least;
+};
+
+template <typename T>
+std::optional<BrokenRule> extent_rule(const T& problem, std::span<const Field<T>> fields) {
+  for (const Field<T>& field : fields)
+    if (problem.*field.member < field.least)
+      return BrokenRule{field.letters,
+                        fmt::format("{} is {}: must be at least {}", field.name, problem.*field.member, field.least)};
+  return std::nullopt;
+}
+
+std::optional<BrokenRule> type_rule(std::string_view what, DataType type, std::initializer_list<DataType> allowed);
+// Of arrays of networks: f32, f64, f16, bf16, tf32.
+std::optional<BrokenRule> network_type_rule(DataType type);
+
+struct Extent {
+  std::string_view letters, name;
+  std::int64_t value;
+};
+// Extents are at least 1. The word to blame is the largest of them.
+std::optional<BrokenRule> array_rule(std::string_view array, std::initializer_list<Extent> extents, std::int64_t bytes);
+
+std::optional<BrokenRule> name_rule(const std::string& name);
+
+// A window that slides along an axis.
+struct WindowAxis {
+  std::string_view input, window;  // their letters
+  std::int64_t extent, before, after, taps, dilation, stride;
+};
+// floor((extent + before + after - dilation * (taps - 1) - 1) / stride) + 1, of numbers that were checked; throws where
+// it passes 2^63.
+std::int64_t output_extent(const WindowAxis& axis);
 
 // True when parse_border() is the one to judge the word: a border's name, or an ambiguous one, and what follows it.
 bool is_border_word(std::string_view text);

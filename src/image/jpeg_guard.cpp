@@ -1,6 +1,6 @@
 #include "image/jpeg_guard.h"
 
-#include "image/quoted.h"
+#include "core/quoted.h"
 
 namespace omniconv::image::plain {
 

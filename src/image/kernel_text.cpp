@@ -9,10 +9,10 @@
 #include <cstring>
 
 #include "core/convert.h"
+#include "core/quoted.h"
 #include "image/input_file.h"
-#include "image/kernels.h"
+#include "image/kernel_text.h"
 #include "image/npy.h"
-#include "image/quoted.h"
 #include "omniconv/error.h"
 
 namespace omniconv::image {

@@ -81,6 +81,14 @@ void require_match(const NpyHeader& header, const NpyWanted& wanted, const std::
                                 wanted.shape.size() == 1 ? "," : ""));
 }
 
+// The header and what follows it.
+std::vector<std::byte> beginning_of(const Stream& stream) {
+  std::vector<std::byte> beginning(npy_header_limit + 12);
+  beginning.resize(static_cast<std::size_t>(stream.read(beginning.data(), std::ssize(beginning))));
+  if (beginning.empty()) throw bad_input(fmt::format("{} is empty; an array in .npy form is expected", stream.name()));
+  return beginning;
+}
+
 // In place: each result lies at or before what it was made from.
 void round_to_bf16(std::vector<std::byte>& data) {
   const std::size_t elements = data.size() / sizeof(float);
@@ -98,11 +106,14 @@ DataType file_type(DataType type) {
   return type == DataType::bf16 || type == DataType::tf32 ? DataType::f32 : type;
 }
 
+std::vector<std::int64_t> npy_shape(const std::string& path) {
+  const Stream stream(path);
+  return parse_npy_header(beginning_of(stream), stream.name()).shape;
+}
+
 std::vector<std::byte> read_npy_array(const std::string& path, const NpyWanted& wanted) {
   const Stream stream(path);
-  std::vector<std::byte> beginning(npy_header_limit + 12);
-  beginning.resize(static_cast<std::size_t>(stream.read(beginning.data(), std::ssize(beginning))));
-  if (beginning.empty()) throw bad_input(fmt::format("{} is empty; an array in .npy form is expected", stream.name()));
+  const std::vector<std::byte> beginning = beginning_of(stream);
   const NpyHeader header = parse_npy_header(beginning, stream.name());
   require_match(header, wanted, stream.name());
   if (stream.bytes()) check_npy_size(header, *stream.bytes(), stream.name());

@@ -21,6 +21,9 @@ struct NpyWanted {
 // The type in which elements stand in files: f32 of bf16 and tf32, which .npy has not.
 DataType file_type(DataType type);
 
+// The shape that a file's header says; not of the standard input, which could not be read again.
+std::vector<std::int64_t> npy_shape(const std::string& path);
+
 // The elements as `wanted.type` stores them: bf16 rounded from f32 to nearest even, the others as they are. The file is
 // in C order and this machine's byte order. "-" is the standard input. Throws bad_input, saying what was expected and
 // what was found, before memory is taken for an array that is not the wanted one.

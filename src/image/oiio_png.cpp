@@ -6,8 +6,8 @@
 #include <string_view>
 #include <vector>
 
+#include "core/quoted.h"
 #include "image/oiio.h"
-#include "image/quoted.h"
 #include "omniconv/error.h"
 
 namespace omniconv::image::oiio {

@@ -4,9 +4,9 @@
 #include <cstring>
 #include <vector>
 
+#include "core/quoted.h"
 #include "image/libpng_silence.h"
 #include "image/oiio.h"
-#include "image/quoted.h"
 #include "image/raster.h"
 #include "omniconv/error.h"
 

@@ -9,12 +9,12 @@
 #include <string_view>
 #include <vector>
 
+#include "core/quoted.h"
 #include "image/atomic_file.h"
 #include "image/codec_file.h"
 #include "image/libpng_silence.h"
 #include "image/oiio.h"
 #include "image/png_pixels.h"
-#include "image/quoted.h"
 #include "image/raster.h"
 #include "omniconv/error.h"
 

@@ -9,11 +9,11 @@
 #include <thread>
 
 #include "core/checked.h"
-#include "core/opacity.h"
-#include "core/weights.h"
 #include "image/image.h"
 #include "omniconv/error.h"
-#include "ops/strip_flow.h"
+#include "operations/filter2d/opacity.h"
+#include "operations/filter2d/weights.h"
+#include "streaming/strip_flow.h"
 
 namespace omniconv::image {
 namespace {
@@ -248,7 +248,7 @@ FilterReport process(const Context& context, const FilterJob& wanted, const Prog
   prepare(wanted, job);
   const std::unique_ptr<ImageWriter> writer = create_image(wanted.output, job.output, threads_of(context));
   const Seconds planning;
-  const Filter2dPlan plan(context, job.report.problem, job.report.filter, {.solver = wanted.solver});
+  const Filter2dPlan plan(context, job.report.problem, job.report.filter, wanted.solver);
   job.report.plan_seconds = planning.get();
   job.report.compile_seconds = plan.compile_seconds();
   job.report.solver = plan.solver();

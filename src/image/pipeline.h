@@ -6,8 +6,8 @@
 #include <optional>
 #include <string>
 
-#include "image/kernels.h"
 #include "omniconv/filter2d.h"
+#include "operations/filter2d/kernels.h"
 
 namespace omniconv::image {
 
@@ -30,7 +30,7 @@ struct FilterJob {
   std::int64_t strip_rows = 0;                            // of the output; 0: chosen
   std::int64_t device_memory_bytes = 0;                   // that strips take of a device's memory; 0: what is free
   int page = 0;                                           // 0: the only one
-  std::string solver = "auto";
+  SolverOptions solver = {};
 };
 
 struct FilterReport {

@@ -4,8 +4,8 @@
 #include <cstring>
 #include <utility>
 
+#include "core/quoted.h"
 #include "image/plain.h"
-#include "image/quoted.h"
 #include "image/raster.h"
 #include "image/tiff_handle.h"
 #include "omniconv/error.h"

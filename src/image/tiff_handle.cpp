@@ -4,7 +4,7 @@
 #include <cstdio>
 #include <utility>
 
-#include "image/quoted.h"
+#include "core/quoted.h"
 
 namespace omniconv::image::plain {
 

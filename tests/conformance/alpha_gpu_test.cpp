@@ -7,7 +7,7 @@
 #include "../devices/gpu_testing.h"
 #include "alpha_testing.h"
 #include "devices/device.h"
-#include "kernels/device_text.h"
+#include "text/device_text.h"
 
 namespace omniconv {
 namespace {

@@ -7,13 +7,13 @@
 
 #include "conformance.h"
 #include "core/convert.h"
-#include "core/weights.h"
+#include "operations/filter2d/weights.h"
 #include "omniconv/error.h"
 
 namespace omniconv {
 
 inline Filter2dProblem filter_problem(const std::string& text) {
-  return std::get<Filter2dProblem>(parse_problem(text));
+  return get<Filter2dProblem>(parse_problem(text));
 }
 
 // The output of a whole image, through the device's own memory.

@@ -80,7 +80,7 @@ TEST(SameBits, ThreadsAndStrips) {
   int number = 0;
   for (const char* text : problems) {
     if (instrumented && number++ % 3 != 0) continue;  // twenty times as slow there
-    const auto problem = std::get<Filter2dProblem>(parse_problem(text));
+    const auto problem = get<Filter2dProblem>(parse_problem(text));
     const Filter filter = filter_for(problem);
     const auto expected = run(Context({.device = "cpu", .threads = 1}), problem, filter, P(problem));
     for (const int threads : {1, 2, 3, 4}) {
@@ -101,7 +101,7 @@ bool is_there(std::int64_t target) {
 TEST(SameBits, InstructionSets) {
   const Context context({.device = "cpu", .threads = 2});
   for (const char* text : problems) {
-    const auto problem = std::get<Filter2dProblem>(parse_problem(text));
+    const auto problem = get<Filter2dProblem>(parse_problem(text));
     const Filter filter = filter_for(problem);
     const auto expected = run(context, problem, filter, P(problem));
     int sets = 0;

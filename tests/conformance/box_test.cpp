@@ -8,7 +8,7 @@
 
 #include "core/convert.h"
 #include "cpu_testing.h"
-#include "reference/filter2d.h"
+#include "operations/filter2d/reference/filter2d.h"
 
 namespace omniconv {
 namespace {
@@ -202,7 +202,7 @@ TEST(Box, ServesEqualWeightsAlone) {
     EXPECT_EQ(Filter2dPlan(cpu(), problem, filter).solver(), box) << text;
     filter.weights.back() *= 1.5;
     std::string reason;
-    for (const Filter2dCandidate& candidate : explain(cpu(), problem, filter))
+    for (const Candidate& candidate : explain(cpu(), problem, filter))
       if (candidate.solver == box) reason = candidate.reason;
     EXPECT_EQ(reason, "the weights are not all equal") << text;
   }

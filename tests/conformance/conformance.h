@@ -8,10 +8,10 @@
 #include <sstream>
 #include <string>
 
-#include "image/kernels.h"
+#include "operations/filter2d/kernels.h"
 #include "omniconv/filter2d.h"
-#include "ops/random_image.h"
-#include "ops/verify.h"
+#include "operations/filter2d/random_image.h"
+#include "checking/verify.h"
 
 namespace omniconv {
 
@@ -35,7 +35,7 @@ constexpr std::int64_t samples(std::int64_t wanted) {
 }
 
 inline Filter filter_for(const Filter2dProblem& problem, std::uint64_t seed = 1) {
-  const image::Kernel kernel = image::kernel_for(problem, seed);
+  const Kernel kernel = kernel_for(problem, seed);
   return centred(problem, {.weights = kernel.weights, .second_weights = kernel.second_weights});
 }
 
@@ -55,7 +55,7 @@ inline std::vector<std::string> solvers_to_check(const Context& context, const F
                                                  const Filter& filter) {
   if (!instrumented) return {"all"};
   std::vector<std::string> ids;
-  for (const Filter2dCandidate& candidate : explain(context, problem, filter))
+  for (const Candidate& candidate : explain(context, problem, filter))
     if (candidate.applicable && !candidate.solver.starts_with("filter2d/definition/") &&
         !candidate.solver.starts_with("filter2d/double/"))
       ids.push_back(candidate.solver);
@@ -81,7 +81,7 @@ inline int expect_conformance(const Context& context, const Filter2dProblem& pro
 }
 
 inline int expect_conformance(const Context& context, const std::string& text, const VerifyOptions& options = {}) {
-  const auto problem = std::get<Filter2dProblem>(parse_problem(text));
+  const auto problem = get<Filter2dProblem>(parse_problem(text));
   return expect_conformance(context, problem, filter_for(problem), options);
 }
 
@@ -93,7 +93,7 @@ inline std::vector<Filter2dProblem> shrunk_problems(const std::string& list = "f
   text << file.rdbuf();
   std::vector<Filter2dProblem> problems;
   for (const Problem& parsed : parse_problem_list(text.str(), list)) {
-    Filter2dProblem problem = std::get<Filter2dProblem>(parsed);
+    Filter2dProblem problem = get<Filter2dProblem>(parsed);
     // The references take r * s steps an element: large kernels get small images, smaller still under the sanitizers.
     const auto least = [](std::int64_t extent, std::int64_t taps) {
       return std::min(extent, instrumented ? taps / 4 + 1 : taps + 1);

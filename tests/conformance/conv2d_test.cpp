@@ -5,7 +5,7 @@
 #include "conformance.h"
 #include "conv2d_testing.h"
 #include "core/checked.h"
-#include "solvers/matrix_solver.h"
+#include "operations/solver.h"
 
 namespace omniconv {
 namespace {
@@ -126,7 +126,7 @@ TEST(Conv2d, DilatedImagesThatAreCut) {
   const double more = (8 * 16 + 64) * 80 - (3 * 2 + 64) * 66, bytes = 2 * 2048 * 4 * more;
   const Context context = cpu();
   EXPECT_GE(explained("n1c2048h64w64k64r3s3p8d8", -1).cost - explained("n1c2048h64w64k64r3s3p1", -1).cost,
-            bytes * solvers::byte_cost(*context.impl()));
+            bytes * operations::byte_cost(*context.impl()));
 }
 
 std::string refusal_of(const std::function<void()>& call) {

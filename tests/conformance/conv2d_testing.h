@@ -18,7 +18,7 @@ inline std::vector<Conv2dProblem> conv2d_list(const std::string& name) {
   text << file.rdbuf();
   std::vector<Conv2dProblem> problems;
   for (const Problem& problem : parse_problem_list(text.str(), path))
-    problems.push_back(std::get<Conv2dProblem>(problem));
+    problems.push_back(get<Conv2dProblem>(problem));
   return problems;
 }
 
@@ -37,7 +37,7 @@ inline constexpr std::size_t layers_between = 1, tails_between = 1;
 inline constexpr Pass all_passes[] = {Pass::forward, Pass::backward_data, Pass::backward_filter};
 
 inline Conv2dProblem conv2d_problem(const std::string& text) {
-  return std::get<Conv2dProblem>(parse_problem(text));
+  return get<Conv2dProblem>(parse_problem(text));
 }
 
 // tails.txt: every pass in both layouts; or, since each costs a compilation, one pass and layout of each problem in

@@ -13,7 +13,7 @@ inline const Context& cpu() {
 }
 
 inline Filter2dProblem problem_of(const std::string& text) {
-  return std::get<Filter2dProblem>(parse_problem(text));
+  return get<Filter2dProblem>(parse_problem(text));
 }
 
 inline constexpr const char* borders[] = {"constant:0", "constant:7", "replicate", "reflect",

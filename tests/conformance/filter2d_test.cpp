@@ -38,7 +38,7 @@ TEST_P(EveryType, MasksLargerThanTheImage) {
 }
 
 TEST_P(EveryType, AnchorsScaleBiasFlip) {
-  auto problem = std::get<Filter2dProblem>(parse_problem(fmt::format("filter2d {} h17w18c3r4s5 reflect", GetParam())));
+  auto problem = get<Filter2dProblem>(parse_problem(fmt::format("filter2d {} h17w18c3r4s5 reflect", GetParam())));
   for (const bool flip : {false, true})
     for (const std::int64_t y : {0, 1, 3})
       for (const std::int64_t x : {0, 2, 4}) {
@@ -120,7 +120,7 @@ TEST(Filter2d, WideIntegerSums) {
 
 // Dyadic rank-one weights are exact in any order: direct and separable must both serve, with the same bits.
 TEST(Filter2d, ExactRankOneIsServedByBoth) {
-  const auto problem = std::get<Filter2dProblem>(parse_problem("filter2d u8 h30w40c3r3s3 kernel:sobel-x"));
+  const auto problem = get<Filter2dProblem>(parse_problem("filter2d u8 h30w40c3r3s3 kernel:sobel-x"));
   int served = 0;
   for (const auto& candidate : explain(cpu(), problem, filter_for(problem))) served += candidate.applicable;
   EXPECT_GE(served, 3);  // separable, direct, definition; dot products where the processor has them

@@ -11,9 +11,9 @@
 
 #include "conformance.h"
 #include "core/convert.h"
-#include "solvers/gemm/gemm.h"
+#include "operations/gemm/gemm.h"
 
-namespace omniconv::solvers {
+namespace omniconv::operations {
 namespace {
 
 constexpr std::byte poison{0xFF};  // NaN in every type
@@ -166,7 +166,7 @@ void expect_exact(const Machine& machine, const GemmTask& task, std::int64_t lim
 }
 
 GemmTask task_of(const std::string& text) {
-  return task_for(std::get<GemmProblem>(parse_problem("gemm " + text)));
+  return task_for(get<GemmProblem>(parse_problem("gemm " + text)));
 }
 
 const char* transposes(std::int64_t i) {
@@ -506,4 +506,4 @@ TEST(PackedGemm, InstructionSets) {
 }
 
 }  // namespace
-}  // namespace omniconv::solvers
+}  // namespace omniconv::operations

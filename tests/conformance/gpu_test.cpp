@@ -54,11 +54,11 @@ TEST_P(EveryDevice, Gradients) {
                          {.strip_rows = 4});
     expect_conformance(context, fmt::format("filter2d {} h1w2c3r3s3 wrap kernel:prewitt", GetParam()));
     // Kernels of different form, not exact, so that rank one is filtered along rows first.
-    auto problem = std::get<Filter2dProblem>(parse_problem(fmt::format("filter2d {} h21w130c1r4s3", GetParam())));
+    auto problem = get<Filter2dProblem>(parse_problem(fmt::format("filter2d {} h21w130c1r4s3", GetParam())));
     problem.kernel = "rank1";
-    Filter filter{.weights = image::kernel_for(problem, 3).weights, .scale = 0.7, .bias = 3};
+    Filter filter{.weights = kernel_for(problem, 3).weights, .scale = 0.7, .bias = 3};
     problem.kernel = "random";
-    filter.second_weights = image::kernel_for(problem, 4).weights;
+    filter.second_weights = kernel_for(problem, 4).weights;
     expect_conformance(context, problem, filter);
     std::swap(filter.weights, filter.second_weights);
     expect_conformance(context, problem, filter);
@@ -70,7 +70,7 @@ TEST_P(EveryDevice, Gradients) {
 TEST(GpuConformance, RootsAreCorrectlyRounded) {
   for (const std::string& id : tested_ids()) {
     const Context context({.device = id});
-    const auto problem = std::get<Filter2dProblem>(parse_problem("filter2d u16>f32 h512w512c1r1s1"));
+    const auto problem = get<Filter2dProblem>(parse_problem("filter2d u16>f32 h512w512c1r1s1"));
     for (const auto& [x, y] :
          {std::pair{1.0, 1.0}, {1.0, 0.3}, {0.7, 1e-3}, {1e-12, 3e-13}, {1e-19, 2e-20}, {3e-24, 1e-24}, {1e12, 7e11}})
       expect_conformance(context, problem, {.weights = {x}, .scale = 1, .second_weights = {y}});

@@ -6,8 +6,8 @@
 #include <cmath>
 
 #include "cpu_testing.h"
-#include "kernels/cpu/gradient.h"
-#include "kernels/cpu/gradient_tiles.h"
+#include "operations/filter2d/vector/gradient.h"
+#include "operations/filter2d/vector/gradient_tiles.h"
 #include "omniconv/error.h"
 
 namespace omniconv {
@@ -19,9 +19,9 @@ const char* const pairs[] = {"sobel", "prewitt", "scharr"};
 Filter pair_of(const Filter2dProblem& problem, const char* x, const char* y) {
   Filter2dProblem kernel = problem;
   kernel.kernel = x;
-  Filter filter{.weights = image::kernel_for(kernel, 1).weights};
+  Filter filter{.weights = kernel_for(kernel, 1).weights};
   kernel.kernel = y;
-  filter.second_weights = image::kernel_for(kernel, 2).weights;
+  filter.second_weights = kernel_for(kernel, 2).weights;
   return filter;
 }
 
@@ -39,7 +39,7 @@ TEST_P(EveryGradient, PairsOfEveryForm) {
   for (const char* size : {"r1s1", "r1s4", "r3s5", "r4s3", "r9s8"}) {
     const bool has_factors = size[1] != '1';
     const auto problem =
-        std::get<Filter2dProblem>(parse_problem(fmt::format("filter2d {} h21w30c3{} reflect101", GetParam(), size)));
+        get<Filter2dProblem>(parse_problem(fmt::format("filter2d {} h21w30c3{} reflect101", GetParam(), size)));
     for (const char* x : {"random", "integer", "rank1", "equal"})
       for (const char* y : {"random", "integer", "rank1", "equal"}) {
         if (!has_factors && (x == std::string_view("rank1") || y == std::string_view("rank1"))) continue;
@@ -54,14 +54,14 @@ TEST_P(EveryGradient, KernelsLargerThanTheImage) {
     for (const char* size : {"h1w1", "h1w7", "h2w1", "h3w2"}) {
       expect_conformance(cpu(), fmt::format("filter2d {} {}c2r3s3 {} kernel:sobel", GetParam(), size, border));
       const auto problem =
-          std::get<Filter2dProblem>(parse_problem(fmt::format("filter2d {} {}c2r9s11 {}", GetParam(), size, border)));
+          get<Filter2dProblem>(parse_problem(fmt::format("filter2d {} {}c2r9s11 {}", GetParam(), size, border)));
       expect_conformance(cpu(), problem, pair_of(problem, "rank1", "integer"));
     }
   }
 }
 
 TEST_P(EveryGradient, AnchorsScaleBiasFlipStrips) {
-  auto problem = std::get<Filter2dProblem>(
+  auto problem = get<Filter2dProblem>(
       parse_problem(fmt::format("filter2d {} h17w18c3r3s3 reflect kernel:scharr", GetParam())));
   for (const bool flip : {false, true})
     for (const std::int64_t y : {0, 1, 2})
@@ -117,9 +117,9 @@ TEST(Gradient, LargeResults) {
 // Only the gradient solvers and the references take a pair, and only they refuse nothing else.
 TEST(Gradient, OtherSolversRefuseAPair) {
   const auto served = [&](const char* text) {
-    const auto problem = std::get<Filter2dProblem>(parse_problem(text));
+    const auto problem = get<Filter2dProblem>(parse_problem(text));
     std::string ids;
-    for (const Filter2dCandidate& candidate : explain(cpu(), problem, filter_for(problem))) {
+    for (const Candidate& candidate : explain(cpu(), problem, filter_for(problem))) {
       if (candidate.applicable) ids += candidate.solver + " ";
       if (candidate.solver == "filter2d/direct/cpu.1" || candidate.solver == "filter2d/separable/cpu.1") {
         EXPECT_EQ(candidate.reason == "the result is the magnitude of a pair of kernels, and this filters by one",
@@ -139,7 +139,7 @@ TEST(Gradient, OtherSolversRefuseAPair) {
 }
 
 TEST(Gradient, BadPairsAreRefused) {
-  const auto problem = std::get<Filter2dProblem>(parse_problem("filter2d u8 h8w8r1s3"));
+  const auto problem = get<Filter2dProblem>(parse_problem("filter2d u8 h8w8r1s3"));
   const auto message = [&](std::vector<double> second) -> std::string {
     try {
       Filter2dPlan(cpu(), problem, {.weights = {1, 2, 3}, .second_weights = std::move(second)});
@@ -159,7 +159,7 @@ TEST(Gradient, BadPairsAreRefused) {
 // The loops for central differences of bytes serve what they are for, and nothing else.
 TEST(Gradient, CentralDifferencesAreFound) {
   const auto found = [](const char* type, Filter filter) {
-    const auto problem = std::get<Filter2dProblem>(parse_problem(fmt::format("filter2d {} h8w8r3s3", type)));
+    const auto problem = get<Filter2dProblem>(parse_problem(fmt::format("filter2d {} h8w8r3s3", type)));
     return kernels::difference_pair(task_for(problem, filter));
   };
   const Filter sobel{.weights = {-1, 0, 1, -2, 0, 2, -1, 0, 1}, .second_weights = {-1, -2, -1, 0, 0, 0, 1, 2, 1}};
@@ -188,7 +188,7 @@ TEST(Gradient, CentralDifferencesAreFound) {
   for (double& w : other.weights) w *= 5;
   EXPECT_FALSE(found("u8", other));  // 20 * 255 is more than 4096
   for (const Filter& filter : {sobel, uneven}) {
-    const auto problem = std::get<Filter2dProblem>(parse_problem("filter2d u8 h31w61c3r3s3 wrap"));
+    const auto problem = get<Filter2dProblem>(parse_problem("filter2d u8 h31w61c3r3s3 wrap"));
     expect_conformance(cpu(), problem, filter);
   }
 }
@@ -196,7 +196,7 @@ TEST(Gradient, CentralDifferencesAreFound) {
 // The promised sums of Scharr's x deviate from integers, and bytes must not show it: the sums of all pixels that differ
 // along the rows only, with every value that may stand in the other sum beside the halves between bytes.
 TEST(Gradient, DeviatingSumsRoundToTheSameBytes) {
-  const auto problem = std::get<Filter2dProblem>(parse_problem("filter2d u8 h8w8r3s3 kernel:scharr"));
+  const auto problem = get<Filter2dProblem>(parse_problem("filter2d u8 h8w8r3s3 kernel:scharr"));
   const Weights x = task_for(problem, filter_for(problem)).weights;
   ASSERT_EQ(x.form, WeightForm::rank_one);
   ASSERT_FALSE(x.exact);

@@ -7,7 +7,7 @@
 #include <string>
 
 #include "omniconv/error.h"
-#include "ops/matrix_verify.h"
+#include "checking/verify.h"
 
 namespace omniconv {
 

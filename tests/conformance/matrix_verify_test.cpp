@@ -48,7 +48,7 @@ class FaultyWork final : public MatrixWork {
     return sound_->explain(context, options);
   }
   std::vector<std::string> solvers() const override { return sound_->solvers(); }
-  solvers::MatrixBound bound(const std::string& solver, const devices::Device& device) const override {
+  operations::MatrixBound bound(const std::string& solver, const devices::Device& device) const override {
     return sound_->bound(solver, device);
   }
   reference::DoubleSum expected(const std::vector<const std::byte*>& data, std::int64_t index) const override {
@@ -62,8 +62,8 @@ class FaultyWork final : public MatrixWork {
 
 TEST(MatrixVerify, FindsFaults) {
   const Context context({.device = "cpu"});
-  const auto small = std::get<GemmProblem>(parse_problem("gemm f32 nn m5n7k3"));
-  const auto large = std::get<GemmProblem>(parse_problem("gemm f32 nn m2100n3k2100"));
+  const auto small = get<GemmProblem>(parse_problem("gemm f32 nn m5n7k3"));
+  const auto large = get<GemmProblem>(parse_problem("gemm f32 nn m2100n3k2100"));
   const auto found = [&](const GemmProblem& problem, Fault fault) {
     const VerifyResult result = verify(context, FaultyWork(problem, fault), {.sampled = true}).front();
     return std::string(name(result.status)) + ": " + result.reason;

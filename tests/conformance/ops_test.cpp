@@ -7,8 +7,8 @@
 #include "conformance.h"
 #include "devices/cpu/cpu_device.h"
 #include "omniconv/error.h"
-#include "ops/predict.h"
-#include "solvers/solver.h"
+#include "checking/measure.h"
+#include "operations/filter2d/filter2d.h"
 
 namespace {
 std::atomic<long> allocations{0};
@@ -37,7 +37,7 @@ namespace {
 class Run : public testing::Test {
  protected:
   Context context{{.device = "cpu", .threads = 2}};
-  Filter2dProblem problem = std::get<Filter2dProblem>(parse_problem("filter2d u8 h64w80c3r5s5"));
+  Filter2dProblem problem = get<Filter2dProblem>(parse_problem("filter2d u8 h64w80c3r5s5"));
   Filter filter = filter_for(problem);
   Filter2dPlan plan{context, problem, filter};
   Queue queue = context.make_queue();
@@ -145,7 +145,7 @@ TEST_F(Run, BorrowedMemoryIsKeptApart) {
 // Images of types of several bytes begin at multiples of them, though a device might read them anywhere.
 TEST(Runs, MisalignedImagesAreRefused) {
   const Context context({.device = "cpu"});
-  const auto problem = std::get<Filter2dProblem>(parse_problem("filter2d u16>f32 h4w5c1r1s1"));
+  const auto problem = get<Filter2dProblem>(parse_problem("filter2d u16>f32 h4w5c1r1s1"));
   const Filter2dPlan plan(context, problem, {.weights = {1}});
   Queue queue = context.make_queue();
   std::vector<float> memory(64);
@@ -167,9 +167,9 @@ TEST(Runs, MisalignedImagesAreRefused) {
   EXPECT_NE(refusal(0, 2).find("the buffer of output is misaligned"), std::string::npos);
 }
 
-std::string plan_refusal(const Context& context, const char* text, Filter filter, const Filter2dOptions& options = {}) {
+std::string plan_refusal(const Context& context, const char* text, Filter filter, const SolverOptions& options = {}) {
   try {
-    Filter2dPlan(context, std::get<Filter2dProblem>(parse_problem(text)), filter, options);
+    Filter2dPlan(context, get<Filter2dProblem>(parse_problem(text)), filter, options);
   } catch (const Error& error) {
     EXPECT_EQ(error.kind(), ErrorKind::bad_input);
     return error.what();
@@ -202,7 +202,7 @@ TEST(Plan, NamesTheNearestSolverAndTheLeastWorkspace) {
   EXPECT_NE(plan_refusal(context, text, filter, {.solver = "filter2d/separable/cpu.1"})
                 .find("no product of a column and a row"),
             std::string::npos);
-  EXPECT_EQ(Filter2dPlan(context, std::get<Filter2dProblem>(parse_problem(text)), filter, {.max_workspace_bytes = 0})
+  EXPECT_EQ(Filter2dPlan(context, get<Filter2dProblem>(parse_problem(text)), filter, {.max_workspace_bytes = 0})
                 .solver(),
             "filter2d/definition/cpu.1");
   EXPECT_NE(plan_refusal(context, text, filter, {.solver = "filter2d/direct/cpu.1", .max_workspace_bytes = 16})
@@ -242,10 +242,10 @@ TEST(Plan, CompilesTheTextOfTheSolverItTakesAlone) {
   const auto device = std::make_shared<CountingDevice>();
   const Context context(device);
   // Of rank one and exact, so that many GPU variants serve; one of two passes needs a workspace.
-  const auto problem = std::get<Filter2dProblem>(parse_problem("filter2d u8 h40w50r9s11"));
+  const auto problem = get<Filter2dProblem>(parse_problem("filter2d u8 h40w50r9s11"));
   Filter filter;
   for (int i = 0; i < 9 * 11; ++i) filter.weights.push_back((1 + i / 11 % 2) * (1 + i % 11));
-  const std::vector<Filter2dCandidate> candidates = explain(context, problem, filter);
+  const std::vector<Candidate> candidates = explain(context, problem, filter);
   ASSERT_GE(std::count_if(candidates.begin(), candidates.end(), [](const auto& one) { return one.applicable; }), 2);
   EXPECT_EQ(device->builds, 0);
   EXPECT_EQ(Filter2dPlan(context, problem, filter).solver(), candidates[0].solver);
@@ -270,10 +270,10 @@ TEST(Plan, WorkspaceIsKnownBeforeThePlan) {
   int compared = 0;
   for (const char* text : {"filter2d u8 h40w50c3r5s5 kernel:random", "filter2d s32 h40w50r5s5 kernel:equal",
                            "filter2d f32 h400w5000r9s5 kernel:rank1", "filter2d f64 h40w50r3s5 kernel:rank1"}) {
-    const auto problem = std::get<Filter2dProblem>(parse_problem(text));
+    const auto problem = get<Filter2dProblem>(parse_problem(text));
     const Filter filter = filter_for(problem);
     for (const auto& device : devices)
-      for (const Filter2dCandidate& candidate : explain(Context(device), problem, filter)) {
+      for (const Candidate& candidate : explain(Context(device), problem, filter)) {
         if (!candidate.applicable) continue;
         const Filter2dPlan plan(Context(device), problem, filter, {.solver = candidate.solver});
         EXPECT_EQ(candidate.workspace_bytes, plan.workspace_bytes()) << text << " " << candidate.solver;
@@ -292,7 +292,7 @@ TEST(Plan, NamesTheCpuWhereItWouldServe) {
 
 TEST(Floor, CountsTheMultiplyAddsThatTheWeightsAllow) {
   const auto least = [](const char* text) {
-    const auto problem = std::get<Filter2dProblem>(parse_problem(text));
+    const auto problem = get<Filter2dProblem>(parse_problem(text));
     return least_multiply_adds(task_for(problem, filter_for(problem)));
   };
   EXPECT_EQ(least("filter2d u8 h64w80c3r7s9"), 63);

@@ -5,9 +5,9 @@
 #include <cmath>
 #include <random>
 
-#include "core/weights.h"
+#include "operations/filter2d/weights.h"
 #include "cpu_testing.h"
-#include "solvers/filter2d/rank_two/rank_two.h"
+#include "operations/filter2d/rank_two/rank_two.h"
 
 namespace omniconv {
 namespace {
@@ -49,7 +49,7 @@ Filter difference_of_gaussians(const Filter2dProblem& problem, double sigma, dou
 }
 
 std::string refusal(const Filter2dProblem& problem, const Filter& filter) {
-  for (const Filter2dCandidate& candidate : explain(cpu(), problem, filter))
+  for (const Candidate& candidate : explain(cpu(), problem, filter))
     if (candidate.solver == rank_two) return candidate.reason;
   return "not a candidate";
 }
@@ -61,7 +61,7 @@ void expect_served(const Filter2dProblem& problem, const Filter& filter, VerifyO
 }
 
 // What two_products says of its factors, computed anew in the plainest way.
-void expect_factors(const Filter2dTask& task, const solvers::TwoProducts& found) {
+void expect_factors(const Filter2dTask& task, const operations::TwoProducts& found) {
   const Weights& weights = task.weights;
   const double epsilon = weights.accumulate == DataType::f64 ? 0x1p-52 : 0x1p-23;
   const auto s = static_cast<std::size_t>(weights.s);
@@ -90,7 +90,7 @@ void expect_factors(const Filter2dTask& task, const solvers::TwoProducts& found)
       amplification = std::max(amplification, static_cast<double>(magnitude) / std::fabs(w));
     }
   EXPECT_NEAR(found.amplification, amplification, 1e-12 * amplification);
-  EXPECT_LE(found.difference, solvers::largest_difference);
+  EXPECT_LE(found.difference, operations::largest_difference);
 }
 
 const char* const sizes[] = {"r5s5", "r4s7", "r8s5", "r9s9", "r16s15", "r31s31"};
@@ -102,10 +102,10 @@ TEST(RankTwoFactors, SumsOfTwoProductsAreFound) {
       for (unsigned seed = 1; seed <= 5; ++seed) {
         const Filter2dProblem problem = problem_of(fmt::format("filter2d {} h40w40{}", type, size));
         const Filter2dTask task = task_for(problem, products_of_integers(problem, 2, 1, seed));
-        const auto found = solvers::two_products(task.weights, solvers::largest_amplification(task));
+        const auto found = operations::two_products(task.weights, operations::largest_amplification(task));
         ASSERT_TRUE(found) << type << ' ' << size << ", seed " << seed;
         expect_factors(task, *found);
-        const auto best = solvers::two_products(task.weights, 1);
+        const auto best = operations::two_products(task.weights, 1);
         ASSERT_TRUE(best);
         expect_factors(task, *best);
         EXPECT_LE(best->amplification, found->amplification);
@@ -118,7 +118,7 @@ TEST(RankTwoFactors, DifferencesOfGaussians) {
     const Filter2dProblem problem = problem_of(fmt::format("filter2d f32 h40w40{}", size));
     const Filter2dTask task =
         task_for(problem, difference_of_gaussians(problem, static_cast<double>(problem.r) / 10, 1.6));
-    const auto found = solvers::two_products(task.weights, 1);
+    const auto found = operations::two_products(task.weights, 1);
     ASSERT_TRUE(found) << size;
     expect_factors(task, *found);
     std::printf("%s: amplification %.3g\n", size, found->amplification);
@@ -286,7 +286,7 @@ Real filtered(const kernels::TileFilter<Real>& filter, const Filter2dProblem& pr
 // Images made from the factors: single pixels, signs that make one product or their difference as large as it can be,
 // and pixels that weigh every tap alike, so that those count most at which the products cancel.
 template <typename Real>
-std::vector<std::vector<Real>> hard_images(const Weights& weights, const solvers::TwoProducts& found) {
+std::vector<std::vector<Real>> hard_images(const Weights& weights, const operations::TwoProducts& found) {
   const std::size_t s = static_cast<std::size_t>(weights.s), taps = weights.values.size();
   const auto product = [&](std::size_t tap, std::size_t k) {
     return found.factors.columns[2 * (tap / s) + k] * found.factors.rows[k * s + tap % s];
@@ -313,7 +313,7 @@ std::vector<std::vector<Real>> hard_images(const Weights& weights, const solvers
 
 // The largest error over the hard images, in units of epsilon * sum |x * w|.
 template <typename Real>
-double largest_error(const Filter2dTask& task, const solvers::TwoProducts& found) {
+double largest_error(const Filter2dTask& task, const operations::TwoProducts& found) {
   const double epsilon = std::is_same_v<Real, double> ? 0x1p-52 : 0x1p-23;
   const kernels::TileFilter<Real> filter(task, found.factors);
   double largest = 0;
@@ -330,7 +330,7 @@ double largest_error(const Filter2dTask& task, const solvers::TwoProducts& found
   return largest;
 }
 
-double units(const solvers::ErrorBound& bound) {
+double units(const operations::ErrorBound& bound) {
   return bound.amplification * (bound.chain / 2 + bound.constant);
 }
 
@@ -342,9 +342,9 @@ TEST(RankTwo, BoundHoldsOnHardImages) {
                                    difference_of_gaussians(problem, static_cast<double>(problem.r) / 10, 4),
                                    products_of_integers(problem, 2, 0.1, 8)}) {
         const Filter2dTask task = task_for(problem, filter);
-        const auto found = solvers::two_products(task.weights, solvers::largest_amplification(task));
+        const auto found = operations::two_products(task.weights, operations::largest_amplification(task));
         ASSERT_TRUE(found);
-        const double bound = units(solvers::rank_two_bound(task, found->amplification));
+        const double bound = units(operations::rank_two_bound(task, found->amplification));
         const double error = task.weights.accumulate == DataType::f64 ? largest_error<double>(task, *found)
                                                                       : largest_error<float>(task, *found);
         std::printf("%s: amplification %.3g, %.3g of %.4g units\n", to_text(problem).c_str(), found->amplification,
@@ -362,11 +362,11 @@ TEST(RankTwo, AmplificationIsNeeded) {
   for (int i = 0; i < 9; ++i)
     for (int j = 0; j < 9; ++j) filter.weights[static_cast<std::size_t>(9 * i + j)] = 1.1 * i - 1.1 * j + 0.001;
   const Filter2dTask task = task_for(problem, centred(problem, filter));
-  const auto found = solvers::two_products(task.weights, 1);
+  const auto found = operations::two_products(task.weights, 1);
   ASSERT_TRUE(found);
   const double error = largest_error<float>(task, *found);
-  EXPECT_LE(error, units(solvers::rank_two_bound(task, found->amplification)));
-  EXPECT_GT(error, units(solvers::rank_two_bound(task, 1)));
+  EXPECT_LE(error, units(operations::rank_two_bound(task, found->amplification)));
+  EXPECT_GT(error, units(operations::rank_two_bound(task, 1)));
   EXPECT_GT(error, 81.0 / 2 + 2);  // of a chain over the taps
 }
 

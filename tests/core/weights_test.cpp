@@ -1,5 +1,5 @@
 // What follows from the weights alone: rounding, form, exactness.
-#include "core/weights.h"
+#include "operations/filter2d/weights.h"
 
 #include <gtest/gtest.h>
 
@@ -11,7 +11,7 @@ namespace omniconv {
 namespace {
 
 Weights of(std::string_view text, std::vector<double> weights, double scale = 1, double bias = 0) {
-  return analyse(std::get<Filter2dProblem>(parse_problem(text)),
+  return analyse(get<Filter2dProblem>(parse_problem(text)),
                  {.weights = std::move(weights), .scale = scale, .bias = bias});
 }
 
@@ -38,7 +38,7 @@ TEST(Weights, Forms) {
 }
 
 TEST(Weights, PairsAreAnalysedEachByItsOwnForm) {
-  const auto problem = std::get<Filter2dProblem>(parse_problem("filter2d u8 h8w8r2s2 flip"));
+  const auto problem = get<Filter2dProblem>(parse_problem("filter2d u8 h8w8r2s2 flip"));
   EXPECT_FALSE(task_for(problem, {.weights = {1, 2, 2, 4}}).second);
   const Filter2dTask task = task_for(problem, {.weights = {1, 2, 2, 4}, .second_weights = {1, 2, 2, 5}});
   EXPECT_EQ(task.weights.form, WeightForm::rank_one);

@@ -23,7 +23,7 @@ std::int64_t bytes_of(const std::vector<T>& values) {
 
 // With the CPU's result.
 struct IntegerLayer {
-  Conv2dProblem problem = std::get<Conv2dProblem>(parse_problem("n2c3h9w7k5r3s2p1uh2"));
+  Conv2dProblem problem = get<Conv2dProblem>(parse_problem("n2c3h9w7k5r3s2p1uh2"));
   Conv2dElements elements = elements_of(problem);
   std::vector<float> x = small_integers(elements.x, 1), w = small_integers(elements.w, 2),
                      y = std::vector<float>(static_cast<std::size_t>(elements.y));
@@ -37,7 +37,7 @@ struct IntegerLayer {
 };
 
 struct IntegerProduct {
-  GemmProblem problem = std::get<GemmProblem>(parse_problem("gemm f32 nn m9n14k33"));
+  GemmProblem problem = get<GemmProblem>(parse_problem("gemm f32 nn m9n14k33"));
   std::vector<float> a = small_integers(9 * 33, 3), b = small_integers(33 * 14, 4), c = std::vector<float>(9 * 14);
   IntegerProduct() {
     for (std::size_t i = 0; i < 9; ++i)

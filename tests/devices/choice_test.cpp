@@ -1,7 +1,7 @@
 // Which solver a GPU is given where several serve, by a device that runs nothing.
 #include <gtest/gtest.h>
 
-#include "core/weights.h"
+#include "operations/filter2d/weights.h"
 #include "omniconv/filter2d.h"
 #include "omniconv/problem.h"
 #include "recording_device.h"
@@ -10,7 +10,7 @@ namespace omniconv {
 namespace {
 
 std::string choice_for_box(devices::DeviceKind kind, const std::string& text) {
-  const auto problem = std::get<Filter2dProblem>(parse_problem("filter2d " + text));
+  const auto problem = get<Filter2dProblem>(parse_problem("filter2d " + text));
   const Filter box{.weights = std::vector<double>(static_cast<std::size_t>(problem.r * problem.s), 1.0)};
   return Filter2dPlan(Context(std::make_shared<devices::RecordingDevice>(kind)), problem, box).solver();
 }

@@ -109,7 +109,7 @@ TEST_F(CudaBorrow, OverlapsAreFound) {
 
 // The driver computes nothing: it sees which stream the work goes to, and what is refused never gets there.
 TEST_F(CudaBorrow, ConvolutionsRunOnThem) {
-  const auto problem = std::get<Conv2dProblem>(parse_problem("n1c1h2w2k1r1s1"));  // 4 elements, 1, and 4
+  const auto problem = get<Conv2dProblem>(parse_problem("n1c1h2w2k1r1s1"));  // 4 elements, 1, and 4
   const Conv2dPlan plan(context, problem, {.allow = {"conv2d/direct"}});
   Queue queue = cuda::borrow_queue(context, fake_cuda::make_stream(0));
   const auto borrowed = [&](std::ptrdiff_t at, std::int64_t bytes) {
@@ -134,7 +134,7 @@ TEST_F(CudaBorrow, ConvolutionsRunOnThem) {
 TEST_F(CudaBorrow, WorkspacesToo) {
   alignas(256) static std::uint8_t large[1 << 16];
   fake_cuda::add_memory(large, sizeof large, 0);
-  const auto problem = std::get<Conv2dProblem>(parse_problem("n1c2h4w4k3r3s3p1"));
+  const auto problem = get<Conv2dProblem>(parse_problem("n1c2h4w4k3r3s3p1"));
   const Conv2dPlan plan(context, problem, {.allow = {"conv2d/im2col_gemm"}});
   ASSERT_GT(plan.workspace_bytes(), 0);
   ASSERT_LT(plan.workspace_bytes(), (1 << 16) - 4096);

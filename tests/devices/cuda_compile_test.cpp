@@ -7,19 +7,19 @@
 #include <algorithm>
 #include <set>
 
-#include "core/weights.h"
+#include "operations/filter2d/weights.h"
 #include "devices/cuda/cuda_api.h"
 #include "devices/cuda/nvrtc.h"
 #include "devices/device.h"
 #include "devices/gpu_peaks.h"
-#include "image/kernels.h"
+#include "operations/filter2d/kernels.h"
 #include "omniconv/error.h"
-#include "ops/random_image.h"
-#include "ops/verify.h"
+#include "operations/filter2d/random_image.h"
+#include "checking/verify.h"
 #include "recording_device.h"
-#include "solvers/gemm/gemm.h"
-#include "solvers/gemm/tiled/tiles.h"
-#include "solvers/solver.h"
+#include "operations/gemm/gemm.h"
+#include "operations/gemm/tiled/tiles.h"
+#include "operations/filter2d/filter2d.h"
 
 namespace omniconv {
 namespace {
@@ -50,12 +50,12 @@ int count(const std::string& text, const std::string& part) {
 
 // The texts that the solvers which serve the problem on a CUDA device build for it.
 std::vector<devices::RecordingDevice::Text> texts_of(const std::string& problem_text, std::set<std::string>& solvers) {
-  const auto problem = std::get<Filter2dProblem>(parse_problem(problem_text));
-  const image::Kernel kernel = image::kernel_for(problem, 1);
+  const auto problem = get<Filter2dProblem>(parse_problem(problem_text));
+  const Kernel kernel = kernel_for(problem, 1);
   const Filter2dTask task =
       task_for(problem, centred(problem, {.weights = kernel.weights, .second_weights = kernel.second_weights}));
   const auto device = std::make_shared<devices::RecordingDevice>(devices::DeviceKind::cuda);
-  for (const solvers::Filter2dSolver* const solver : solvers::filter2d_solvers()) {
+  for (const operations::Filter2dSolver* const solver : operations::filter2d_solvers()) {
     if (!solver->refusal(task, *device).empty()) continue;
     solvers.insert(std::string(solver->id()));
     solver->plan(task, device);
@@ -130,7 +130,7 @@ TEST_F(CudaCompile, TextThatMeasuresPeaks) {
 TEST(CudaCompileForms, ReachEverySolver) {
   std::set<std::string> reached;
   for (const char* const form : forms) texts_of(fmt::format("filter2d u8 h90w140{}", form), reached);
-  for (const solvers::Filter2dSolver* const solver : solvers::filter2d_solvers()) {
+  for (const operations::Filter2dSolver* const solver : operations::filter2d_solvers()) {
     if (solver->id().find("/gpu") != std::string_view::npos) {
       EXPECT_TRUE(reached.contains(std::string(solver->id()))) << solver->id();
     }
@@ -140,12 +140,12 @@ TEST(CudaCompileForms, ReachEverySolver) {
 // Dot products of bytes where the device has them, and from the size on where they take less time than multiply-adds.
 TEST(CudaCompileForms, DotProductsAreChosenWhereTheyAreCheaper) {
   const auto solver_for = [](const char* text, bool byte_dots) {
-    const auto problem = std::get<Filter2dProblem>(parse_problem(text));
-    const Filter2dTask task = task_for(problem, {.weights = image::kernel_for(problem, 1).weights});
+    const auto problem = get<Filter2dProblem>(parse_problem(text));
+    const Filter2dTask task = task_for(problem, {.weights = kernel_for(problem, 1).weights});
     devices::RecordingDevice device(devices::DeviceKind::cuda);
     device.byte_dots = byte_dots;
-    const solvers::Filter2dSolver* best = nullptr;
-    for (const solvers::Filter2dSolver* const solver : solvers::filter2d_solvers())
+    const operations::Filter2dSolver* best = nullptr;
+    for (const operations::Filter2dSolver* const solver : operations::filter2d_solvers())
       if (solver->refusal(task, device).empty() &&
           (!best || solver->operations(task, device) < best->operations(task, device)))
         best = solver;
@@ -201,28 +201,28 @@ TEST_F(CudaCompile, SolversUseNoDoublePrecision) {
 std::vector<devices::RecordingDevice::Text> gemm_texts() {
   const auto device = std::make_shared<devices::RecordingDevice>(devices::DeviceKind::cuda);
   const auto task_of = [](const std::string& text, std::int64_t number) {
-    solvers::GemmTask task = solvers::task_for(std::get<GemmProblem>(parse_problem(text)));
-    task.bias = static_cast<solvers::BiasAlong>(number % 3);
+    operations::GemmTask task = operations::task_for(get<GemmProblem>(parse_problem(text)));
+    task.bias = static_cast<operations::BiasAlong>(number % 3);
     task.accumulate = number % 2 == 0, task.relu = number % 4 < 2;
     if (number % 3 == 0) task.output = DataType::f32;
     return task;
   };
   constexpr const char *gemm_types[] = {"f32", "f16", "bf16", "tf32"}, *transpositions[] = {"nn", "nt", "tn", "tt"};
   std::int64_t number = 0;
-  for (const solvers::GemmTile& tile : solvers::gemm_tiles())
+  for (const operations::GemmTile& tile : operations::gemm_tiles())
     for (const std::int64_t parts : {1, 4}) {
-      const solvers::GemmTask task = task_of(fmt::format("gemm {} {} m512n512k{} batch2", gemm_types[number % 4],
+      const operations::GemmTask task = task_of(fmt::format("gemm {} {} m512n512k{} batch2", gemm_types[number % 4],
                                                          transpositions[number / 4 % 4], parts == 1 ? 513 : 2048),
                                              number);
-      const auto choice = solvers::choice_of(tile, parts, task, *device);
+      const auto choice = operations::choice_of(tile, parts, task, *device);
       EXPECT_TRUE(choice && choice->parts == parts);
-      solvers::plan_of_tiles(task, *device, *choice);
+      operations::plan_of_tiles(task, *device, *choice);
       ++number;
     }
   for (const char* const type : {"f32", "f16", "bf16"})
     for (const char* const transposition : transpositions) {
-      const solvers::GemmTask task = task_of(fmt::format("gemm {} {} m70n90k33", type, transposition), ++number);
-      for (const solvers::GemmSolver* const solver : {&solvers::gemm_tiled_gpu(), &solvers::gemm_plain_gpu()}) {
+      const operations::GemmTask task = task_of(fmt::format("gemm {} {} m70n90k33", type, transposition), ++number);
+      for (const operations::GemmSolver* const solver : {&operations::gemm_tiled_gpu(), &operations::gemm_plain_gpu()}) {
         EXPECT_EQ(solver->refusal(task, *device), "");
         solver->plan(task, device, -1);
       }

@@ -12,7 +12,7 @@
 #include "omniconv/error.h"
 #include "omniconv/filter2d.h"
 #include "recording_device.h"
-#include "solvers/solver.h"
+#include "operations/filter2d/filter2d.h"
 
 namespace omniconv {
 
@@ -74,7 +74,7 @@ class FakeGpu final : public devices::Device {
 };
 
 // The CPU's plan, as one of the fake's own.
-class FakePlan final : public solvers::Filter2dPlanBody {
+class FakePlan final : public operations::Filter2dPlanBody {
  public:
   FakePlan(const std::shared_ptr<FakeGpu>& fake, const Filter2dProblem& problem, const Filter& filter,
            const std::string& solver = "auto")

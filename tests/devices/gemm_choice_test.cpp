@@ -4,21 +4,21 @@
 #include <set>
 
 #include "recording_device.h"
-#include "solvers/gemm/tiled/tiles.h"
+#include "operations/gemm/tiled/tiles.h"
 
 namespace omniconv {
 namespace {
 
-using solvers::GemmChoice;
+using operations::GemmChoice;
 
 class GemmChoices : public testing::TestWithParam<devices::DeviceKind> {
  protected:
   GemmChoices() : device(std::make_shared<devices::RecordingDevice>(GetParam())) { device->set_compute_units(132); }
-  static solvers::GemmTask task_of(const std::string& extents, const std::string& form = "nn") {
-    return solvers::task_for(std::get<GemmProblem>(parse_problem("gemm f32 " + form + " " + extents)));
+  static operations::GemmTask task_of(const std::string& extents, const std::string& form = "nn") {
+    return operations::task_for(get<GemmProblem>(parse_problem("gemm f32 " + form + " " + extents)));
   }
   GemmChoice choice(const std::string& extents, std::int64_t limit = -1) const {
-    return solvers::choose_tiles(task_of(extents), *device, limit);
+    return operations::choose_tiles(task_of(extents), *device, limit);
   }
   std::shared_ptr<devices::RecordingDevice> device;
 };
@@ -49,8 +49,8 @@ TEST_P(GemmChoices, ThinProductsAreSplitWhereTheWorkspaceAllows) {
       const GemmChoice within = choice(extents, limit);
       EXPECT_LE(within.workspace_bytes, limit) << extents;
       EXPECT_GE(within.cost, chosen.cost) << extents;
-      EXPECT_EQ(solvers::gemm_tiled_gpu().workspace_bytes(task_of(extents), *device, limit), within.workspace_bytes);
-      EXPECT_EQ(solvers::gemm_tiled_gpu().plan(task_of(extents), device, limit)->workspace_bytes(),
+      EXPECT_EQ(operations::gemm_tiled_gpu().workspace_bytes(task_of(extents), *device, limit), within.workspace_bytes);
+      EXPECT_EQ(operations::gemm_tiled_gpu().plan(task_of(extents), device, limit)->workspace_bytes(),
                 within.workspace_bytes);
     }
   }
@@ -58,10 +58,10 @@ TEST_P(GemmChoices, ThinProductsAreSplitWhereTheWorkspaceAllows) {
 
 // Products of a part end where the next begins, and none is empty.
 TEST_P(GemmChoices, PartsCoverK) {
-  for (const solvers::GemmTile& tile : solvers::gemm_tiles())
+  for (const operations::GemmTile& tile : operations::gemm_tiles())
     for (const std::int64_t k : {1, 127, 128, 129, 1000, 4099})
       for (const std::int64_t parts : {1, 2, 3, 7, 64}) {
-        const auto chosen = solvers::choice_of(tile, parts, task_of("m50n60k" + std::to_string(k)), *device);
+        const auto chosen = operations::choice_of(tile, parts, task_of("m50n60k" + std::to_string(k)), *device);
         if (!chosen) continue;
         EXPECT_GE(chosen->parts * chosen->part_k, k);
         EXPECT_LT((chosen->parts - 1) * chosen->part_k, k);
@@ -77,10 +77,10 @@ TEST_P(GemmChoices, EveryTileHasItsUse) {
       for (const std::int64_t n : {16, 32, 64, 128, 256, 700, 4096, 20000})
         for (const std::int64_t k : {64, 576, 4096}) {
           const std::string extents = "m" + std::to_string(m) + "n" + std::to_string(n) + "k" + std::to_string(k);
-          const solvers::GemmTile tile = solvers::choose_tiles(task_of(extents, form), *device, -1).tile;
+          const operations::GemmTile tile = operations::choose_tiles(task_of(extents, form), *device, -1).tile;
           taken.insert({tile.m, tile.n, tile.group()});
         }
-  for (const solvers::GemmTile& tile : solvers::gemm_tiles())
+  for (const operations::GemmTile& tile : operations::gemm_tiles())
     EXPECT_TRUE(taken.contains({tile.m, tile.n, tile.group()}) ||
                 (!device->takes_occupancy() && tile.quads_m * tile.quads_n > 4))
         << tile.m << " x " << tile.n << " of " << tile.group();
@@ -94,12 +94,12 @@ TEST_P(GemmChoices, GroupsAreAsLargeAsTheDeviceAllows) {
     EXPECT_EQ(choice("m64n4096k4096").parts > 1, most >= 256);  // parts are added up by groups of 256
   }
   device->group_items = 32;
-  EXPECT_EQ(solvers::gemm_tiled_gpu().refusal(task_of("m64n64k64"), *device),
+  EXPECT_EQ(operations::gemm_tiled_gpu().refusal(task_of("m64n64k64"), *device),
             "a group has 64 work items, and the device takes 32 at most");
 }
 
 TEST_P(GemmChoices, TilesFitIntoLocalMemory) {
-  for (const solvers::GemmTile& tile : solvers::gemm_tiles()) {
+  for (const operations::GemmTile& tile : operations::gemm_tiles()) {
     EXPECT_LE(tile.local_bytes(), 32 << 10);
     EXPECT_EQ(tile.m % (16 * tile.quads_m), 0);
     EXPECT_EQ(tile.n % (32 * tile.quads_n), 0);
@@ -108,9 +108,9 @@ TEST_P(GemmChoices, TilesFitIntoLocalMemory) {
 }
 
 TEST_P(GemmChoices, RefusalsNameTheReason) {
-  solvers::GemmTask task = task_of("m8n8k8");
+  operations::GemmTask task = task_of("m8n8k8");
   task.problem.type = DataType::f64;
-  for (const solvers::GemmSolver* const solver : {&solvers::gemm_tiled_gpu(), &solvers::gemm_plain_gpu()}) {
+  for (const operations::GemmSolver* const solver : {&operations::gemm_tiled_gpu(), &operations::gemm_plain_gpu()}) {
     EXPECT_EQ(solver->refusal(task_of("m8n8k8"), *device), "");
     EXPECT_NE(solver->refusal(task, *device).find("f64 matrices are multiplied on the CPU"), std::string::npos);
   }

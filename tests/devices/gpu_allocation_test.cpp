@@ -6,7 +6,7 @@
 #include <new>
 #include <vector>
 
-#include "core/weights.h"
+#include "operations/filter2d/weights.h"
 #include "devices/device.h"
 #include "gpu_testing.h"
 #include "omniconv/filter2d.h"
@@ -49,7 +49,7 @@ class GpuAllocation : public testing::TestWithParam<const char*> {
 
 TEST_P(GpuAllocation, RunsAllocateNothing) {
   // A row has an interior and a rest, so that every solver launches several kernels and spans them.
-  const auto problem = std::get<Filter2dProblem>(parse_problem("filter2d u8 h40w200c3r3s5"));
+  const auto problem = get<Filter2dProblem>(parse_problem("filter2d u8 h40w200c3r3s5"));
   Filter filter;
   for (const double row : {1.0, 2.0, 1.0})
     for (const double column : {1.0, 4.0, 6.0, 4.0, 1.0}) filter.weights.push_back(row * column);

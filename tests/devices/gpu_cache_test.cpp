@@ -147,7 +147,7 @@ TEST_F(GpuCache, PlansOfASecondContextCompileNothing) {
   };
   for (const auto& [text, is_pair] :
        {Case{"filter2d f32 h20w31r3s4", true}, Case{"filter2d u8 h20w31c4r3s3 alpha:3", false}}) {
-    const auto problem = std::get<Filter2dProblem>(parse_problem(text));
+    const auto problem = get<Filter2dProblem>(parse_problem(text));
     Filter filter;
     for (std::int64_t i = 0; i < problem.r * problem.s; ++i)
       filter.weights.push_back(0.25 + static_cast<double>(i * i % 7));

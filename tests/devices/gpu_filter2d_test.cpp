@@ -11,13 +11,13 @@
 
 #include "core/border_map.h"
 #include "core/convert.h"
-#include "core/weights.h"
+#include "operations/filter2d/weights.h"
 #include "devices/device.h"
 #include "gpu_testing.h"
-#include "solvers/filter2d/candidates.h"
-#include "solvers/filter2d/strips.h"
+#include "operations/filter2d/candidates.h"
+#include "operations/filter2d/strips.h"
 
-namespace omniconv::solvers {
+namespace omniconv::operations {
 namespace {
 
 std::vector<std::shared_ptr<devices::Device>> all_devices() {
@@ -744,4 +744,4 @@ TEST_F(GpuFilter2d, RefusesInSentences) {
 }
 
 }  // namespace
-}  // namespace omniconv::solvers
+}  // namespace omniconv::operations

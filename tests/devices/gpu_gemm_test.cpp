@@ -8,15 +8,15 @@
 
 #include "core/convert.h"
 #include "gpu_testing.h"
-#include "solvers/gemm/gemm.h"
-#include "solvers/gemm/plain/plain.h"
-#include "solvers/gemm/tiled/tiles.h"
+#include "operations/gemm/gemm.h"
+#include "operations/gemm/plain/plain.h"
+#include "operations/gemm/tiled/tiles.h"
 
 namespace omniconv {
 namespace {
 
-using solvers::BiasAlong;
-using solvers::GemmTask;
+using operations::BiasAlong;
+using operations::GemmTask;
 
 constexpr std::byte poison{0xFF};  // NaN in every type
 
@@ -118,8 +118,8 @@ struct Case {
 };
 
 GemmTask task_of(const Case& from) {
-  const auto problem = std::get<GemmProblem>(parse_problem(from.problem));
-  GemmTask task = solvers::task_for(problem);
+  const auto problem = get<GemmProblem>(parse_problem(from.problem));
+  GemmTask task = operations::task_for(problem);
   task.lda += from.pad, task.ldb += from.pad, task.ldc += from.pad;
   task.batch_a = from.share_a ? 0 : task.lda * (problem.transpose_a ? problem.k : problem.m) + from.pad;
   task.batch_b = from.share_b ? 0 : task.ldb * (problem.transpose_b ? problem.n : problem.k) + from.pad;
@@ -145,9 +145,9 @@ class GpuGemm : public Gpu {
   }
 
   // c as it is after a run. Its guards and what lies between its rows must be as they were.
-  Bytes run(const solvers::GemmPlanBody& plan, const Trial& trial, std::int64_t guard) {
+  Bytes run(const operations::GemmPlanBody& plan, const Trial& trial, std::int64_t guard) {
     const Bytes workspace(static_cast<std::size_t>(plan.workspace_bytes()), poison);
-    const solvers::GemmArrays arrays{.a = put(trial.data.a, guard),
+    const operations::GemmArrays arrays{.a = put(trial.data.a, guard),
                                      .b = put(trial.data.b, guard),
                                      .c = put(trial.data.c, guard),
                                      .bias = put(trial.data.bias, guard),
@@ -169,7 +169,7 @@ class GpuGemm : public Gpu {
     return {c.begin() + guard, c.end() - guard};
   }
 
-  void expect_exact(const solvers::GemmPlanBody& plan, const GemmTask& task, std::int64_t guard,
+  void expect_exact(const operations::GemmPlanBody& plan, const GemmTask& task, std::int64_t guard,
                     const std::string& what) {
     const Trial trial(task, false, 1);
     const Bytes found = run(plan, trial, guard);
@@ -184,21 +184,21 @@ class GpuGemm : public Gpu {
     EXPECT_EQ(wrong, 0) << what;
   }
 
-  std::string refusal(const solvers::GemmSolver& solver) {
+  std::string refusal(const operations::GemmSolver& solver) {
     return solver.refusal(task_of({.problem = "gemm f32 nn m8n8k8"}), *device);
   }
 
-  void expect_exact(const solvers::GemmSolver& solver, const Case& one) {
+  void expect_exact(const operations::GemmSolver& solver, const Case& one) {
     const GemmTask task = task_of(one);
     ASSERT_EQ(solver.refusal(task, *device), "") << one.problem;
-    std::shared_ptr<const solvers::GemmPlanBody> plan;
+    std::shared_ptr<const operations::GemmPlanBody> plan;
     if (one.tile < 0) {
-      plan = solvers::make_plan(solver, task, device, -1);
+      plan = operations::make_plan(solver, task, device, -1);
     } else {
       const auto choice =
-          solvers::choice_of(solvers::gemm_tiles()[static_cast<std::size_t>(one.tile)], one.parts, task, *device);
+          operations::choice_of(operations::gemm_tiles()[static_cast<std::size_t>(one.tile)], one.parts, task, *device);
       ASSERT_TRUE(choice && choice->parts == one.parts) << one.problem;
-      std::unique_ptr<solvers::GemmPlanBody> body = solvers::plan_of_tiles(task, *device, *choice);
+      std::unique_ptr<operations::GemmPlanBody> body = operations::plan_of_tiles(task, *device, *choice);
       body->task = task, body->device = device;
       plan = std::move(body);
     }
@@ -241,8 +241,8 @@ constexpr Case tiled_cases[] = {
 };
 
 TEST_F(GpuGemm, TilesAreExactOnIntegers) {
-  if (const std::string reason = refusal(solvers::gemm_tiled_gpu()); !reason.empty()) GTEST_SKIP() << reason;
-  for (const Case& one : tiled_cases) expect_exact(solvers::gemm_tiled_gpu(), one);
+  if (const std::string reason = refusal(operations::gemm_tiled_gpu()); !reason.empty()) GTEST_SKIP() << reason;
+  for (const Case& one : tiled_cases) expect_exact(operations::gemm_tiled_gpu(), one);
 }
 
 constexpr Case plain_cases[] = {
@@ -254,7 +254,7 @@ constexpr Case plain_cases[] = {
 };
 
 TEST_F(GpuGemm, PlainIsExactOnIntegers) {
-  for (const Case& one : plain_cases) expect_exact(solvers::gemm_plain_gpu(), one);
+  for (const Case& one : plain_cases) expect_exact(operations::gemm_plain_gpu(), one);
 }
 
 // As GPUs and as processors have it, whichever this device is.
@@ -263,8 +263,8 @@ TEST_F(GpuGemm, PlainIsExactInBothShapes) {
                           Case{.problem = "gemm bf16 nt m5n270k11", .bias = columns}})
     for (const bool as_gpu : {false, true}) {
       const GemmTask task = task_of(one);
-      const std::unique_ptr<solvers::GemmPlanBody> plan =
-          solvers::plan_of_shape(task, *device, solvers::plain_shape_for(task.problem, as_gpu));
+      const std::unique_ptr<operations::GemmPlanBody> plan =
+          operations::plan_of_shape(task, *device, operations::plain_shape_for(task.problem, as_gpu));
       plan->task = task, plan->device = device;
       expect_exact(*plan, task, 0, fmt::format("{}, {}", one.problem, as_gpu ? "GPU" : "CPU"));
     }
@@ -275,26 +275,26 @@ TEST_F(GpuGemm, StaysInsideBuffersThatFit) {
   for (const Case& one : {Case{.problem = "gemm f32 nt m33n34k9", .pad = 1},
                           Case{.problem = "gemm f16 nn m36n36k12 batch2", .accumulate = true}}) {
     const GemmTask task = task_of(one);
-    for (const solvers::GemmSolver* const solver : {&solvers::gemm_tiled_gpu(), &solvers::gemm_plain_gpu()})
+    for (const operations::GemmSolver* const solver : {&operations::gemm_tiled_gpu(), &operations::gemm_plain_gpu()})
       if (solver->refusal(task, *device).empty())
-        expect_exact(*solvers::make_plan(*solver, task, device, -1), task, 0, one.problem);
+        expect_exact(*operations::make_plan(*solver, task, device, -1), task, 0, one.problem);
   }
   const GemmTask task = task_of({.problem = "gemm f32 nn m3n5k150", .bias = rows});
-  const auto choice = solvers::choice_of(solvers::gemm_tiles().back(), 2, task, *device);
+  const auto choice = operations::choice_of(operations::gemm_tiles().back(), 2, task, *device);
   ASSERT_TRUE(choice);
-  if (!refusal(solvers::gemm_tiled_gpu()).empty()) return;
-  const std::unique_ptr<solvers::GemmPlanBody> plan = solvers::plan_of_tiles(task, *device, *choice);
+  if (!refusal(operations::gemm_tiled_gpu()).empty()) return;
+  const std::unique_ptr<operations::GemmPlanBody> plan = operations::plan_of_tiles(task, *device, *choice);
   plan->task = task, plan->device = device;
   expect_exact(*plan, task, 0, "split sums");
 }
 
 TEST_F(GpuGemm, RandomDataKeepsTheBound) {
   const GemmTask task = task_of({.problem = "gemm f32 nt m70n90k333", .bias = columns, .accumulate = true});
-  for (const solvers::GemmSolver* const solver : {&solvers::gemm_tiled_gpu(), &solvers::gemm_plain_gpu()}) {
+  for (const operations::GemmSolver* const solver : {&operations::gemm_tiled_gpu(), &operations::gemm_plain_gpu()}) {
     if (!solver->refusal(task, *device).empty()) continue;
     const Trial trial(task, true, 7);
-    const Bytes found = run(*solvers::make_plan(*solver, task, device, -1), trial, 256);
-    const solvers::MatrixBound bound = solver->bound(task, *device);
+    const Bytes found = run(*operations::make_plan(*solver, task, device, -1), trial, 256);
+    const operations::MatrixBound bound = solver->bound(task, *device);
     double largest = 0;
     trial.c.for_each([&](std::int64_t matrix, std::int64_t i, std::int64_t j) {
       const Sum sum = trial.sum_at(matrix, i, j);
@@ -310,12 +310,12 @@ TEST_F(GpuGemm, RandomDataKeepsTheBound) {
 // A product of zero and infinity is no number: what lies beyond k must not be multiplied, whatever stands in for it.
 TEST_F(GpuGemm, InfinitiesStayWhereTheyAre) {
   const GemmTask task = task_of({.problem = "gemm f32 nt m33n34k9", .pad = 1});
-  for (const solvers::GemmSolver* const solver : {&solvers::gemm_tiled_gpu(), &solvers::gemm_plain_gpu()}) {
+  for (const operations::GemmSolver* const solver : {&operations::gemm_tiled_gpu(), &operations::gemm_plain_gpu()}) {
     if (!solver->refusal(task, *device).empty()) continue;
     Trial trial(task, false, 3);
     for (Bytes* const data : {&trial.data.a, &trial.data.b})
       for (std::size_t at = 0; at < data->size(); at += 4) store_element(DataType::f32, INFINITY, data->data() + at);
-    const Bytes found = run(*solvers::make_plan(*solver, task, device, -1), trial, 256);
+    const Bytes found = run(*operations::make_plan(*solver, task, device, -1), trial, 256);
     trial.c.for_each([&](std::int64_t matrix, std::int64_t i, std::int64_t j) {
       ASSERT_EQ(trial.result(found, matrix, i, j), INFINITY) << solver->id() << " " << i << " " << j;
     });
@@ -323,7 +323,7 @@ TEST_F(GpuGemm, InfinitiesStayWhereTheyAre) {
 }
 
 TEST_F(GpuGemm, RefusesDoublePrecisionByName) {
-  for (const solvers::GemmSolver* const solver : {&solvers::gemm_tiled_gpu(), &solvers::gemm_plain_gpu()})
+  for (const operations::GemmSolver* const solver : {&operations::gemm_tiled_gpu(), &operations::gemm_plain_gpu()})
     EXPECT_HAS(solver->refusal(task_of({.problem = "gemm f64 nn m8n8k8"}), *device),
                "f64 matrices are multiplied on the CPU");
 }

@@ -30,7 +30,7 @@ TEST_F(GpuStrips, FromHostMemoryToHostMemory) {
   const Context gpu(device);
   for (const char* const border : borders)
     for (const char* const extents : {"u8 h150w53c3r5s3", "f32 h90w33r3s7", "u8 h150w40r9s9"}) {
-      const auto problem = std::get<Filter2dProblem>(parse_problem("filter2d " + std::string(extents) + " " + border));
+      const auto problem = get<Filter2dProblem>(parse_problem("filter2d " + std::string(extents) + " " + border));
       Filter filter;
       const bool separable = problem.r == 9;
       for (std::int64_t i = 0; i < problem.r; ++i)

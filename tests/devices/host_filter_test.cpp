@@ -22,7 +22,7 @@ std::vector<std::byte> random_bytes(std::int64_t bytes, unsigned seed) {
 }
 
 Filter2dProblem problem_of(const std::string& text) {
-  return std::get<Filter2dProblem>(parse_problem("filter2d " + text));
+  return get<Filter2dProblem>(parse_problem("filter2d " + text));
 }
 
 Filter weights_for(const Filter2dProblem& problem) {
@@ -288,7 +288,7 @@ TEST_F(HostFilter, BadInputIsNamed) {
 }
 
 // No strip is finished before the device has three: a pipeline that waits for each in turn would wait forever.
-class ThreeAtOnce final : public solvers::Filter2dPlanBody {
+class ThreeAtOnce final : public operations::Filter2dPlanBody {
  public:
   std::int64_t workspace_bytes() const override { return 0; }
   Event run(devices::Queue& queue, const Filter2dRun&) const override {

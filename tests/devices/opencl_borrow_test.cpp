@@ -149,7 +149,7 @@ TEST_F(OpenClBorrow, MemoryIsReadAndWrittenAsItWasMadeFor) {
   };
   const Buffer read_only = made(cl::CL_MEM_READ_ONLY), write_only = made(cl::CL_MEM_WRITE_ONLY),
                both = made(cl::CL_MEM_READ_WRITE);
-  const GemmPlan product(context, std::get<GemmProblem>(parse_problem("gemm f32 nn m8n8k8")));
+  const GemmPlan product(context, get<GemmProblem>(parse_problem("gemm f32 nn m8n8k8")));
   const auto refused = [&](const Buffer& a, const Buffer& b, const Buffer& c) {
     return error_of([&] { product.run(queue, {.a = {a}, .b = {b}, .c = {c}}); }, ErrorKind::bad_input);
   };
@@ -157,7 +157,7 @@ TEST_F(OpenClBorrow, MemoryIsReadAndWrittenAsItWasMadeFor) {
   EXPECT_EQ(refused(read_only, both, read_only), "c is written, and its cl_mem was made CL_MEM_READ_ONLY" + mend);
   EXPECT_EQ(refused(both, write_only, both), "b is read, and its cl_mem was made CL_MEM_WRITE_ONLY" + mend);
   product.run(queue, {.a = {read_only}, .b = {made(cl::CL_MEM_READ_ONLY)}, .c = {write_only}}).wait();
-  const Conv2dPlan sum(context, std::get<Conv2dProblem>(parse_problem("acc n1c4h4w4k4r1s1")));
+  const Conv2dPlan sum(context, get<Conv2dProblem>(parse_problem("acc n1c4h4w4k4r1s1")));
   const auto sums_into = [&](const Buffer& y) {
     sum.run(queue, {.x = {read_only}, .w = {read_only}, .y = {y}, .workspace = context.allocate(sum.workspace_bytes())})
         .wait();
@@ -165,14 +165,14 @@ TEST_F(OpenClBorrow, MemoryIsReadAndWrittenAsItWasMadeFor) {
   EXPECT_EQ(error_of([&] { sums_into(write_only); }, ErrorKind::bad_input),
             "y is read, and its cl_mem was made CL_MEM_WRITE_ONLY" + mend);
   sums_into(both);
-  const Conv2dPlan gradient(context, std::get<Conv2dProblem>(parse_problem("bwd_filter n2c4h4w4k4r1s1")));
+  const Conv2dPlan gradient(context, get<Conv2dProblem>(parse_problem("bwd_filter n2c4h4w4k4r1s1")));
   gradient
       .run(
           queue,
           {.x = {read_only}, .w = {write_only}, .y = {both}, .workspace = context.allocate(gradient.workspace_bytes())})
       .wait();
 
-  const Filter2dPlan filter(context, std::get<Filter2dProblem>(parse_problem("filter2d u8 h8w8c1r1s1")),
+  const Filter2dPlan filter(context, get<Filter2dProblem>(parse_problem("filter2d u8 h8w8c1r1s1")),
                             {.weights = {1}});
   const auto filters = [&](const Buffer& input, const Buffer& output) {
     filter.run(queue, {.input = input, .output = output, .workspace = context.allocate(filter.workspace_bytes())})

@@ -4,7 +4,7 @@
 #include <cmath>
 #include <cstring>
 
-#include "image/kernels.h"
+#include "operations/filter2d/kernels.h"
 #include "image/npy.h"
 #include "targets.h"
 

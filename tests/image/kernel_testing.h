@@ -9,7 +9,7 @@
 #include <string_view>
 #include <vector>
 
-#include "image/kernels.h"
+#include "operations/filter2d/kernels.h"
 #include "omniconv/error.h"
 
 namespace omniconv::image {

@@ -3,7 +3,7 @@
 
 #include <vector>
 
-#include "image/kernels.h"
+#include "operations/filter2d/kernels.h"
 
 namespace omniconv::image {
 namespace {

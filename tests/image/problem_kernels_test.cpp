@@ -4,7 +4,7 @@
 #include <string>
 #include <utility>
 
-#include "core/weights.h"
+#include "operations/filter2d/weights.h"
 #include "kernel_testing.h"
 
 namespace omniconv::image {

@@ -1,0 +1,264 @@
+// run: one problem of any operation, on arrays from .npy files.
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cstdio>
+#include <cstring>
+#include <filesystem>
+#include <map>
+#include <memory>
+
+#include "arrays.h"
+#include "choice/choose.h"
+#include "choice/plan_record.h"
+#include "common.h"
+#include "core/half.h"
+#include "image/atomic_file.h"
+#include "image/npy_array.h"
+#include "omniconv/error.h"
+#include "omniconv/plan.h"
+#include "operations/operation.h"
+#include "problems.h"
+#include "report.h"
+
+namespace omniconv::cli {
+namespace {
+
+using operations::Operation;
+
+struct RunOptions {
+  Common common;
+  ChoiceInput choice;
+  std::string problem, output;
+  ArrayFiles files;
+};
+
+// The report would replace an array, or be mixed with it.
+void check_report(const RunOptions& options) {
+  const std::string& json = options.common.json;
+  if (json.empty()) return;
+  if (json == "-" && options.output == "-")
+    throw bad_input("--json - and -o - both write to the standard output: name a file for one of them");
+  const auto same = [&](const std::string& path) {
+    std::error_code ignored;
+    return path != "-" && json != "-" && !path.empty() &&
+           std::filesystem::weakly_canonical(path, ignored) == std::filesystem::weakly_canonical(json, ignored);
+  };
+  for (const auto& [name, path] : options.files)
+    if (same(path)) throw bad_input(fmt::format("--json {} is that of --{}: name another file", json, name));
+  if (same(options.output)) throw bad_input(fmt::format("--json {} is that of -o: name another file", json));
+}
+
+// Where the result goes: a file that appears whole or not at all, or the standard output.
+class ArrayOutput {
+ public:
+  explicit ArrayOutput(const std::string& path) {
+    if (path != "-") file_ = std::make_unique<image::AtomicFile>(path);
+  }
+  void write(const std::string& header, const std::vector<std::byte>& data) {
+    if (!file_) {
+      std::fwrite(header.data(), 1, header.size(), stdout);  // main() asks whether stdout took all
+      std::fwrite(data.data(), 1, data.size(), stdout);
+      return;
+    }
+    const auto begin = static_cast<std::int64_t>(header.size());
+    file_->write_at(0, header.data(), begin);
+    file_->write_at(begin, data.data(), std::ssize(data));
+    file_->commit();
+  }
+
+ private:
+  std::unique_ptr<image::AtomicFile> file_;
+};
+
+class Clock {
+ public:
+  // Seconds since it was asked before.
+  double lap() {
+    const auto now = std::chrono::steady_clock::now();
+    const double seconds = std::chrono::duration<double>(now - last_).count();
+    last_ = now;
+    return seconds;
+  }
+
+ private:
+  std::chrono::steady_clock::time_point last_ = std::chrono::steady_clock::now();
+};
+
+struct Times {
+  double context = 0, plan = 0, compile = 0, read = 0, copy_in = 0, kernel = 0, copy_out = 0, write = 0;
+};
+
+// What TF32 units would read of factors.
+void round_to_tf32(std::vector<std::byte>& data) {
+  for (std::size_t at = 0; at < data.size(); at += sizeof(float)) {
+    float value = 0;
+    std::memcpy(&value, data.data() + at, sizeof value);
+    value = to_tf32(value);
+    std::memcpy(data.data() + at, &value, sizeof value);
+  }
+}
+
+// Runs a plan on arrays from files.
+class Running {
+ public:
+  Running(const Plan& plan, const Context& context, const ArrayFiles& files, Times& times)
+      : plan_(plan), context_(context), files_(files), times_(times), queue_(context.make_queue()) {}
+
+  // The outputs, by their places among the plan's arrays.
+  std::map<std::size_t, std::vector<std::byte>> results() {
+    std::vector<NamedOperand> operands;
+    for (const ArraySpec& array : plan_.arrays()) operands.push_back({array.name, operand_for(array)});
+    const Buffer workspace = context_.allocate(std::max<std::int64_t>(plan_.workspace_bytes(), 1));
+    Event event = plan_.run(queue_, operands, workspace);
+    event.wait();
+    times_.kernel = event.seconds();
+    if (interrupted()) throw Error(ErrorKind::interrupted, "interrupted");
+    std::map<std::size_t, std::vector<std::byte>> results;
+    for (std::size_t i = 0; i < operands.size(); ++i) {
+      if (plan_.arrays()[i].role == ArrayRole::in) continue;
+      const Buffer& buffer = operands[i].operand.buffer;
+      std::vector<std::byte>& data = results[i];
+      data.resize(static_cast<std::size_t>(buffer.bytes()));
+      Event copied = queue_.download(data.data(), buffer, 0, buffer.bytes());
+      copied.wait();
+      times_.copy_out += copied.seconds();
+    }
+    return results;
+  }
+
+ private:
+  Operand operand_for(const ArraySpec& array) {
+    if (array.role == ArrayRole::out) return {context_.allocate(array.bytes())};
+    Clock clock;
+    std::vector<std::byte> data =
+        image::read_npy_array(files_.at(array.name), {array.name, array.axes, array.type, array.extents});
+    // What TF32 units would read of factors; what is added is read as it is.
+    if (array.type == DataType::tf32 && array.role == ArrayRole::in && array.extents.size() > 1) round_to_tf32(data);
+    times_.read += clock.lap();
+    const Operand operand{context_.allocate(std::ssize(data))};
+    Event copied = queue_.upload(operand.buffer, 0, data.data(), std::ssize(data));
+    copied.wait();
+    times_.copy_in += copied.seconds();
+    return operand;
+  }
+
+  const Plan& plan_;
+  const Context& context_;
+  const ArrayFiles& files_;
+  Times& times_;
+  Queue queue_;
+};
+
+void add_to(Json& json, const Plan& plan, const Times& times) {
+  json["problem"] = to_text(plan.problem());
+  json["solver"] = plan.solver();
+  json["bound"] = choice::describe(plan.record().bound);
+  for (const ArraySpec& array : plan.arrays())
+    if (array.role != ArrayRole::in) json["shapes"][array.name] = array.extents;
+  json["workspace_bytes"] = plan.workspace_bytes();
+  json["context_ms"] = times.context * 1e3;
+  json["compile_ms"] = times.compile * 1e3;
+  json["plan_ms"] = times.plan * 1e3;
+  json["read_ms"] = times.read * 1e3;
+  json["copy_in_ms"] = times.copy_in * 1e3;
+  json["kernel_ms"] = times.kernel * 1e3;
+  json["copy_out_ms"] = times.copy_out * 1e3;
+  json["write_ms"] = times.write * 1e3;
+}
+
+// Where each output goes: the first where -o says, others where an option of their name does.
+std::map<std::size_t, std::unique_ptr<ArrayOutput>> open_outputs(const std::vector<ArraySpec>& arrays,
+                                                                 const RunOptions& options) {
+  std::map<std::size_t, std::unique_ptr<ArrayOutput>> outputs;
+  bool is_first = true;
+  for (std::size_t i = 0; i < arrays.size(); ++i) {
+    if (arrays[i].role == ArrayRole::in) continue;
+    const auto named = options.files.find(arrays[i].name);
+    if (is_first)
+      outputs[i] = std::make_unique<ArrayOutput>(options.output);
+    else if (named != options.files.end())
+      outputs[i] = std::make_unique<ArrayOutput>(named->second);
+    is_first = false;
+  }
+  return outputs;
+}
+
+int run(const RunOptions& options, const char* alias, Json& json) {
+  if (options.output.empty())
+    throw bad_input(fmt::format("{} needs an output file: name one with -o, as in -o y.npy", alias));
+  const Problem problem = completed_problem(options.problem, options.files);
+  const Operation& operation = problem.operation();
+  const operations::AnyTask task = operation.task(problem, 1);  // refuses what cannot run before files are touched
+  const std::vector<ArraySpec> arrays = operation.arrays(problem);
+  check_files(problem, arrays, options.files);
+  check_report(options);
+  if (options.choice.solver != "auto") require_solver_for(options.choice.solver, {problem});
+  const SolverOptions choice = solver_options(options.choice, problem.operation_name());
+  const auto outputs = open_outputs(arrays, options);
+
+  Times times;
+  Clock clock;
+  const Context context(context_options(options.common));
+  set_device(json, context.device(), nullptr);
+  times.context = clock.lap();
+  const Plan plan(context, problem, choice);
+  times.plan = clock.lap();
+  times.compile = plan.compile_seconds();
+  auto results = Running(plan, context, options.files, times).results();
+  clock.lap();
+  for (const auto& [i, output] : outputs) {
+    const std::string header = image::npy_file_header(arrays[i].type, arrays[i].extents, results[i]);
+    output->write(header, results[i]);
+  }
+  times.write = clock.lap();
+  if (!options.common.quiet)
+    fmt::print(options.common.json == "-" || options.output == "-" ? stderr : stdout,
+               "{}\n  on {} ({}), solver {}\n  {:.3f} ms, {:.3g} TFLOP/s, workspace {}\n  error bound {}\n",
+               to_text(problem), context.device().id, context.device().name, plan.solver(), times.kernel * 1e3,
+               operation.figures(task).operations / times.kernel / 1e12, print_bytes(plan.workspace_bytes()),
+               choice::describe(plan.record().bound));
+  add_to(json, plan, times);
+  return 0;
+}
+
+// `conv` is the same command by its first name.
+void add(CLI::App& app, Body& body, const char* name, const char* meaning, const char* examples) {
+  const auto options = std::make_shared<RunOptions>();
+  CLI::App* const command = app.add_subcommand(name, meaning);
+  command->footer(
+      std::string("Examples:\n") + examples +
+      "Arrays have the problem's type, layout and extents (bf16 and tf32: float32, rounded when read); extents that "
+      "arrays say may be left out of the text. - is the standard input or output.");
+  command->add_option("PROBLEM", options->problem, "in the notation of docs/notation.md, as one word")
+      ->required()
+      ->check(not_empty());
+  add_array_options(*command, options->files);
+  command->add_option("--output,-o", options->output, "where the (first) result is written")
+      ->type_name("FILE")
+      ->check(not_empty());
+  command->add_option("--solver", options->choice.solver, "auto, or a solver's id")
+      ->capture_default_str()
+      ->check(not_empty());
+  add_choice(*command, options->choice);
+  add_common(*command, options->common);
+  command->callback([options, name, &body] {
+    body = [options, name] {
+      return with_report(options->common.json, "omniconv-run/1", [&](Json& json) { return run(*options, name, json); });
+    };
+  });
+}
+
+}  // namespace
+
+void add_run(CLI::App& app, Body& body) {
+  add(app, body, "run", "run one problem of any operation on arrays from .npy files",
+      "  omniconv run \"n8c64h56w56k64r3s3p1\" --x x.npy --w w.npy -o y.npy\n"
+      "  omniconv run \"bwd_data n8c64h56w56k64r3s3p1\" --w w.npy --dy dy.npy -o dx.npy\n"
+      "  omniconv run \"gemm f32 nn\" --a a.npy --b b.npy -o c.npy\n");
+  add(app, body, "conv", "the same as run", "  omniconv conv \"p1\" --x x.npy --w w.npy -o y.npy\n");
+}
+
+}  // namespace omniconv::cli

@@ -1,0 +1,137 @@
+#include "choice/choose.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "core/suggest.h"
+#include "omniconv/error.h"
+
+namespace omniconv::choice {
+namespace {
+
+using operations::AnyTask;
+using operations::DevicePointer;
+using operations::Offer;
+using operations::Operation;
+using operations::Solver;
+
+bool names(const std::string& pattern, std::string_view id) {
+  return !pattern.empty() && id.starts_with(pattern) &&
+         (id.size() == pattern.size() || pattern.back() == '/' || id[pattern.size()] == '/');
+}
+
+bool any_names(const std::vector<std::string>& patterns, std::string_view id) {
+  return std::any_of(patterns.begin(), patterns.end(), [&](const std::string& pattern) { return names(pattern, id); });
+}
+
+void check_options(const SolverOptions& options, const Operation& operation) {
+  std::vector<std::string_view> ids;
+  for (const Solver* const solver : operation.solvers()) ids.push_back(solver->id());
+  const auto unknown = [&](const char* where, const std::string& id) {
+    return bad_input(fmt::format("unknown solver '{}'{}: {}", id, where, suggest(id, ids)));
+  };
+  if (options.solver != "auto" && std::find(ids.begin(), ids.end(), options.solver) == ids.end())
+    throw unknown("", options.solver);
+  for (const auto& [where, patterns] : {std::pair(" in allow", &options.allow), std::pair(" in deny", &options.deny)})
+    for (const std::string& pattern : *patterns)
+      if (std::none_of(ids.begin(), ids.end(), [&](std::string_view id) { return names(pattern, id); }))
+        throw unknown(where, pattern);
+  if (!(options.max_error >= 0))
+    throw bad_input(
+        fmt::format("max_error is {}: must be an amplification of at least 0, as in 1024", options.max_error));
+  if (options.units > Units::fma)
+    throw bad_input(fmt::format("units is number {}: must be any or fma", static_cast<int>(options.units)));
+}
+
+// Why the options exclude a solver that would serve; empty if they do not.
+std::string excluded(std::string_view id, const Offer& offer, const SolverOptions& options) {
+  if (!options.allow.empty() && !any_names(options.allow, id)) return "is not among those allowed";
+  if (any_names(options.deny, id)) return "is denied";
+  if (options.units == Units::fma && !offer.uses_only_fma) return "uses other units than fused multiply-adds";
+  if (options.deterministic && !offer.is_deterministic) return "may give other bits from run to run";
+  if (!offer.bound.exact && offer.bound.amplification > options.max_error)
+    return fmt::format("its errors are amplified {:g} times, and max_error is {:g}", offer.bound.amplification,
+                       options.max_error);
+  const std::int64_t limit = options.max_workspace_bytes;
+  if (limit >= 0 && offer.workspace_bytes > limit)
+    return fmt::format("needs a workspace of {} bytes at the least, and the limit is {}", offer.workspace_bytes, limit);
+  return {};
+}
+
+bool served_by_cpu(const Operation& operation, const AnyTask& task) {
+  const DevicePointer cpu = devices::cpu_backend().open("", {});
+  const auto solvers = operation.solvers();
+  return std::any_of(solvers.begin(), solvers.end(),
+                     [&](const Solver* solver) { return solver->offer_any(task, cpu, {}).offer() != nullptr; });
+}
+
+[[noreturn]] void refuse(const std::vector<Considered>& all, const Operation& operation, const AnyTask& task,
+                         const Problem& problem, const DevicePointer& device, const SolverOptions& options) {
+  if (options.solver != "auto")
+    throw bad_input(fmt::format("solver {} cannot serve {}: {}", options.solver, to_text(problem), all.front().reason));
+  std::string reasons;
+  std::int64_t least = -1;
+  for (const Considered& one : all) {
+    reasons += fmt::format("; {}: {}", one.solver->id(), one.reason);
+    const Offer* const offer = one.answer.offer();
+    if (offer != nullptr && offer->workspace_bytes > options.max_workspace_bytes && options.max_workspace_bytes >= 0)
+      least = least < 0 ? offer->workspace_bytes : std::min(least, offer->workspace_bytes);
+  }
+  const std::string& id = device->info().id;
+  if (least >= 0)
+    throw bad_input(fmt::format("no solver on {} serves {} in a workspace of {} bytes: the least that would is {}{}",
+                                id, to_text(problem), options.max_workspace_bytes, least, reasons));
+  const bool cpu_would = device->kind() != devices::DeviceKind::cpu && served_by_cpu(operation, task);
+  throw bad_input(fmt::format("no solver on {} serves {}{}{}", id, to_text(problem), reasons,
+                              cpu_would ? "; choose the device cpu" : ""));
+}
+
+}  // namespace
+
+std::vector<Considered> consider(const Operation& operation, const AnyTask& task, const DevicePointer& device,
+                                 const SolverOptions& options) {
+  check_options(options, operation);
+  std::vector<Considered> all;
+  for (const Solver* const solver : operation.solvers()) {
+    if (options.solver != "auto" && options.solver != solver->id()) continue;
+    Considered one{solver, solver->offer_any(task, device, options)};
+    const Offer* const offer = one.answer.offer();
+    one.reason = offer != nullptr ? excluded(solver->id(), *offer, options) : one.answer.refusal();
+    all.push_back(std::move(one));
+  }
+  std::stable_sort(all.begin(), all.end(), [](const Considered& a, const Considered& b) {
+    if (a.serves() != b.serves()) return a.serves();
+    return a.serves() && a.answer.offer()->cost.multiply_adds < b.answer.offer()->cost.multiply_adds;
+  });
+  return all;
+}
+
+Considered choose(const Operation& operation, const AnyTask& task, const Problem& problem, const DevicePointer& device,
+                  const SolverOptions& options) {
+  std::vector<Considered> all = consider(operation, task, device, options);
+  if (!all.front().serves()) refuse(all, operation, task, problem, device, options);
+  return std::move(all.front());
+}
+
+std::string describe(const operations::ErrorBound& bound) {
+  if (bound.exact) return "bit-exact";
+  return fmt::format("{:g} * ({:g}/2 + {:g}) * 2^-{} * {}", bound.amplification, bound.chain, bound.constant,
+                     bound.f64 ? 52 : 23, bound.norm);
+}
+
+Candidate candidate_of(const Considered& considered) {
+  Candidate candidate{
+      .solver = std::string(considered.solver->id()), .applicable = considered.serves(), .reason = considered.reason};
+  const Offer* const offer = considered.answer.offer();
+  if (offer == nullptr) return candidate;
+  candidate.workspace_bytes = offer->workspace_bytes;
+  candidate.cost = offer->cost.multiply_adds;
+  candidate.bytes = offer->cost.bytes;
+  candidate.bound = describe(offer->bound);
+  candidate.tuning = offer->tuning.to_text();
+  return candidate;
+}
+
+}  // namespace omniconv::choice

@@ -1,0 +1,179 @@
+#include "omniconv/plan.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <atomic>
+#include <exception>
+#include <thread>
+
+#include "choice/choose.h"
+#include "choice/operand_check.h"
+#include "choice/plan_record.h"
+#include "core/suggest.h"
+#include "omniconv/error.h"
+
+namespace omniconv {
+namespace choice {
+
+std::string key_of(const Problem& problem, const SolverOptions& options) {
+  std::string key = fmt::format("{}\n{} {} {} {} {}", to_text(problem), options.solver, static_cast<int>(options.units),
+                                options.max_error, options.max_workspace_bytes, options.deterministic);
+  for (const std::string& allowed : options.allow) key += " +" + allowed;
+  for (const std::string& denied : options.deny) key += " -" + denied;
+  return key + " " + options.tuning;
+}
+
+std::shared_ptr<const PlanRecord> make_record(const Context& context, const Problem& problem,
+                                              const operations::AnyTask& task, const SolverOptions& options) {
+  const Considered chosen = choose(problem.operation(), task, problem, context.impl(), options);
+  const operations::Offer& offer = *chosen.answer.offer();
+  const operations::Operation& operation = problem.operation();
+  return std::make_shared<PlanRecord>(PlanRecord{.problem = problem,
+                                                 .task = task,
+                                                 .solver = std::string(chosen.solver->id()),
+                                                 .device = context.impl(),
+                                                 .arrays = operation.arrays(problem),
+                                                 .scalars = operation.scalars(task),
+                                                 .workspace_bytes = offer.workspace_bytes,
+                                                 .bound = offer.bound,
+                                                 .tuning = offer.tuning,
+                                                 .body = offer.plan()});
+}
+
+std::shared_ptr<const PlanRecord> remembered_record(const Context& context, const Problem& problem,
+                                                    const SolverOptions& options) {
+  return remembered(context, key_of(problem, options), [&] {
+    validate(problem);
+    constexpr std::uint64_t seed = 1;  // of what the text leaves open
+    return make_record(context, problem, problem.operation().task(problem, seed), options);
+  });
+}
+
+std::shared_ptr<const PlanRecord> PlanMemory::find(const std::string& key) {
+  const std::lock_guard lock(mutex_);
+  const auto found = places_.find(key);
+  if (found == places_.end()) return nullptr;
+  entries_.splice(entries_.begin(), entries_, found->second);
+  return found->second->second;
+}
+
+void PlanMemory::store(const std::string& key, std::shared_ptr<const PlanRecord> record) {
+  std::list<Entry> dropped;  // ends after the lock
+  const std::lock_guard lock(mutex_);
+  if (places_.contains(key)) return;
+  entries_.emplace_front(key, std::move(record));
+  places_[key] = entries_.begin();
+  if (entries_.size() <= most) return;
+  places_.erase(entries_.back().first);
+  dropped.splice(dropped.begin(), entries_, std::prev(entries_.end()));
+}
+
+}  // namespace choice
+
+Plan::Plan(const Context& context, const Problem& problem, const SolverOptions& options)
+    : record_(choice::remembered_record(context, problem, options)) {}
+
+const choice::PlanRecord& Plan::record() const {
+  if (!record_) throw bad_input("the plan was moved from: keep the one that it was moved to");
+  return *record_;
+}
+const Problem& Plan::problem() const {
+  return record().problem;
+}
+const std::string& Plan::solver() const {
+  return record().solver;
+}
+std::int64_t Plan::workspace_bytes() const {
+  return record().workspace_bytes;
+}
+double Plan::compile_seconds() const {
+  return record().body->compile_seconds();
+}
+const std::vector<ArraySpec>& Plan::arrays() const {
+  return record().arrays;
+}
+
+namespace {
+
+constexpr std::size_t most_arrays = 16;
+
+// Those that were given, in the plan's order.
+std::array<Operand, most_arrays> in_order(const std::vector<ArraySpec>& specs, std::span<const NamedOperand> given) {
+  std::array<Operand, most_arrays> operands;
+  for (const NamedOperand& one : given) {
+    const auto found =
+        std::find_if(specs.begin(), specs.end(), [&](const ArraySpec& spec) { return spec.name == one.name; });
+    if (found == specs.end()) {
+      std::vector<std::string_view> names;
+      for (const ArraySpec& spec : specs) names.push_back(spec.name);
+      throw bad_input(fmt::format("unknown array '{}': {}", one.name, suggest(one.name, names)));
+    }
+    operands[static_cast<std::size_t>(found - specs.begin())] = one.operand;
+  }
+  return operands;
+}
+
+std::vector<Scalar> in_order(const std::vector<operations::ScalarSpec>& specs, std::span<const NamedScalar> given) {
+  std::vector<Scalar> scalars;
+  for (const operations::ScalarSpec& spec : specs) scalars.emplace_back(spec.value);
+  for (const NamedScalar& one : given) {
+    const auto found =
+        std::find_if(specs.begin(), specs.end(), [&](const auto& spec) { return spec.name == one.name; });
+    if (found == specs.end()) throw bad_input(fmt::format("unknown scalar '{}' of this operation", one.name));
+    scalars[static_cast<std::size_t>(found - specs.begin())] = one.value;
+  }
+  return scalars;
+}
+
+}  // namespace
+
+Event Plan::run(Queue& queue, std::span<const NamedOperand> arrays, const Buffer& workspace,
+                std::span<const NamedScalar> scalars) const {
+  const choice::PlanRecord& plan = record();
+  const auto all = in_order(plan.arrays, arrays);
+  const std::span operands = std::span(all).first(plan.arrays.size());
+  check_arrays(plan.arrays, operands, *plan.device);
+  check_workspace(workspace, plan.workspace_bytes, plan.solver, *plan.device, plan.arrays, operands);
+  const std::vector<Scalar> values = in_order(plan.scalars, scalars);
+  devices::Queue& to = present(queue);
+  const std::shared_ptr<devices::Sequence> sequence = to.take_sequence();
+  plan.body->append(*sequence, {.arrays = operands, .workspace = {workspace, 0}, .scalars = values});
+  return to.submit(sequence);
+}
+
+std::vector<Plan> make_plans(const Context& context, std::span<const Problem> problems, const SolverOptions& options) {
+  std::vector<std::shared_ptr<const choice::PlanRecord>> records(problems.size());
+  std::vector<std::exception_ptr> errors(problems.size());
+  std::atomic<std::size_t> next = 0;
+  const auto work = [&] {
+    for (std::size_t i = next++; i < problems.size(); i = next++) try {
+        records[i] = choice::remembered_record(context, problems[i], options);
+      } catch (...) {
+        errors[i] = std::current_exception();
+      }
+  };
+  {
+    std::vector<std::jthread> threads;
+    const std::size_t most = std::max(1U, std::thread::hardware_concurrency());
+    for (std::size_t i = 1; i < std::min(problems.size(), most); ++i) threads.emplace_back(work);
+    work();
+  }
+  for (const std::exception_ptr& error : errors)
+    if (error) std::rethrow_exception(error);
+  std::vector<Plan> plans;
+  for (auto& record : records) plans.emplace_back(std::move(record));
+  return plans;
+}
+
+std::vector<Candidate> explain(const Context& context, const Problem& problem, const SolverOptions& options) {
+  validate(problem);
+  const operations::Operation& operation = problem.operation();
+  std::vector<Candidate> candidates;
+  for (const choice::Considered& one : choice::consider(operation, operation.task(problem, 1), context.impl(), options))
+    candidates.push_back(choice::candidate_of(one));
+  return candidates;
+}
+
+}  // namespace omniconv

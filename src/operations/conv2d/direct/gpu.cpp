@@ -1,0 +1,112 @@
+// Direct convolution on OpenCL and CUDA devices.
+#include "embedded/direct_conv2d.kernel.h"
+#include "operations/conv2d/gpu_text.h"
+
+namespace omniconv::operations {
+namespace {
+
+constexpr std::int64_t group = 64, places = 2, most_channels = 8, most_inputs = 4;
+
+// Of the powers of two the largest that is needed.
+std::int64_t at_most(std::int64_t most, std::int64_t channels) {
+  std::int64_t size = 1;
+  while (size < most && size < channels) size *= 2;
+  return size;
+}
+
+struct Tiling {
+  std::int64_t channels, inputs, groups;
+};
+Tiling tiling_for(const Conv2dProblem& problem) {
+  const Conv2dShape g(problem);
+  const bool filter = problem.pass == Pass::backward_filter, forward = problem.pass == Pass::forward;
+  const std::int64_t of_group = problem.pass == Pass::backward_data ? g.c_group : g.k_group;
+  Tiling tiling{at_most(filter ? 4 : most_channels, of_group), at_most(most_inputs, g.c_group), 0};
+  const std::int64_t blocks = g.groups * divide_up(of_group, tiling.channels);
+  if (filter)
+    tiling.groups = blocks * divide_up(g.c_group, tiling.inputs) * g.r * g.s;
+  else
+    tiling.groups =
+        checked_multiply(blocks, divide_up(forward ? g.n * g.p * g.q : g.n * g.h * g.w, places * group), "the groups");
+  return tiling;
+}
+
+class Plan final : public Conv2dPlanBody {
+ public:
+  Plan(const Conv2dProblem& problem, devices::Device& device, const Tiling& tiling)
+      : Conv2dPlanBody(problem), tiling_(tiling) {
+    std::vector<devices::Definition> definitions = conv2d_definitions(problem);
+    definitions.push_back({"CHANNELS", std::to_string(tiling_.channels)});
+    definitions.push_back({"INPUTS", std::to_string(tiling_.inputs)});
+    definitions.push_back({"PLACES", std::to_string(places)});
+    definitions.push_back({"GROUP", std::to_string(group)});
+    program_ = device.build(std::string(kernels::gemm_elements()) + std::string(kernels::conv2d_shape()) +
+                                std::string(direct_conv2d_kernel),
+                            definitions);
+  }
+  double compile_seconds() const override { return program_->compile_seconds(); }
+
+  void append(devices::Sequence& sequence, const Conv2dRun& run) const override {
+    switch (problem().pass) {
+      case Pass::forward: return launch(sequence, "forward", run.x, run.w, run.y, problem().bias ? run.bias : run.w);
+      case Pass::backward_data: return launch(sequence, "backward_data", run.y, run.w, run.x, run.w);
+      case Pass::backward_filter: return launch(sequence, "backward_filter", run.x, run.y, run.w, run.x);
+    }
+  }
+
+ private:
+  // Without a bias some buffer stands in its place, which is not read.
+  void launch(devices::Sequence& sequence, const char* kernel, const Operand& a, const Operand& b,
+              const Operand& output, const Operand& bias) const {
+    const std::int64_t size = size_of(problem().type);
+    launch_groups(tiling_.groups, [&](std::int64_t first, std::int64_t groups) {
+      const devices::KernelArgument arguments[] = {
+          a.buffer.impl().get(),    a.offset_bytes / size,      b.buffer.impl().get(),
+          b.offset_bytes / size,    output.buffer.impl().get(), output.offset_bytes / size,
+          bias.buffer.impl().get(), bias.offset_bytes / size,   first};
+      sequence.launch(program_, kernel, {{groups * group, 1}, {group, 1}}, arguments);
+    });
+  }
+
+  Tiling tiling_;
+  std::shared_ptr<devices::Program> program_;
+};
+
+class DirectGpu final : public Conv2dSolver {
+ public:
+  std::string_view id() const override { return "conv2d/direct/gpu.1"; }
+  Answer offer(const Conv2dProblem& problem, const DevicePointer& device, const SolverOptions&) const override {
+    if (std::string reason = conv2d_gpu_refusal(problem, *device, group); !reason.empty()) return reason;
+    const Tiling tiling = tiling_for(problem);
+    const double sum = longest_sum(problem);
+    return Offer{
+        .cost = {cost(problem, tiling, *device)},
+        // Of the filter, work items take the pixels in turn, and their sums are added.
+        .bound = conv2d_bound(problem, problem.pass == Pass::backward_filter ? sum / group + 1 + group : sum),
+        .plan = [=] { return std::make_shared<Plan>(problem, *device, tiling); },
+    };
+  }
+
+ private:
+  static double cost(const Conv2dProblem& problem, const Tiling& tiling, const devices::Device& device) {
+    // Instructions of a step for its multiply-adds: these, and a load with its widening and address for each operand.
+    const double steps = problem.pass == Pass::backward_filter ? static_cast<double>(tiling.channels * tiling.inputs)
+                                                               : static_cast<double>(tiling.channels * places);
+    const double loads = problem.pass == Pass::backward_filter ? static_cast<double>(tiling.channels + tiling.inputs)
+                                                               : static_cast<double>(tiling.channels + places);
+    constexpr double load = 4;
+    const double idle = device.info().is_gpu  // compute units without a group
+                            ? std::max(1.0, 8.0 * device.info().compute_units / static_cast<double>(tiling.groups))
+                            : 1;
+    return conv2d_launch_cost + idle * multiply_adds(problem) * (steps + load * loads) / steps;
+  }
+};
+
+}  // namespace
+
+const Conv2dSolver& conv2d_direct_gpu() {
+  static const DirectGpu solver;
+  return solver;
+}
+
+}  // namespace omniconv::operations

@@ -1,0 +1,59 @@
+// What the GPU variants of the conv2d solvers share: the problem as constants of kernel text, and long launches.
+#pragma once
+
+#include <fmt/format.h>
+
+#include <string>
+#include <vector>
+
+#include "core/checked.h"
+#include "devices/device.h"
+#include "operations/conv2d/conv2d.h"
+#include "operations/conv2d/shape.h"
+#include "operations/gpu_limits.h"
+#include "text/device_text.h"
+
+namespace omniconv::operations {
+
+// Groups of one launch at most.
+constexpr std::int64_t most_conv2d_groups = std::int64_t{1} << 28;
+
+// Why a GPU variant whose groups have so many work items does not serve the problem or the device; empty if it may.
+inline std::string conv2d_gpu_refusal(const Conv2dProblem& problem, const devices::Device& device,
+                                      std::int64_t group_items) {
+  if (device.kind() == devices::DeviceKind::cpu) return "this variant runs on OpenCL and CUDA devices";
+  if (problem.type == DataType::f64) return "f64 is convolved on the CPU, since not every GPU has double precision";
+  return group_refusal(device, group_items);
+}
+
+// The constants of gemm_elements.kernel and conv2d_shape.kernel.
+inline std::vector<devices::Definition> conv2d_definitions(const Conv2dProblem& problem) {
+  const Conv2dShape shape(problem);
+  const std::string type = fmt::format("TYPE_{}", name(problem.type == DataType::tf32 ? DataType::f32 : problem.type));
+  std::vector<devices::Definition> definitions = {{"TYPE", type}, {"OUTPUT", type}};
+  const auto add = [&](const char* symbol, std::int64_t value) {
+    definitions.push_back({symbol, fmt::format("{}L", value)});
+  };
+  add("BATCH", shape.n), add("C", shape.c), add("H", shape.h), add("W", shape.w), add("K", shape.k);
+  add("R", shape.r), add("S", shape.s), add("P", shape.p), add("Q", shape.q);
+  add("C_GROUP", shape.c_group), add("K_GROUP", shape.k_group);
+  add("STRIDE_H", shape.stride_h), add("STRIDE_W", shape.stride_w);
+  add("DILATION_H", shape.dilation_h), add("DILATION_W", shape.dilation_w);
+  add("PAD_TOP", shape.pad_top), add("PAD_LEFT", shape.pad_left);
+  const auto choose = [&](const char* symbol, bool value) { definitions.push_back({symbol, value ? "1" : "0"}); };
+  choose("NHWC", shape.nhwc), choose("FLIP", shape.flip);
+  choose("BIAS", problem.bias), choose("ACCUMULATE", problem.accumulate), choose("RELU", problem.relu);
+  return definitions;
+}
+
+// So many groups in as many launches as it takes: launch(first, how many).
+template <typename Launch>
+void launch_groups(std::int64_t groups, const Launch& launch) {
+  for (std::int64_t done = 0; done < groups; done += most_conv2d_groups)
+    launch(done, std::min(most_conv2d_groups, groups - done));
+}
+
+// A launch in multiply-adds: 3 microseconds of an H200's peak.
+constexpr double conv2d_launch_cost = 9e7;
+
+}  // namespace omniconv::operations

@@ -1,0 +1,344 @@
+#include "operations/conv2d/im2col_gemm/plan.h"
+
+#include <algorithm>
+#include <map>
+#include <tuple>
+#include <vector>
+
+#include "core/checked.h"
+#include "operations/conv2d/im2col_gemm/images.h"
+
+namespace omniconv::operations {
+namespace {
+
+constexpr std::int64_t alignment = 256;  // of the workspace's arrays
+
+DataType accumulating(DataType type) {
+  return type == DataType::f64 ? DataType::f64 : DataType::f32;
+}
+
+// Elements of a column: all that an output pixel reads, of all groups.
+std::int64_t column_elements(const Conv2dShape& g) {
+  return checked_multiply(g.c, g.r * g.s, "a column");
+}
+
+std::int64_t column_size(const Conv2dProblem& problem) {
+  return size_of(problem.pass == Pass::backward_data ? accumulating(problem.type) : problem.type);
+}
+
+bool reads_x_as_it_is(const Conv2dShape& g) {
+  return g.r == 1 && g.s == 1 && g.stride_h == 1 && g.stride_w == 1 && g.pad_top == 0 && g.pad_left == 0 &&
+         g.p == g.h && g.q == g.w;
+}
+
+std::vector<ColumnPart> parts_of(const Conv2dShape& g, const Parting& parting) {
+  std::vector<ColumnPart> parts;
+  for (std::int64_t n = 0; n < g.n; n += parting.images)
+    for (std::int64_t p = 0; p < g.p; p += parting.rows)
+      parts.push_back({n, std::min(parting.images, g.n - n), p, std::min(parting.rows, g.p - p)});
+  return parts;
+}
+
+// Partial filters follow each other; each part's first images add to the same ones as the part's before.
+bool accumulates(const Conv2dProblem& problem, std::size_t part) {
+  return problem.pass == Pass::backward_filter ? part > 0 : problem.accumulate;
+}
+
+// Images that share one product, since their columns follow each other in memory as its rows do.
+bool merges_images(const Conv2dProblem& problem, const Parting& parting) {
+  return problem.layout == Layout::nhwc && (problem.pass != Pass::backward_filter || parting.partials == 1);
+}
+
+// Groups that are the batch of one product, an image at a time. A bias of their own for each matrix is not to be had.
+bool batches_groups(const Conv2dProblem& problem) {
+  return problem.groups > 1 && problem.layout == Layout::nchw && !problem.bias;
+}
+
+std::int64_t products_of_a_part(const Conv2dProblem& problem) {
+  return batches_groups(problem) ? 1 : problem.groups;
+}
+
+// Bytes of what one image of a part has in the workspace: columns, or its padded copy.
+std::int64_t image_bytes(const Conv2dProblem& problem, const Parting& parting, std::int64_t rows) {
+  const Conv2dShape g(problem);
+  if (!parting.reads_images)
+    return checked_multiply(column_elements(g) * column_size(problem), rows * g.q, "the columns of an image");
+  const PaddedImages copy(g, rows);
+  const std::int64_t row = checked_multiply(g.c * size_of(accumulating(problem.type)), copy.along.extent(), "a row");
+  return checked_multiply(row, copy.down.extent(), "a padded image");
+}
+
+// Whether reading images moves no more elements than writing columns: every part has its own copy, with all that lies
+// between its taps. In reals, since copies may be of any size. Fewer rows of a part make it no better.
+bool copies_pay(const Conv2dProblem& problem, std::int64_t rows) {
+  const Conv2dShape g(problem);
+  const auto copied = [&](std::int64_t of_rows) {
+    const PaddedImages copy(g, of_rows);
+    return static_cast<double>(copy.down.extent()) * static_cast<double>(copy.along.extent());
+  };
+  const std::int64_t rest = g.p % rows;
+  const double copies = static_cast<double>(g.p / rows) * copied(rows) + (rest > 0 ? copied(rest) : 0);
+  return copies <= static_cast<double>(g.r * g.s) * static_cast<double>(g.p * g.q);
+}
+
+// What a limit of the workspace (negative: none) leaves for the products'.
+std::int64_t limit_of_products(const Parting& parting, std::int64_t limit) {
+  return limit < 0 ? -1 : std::max<std::int64_t>(limit - parting.columns_bytes - parting.partials_bytes, 0);
+}
+
+// With the part's sizes chosen: what it all takes.
+Parting sized(const Conv2dProblem& problem, const DevicePointer& device, Parting parting, std::int64_t limit) {
+  const Conv2dShape g(problem);
+  const auto bytes = [](std::int64_t a, std::int64_t b, const char* what) {
+    return round_up(checked_multiply(a, b, what), alignment);
+  };
+  if (parting.has_columns)
+    parting.columns_bytes =
+        bytes(image_bytes(problem, parting, parting.rows), parting.images, "what a part has in the workspace");
+  if (problem.pass == Pass::backward_filter)
+    parting.partials_bytes =
+        bytes(parting.partials, elements_of(problem).w * size_of(accumulating(problem.type)), "the partial filters");
+  const std::int64_t gemm_limit = limit_of_products(parting, limit);
+  const std::vector<ColumnPart> parts = parts_of(g, parting);
+  for (const std::size_t i : {std::size_t{0}, std::min<std::size_t>(1, parts.size() - 1), parts.size() - 1}) {
+    const GemmTask task = product_for(problem, parting, parts[i], accumulates(problem, i));
+    parting.gemm_bytes = std::max(parting.gemm_bytes, best_gemm(task, device, gemm_limit).workspace_bytes);
+  }
+  return parting;
+}
+
+// Products that read images, or that read columns.
+Parting cut(const Conv2dProblem& problem, const DevicePointer& device, const PartSizes& sizes, bool reads_images,
+            std::int64_t limit) {
+  const Conv2dShape g(problem);
+  Parting whole{.reads_images = reads_images, .rows = g.p};
+  whole.has_columns = reads_images ? !reads_x_itself(problem) : !reads_x_as_it_is(g);
+  std::int64_t target =
+      std::min(reads_images ? sizes.image_bytes : sizes.column_bytes, device->info().max_buffer_bytes / 2);
+  if (limit >= 0) target = std::min(target, limit);
+  // A first row has beside it the rows that its taps reach.
+  const std::int64_t row_bytes = image_bytes(problem, whole, 1), all_bytes = image_bytes(problem, whole, g.p),
+                     next_row_bytes = image_bytes(problem, whole, 2) - row_bytes,
+                     filter_bytes = elements_of(problem).w * size_of(accumulating(problem.type));
+  for (;; target /= 2) {
+    Parting parting = whole;
+    parting.images = std::clamp<std::int64_t>(target / all_bytes, 1, g.n);
+    if (all_bytes > target && problem.pass != Pass::backward_data)
+      parting.rows = std::clamp<std::int64_t>(1 + (target - row_bytes) / next_row_bytes, 1, g.p);
+    if (!parting.has_columns) parting.images = g.n, parting.rows = g.p;
+    if (batches_groups(problem) && !parting.reads_images) parting.images = 1;
+    if (problem.pass == Pass::backward_filter) {
+      parting.partials = 1;
+      if (sizes.images_side_by_side && !batches_groups(problem))
+        parting.partials = parting.images =
+            std::clamp<std::int64_t>(target / std::max(all_bytes, filter_bytes), 1, g.n);
+      else if (!g.nhwc)
+        parting.images = 1;  // their sums are added up one after the other
+    }
+    parting = sized(problem, device, parting, limit);
+    if (limit < 0 || parting.bytes() <= limit || target == 0) return parting;
+  }
+}
+
+// Under a limit that images pass, columns may fit, or take less.
+Parting parting_for(const Conv2dProblem& problem, const DevicePointer& device, const PartSizes& sizes,
+                    std::int64_t limit) {
+  const bool may_read = sizes.image_bytes > 0 && problem.pass == Pass::forward && problem.layout == Layout::nchw;
+  if (!may_read || (!reads_x_itself(problem) && !copies_pay(problem, P(problem))))
+    return cut(problem, device, sizes, false, limit);
+  const Parting reading = cut(problem, device, sizes, true, limit);
+  const bool pays = !reading.has_columns || copies_pay(problem, reading.rows);
+  if (pays && (limit < 0 || reading.bytes() <= limit)) return reading;
+  const Parting writing = cut(problem, device, sizes, false, limit);
+  return pays && reading.bytes() <= writing.bytes() ? reading : writing;
+}
+
+// Products by what they depend on: images and rows of their part, and whether they add to what is there.
+using ProductKey = std::tuple<std::int64_t, std::int64_t, bool>;
+
+ProductKey key_of(const Conv2dProblem& problem, const std::vector<ColumnPart>& parts, std::size_t i) {
+  return {parts[i].images, parts[i].rows, accumulates(problem, i)};
+}
+
+class Im2colPlan final : public Conv2dPlanBody {
+ public:
+  Im2colPlan(const Conv2dProblem& problem, const Parting& parting, const std::map<ProductKey, Offer>& products,
+             std::shared_ptr<const Columns> columns)
+      : Conv2dPlanBody(problem),
+        shape_(problem),
+        parting_(parting),
+        columns_(std::move(columns)),
+        parts_(parts_of(shape_, parting)) {
+    for (const auto& [key, offer] : products) products_[key] = plan_of(offer);
+  }
+
+  double compile_seconds() const override {
+    double seconds = columns_->compile_seconds();
+    for (const auto& [key, product] : products_) seconds += product->compile_seconds();
+    return seconds;
+  }
+  void append(devices::Sequence& sequence, const Conv2dRun& run) const override;
+
+ private:
+  GemmArrays arrays(const Conv2dRun& run, const ColumnPart& part, std::int64_t group) const;
+
+  Conv2dShape shape_;
+  Parting parting_;
+  std::shared_ptr<const Columns> columns_;
+  std::vector<ColumnPart> parts_;
+  std::map<ProductKey, std::shared_ptr<const GemmPlanBody>> products_;
+};
+
+}  // namespace
+
+GemmTask product_for(const Conv2dProblem& problem, const Parting& parting, const ColumnPart& part, bool accumulate) {
+  const Conv2dShape g(problem);
+  const std::int64_t taps = g.c_group * g.r * g.s, column = g.c * g.r * g.s, pixels = part.rows * g.q;
+  const bool merged = merges_images(problem, parting);
+  if (parting.reads_images) return product_over_images(problem, part, parting.has_columns, batches_groups(problem));
+  GemmTask task;
+  GemmProblem& product = task.problem;
+  product.type = problem.type;
+  product.batch = merged ? 1 : part.images;
+  const std::int64_t positions = merged ? part.images * pixels : pixels;
+  task.accumulate = accumulate;
+  task.output = problem.type;
+  switch (problem.pass) {
+    case Pass::forward:
+      task.relu = problem.relu;
+      if (g.nhwc) {  // y[positions, k] = columns[positions, taps] * w[k, taps]
+        product.m = positions, product.n = g.k_group, product.k = taps;
+        product.transpose_b = true;
+        task.lda = column, task.ldb = taps, task.ldc = g.k;
+        task.bias = problem.bias ? BiasAlong::columns : BiasAlong::none;
+      } else {  // y[k, pixels] = w[k, taps] * columns[taps, pixels]
+        product.m = g.k_group, product.n = pixels, product.k = taps;
+        task.lda = taps, task.ldb = pixels, task.ldc = g.p * g.q;
+        task.batch_b = column * pixels, task.batch_c = g.k * g.p * g.q;
+        task.bias = problem.bias ? BiasAlong::rows : BiasAlong::none;
+      }
+      break;
+    case Pass::backward_data:
+      if (parting.has_columns) {
+        task.output = accumulating(problem.type);
+        task.accumulate = false;  // x is added to where the columns are
+      }
+      if (g.nhwc) {  // columns[positions, taps] = y[positions, k] * w[k, taps]
+        product.m = positions, product.n = taps, product.k = g.k_group;
+        task.lda = g.k, task.ldb = taps, task.ldc = column;
+      } else {  // columns[taps, pixels] = w[k, taps]' * y[k, pixels]
+        product.m = taps, product.n = pixels, product.k = g.k_group;
+        product.transpose_a = true;
+        task.lda = taps, task.ldb = g.p * g.q, task.ldc = pixels;
+        task.batch_b = g.k * g.p * g.q, task.batch_c = column * pixels;
+      }
+      break;
+    case Pass::backward_filter:
+      task.output = accumulating(problem.type);
+      product.m = g.k_group, product.n = taps, product.k = positions;
+      if (g.nhwc) {  // w[k, taps] = y[positions, k]' * columns[positions, taps]
+        product.transpose_a = true;
+        task.lda = g.k, task.ldb = column, task.ldc = taps;
+        task.batch_a = g.k * pixels, task.batch_b = column * pixels;
+      } else {  // w[k, taps] = y[k, pixels] * columns[taps, pixels]'
+        product.transpose_b = true;
+        task.lda = g.p * g.q, task.ldb = pixels, task.ldc = taps;
+        task.batch_a = g.k * g.p * g.q, task.batch_b = column * pixels;
+      }
+      task.batch_c = g.k * taps;
+      break;
+  }
+  if (batches_groups(problem)) {
+    const std::int64_t of_w = g.k_group * taps, of_y = g.k_group * g.p * g.q, of_columns = taps * pixels;
+    product.batch = g.groups;
+    task.batch_a = problem.pass == Pass::backward_filter ? of_y : of_w;
+    task.batch_b = problem.pass == Pass::backward_data ? of_y : of_columns;
+    task.batch_c = problem.pass == Pass::forward ? of_y : problem.pass == Pass::backward_data ? of_columns : of_w;
+  }
+  return task;
+}
+
+GemmArrays Im2colPlan::arrays(const Conv2dRun& run, const ColumnPart& part, std::int64_t group) const {
+  const Conv2dProblem& problem = this->problem();
+  const Conv2dShape& g = shape_;
+  const std::int64_t size = size_of(problem.type), taps = g.c_group * g.r * g.s, pixels = part.rows * g.q;
+  const auto at = [](const Operand& operand, std::int64_t elements, std::int64_t bytes) {
+    return Operand{operand.buffer, operand.offset_bytes + elements * bytes};
+  };
+  const Operand w = at(run.w, group * g.k_group * taps, size);
+  const Operand y = at(run.y, g.y_at(part.n, group * g.k_group, part.p, 0), size);
+  const Operand x = problem.pass == Pass::backward_data && !parting_.has_columns
+                        ? at(run.x, g.x_at(part.n, group * g.c_group, 0, 0), size)
+                        : run.x;
+  // Where columns are not needed x has their form.
+  const std::int64_t before = parting_.reads_images ? g.c_group * PaddedImages(g, part.rows).channel()
+                              : g.nhwc              ? taps
+                                                    : taps * pixels;
+  const std::int64_t column_bytes = parting_.reads_images ? size_of(accumulating(problem.type)) : column_size(problem);
+  const Operand columns = parting_.has_columns ? at({run.workspace, 0}, group * before, column_bytes)
+                                               : at(run.x, g.x_at(part.n, group * g.c_group, 0, 0), size);
+  const Operand partials =
+      at({run.workspace, parting_.columns_bytes}, group * g.k_group * taps, size_of(accumulating(problem.type)));
+  GemmArrays arrays;
+  arrays.workspace = {run.workspace, parting_.columns_bytes + parting_.partials_bytes};
+  switch (problem.pass) {
+    case Pass::forward:
+      arrays.a = g.nhwc ? columns : w, arrays.b = g.nhwc ? w : columns, arrays.c = y;
+      if (problem.bias) arrays.bias = at(run.bias, group * g.k_group, size);
+      break;
+    case Pass::backward_data:
+      arrays.a = g.nhwc ? y : w, arrays.b = g.nhwc ? w : y, arrays.c = parting_.has_columns ? columns : x;
+      break;
+    case Pass::backward_filter: arrays.a = y, arrays.b = columns, arrays.c = partials; break;
+  }
+  return arrays;
+}
+
+void Im2colPlan::append(devices::Sequence& sequence, const Conv2dRun& run) const {
+  const Conv2dProblem& problem = this->problem();
+  const Operand columns{run.workspace, 0}, partials{run.workspace, parting_.columns_bytes};
+  for (std::size_t i = 0; i < parts_.size(); ++i) {
+    const ColumnPart& part = parts_[i];
+    if (parting_.has_columns && problem.pass != Pass::backward_data) columns_->gather(sequence, run.x, columns, part);
+    for (std::int64_t group = 0; group < products_of_a_part(problem); ++group)
+      products_.at(key_of(problem, parts_, i))->append(sequence, arrays(run, part, group));
+    if (parting_.has_columns && problem.pass == Pass::backward_data) columns_->scatter(sequence, columns, run.x, part);
+  }
+  if (problem.pass == Pass::backward_filter) columns_->reduce(sequence, partials, parting_.partials, run.w);
+}
+
+// The products', and what is added up after them. Smaller parts at the ends cut sums into shorter ones.
+static ErrorBound bound_of(const Conv2dProblem& problem, const Parting& parting, ErrorBound bound) {
+  if (problem.pass == Pass::backward_data && parting.has_columns)
+    bound.chain += static_cast<double>(problem.r * problem.s);
+  if (problem.pass == Pass::backward_filter)
+    bound.chain += static_cast<double>(problem.n * P(problem));  // parts of a row, at the least
+  return bound;
+}
+
+Offer im2col_offer(const Conv2dProblem& problem, const DevicePointer& device, const PartSizes& sizes,
+                   const SolverOptions& request, const MakeColumns& make_columns) {
+  const Parting parting = parting_for(problem, device, sizes, request.max_workspace_bytes);
+  const std::vector<ColumnPart> parts = parts_of(Conv2dShape(problem), parting);
+  const std::int64_t gemm_limit = limit_of_products(parting, request.max_workspace_bytes);
+  // The products', and the columns' way to memory and back.
+  double cost = byte_cost(*device) * static_cast<double>(parting.partials_bytes);
+  std::map<ProductKey, Offer> products;
+  for (std::size_t i = 0; i < parts.size(); ++i) {
+    const ProductKey key = key_of(problem, parts, i);
+    if (!products.contains(key))
+      products[key] = best_gemm(product_for(problem, parting, parts[i], std::get<bool>(key)), device, gemm_limit);
+    cost += static_cast<double>(products_of_a_part(problem)) * products[key].cost.multiply_adds;
+    if (parting.has_columns)
+      cost += 2 * byte_cost(*device) * static_cast<double>(parts[i].images) *
+              static_cast<double>(image_bytes(problem, parting, parts[i].rows));
+  }
+  return {
+      .cost = {cost},
+      .bound = bound_of(problem, parting, products.at(key_of(problem, parts, 0)).bound),
+      .workspace_bytes = parting.bytes(),
+      .plan = [=] { return std::make_shared<Im2colPlan>(problem, parting, products, make_columns(parting)); },
+  };
+}
+
+}  // namespace omniconv::operations

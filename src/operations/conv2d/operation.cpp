@@ -1,0 +1,175 @@
+// conv2d as an operation: its arrays, its data for checks, its figures.
+#include "operations/operation.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "core/convert.h"
+#include "operations/conv2d/conv2d.h"
+#include "operations/conv2d/problem.h"
+#include "operations/conv2d/reference/element.h"
+#include "operations/conv2d/shape.h"
+#include "operations/random.h"
+
+namespace omniconv {
+namespace operations {
+namespace {
+
+// The arrays in their order.
+enum : std::size_t { of_x, of_w, of_y, of_bias };
+
+bool writes(Pass pass, std::size_t array) {
+  return array == (pass == Pass::forward ? of_y : pass == Pass::backward_data ? of_x : of_w);
+}
+
+class Conv2d final : public OperationOf<Conv2dProblem> {
+ public:
+  std::string_view name() const override { return "conv2d"; }
+  std::string_view word() const override { return {}; }
+  Problem read(const text::Words& line, text::Completeness completeness) const override {
+    text::Places places;
+    return text::finish<Conv2dProblem>(text::read_words(line, notation(), places), line, notation().letters, places,
+                                       completeness, first_broken_rule);
+  }
+
+  std::span<const Solver* const> solvers() const override { return conv2d_solvers(); }
+  // Bias and relu are steps of the forward pass: their gradients are the caller's.
+  AnyTask task(const Problem& problem, std::uint64_t) const override {
+    const Conv2dProblem& p = of(problem);
+    const char* const word = p.pass == Pass::forward ? nullptr : p.bias ? "bias" : p.relu ? "relu" : nullptr;
+    if (word != nullptr)
+      throw bad_input(fmt::format("{}: {} is of the forward pass, and the pass is {}; leave it out", print(p), word,
+                                  p.pass == Pass::backward_data ? "bwd_data" : "bwd_filter"));
+    return AnyTask(p);
+  }
+
+  std::vector<ArraySpec> arrays(const Problem& problem) const override {
+    const Conv2dProblem& p = of(problem);
+    const bool nhwc = p.layout == Layout::nhwc, forward = p.pass == Pass::forward;
+    const bool whole = !first_broken_rule(p);
+    const std::int64_t channels = p.c / std::max<std::int64_t>(p.groups, 1), rows = whole ? P(p) : 0,
+                       columns = whole ? Q(p) : 0;
+    std::vector<ArraySpec> arrays = {
+        nhwc ? ArraySpec{"x", p.type, {p.n, p.h, p.w, p.c}, "n, h, w, c"}
+             : ArraySpec{"x", p.type, {p.n, p.c, p.h, p.w}, "n, c, h, w"},
+        nhwc ? ArraySpec{"w", p.type, {p.k, p.r, p.s, channels}, "k, r, s, c/g"}
+             : ArraySpec{"w", p.type, {p.k, channels, p.r, p.s}, "k, c/g, r, s"},
+        nhwc ? ArraySpec{"y", p.type, {p.n, rows, columns, p.k}, "n, P, Q, k"}
+             : ArraySpec{"y", p.type, {p.n, p.k, rows, columns}, "n, k, P, Q"},
+    };
+    if (!forward) arrays[of_y].name = "dy";
+    if (p.pass == Pass::backward_data) arrays[of_x].name = "dx";
+    if (p.pass == Pass::backward_filter) arrays[of_w].name = "dw";
+    if (p.bias) arrays.push_back({"bias", p.type, {p.k}, "k"});
+    for (std::size_t i = 0; i < arrays.size(); ++i)
+      if (writes(p.pass, i)) arrays[i].role = p.accumulate ? ArrayRole::in_out : ArrayRole::out;
+    return arrays;
+  }
+
+  std::vector<ArrayHelp> array_help() const override {
+    return {{"x", "the input; of the forward pass and bwd_filter"},
+            {"w", "the filter; of the forward pass and bwd_data"},
+            {"dy", "the output's gradient; of bwd_data and bwd_filter"},
+            {"bias", "k numbers, where the problem says bias", "bias-array"},
+            {"y", "what the output held, where the problem says acc", "y0"},
+            {"dx", "the same of bwd_data"},
+            {"dw", "the same of bwd_filter"}};
+  }
+
+  Figures figures(const AnyTask& task) const override {
+    const auto& problem = task.as<Conv2dProblem>();
+    Figures figures;
+    figures.operations = figures.least_operations = 2 * multiply_adds(problem);
+    figures.longest_sum = longest_sum(problem);
+    figures.reference_units = figures.longest_sum / 2 + 2;
+    return figures;
+  }
+
+  std::vector<DataKind> data_kinds(const AnyTask&) const override { return {DataKind::integers, DataKind::reals}; }
+  void fill(const AnyTask& task, std::size_t, DataKind kind, std::uint64_t seed,
+            std::span<std::byte> data) const override {
+    const auto& problem = task.as<Conv2dProblem>();
+    if (kind == DataKind::reals) return fill_random(problem.type, 0, seed, data);
+    fill_integers(problem.type, exact_integers(longest_sum(problem)), seed, data);
+  }
+  void expect(const AnyTask& task, std::size_t array, std::span<const std::byte* const> data,
+              std::span<const std::int64_t> points, std::span<Expected> expected) const override {
+    const auto& problem = task.as<Conv2dProblem>();
+    const Conv2dShape shape(problem);
+    const std::int64_t size = size_of(problem.type);
+    for (std::size_t i = 0; i < points.size(); ++i) {
+      const std::int64_t at = points[i];
+      reference::DoubleSum sum = reference::conv2d_element(problem, shape, {data[of_x], data[of_w], data[of_y]}, at);
+      const auto add = [&](const std::byte* element) {
+        const double term = load_element(problem.type, element);
+        sum.value += term;
+        sum.magnitude += std::fabs(term);
+      };
+      if (problem.bias) {
+        const std::int64_t k = shape.nhwc ? at % shape.k : at / (shape.p * shape.q) % shape.k;
+        add(data[of_bias] + k * size);
+      }
+      if (problem.accumulate) add(data[array] + at * size);
+      expected[i] = {.value = sum.value, .magnitude = sum.magnitude};
+    }
+  }
+  double finished(const AnyTask& task, double value) const override {
+    return task.as<Conv2dProblem>().relu && value < 0 ? 0.0 : value;
+  }
+
+ protected:
+  const text::Notation<Conv2dProblem>& notation() const override { return conv2d_notation(); }
+  Conv2dProblem adapted(Conv2dProblem problem) const override {
+    if (problem.pass != Pass::forward) problem.bias = problem.relu = false;
+    return problem;
+  }
+};
+
+}  // namespace
+
+void Conv2dPlanBody::append(devices::Sequence& sequence, const RunArrays& run) const {
+  append(sequence, Conv2dRun{.x = run.arrays[of_x],
+                             .w = run.arrays[of_w],
+                             .y = run.arrays[of_y],
+                             .bias = problem_.bias ? run.arrays[of_bias] : Operand(),
+                             .workspace = run.workspace.buffer});
+}
+
+double multiply_adds(const Conv2dProblem& problem) {
+  return static_cast<double>(problem.n) * static_cast<double>(problem.k) * static_cast<double>(P(problem)) *
+         static_cast<double>(Q(problem)) * static_cast<double>(problem.c / problem.groups) *
+         static_cast<double>(problem.r) * static_cast<double>(problem.s);
+}
+
+double longest_sum(const Conv2dProblem& problem) {
+  if (problem.pass == Pass::backward_filter)
+    return static_cast<double>(problem.n) * static_cast<double>(P(problem)) * static_cast<double>(Q(problem));
+  const std::int64_t channels = problem.pass == Pass::forward ? problem.c : problem.k;
+  return static_cast<double>(channels / problem.groups) * static_cast<double>(problem.r) *
+         static_cast<double>(problem.s);
+}
+
+}  // namespace operations
+
+const operations::Operation& operation_of(const Conv2dProblem*) {
+  static const operations::Conv2d operation;
+  return operation;
+}
+
+Conv2dElements elements_of(const Conv2dProblem& problem) {
+  validate(problem);
+  return {problem.n * problem.c * problem.h * problem.w,
+          problem.k * (problem.c / problem.groups) * problem.r * problem.s,
+          problem.n * problem.k * P(problem) * Q(problem)};
+}
+
+Event Conv2dPlan::run(Queue& queue, const Conv2dRun& run) const {
+  const Conv2dProblem& p = problem();
+  const NamedOperand arrays[] = {{p.pass == Pass::backward_data ? "dx" : "x", run.x},
+                                 {p.pass == Pass::backward_filter ? "dw" : "w", run.w},
+                                 {p.pass == Pass::forward ? "y" : "dy", run.y},
+                                 {"bias", run.bias}};
+  return plan_.run(queue, std::span(arrays).first(p.bias ? 4 : 3), run.workspace);
+}
+
+}  // namespace omniconv

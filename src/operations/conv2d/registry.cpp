@@ -1,0 +1,19 @@
+// The candidates, one line each, closed by the reference.
+#include <array>
+
+#include "operations/conv2d/conv2d.h"
+
+namespace omniconv::operations {
+
+std::span<const Solver* const> conv2d_solvers() {
+  static const std::array<const Solver*, 5> solvers = {
+      &conv2d_im2col_gemm_cpu(),  //
+      &conv2d_im2col_gemm_gpu(),  //
+      &conv2d_direct_cpu(),       //
+      &conv2d_direct_gpu(),       //
+      &conv2d_reference(),        //
+  };
+  return solvers;
+}
+
+}  // namespace omniconv::operations

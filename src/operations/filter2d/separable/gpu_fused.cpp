@@ -1,0 +1,182 @@
+// Separable filtering on OpenCL and CUDA devices in one launch: rows go through local memory in turns, filtered along
+// by some work items, and down the columns by others, whose chains stay in registers. Equal weights are served too:
+// sums of pixels that are exact in fp32 do not depend on their order.
+#include "embedded/fused.kernel.h"
+#include "operations/filter2d/candidates.h"
+#include "operations/filter2d/cost.h"
+#include "operations/filter2d/separable/separable.h"
+#include "operations/filter2d/strips.h"
+
+namespace omniconv::operations {
+namespace {
+
+constexpr std::int64_t group = 128;
+// The chains of 4 columns stay in registers, and a turn's rows in local memory. A work item holds a window in
+// registers.
+constexpr std::int64_t most_rows = 17, most_window = 96;
+constexpr std::int64_t columns_of_an_item = 4;
+// Turns of a band, and groups that a compute unit is taken to hold where that is not known.
+constexpr std::int64_t least_turns = 2, most_turns = 2000, usual_residents = 4;
+
+// Elements that a work item filters along a row: those that leave the fewest work items idle, and that widen the fewest
+// elements twice. 4 times an odd number.
+std::int64_t best_segment(const Filter2dProblem& problem) {
+  std::int64_t best = 0;
+  double best_cost = std::numeric_limits<double>::infinity();
+  for (std::int64_t segment = 12; segment <= 60; segment += 8) {
+    const std::int64_t segments = group * columns_of_an_item / segment, width = segments * segment;
+    const auto passes = static_cast<double>(divide_up(problem.r * segments, group));
+    const auto window = static_cast<double>(segment + (problem.s - 1) * problem.c);
+    const double along = passes * (static_cast<double>(segment * problem.s) + 2 * window);
+    const auto down = static_cast<double>(problem.r * columns_of_an_item * (problem.r + 3));
+    const double cost = (along + down) / static_cast<double>(width);
+    if (cost < best_cost) best_cost = cost, best = segment;
+  }
+  return best;
+}
+
+// Groups that share a multiprocessor with registers left for their chains and windows (docs/measuring.md).
+std::int64_t resident_groups(const Filter2dProblem& problem) {
+  const std::int64_t size = size_of(problem.input), window = size == 1 ? 0 : size == 2 ? 8 : 24;
+  return std::clamp<std::int64_t>(65536 / group / (44 + 4 * problem.r + window), 4, 8);
+}
+
+// Local memory of the text's arrays.
+std::int64_t local_bytes(const Filter2dProblem& problem, std::int64_t steps) {
+  const std::int64_t width = group * columns_of_an_item, halo = (problem.s - 1) * problem.c + 4;
+  return problem.r * (width * 4 + steps * ((width + halo) * size_of(problem.input) + 32));
+}
+
+// Steps of a turn: as many as a group's local memory holds. On devices with little of it more groups would share a
+// multiprocessor with fewer.
+std::int64_t best_steps(const Filter2dProblem& problem, const devices::Device& device) {
+  constexpr std::int64_t most_steps = 3;
+  std::int64_t steps = size_of(problem.input) == 1 ? most_steps : 1;
+  while (steps > 1 && local_bytes(problem, steps) > device.info().local_memory_bytes) --steps;
+  return steps;
+}
+
+// Whether bytes as denormal numbers give the same bits: README.md has the proof.
+bool denormals_are_exact_in_two_chains(const Filter2dTask& task) {
+  const Weights& weights = task.weights;
+  if (task.problem.input != DataType::u8) return false;
+  const auto ordinary = [](double weight) {
+    const double magnitude = std::abs(static_cast<float>(weight));
+    return magnitude == 0 || (magnitude >= 0x1p-32 && magnitude < 0x1p7);
+  };
+  return std::all_of(weights.row.begin(), weights.row.end(), ordinary) &&
+         std::all_of(weights.column.begin(), weights.column.end(), ordinary);
+}
+
+class Plan final : public Filter2dPlanBody {
+ public:
+  Plan(const Filter2dTask& task, devices::Device& device) : Filter2dPlanBody(task), border_word_(border_word(task)) {
+    const Filter2dProblem& problem = task.problem;
+    const std::int64_t segment = best_segment(problem);
+    columns_ = divide_up(Q(problem) * problem.c, group * columns_of_an_item / segment * segment);
+    std::vector<devices::Definition> definitions = pixel_definitions(task);
+    const bool denormal =
+        !adds_pixels(task) && device.info().is_gpu && device.has_denormals() && denormals_are_exact_in_two_chains(task);
+    // Not of floating outputs, which tell a sum of -0 from 0.
+    const bool scaled = task.weights.scale != 1 || task.weights.bias != 0 || !is_integer(problem.output);
+    definitions.push_back({"V", std::to_string(columns_of_an_item)});
+    definitions.push_back({"DENORMAL", denormal ? "1" : "0"});
+    definitions.push_back({"EQUAL", adds_pixels(task) ? "1" : "0"});
+    definitions.push_back({"SCALED", scaled ? "1" : "0"});
+    definitions.push_back({"GROUP", std::to_string(group)});
+    const devices::Occupancy occupancy{resident_groups(problem), group};
+    definitions.push_back({"RESIDENT", std::to_string(occupancy.groups)});
+    definitions.push_back({"STEPS", std::to_string(best_steps(problem, device))});
+    definitions.push_back({"SEGMENT", std::to_string(segment)});
+    program_ = device.build(std::string(kernels::filter2d_pixels()) + std::string(kernels::filter2d_words()) +
+                                std::string(kernels::filter2d_stage()) + std::string(fused_kernel),
+                            definitions, occupancy);
+    const std::int64_t resident = program_->resident_groups("fused", group);
+    resident_groups_ = (resident > 0 ? resident : usual_residents) * device.info().compute_units;
+    const Weights& weights = task.weights;
+    if (adds_pixels(task)) {
+      weights_.assign(static_cast<std::size_t>(weights.r + weights.s), 1);
+      factor_ = static_cast<float>(weights.values[0]);
+    } else {
+      weights_.assign(weights.column.begin(), weights.column.end());
+      weights_.insert(weights_.end(), weights.row.begin(), weights.row.end());
+    }
+    if (denormal) {
+      constexpr int sum_exponent = denormal_unit_exponent + denormal_weight_exponent;
+      const auto r = static_cast<std::size_t>(weights.r);
+      for (std::size_t i = 0; i < weights_.size(); ++i)
+        weights_[i] = std::ldexp(weights_[i], i < r ? -sum_exponent : denormal_weight_exponent);
+    }
+  }
+
+  double compile_seconds() const override { return program_->compile_seconds(); }
+
+  void append(devices::Sequence& sequence, const Filter2dRun& run) const override {
+    constexpr std::int64_t most_groups = std::int64_t{1} << 30;
+    in_parts_of(most_groups / columns_, run, [&](const Filter2dRun& part) { append_part(sequence, part); });
+  }
+
+ private:
+  void append_part(devices::Sequence& sequence, const Filter2dRun& run) const {
+    const std::int64_t band = band_rows(run.output_rows);
+    const std::int64_t bands = divide_up(run.output_rows, band);
+    const auto arguments =
+        image_arguments(run, std::span<const float>(weights_), factor_, static_cast<float>(task().weights.scale),
+                        static_cast<float>(task().weights.bias), border_word_, static_cast<std::int32_t>(bands),
+                        static_cast<std::int32_t>(band));
+    sequence.launch(program_, "fused", {{columns_ * bands * group, 1}, {group, 1}}, arguments);
+  }
+
+  // Whole turns: what is lost to the rows read twice, against what is lost in the last wave, in which few groups may
+  // run: groups take equally long, so that waves begin and end together. What a group does before its first turn takes
+  // about as long as one.
+  std::int64_t band_rows(std::int64_t rows) const {
+    const std::int64_t r = task().problem.r, resident = std::max<std::int64_t>(resident_groups_, 1);
+    std::int64_t best = 0, best_cost = std::numeric_limits<std::int64_t>::max();
+    for (std::int64_t turns = least_turns; turns <= most_turns; ++turns) {
+      const std::int64_t band = std::min((turns - 1) * r + 1, rows);
+      const std::int64_t waves = divide_up(columns_ * divide_up(rows, band), resident);
+      const std::int64_t cost = waves * (divide_up(band + r - 1, r) + 1);
+      if (cost < best_cost) best_cost = cost, best = band;
+      if (waves == 1 || band == rows) break;  // longer bands only cost more
+    }
+    return best;
+  }
+
+  std::int64_t columns_ = 0, resident_groups_ = 0;
+  std::int32_t border_word_;
+  std::vector<float> weights_;
+  float factor_ = 1;
+  std::shared_ptr<devices::Program> program_;
+};
+
+class SeparableGpuFused final : public Filter2dSolver {
+ public:
+  std::string_view id() const override { return "filter2d/separable/gpu-fused.1"; }
+  Answer offer(const Filter2dTask& task, const DevicePointer& device, const SolverOptions&) const override {
+    if (std::string reason = gpu_refusal(task, *device); !reason.empty()) return reason;
+    if (std::string reason = separable_or_equal_refusal(task); !reason.empty()) return reason;
+    const Filter2dProblem& problem = task.problem;
+    if (problem.r > most_rows)
+      return fmt::format("chains down at most {} rows stay in registers, and this kernel has {}", most_rows, problem.r);
+    if ((problem.s - 1) * problem.c > most_window)
+      return fmt::format("windows reach at most {} elements beside them, and {} columns of {} channels are more",
+                         most_window, problem.s - 1, problem.c);
+    if (std::string reason = local_memory_refusal(*device, local_bytes(problem, 1)); !reason.empty()) return reason;
+    const auto taps = static_cast<double>(task.weights.r + task.weights.s);
+    return offer_of(task, {.operations = device->info().is_gpu ? fused_pixel_operations + fused_tap_operations * taps
+                                                               : separable_cpu_strip_factor *
+                                                                     (gpu_pixel_operations + gpu_tap_operations * taps),
+                           .bound = separable_bound(task),
+                           .plan = [=] { return std::make_shared<Plan>(task, *device); }});
+  }
+};
+
+}  // namespace
+
+const Filter2dSolver& separable_gpu_fused() {
+  static const SeparableGpuFused solver;
+  return solver;
+}
+
+}  // namespace omniconv::operations

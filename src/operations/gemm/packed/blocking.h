@@ -1,0 +1,72 @@
+// How a product is cut. Blocks of c, and of steps along k, are taken one after the other: their lines of a and b are
+// packed into panels, of one chunk of steps after the other. Items of a block, which threads take, are some of its
+// panels; tiles are the products of two panels.
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+
+#include "operations/gemm/gemm.h"
+#include "vector/matrix/gemm_tiles.h"
+
+namespace omniconv::operations {
+
+// Lines in panels: panel p holds lines [start(p), start(p + 1)).
+struct PanelCut {
+  std::int64_t lines, panels, height, taller;  // the first `taller` panels hold one line more than the others
+  std::int64_t start(std::int64_t p) const { return std::min(p * height + std::min(p, taller), lines); }
+
+  // Panels of at most so many lines, as even as can be: rows of a tile cost what they are.
+  static PanelCut even(std::int64_t lines, std::int64_t most);
+  // All full but the last: a vector of columns costs the same, whatever it holds.
+  static PanelCut full(std::int64_t lines, std::int64_t most);
+};
+
+// Panels are packed before a block's items begin, and shared by them; or each item packs its own rows of a, or its own
+// columns of b, which saves their way through memory where no other item needs them.
+enum class Packing : std::uint8_t { shared, own_a, own_b };
+
+class GemmBlocking {
+ public:
+  // What a plan takes under a workspace limit (negative: none), or the least that will do. Chunks, and so the sums,
+  // depend on the problem alone.
+  GemmBlocking(const GemmTask& task, int threads, std::int64_t workspace_limit);
+
+  DataType sums;  // f32 or f64
+  kernels::GemmTile tile;
+  std::int64_t chunk;         // steps that a tile adds up in registers
+  std::int64_t m, n, k;       // of the largest block; k in whole chunks, or all of the problem's
+  std::int64_t matrices = 1;  // of the batch in one block; several only where it holds all of m and n
+  bool in_place;              // sums are kept in c itself
+  bool sums_apart;            // or in the workspace, from one chunk to the next
+  Packing packing = Packing::shared;
+  std::int64_t item_panels = 0;           // of an item that packs for itself
+  bool shares_a, shares_b;                // all matrices of the batch have the same
+  bool keeps_a = false, keeps_b = false;  // it is packed once for the batch, with a slot for each block of steps
+
+  // Elements of one slot of packed panels, of how many there are, and of one matrix's sums.
+  std::int64_t a_elements() const { return round_64(m * k); }
+  std::int64_t b_elements() const;
+  std::int64_t a_slots() const;
+  std::int64_t b_slots() const;
+  std::int64_t sums_elements() const { return sums_apart ? round_64(m * n) : 0; }
+  std::int64_t shared_elements() const { return a_slots() * a_elements() + b_slots() * b_elements(); }
+  std::int64_t own_elements() const;  // of the panels that a thread packs for itself
+  std::int64_t workspace_bytes() const;
+
+ private:
+  static std::int64_t round_64(std::int64_t elements) { return (elements + 63) / 64 * 64; }
+  void set_steps(const GemmTask& task, std::int64_t most);
+  void choose_packing(const GemmTask& task);
+  void choose_item_panels(const GemmTask& task);
+  void join_matrices(const GemmTask& task);
+  bool shrink();
+
+  int threads_;
+  std::int64_t step_blocks_;
+};
+
+// L of the bound: the longest chain in registers, and the sums of chunks that are added.
+double gemm_chain(const GemmTask& task);
+
+}  // namespace omniconv::operations

@@ -1,0 +1,87 @@
+// Matrix products on OpenCL and CUDA devices by work items that share nothing: for devices that cannot run `tiled`, and
+// for products too small for its tiles.
+#include "embedded/plain.kernel.h"
+#include "operations/gemm/gpu_text.h"
+#include "operations/gemm/plain/plain.h"
+#include "operations/gpu_limits.h"
+
+namespace omniconv::operations {
+namespace {
+
+constexpr std::int64_t rows_of_an_item = 4;
+
+class Plan final : public GemmPlanBody {
+ public:
+  Plan(const GemmTask& product, devices::Device& device, const PlainShape& shape)
+      : GemmPlanBody(product), group_(shape.group), tiles_(tiles_of(product.problem, shape.tile_m, shape.tile_n)) {
+    std::vector<devices::Definition> definitions = gemm_definitions(product);
+    definitions.push_back({"GROUP", std::to_string(shape.group)});
+    definitions.push_back({"ROWS", std::to_string(rows_of_an_item)});
+    definitions.push_back({"ITEMS_N", std::to_string(shape.items_n)});
+    definitions.push_back({"COLUMNS", std::to_string(shape.columns)});
+    program_ = device.build(std::string(kernels::gemm_elements()) + std::string(plain_kernel), definitions);
+  }
+  double compile_seconds() const override { return program_->compile_seconds(); }
+
+  void append(devices::Sequence& sequence, const GemmArrays& arrays) const override {
+    launch_batches(task().problem.batch, tiles_, [&](std::int64_t first, std::int64_t batches) {
+      sequence.launch(program_, "plain", {{tiles_ * batches * group_, 1}, {group_, 1}},
+                      gemm_arguments(task(), arrays, first));
+    });
+  }
+
+ private:
+  std::int64_t group_, tiles_;
+  std::shared_ptr<devices::Program> program_;
+};
+
+class PlainGpu final : public GemmSolver {
+ public:
+  std::string_view id() const override { return "gemm/plain/gpu.1"; }
+  Answer offer(const GemmTask& task, const DevicePointer& device, const SolverOptions&) const override {
+    if (std::string reason = gemm_gpu_refusal(task, *device); !reason.empty()) return reason;
+    const bool is_gpu = device->info().is_gpu;
+    const PlainShape shape = plain_shape_for(task.problem, is_gpu);
+    if (std::string reason = group_refusal(*device, shape.group); !reason.empty()) return reason;
+    const std::int64_t tiles = tiles_of(task.problem, shape.tile_m, shape.tile_n);
+    if (tiles > most_gemm_groups) return fmt::format("a launch has at most {} tiles, not {}", most_gemm_groups, tiles);
+    // A GPU's loads are an instruction for every two multiply-adds, and slower. PoCL reaches 0.4 of its peak.
+    const double compute = (is_gpu ? 6 : 2.5) * multiply_adds(task.problem);
+    return Offer{
+        .cost = {launch_cost(*device) + std::max(compute, byte_cost(*device) * least_bytes(task))},
+        .bound = gemm_bound(task, static_cast<double>(task.problem.k)),
+        .plan = [=] { return plan_of_shape(task, *device, shape); },
+    };
+  }
+};
+
+}  // namespace
+
+// As many work items side by side as the columns fill, then the others below them, and only then more columns for each.
+// A processor's work items have vectors of columns instead.
+PlainShape plain_shape_for(const GemmProblem& problem, bool is_gpu) {
+  constexpr std::int64_t group = 64, cpu_group = 8, cpu_columns = 16;
+  PlainShape shape{group, 1, 0, 0, 0};
+  if (is_gpu) {
+    while (shape.items_n < group && shape.items_n < problem.n) shape.items_n *= 2;
+    shape.columns = std::clamp<std::int64_t>(divide_up(problem.n, shape.items_n), 1, 4);
+  } else {
+    shape.group = cpu_group;
+    shape.columns = std::min<std::int64_t>(problem.n, cpu_columns);
+  }
+  shape.tile_m = rows_of_an_item * (shape.group / shape.items_n);
+  shape.tile_n = shape.columns * shape.items_n;
+  return shape;
+}
+
+std::shared_ptr<const GemmPlanBody> plan_of_shape(const GemmTask& task, devices::Device& device,
+                                                  const PlainShape& shape) {
+  return std::make_shared<Plan>(task, device, shape);
+}
+
+const GemmSolver& gemm_plain_gpu() {
+  static const PlainGpu solver;
+  return solver;
+}
+
+}  // namespace omniconv::operations

@@ -1,0 +1,53 @@
+// The candidates, one line each, closed by the reference.
+#include <fmt/format.h>
+
+#include <array>
+#include <optional>
+
+#include "omniconv/error.h"
+#include "operations/gemm/gemm.h"
+#include "operations/gemm/problem.h"
+
+namespace omniconv::operations {
+
+std::span<const Solver* const> gemm_solvers() {
+  static const std::array<const Solver*, 4> solvers = {
+      &gemm_packed_cpu(),  //
+      &gemm_tiled_gpu(),   //
+      &gemm_plain_gpu(),   //
+      &gemm_reference(),   //
+  };
+  return solvers;
+}
+
+Offer best_gemm(const GemmTask& task, const DevicePointer& device, std::int64_t workspace_limit) {
+  const SolverOptions request{.max_workspace_bytes = workspace_limit};
+  std::optional<Offer> best;
+  for (const Solver* const solver : gemm_solvers()) {
+    Answer answer = static_cast<const GemmSolver*>(solver)->offer(task, device, request);
+    if (const Offer* const offer = answer.offer())
+      if (!best || offer->cost.multiply_adds < best->cost.multiply_adds) best = *offer;
+  }
+  if (!best) throw bad_input(fmt::format("no gemm serves {} on {}", print(task.problem), device->info().id));
+  return *std::move(best);
+}
+
+std::shared_ptr<const GemmPlanBody> plan_of(const Offer& gemm) {
+  return std::static_pointer_cast<const GemmPlanBody>(gemm.plan());
+}
+
+GemmTask task_for(const GemmProblem& problem) {
+  validate(problem);
+  GemmTask task;
+  task.problem = problem;
+  task.output = problem.type;
+  task.lda = problem.transpose_a ? problem.m : problem.k;
+  task.ldb = problem.transpose_b ? problem.k : problem.n;
+  task.ldc = problem.n;
+  task.batch_a = problem.m * problem.k;
+  task.batch_b = problem.k * problem.n;
+  task.batch_c = problem.m * problem.n;
+  return task;
+}
+
+}  // namespace omniconv::operations

@@ -1,0 +1,36 @@
+// What a device cannot run, whatever the operation.
+#pragma once
+
+#include <fmt/format.h>
+
+#include <cstdint>
+#include <cstdlib>
+#include <string>
+#include <string_view>
+
+#include "devices/device.h"
+
+namespace omniconv::operations {
+
+// Why a kernel whose groups have so many work items cannot run there; empty if it can.
+inline std::string group_refusal(const devices::Device& device, std::int64_t items) {
+  const std::int64_t most = device.max_group_items();
+  return items <= most ? "" : fmt::format("a group has {} work items, and the device takes {} at most", items, most);
+}
+
+// Why a kernel whose groups share `bytes` of local memory, between barriers in loops, cannot run there; empty if it
+// can.
+inline std::string local_memory_refusal(const devices::Device& device, std::int64_t bytes) {
+  const DeviceInfo& info = device.info();
+  if (bytes > info.local_memory_bytes)
+    return fmt::format("a group takes {} bytes of local memory, and the device has {}", bytes, info.local_memory_bytes);
+  // PoCL 5.0 stops the process in an assertion when it compiles such loops; 3.1 compiles them.
+  constexpr std::string_view pocl = "Portable Computing Language", driver = ", driver ";
+  const std::size_t version = info.driver.rfind(driver);
+  if (info.driver.starts_with(pocl) && version != std::string::npos &&
+      std::atoi(info.driver.c_str() + version + driver.size()) > 3)
+    return "PoCL newer than 3.1 cannot be trusted to compile barriers in loops";
+  return {};
+}
+
+}  // namespace omniconv::operations

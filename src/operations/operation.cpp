@@ -1,0 +1,27 @@
+#include "operations/operation.h"
+
+#include <algorithm>
+#include <random>
+
+namespace omniconv::operations {
+
+// The first and the last, and a random choice between.
+std::vector<std::int64_t> Operation::sample(const AnyTask&, const ArraySpec& array, std::int64_t samples,
+                                            std::uint64_t seed) const {
+  constexpr std::int64_t ends = 8;
+  const std::int64_t all = array.elements(), count = std::min(samples, all);
+  std::mt19937_64 random(seed);
+  std::vector<std::int64_t> points;
+  for (std::int64_t i = 0; i < count; ++i)
+    points.push_back(count == all   ? i
+                     : i < ends     ? i
+                     : i < 2 * ends ? all - 1 - (i - ends)
+                                    : static_cast<std::int64_t>(random() % static_cast<std::uint64_t>(all)));
+  return points;
+}
+
+std::string Operation::place(const AnyTask&, const ArraySpec& array, std::int64_t point) const {
+  return fmt::format("{}[{}]", array.name, point);
+}
+
+}  // namespace omniconv::operations

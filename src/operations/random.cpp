@@ -1,0 +1,54 @@
+#include "operations/random.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+#include <random>
+
+#include "core/convert.h"
+
+namespace omniconv::operations {
+namespace {
+
+// A prime number: rows of no shape begin alike, and gigabytes are made by copying.
+constexpr std::int64_t period = 1'048'583;
+
+// Element i is value(random bits), until they repeat.
+template <typename Value>
+void fill(DataType type, std::uint64_t seed, std::span<std::byte> data, const Value& value) {
+  std::mt19937_64 random(seed);
+  const std::int64_t size = size_of(type), elements = static_cast<std::int64_t>(data.size()) / size;
+  for (std::int64_t i = 0; i < std::min(elements, period); ++i)
+    store_element(type, value(random()), data.data() + i * size);
+  for (std::int64_t i = period; i < elements; i += period)
+    std::memcpy(data.data() + i * size, data.data(), static_cast<std::size_t>(std::min(period, elements - i) * size));
+}
+
+double whole_number(std::uint64_t bits, int most) {
+  return static_cast<double>(static_cast<std::int64_t>(bits % static_cast<std::uint64_t>(2 * most + 1)) - most);
+}
+
+}  // namespace
+
+void fill_random(DataType type, int most, std::uint64_t seed, std::span<std::byte> data) {
+  fill(type, seed, data, [most](std::uint64_t bits) {
+    return most > 0 ? whole_number(bits, most)
+                    : static_cast<double>(static_cast<std::int64_t>(bits >> 11)) * 0x1p-52 - 1;
+  });
+}
+
+// Of two such arrays, each of them zero but for one in `sparse_ones` elements, about 2^22 products are not.
+ExactIntegers exact_integers(double terms) {
+  const double most = std::sqrt(0x1p24 / (terms + 2));
+  if (most >= 1) return {static_cast<int>(std::min(most, 8.0)), 1};
+  return {1, static_cast<std::int64_t>(std::ceil(std::sqrt(terms / 0x1p22)))};
+}
+
+void fill_integers(DataType type, const ExactIntegers& integers, std::uint64_t seed, std::span<std::byte> data) {
+  if (integers.sparse_ones == 1) return fill_random(type, integers.most, seed, data);
+  const auto sparse = static_cast<std::uint64_t>(integers.sparse_ones);
+  fill(type, seed, data,
+       [&](std::uint64_t bits) { return bits % sparse == 0 ? whole_number(bits / sparse, integers.most) : 0.0; });
+}
+
+}  // namespace omniconv::operations

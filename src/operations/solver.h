@@ -1,0 +1,138 @@
+// The promise of a solver, whatever the operation: an offer means that the result is right, within the stated bound,
+// for every such task, and says all of the plan that will keep it.
+#pragma once
+
+#include <fmt/format.h>
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <variant>
+#include <vector>
+
+#include "devices/device.h"
+#include "devices/sequence.h"
+#include "omniconv/plan.h"
+#include "omniconv/solver_options.h"
+#include "operations/tuning.h"
+
+namespace omniconv::operations {
+
+// |error| <= amplification * (chain / 2 + constant) * epsilon * norm, per output element, before it is rounded to the
+// type that is stored. epsilon is 2^-23; 2^-52 where sums are f64.
+struct ErrorBound {
+  double amplification = 1;
+  double chain = 0;     // L, dependent additions
+  double constant = 2;  // what is added or rounded beside the chain
+  bool exact = false;   // the bits are defined, and these
+  bool f64 = false;     // the sums are f64
+  const char* norm = "sum|a*b|";
+
+  double epsilon() const { return f64 ? 0x1p-52 : 0x1p-23; }
+};
+
+// The arrays of one run, in the operation's order and checked.
+struct RunArrays {
+  std::span<const Operand> arrays;
+  Operand workspace;
+  std::span<const Scalar> scalars;
+};
+
+// Immutable. What a run does, as steps of a sequence.
+class PlanBody : public std::enable_shared_from_this<PlanBody> {
+ public:
+  virtual ~PlanBody() = default;
+  virtual double compile_seconds() const { return 0; }  // of device text, when the plan was made
+  virtual void append(devices::Sequence& sequence, const RunArrays& run) const = 0;
+};
+
+enum class SolverRole : std::uint8_t { own, reference, vendor };
+
+// What a run takes of a device: the longer of the arithmetic, in multiply-adds at the device's peak, which may hold
+// traffic too, and of memory's traffic that overlaps it.
+struct Cost {
+  double multiply_adds = 0, bytes = 0;
+};
+
+struct Offer {
+  Cost cost = {};  // the choice takes the fewest multiply-adds
+  ErrorBound bound = {};
+  std::int64_t workspace_bytes = 0;  // the least that will do, where the request's limit is below it
+  bool uses_only_fma = true;
+  bool is_deterministic = true;
+  Tuning tuning = {};  // in full
+  // Exactly what is offered; may compile device text.
+  std::function<std::shared_ptr<const PlanBody>()> plan;
+};
+
+// An offer, or one sentence that says why there is none.
+class Answer {
+ public:
+  Answer(std::string refusal) : value_(std::move(refusal)) {}
+  Answer(const char* refusal) : value_(std::string(refusal)) {}
+  Answer(Offer offer) : value_(std::move(offer)) {}
+  const Offer* offer() const { return std::get_if<Offer>(&value_); }
+  const std::string& refusal() const { return std::get<std::string>(value_); }
+
+ private:
+  std::variant<std::string, Offer> value_;
+};
+
+// What solvers are asked, whatever its type: a problem, with what its text leaves open.
+class AnyTask {
+ public:
+  template <typename Task>
+  explicit AnyTask(Task task) : value_(std::make_shared<const Task>(std::move(task))) {}
+  template <typename Task>
+  const Task& as() const {
+    return *static_cast<const Task*>(value_.get());
+  }
+
+ private:
+  std::shared_ptr<const void> value_;
+};
+
+using DevicePointer = std::shared_ptr<devices::Device>;
+
+class Solver {
+ public:
+  virtual ~Solver() = default;
+  // With a version, never a class name: "conv2d/direct/cpu.1". The number grows whenever results or tunings change.
+  virtual std::string_view id() const = 0;
+  virtual SolverRole role() const { return SolverRole::own; }
+  // For exactly the request's tuning; where it has none, for the first.
+  virtual Answer offer_any(const AnyTask& task, const DevicePointer& device, const SolverOptions& request) const = 0;
+  // Those that an offer can be had for, the first among them; empty where there is nothing to tune.
+  virtual std::vector<Tuning> tunings_of_any(const AnyTask&, const devices::Device&) const { return {}; }
+};
+
+// Of the tasks of one operation.
+template <typename Task>
+class SolverOf : public Solver {
+ public:
+  virtual Answer offer(const Task& task, const DevicePointer& device, const SolverOptions& request) const = 0;
+  virtual std::vector<Tuning> tunings(const Task&, const devices::Device&) const { return {}; }
+
+  Answer offer_any(const AnyTask& task, const DevicePointer& device, const SolverOptions& request) const final {
+    return offer(task.as<Task>(), device, request);
+  }
+  std::vector<Tuning> tunings_of_any(const AnyTask& task, const devices::Device& device) const final {
+    return tunings(task.as<Task>(), device);
+  }
+};
+
+// Whether a solver of this id is for devices of the kind: ids end in "/cpu..." or "/gpu...".
+inline bool is_for(std::string_view id, devices::DeviceKind kind) {
+  return id.substr(id.rfind('/') + 1).starts_with("cpu") == (kind == devices::DeviceKind::cpu);
+}
+
+// A byte that moves through the device's memory, in multiply-adds at its peak: what costs add up.
+inline double byte_cost(const devices::Device& device) {
+  return device.info().is_gpu ? 7 : 12;  // an H200: 28.9e12 / 4.2e12; two AVX-512 cores: 170e9 / 14e9
+}
+
+}  // namespace omniconv::operations

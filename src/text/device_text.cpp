@@ -1,0 +1,46 @@
+#include "text/device_text.h"
+
+#include "embedded/conv2d_shape.kernel.h"
+#include "embedded/exact_division.kernel.h"
+#include "embedded/exact_root.kernel.h"
+#include "embedded/filter2d_pixels.kernel.h"
+#include "embedded/filter2d_stage.kernel.h"
+#include "embedded/filter2d_strips.kernel.h"
+#include "embedded/filter2d_words.kernel.h"
+#include "embedded/gemm_elements.kernel.h"
+
+namespace omniconv::kernels {
+
+std::string_view filter2d_pixels() {
+  return filter2d_pixels_kernel;
+}
+
+std::string_view filter2d_words() {
+  return filter2d_words_kernel;
+}
+
+std::string_view filter2d_strips() {
+  return filter2d_strips_kernel;
+}
+
+std::string_view filter2d_stage() {
+  return filter2d_stage_kernel;
+}
+
+std::string_view gemm_elements() {
+  return gemm_elements_kernel;
+}
+
+std::string_view conv2d_shape() {
+  return conv2d_shape_kernel;
+}
+
+std::string_view exact_division() {
+  return exact_division_kernel;
+}
+
+std::string_view exact_root() {
+  return exact_root_kernel;
+}
+
+}  // namespace omniconv::kernels

@@ -1,0 +1,242 @@
+#include "vector/matrix/gemm_tiles.h"
+
+#include <algorithm>
+#include <array>
+#include <type_traits>
+#include <utility>
+
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "vector/matrix/gemm_tiles.cpp"
+#include <hwy/cache_control.h>
+#include <hwy/foreach_target.h>
+#include <hwy/highway.h>
+
+#include "vector/stored-inl.h"
+
+HWY_BEFORE_NAMESPACE();
+namespace omniconv::kernels::HWY_NAMESPACE {
+namespace hn = hwy::HWY_NAMESPACE;
+
+// For loops over registers: their indices must be constants, or the compiler keeps the registers in memory.
+#undef OMNICONV_UNROLL
+#define OMNICONV_UNROLL _Pragma("GCC unroll 16")
+
+// Sums of a tile are most_rows x vectors registers: 28 of AVX-512's 32, 12 of AVX2's 16. One vector of the rest holds
+// an element of a, the others a step of b.
+constexpr int vectors = 2;
+constexpr int most_rows = HWY_TARGET <= HWY_AVX3 ? 14 : HWY_TARGET == HWY_SCALAR ? 4 : 6;
+// Of few rows there are more vectors, since as many sums as that are needed to hide the time that one addition takes.
+constexpr int few_rows = 2, few_rows_vectors = HWY_TARGET <= HWY_AVX3 ? 8 : HWY_TARGET == HWY_SCALAR ? 2 : 4;
+
+// Steps of b that are fetched ahead of their use.
+constexpr std::int64_t steps_ahead = 32;
+
+// Keeps a broadcast element in its register: else the compiler folds the load into every use.
+template <class V>
+HWY_INLINE void keep_in_register(V& value) {
+#if HWY_ARCH_X86 && HWY_COMPILER_GCC
+  asm("" : "+v"(value.raw));
+#endif
+}
+
+template <class D, typename Real = hn::TFromD<D>>
+HWY_INLINE hn::Vec<D> load_first(D d, const Real* from, std::int64_t count) {
+#if HWY_TARGET <= HWY_AVX2
+  return hn::MaskedLoad(hn::FirstN(d, static_cast<std::size_t>(count)), d, from);
+#else
+  return load_stored < sizeof(Real) == 4 ? DataType::f32
+                                         : DataType::f64 > (d, reinterpret_cast<const std::byte*>(from), count);
+#endif
+}
+
+template <class D, typename Real = hn::TFromD<D>>
+HWY_INLINE void store_first(D d, hn::Vec<D> value, Real* to, std::int64_t count) {
+#if HWY_TARGET <= HWY_AVX2
+  hn::BlendedStore(value, hn::FirstN(d, static_cast<std::size_t>(count)), d, to);
+#else
+  store_stored<sizeof(Real) == 4 ? DataType::f32 : DataType::f64>(d, value, reinterpret_cast<std::byte*>(to), count);
+#endif
+}
+
+template <int rows, int V, class D, typename Real = hn::TFromD<D>>
+HWY_INLINE void add_step(D d, const Real* HWY_RESTRICT a, const Real* HWY_RESTRICT b, hn::Vec<D> (&sums)[rows][V]) {
+  const auto lanes = static_cast<std::int64_t>(hn::Lanes(d));
+  hn::Vec<D> column[V];
+  OMNICONV_UNROLL for (int v = 0; v < V; ++v) {
+    column[v] = hn::Load(d, b + v * lanes);
+    keep_in_register(column[v]);
+  }
+  OMNICONV_UNROLL for (int i = 0; i < rows; ++i) {
+    auto element = hn::Set(d, a[i]);
+    keep_in_register(element);
+    OMNICONV_UNROLL for (int v = 0; v < V; ++v) {
+      sums[i][v] = hn::MulAdd(element, column[v], sums[i][v]);
+    }
+  }
+}
+
+template <int rows, int V, typename Real>
+HWY_NOINLINE void tile(const GemmPanels<Real>& p) {
+  const hn::ScalableTag<Real> d;
+  const auto lanes = static_cast<std::int64_t>(hn::Lanes(d));
+  hn::Vec<decltype(d)> sums[rows][V];
+  OMNICONV_UNROLL for (int i = 0; i < rows; ++i) {
+    OMNICONV_UNROLL for (int v = 0; v < V; ++v) {
+      sums[i][v] = hn::Zero(d);
+    }
+  }
+  // The rows that the sums go to are fetched one after the other: at once they would keep panels from being fetched.
+  const Real *a = p.a, *b = p.b;
+  std::int64_t left = p.steps;
+  const std::int64_t between = (p.steps + rows - 1) / rows;
+  for (const Real* row = p.sums; left > 0; row += p.ld) {
+    hwy::Prefetch(row);
+    hwy::Prefetch(row + lanes);
+    hwy::Prefetch(row + p.columns - 1);
+    const std::int64_t steps = std::min(left, between);
+    for (std::int64_t t = 0; t < steps; ++t, a += rows, b += V * lanes) {
+      OMNICONV_UNROLL for (int v = 0; v < V; ++v) {
+        hwy::Prefetch(b + (steps_ahead * V + v) * lanes);
+      }
+      add_step<rows, V>(d, a, b, sums);
+    }
+    left -= steps;
+  }
+  // Only the last vector may be in part outside.
+  const std::int64_t last = p.columns - (V - 1) * lanes;
+  OMNICONV_UNROLL for (int i = 0; i < rows; ++i) {
+    Real* const to = p.sums + i * p.ld;
+    OMNICONV_UNROLL for (int v = 0; v < V; ++v) {
+      if (v < V - 1 || last == lanes) {
+        const auto before = p.add ? hn::LoadU(d, to + v * lanes) : hn::Zero(d);
+        hn::StoreU(hn::Add(before, sums[i][v]), d, to + v * lanes);
+      } else {
+        const auto before = p.add ? load_first(d, to + v * lanes, last) : hn::Zero(d);
+        store_first(d, hn::Add(before, sums[i][v]), to + v * lanes, last);
+      }
+    }
+  }
+}
+
+template <typename Real>
+using TileFunction = void (*)(const GemmPanels<Real>&);
+
+// At [v - 1]: tiles of so many rows and v vectors.
+template <typename Real, int rows, int... v>
+constexpr std::array<TileFunction<Real>, few_rows_vectors> tiles_of(std::integer_sequence<int, v...>) {
+  return {tile<rows, v + 1, Real>...};
+}
+
+// At [rows - 1].
+template <typename Real, int... row>
+constexpr std::array<std::array<TileFunction<Real>, few_rows_vectors>, most_rows> all_tiles(
+    std::integer_sequence<int, row...>) {
+  return {tiles_of<Real, row + 1>(std::make_integer_sequence < int,
+                                  row + 1 <= few_rows ? few_rows_vectors : vectors > ())...};
+}
+
+template <typename Real>
+void multiply(const GemmPanels<Real>& panels) {
+  static constexpr auto tiles = all_tiles<Real>(std::make_integer_sequence<int, most_rows>());
+  const auto lanes = static_cast<std::int64_t>(hn::Lanes(hn::ScalableTag<Real>()));
+  const std::int64_t v = (panels.columns - 1) / lanes;
+  tiles[static_cast<std::size_t>(panels.rows - 1)][static_cast<std::size_t>(v)](panels);
+}
+
+template <DataType type, DataType output, typename Real>
+void finish_rows(const GemmFinish& f, const Real* sums, std::int64_t ld, std::int64_t rows, std::int64_t columns,
+                 std::byte* c, std::int64_t ldc) {
+  const hn::ScalableTag<Real> d;
+  const auto lanes = static_cast<std::int64_t>(hn::Lanes(d));
+  constexpr DataType kept = sizeof(Real) == 4 ? DataType::f32 : DataType::f64;
+  const auto zero = hn::Zero(d);
+  for (std::int64_t i = 0; i < rows; ++i) {
+    const Real row_bias =
+        f.row_bias == nullptr ? Real{0} : static_cast<Real>(load_element(type, f.row_bias + i * size_of(type)));
+    for (std::int64_t j = 0; j < columns; j += lanes) {
+      const std::int64_t count = std::min(lanes, columns - j);
+      std::byte* const to = c + (i * ldc + j) * size_of(output);
+      auto value = load_stored<kept>(d, reinterpret_cast<const std::byte*>(sums + i * ld + j), count);
+      if (f.row_bias != nullptr) value = hn::Add(value, hn::Set(d, row_bias));
+      if (f.column_bias != nullptr)
+        value = hn::Add(value, load_stored<type>(d, f.column_bias + j * size_of(type), count));
+      if (f.accumulate) value = hn::Add(value, load_stored<output>(d, to, count));
+      if (f.relu) value = hn::IfThenElse(hn::Lt(value, zero), zero, value);  // NaN stays
+      store_stored<output>(d, value, to, count);
+    }
+  }
+}
+
+void MultiplyF32(const GemmPanels<float>& panels) {
+  multiply(panels);
+}
+void MultiplyF64(const GemmPanels<double>& panels) {
+  multiply(panels);
+}
+
+void FinishF32(const GemmFinish& f, const float* sums, std::int64_t ld, std::int64_t rows, std::int64_t columns,
+               std::byte* c, std::int64_t ldc) {
+  const bool in_f32 = f.output == DataType::f32 || f.output == DataType::tf32;
+  switch (f.type) {
+    case DataType::f16:
+      if (in_f32) return finish_rows<DataType::f16, DataType::f32>(f, sums, ld, rows, columns, c, ldc);
+      return finish_rows<DataType::f16, DataType::f16>(f, sums, ld, rows, columns, c, ldc);
+    case DataType::bf16:
+      if (in_f32) return finish_rows<DataType::bf16, DataType::f32>(f, sums, ld, rows, columns, c, ldc);
+      return finish_rows<DataType::bf16, DataType::bf16>(f, sums, ld, rows, columns, c, ldc);
+    default: return finish_rows<DataType::f32, DataType::f32>(f, sums, ld, rows, columns, c, ldc);
+  }
+}
+
+void FinishF64(const GemmFinish& f, const double* sums, std::int64_t ld, std::int64_t rows, std::int64_t columns,
+               std::byte* c, std::int64_t ldc) {
+  if (f.output == DataType::f64) return finish_rows<DataType::f64, DataType::f64>(f, sums, ld, rows, columns, c, ldc);
+  finish_rows<DataType::f64, DataType::f32>(f, sums, ld, rows, columns, c, ldc);
+}
+
+template <typename Real>
+GemmTile tile_for(std::int64_t rows) {
+  const auto lanes = static_cast<std::int64_t>(hn::Lanes(hn::ScalableTag<Real>()));
+  if (rows <= few_rows) return {few_rows, few_rows_vectors * lanes, lanes};
+  return {most_rows, vectors * lanes, lanes};
+}
+GemmTile TileF32(std::int64_t rows) {
+  return tile_for<float>(rows);
+}
+GemmTile TileF64(std::int64_t rows) {
+  return tile_for<double>(rows);
+}
+
+}  // namespace omniconv::kernels::HWY_NAMESPACE
+HWY_AFTER_NAMESPACE();
+
+#if HWY_ONCE
+namespace omniconv::kernels {
+
+HWY_EXPORT(MultiplyF32);
+HWY_EXPORT(MultiplyF64);
+HWY_EXPORT(FinishF32);
+HWY_EXPORT(FinishF64);
+HWY_EXPORT(TileF32);
+HWY_EXPORT(TileF64);
+
+GemmTile gemm_tile(DataType sums, std::int64_t rows) {
+  return sums == DataType::f64 ? HWY_DYNAMIC_DISPATCH(TileF64)(rows) : HWY_DYNAMIC_DISPATCH(TileF32)(rows);
+}
+void multiply_panels(const GemmPanels<float>& panels) {
+  HWY_DYNAMIC_DISPATCH(MultiplyF32)(panels);
+}
+void multiply_panels(const GemmPanels<double>& panels) {
+  HWY_DYNAMIC_DISPATCH(MultiplyF64)(panels);
+}
+void finish_tile(const GemmFinish& finish, const float* sums, std::int64_t ld, std::int64_t rows, std::int64_t columns,
+                 std::byte* c, std::int64_t ldc) {
+  HWY_DYNAMIC_DISPATCH(FinishF32)(finish, sums, ld, rows, columns, c, ldc);
+}
+void finish_tile(const GemmFinish& finish, const double* sums, std::int64_t ld, std::int64_t rows, std::int64_t columns,
+                 std::byte* c, std::int64_t ldc) {
+  HWY_DYNAMIC_DISPATCH(FinishF64)(finish, sums, ld, rows, columns, c, ldc);
+}
+
+}  // namespace omniconv::kernels
+#endif
