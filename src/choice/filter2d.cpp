@@ -6,8 +6,8 @@
 #include <array>
 #include <vector>
 
-#include "choice/filter2d.h"
 #include "choice/choose.h"
+#include "choice/filter2d.h"
 #include "choice/operand_check.h"
 #include "choice/plan_record.h"
 #include "core/border_map.h"

@@ -4,11 +4,12 @@
 #include <cstdlib>
 #include <new>
 
+#include "checking/measure.h"
 #include "conformance.h"
 #include "devices/cpu/cpu_device.h"
 #include "omniconv/error.h"
-#include "checking/measure.h"
 #include "operations/filter2d/filter2d.h"
+#include "operations/operation.h"
 
 namespace {
 std::atomic<long> allocations{0};
@@ -202,9 +203,9 @@ TEST(Plan, NamesTheNearestSolverAndTheLeastWorkspace) {
   EXPECT_NE(plan_refusal(context, text, filter, {.solver = "filter2d/separable/cpu.1"})
                 .find("no product of a column and a row"),
             std::string::npos);
-  EXPECT_EQ(Filter2dPlan(context, get<Filter2dProblem>(parse_problem(text)), filter, {.max_workspace_bytes = 0})
-                .solver(),
-            "filter2d/definition/cpu.1");
+  EXPECT_EQ(
+      Filter2dPlan(context, get<Filter2dProblem>(parse_problem(text)), filter, {.max_workspace_bytes = 0}).solver(),
+      "filter2d/definition/cpu.1");
   EXPECT_NE(plan_refusal(context, text, filter, {.solver = "filter2d/direct/cpu.1", .max_workspace_bytes = 16})
                 .find("the limit is 16"),
             std::string::npos);
@@ -293,7 +294,10 @@ TEST(Plan, NamesTheCpuWhereItWouldServe) {
 TEST(Floor, CountsTheMultiplyAddsThatTheWeightsAllow) {
   const auto least = [](const char* text) {
     const auto problem = get<Filter2dProblem>(parse_problem(text));
-    return least_multiply_adds(task_for(problem, filter_for(problem)));
+    const Problem any(problem);
+    const operations::Figures figures =
+        any.operation().figures(operations::AnyTask(task_for(problem, filter_for(problem))));
+    return figures.least_operations / 2 / static_cast<double>(P(problem) * Q(problem) * problem.c);
   };
   EXPECT_EQ(least("filter2d u8 h64w80c3r7s9"), 63);
   EXPECT_EQ(least("filter2d u8 h64w80c3r7s9 kernel:rank1"), 16);

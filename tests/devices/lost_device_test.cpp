@@ -6,6 +6,7 @@
 #include <fstream>
 #include <iterator>
 
+#include "image/kernel_text.h"
 #include "image/pipeline.h"
 #include "omniconv/error.h"
 #include "recording_device.h"
