@@ -10,7 +10,7 @@
 #include "common.h"
 #include "core/half.h"
 #include "image/atomic_file.h"
-#include "image/npy_array.h"
+#include "image/formats/npy/npy_array.h"
 #include "omniconv/conv2d.h"
 #include "omniconv/error.h"
 #include "ops/matrix_work.h"

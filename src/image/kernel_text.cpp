@@ -9,9 +9,9 @@
 #include <cstring>
 
 #include "core/convert.h"
+#include "image/formats/npy/npy.h"
 #include "image/input_file.h"
 #include "image/kernels.h"
-#include "image/npy.h"
 #include "image/quoted.h"
 #include "omniconv/error.h"
 

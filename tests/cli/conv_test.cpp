@@ -7,7 +7,7 @@
 #include "command.h"
 #include "core/half.h"
 #include "devices/device.h"
-#include "image/npy.h"
+#include "image/formats/npy/npy.h"
 
 namespace omniconv {
 namespace {

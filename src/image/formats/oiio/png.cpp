@@ -6,7 +6,7 @@
 #include <string_view>
 #include <vector>
 
-#include "image/oiio.h"
+#include "image/formats/oiio/oiio.h"
 #include "image/quoted.h"
 #include "omniconv/error.h"
 

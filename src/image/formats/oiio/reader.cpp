@@ -4,8 +4,8 @@
 #include <cstring>
 #include <vector>
 
-#include "image/libpng_silence.h"
-#include "image/oiio.h"
+#include "image/formats/oiio/libpng_silence.h"
+#include "image/formats/oiio/oiio.h"
 #include "image/quoted.h"
 #include "image/raster.h"
 #include "omniconv/error.h"
