@@ -116,6 +116,17 @@ TEST_F(Extents, TwoToThe31PixelsThatAreThere) {
   }
 }
 
+// PoCL takes its memory from this variable, in GiB: less than a row of the image takes.
+TEST_F(Extents, ALimitIsHeldToOnADeviceOfLittleMemory) {
+  write_sparse("wide.pgm", "P5\n2147483648 1\n255\n", std::uintmax_t{1} << 31);
+  const std::string command = "filter wide.pgm out.npy --kernel laplacian --dry-run --device opencl";
+  const Outcome usual = run(command);
+  const Outcome little = shell("POCL_MEMORY_LIMIT=1 $OMNICONV " + command);
+  EXPECT_EQ(little.status, 2);
+  EXPECT_EQ(little.error, usual.error);
+  EXPECT_NE(little.error.find("--max-memory of 1073741824"), std::string::npos) << little.error;
+}
+
 TEST_F(Extents, AMillionChannels) {
   constexpr std::size_t channels = 1'000'000;
   const std::string header = array("|u1", "(4, 4, 1000000)"), pixels = noise(16 * channels);
