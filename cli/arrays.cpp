@@ -6,7 +6,7 @@
 #include <optional>
 
 #include "common.h"
-#include "image/npy_array.h"
+#include "image/formats/npy/npy_array.h"
 #include "omniconv/error.h"
 #include "operations/operation.h"
 

@@ -16,7 +16,7 @@
 #include "common.h"
 #include "core/half.h"
 #include "image/atomic_file.h"
-#include "image/npy_array.h"
+#include "image/formats/npy/npy_array.h"
 #include "omniconv/error.h"
 #include "omniconv/plan.h"
 #include "operations/operation.h"

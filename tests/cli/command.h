@@ -8,9 +8,12 @@
 #include <cstdio>
 #include <filesystem>
 #include <fstream>
+#include <iostream>
 #include <sstream>
 #include <string>
 #include <vector>
+
+#include "devices/device.h"
 
 namespace omniconv {
 
@@ -18,6 +21,14 @@ struct Outcome {
   int status = -1;
   std::string out, error;
 };
+
+// Why the command finds no OpenCL device; empty where it finds one.
+inline std::string no_opencl() {
+  DeviceListing listing;
+  devices::opencl_backend().list(listing);
+  if (!listing.found.empty()) return {};
+  return "no OpenCL device: " + listing.missing.front().reason;
+}
 
 class Command : public testing::Test {
  protected:
@@ -48,6 +59,14 @@ class Command : public testing::Test {
     return outcome;
   }
   Outcome run(const std::string& arguments) const { return shell("$OMNICONV " + arguments); }
+
+  // The CPU, and OpenCL where a device is found.
+  static std::vector<std::string> devices_here() {
+    const std::string reason = no_opencl();
+    if (reason.empty()) return {"cpu", "opencl"};
+    std::cout << reason << "\n";
+    return {"cpu"};
+  }
 
   // One line on stderr that holds every part, status 2, and no file left or changed.
   void refuses(const std::string& arguments, const std::vector<std::string>& parts, int status = 2) const {

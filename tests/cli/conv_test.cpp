@@ -6,8 +6,7 @@
 
 #include "command.h"
 #include "core/half.h"
-#include "devices/device.h"
-#include "image/npy.h"
+#include "image/formats/npy/npy.h"
 
 namespace omniconv {
 namespace {
@@ -91,12 +90,6 @@ class Conv : public Command {
     write("w.npy", array(type, w_shape, integers(w_shape, 2)));
     write("dy.npy", array(type, y_shape, integers(y_shape, 3)));
   }
-  std::vector<std::string> devices() const {
-    DeviceListing listing;
-    devices::opencl_backend().list(listing);
-    if (listing.found.empty()) std::cout << "no OpenCL device: " << listing.missing.front().reason << "\n";
-    return listing.found.empty() ? std::vector<std::string>{"cpu"} : std::vector<std::string>{"cpu", "opencl"};
-  }
   void runs(const std::string& arguments) const {
     const Outcome outcome = run("conv " + arguments);
     EXPECT_EQ(outcome.status, 0) << arguments << "\n" << outcome.error;
@@ -112,7 +105,7 @@ TEST_F(Conv, EveryPassIsItsDefinition) {
     dx[i] += dy[o] * w[j];
     dw[j] += dy[o] * x[i];
   });
-  for (const std::string& device : devices()) {
+  for (const std::string& device : devices_here()) {
     runs("'" + geometry + "' --x x.npy --w w.npy -o y.npy --device " + device);
     EXPECT_EQ(values_of(read_here("y.npy"), DataType::f32, y_shape), y);
     runs("'bwd_data " + geometry + "' --w w.npy --dy dy.npy -o dx.npy --device " + device);

@@ -3,7 +3,6 @@
 #include <set>
 
 #include "command.h"
-#include "devices/device.h"
 
 namespace omniconv {
 namespace {
@@ -12,12 +11,6 @@ using nlohmann::json;
 
 class Matrix : public Command {
  protected:
-  std::vector<std::string> devices() const {
-    DeviceListing listing;
-    devices::opencl_backend().list(listing);
-    if (listing.found.empty()) std::cout << "no OpenCL device: " << listing.missing.front().reason << "\n";
-    return listing.found.empty() ? std::vector<std::string>{"cpu"} : std::vector<std::string>{"cpu", "opencl"};
-  }
   json results(const std::string& arguments) const {
     const Outcome outcome = run(arguments + " --json r.json");
     EXPECT_EQ(outcome.status, 0) << arguments << "\n" << outcome.out << outcome.error;
@@ -36,7 +29,7 @@ TEST_F(Matrix, EverySolverPassesEveryPassAndLayout) {
         "n2c6h7w9k9r3s2p1u2g3 \"groups, stride\"\n"
         "bias relu acc n1c3h6w5k4r3s3pt1pl2d2\n"
         "gemm f32 nt m13n21k17batch2\n");
-  for (const std::string& device : devices()) {
+  for (const std::string& device : devices_here()) {
     const std::size_t types = device == "cpu" ? 2 : 1;  // a program each
     const json found = results("verify --problems list.txt --solver all --pass all --layout nchw,nhwc --type " +
                                std::string(types == 2 ? "f16,f32" : "f16") + " --device " + device);

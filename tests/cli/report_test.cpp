@@ -46,8 +46,9 @@ TEST_F(Report, DevicesOfOneKind) {
 }
 
 TEST_F(Report, VerifyPassesAndSaysSo) {
-  const Outcome outcome = run(
-      "verify 'filter2d u8 h40w50c3r5s5 reflect' 'filter2d f32 h40w50r3s3 kernel:rank1' --solver all --json v.json");
+  const Outcome outcome =
+      run("verify 'filter2d u8 h40w50c3r5s5 reflect' 'filter2d f32 h40w50r3s3 kernel:rank1' --solver all --device cpu "
+          "--json v.json");
   ASSERT_EQ(outcome.status, 0) << outcome.out << outcome.error;
   EXPECT_NE(outcome.out.find("6 passed, 0 failed"), std::string::npos) << outcome.out;
   const json report = json::parse(read_here("v.json"));

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 #include <hwy/targets.h>
 #include <sys/mman.h>
+#include <unistd.h>
 
 #include <cmath>
 #include <limits>
@@ -423,10 +424,14 @@ TEST(PackedGemm, NanAndInfinityStay) {
     }
 }
 
-// Address space, of which only what is touched takes memory.
+// Address space, of which only what is touched takes memory: of a file without a name, since a system may grant
+// anonymous memory no further than it has.
 struct Sparse {
   explicit Sparse(std::int64_t floats) : bytes(static_cast<std::size_t>(floats) * sizeof(float)) {
-    void* const got = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    const int file = memfd_create("sparse", 0);
+    const bool grown = file >= 0 && ftruncate(file, static_cast<off_t>(bytes)) == 0;
+    void* const got = grown ? mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, file, 0) : MAP_FAILED;
+    if (file >= 0) close(file);
     if (got == MAP_FAILED) throw std::bad_alloc();
     data = static_cast<float*>(got);
   }

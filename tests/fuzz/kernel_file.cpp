@@ -4,8 +4,8 @@
 #include <cmath>
 #include <cstring>
 
+#include "image/formats/npy/npy.h"
 #include "image/kernel_text.h"
-#include "image/npy.h"
 #include "targets.h"
 
 namespace omniconv::fuzz {

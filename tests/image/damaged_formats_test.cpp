@@ -6,8 +6,8 @@
 
 #include "files.h"
 #include "handmade.h"
-#include "image/libpng_silence.h"
-#include "image/module.h"
+#include "image/formats/module.h"
+#include "image/formats/oiio/libpng_silence.h"
 
 namespace omniconv::image {
 namespace {

@@ -6,8 +6,8 @@
 #include <string_view>
 #include <utility>
 
-#include "image/jpeg_guard.h"
-#include "image/plain.h"
+#include "image/formats/plain/jpeg_guard.h"
+#include "image/formats/plain/plain.h"
 #include "image/raster.h"
 #include "omniconv/error.h"
 

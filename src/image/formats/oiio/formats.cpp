@@ -9,8 +9,8 @@
 #include <string_view>
 #include <vector>
 
-#include "image/icc_profile.h"
-#include "image/oiio.h"
+#include "image/formats/icc_profile.h"
+#include "image/formats/oiio/oiio.h"
 #include "image/raster.h"
 #include "omniconv/error.h"
 

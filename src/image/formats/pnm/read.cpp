@@ -4,8 +4,8 @@
 #include <utility>
 #include <vector>
 
-#include "image/pnm.h"
-#include "image/pnm_header.h"
+#include "image/formats/pnm/header.h"
+#include "image/formats/pnm/pnm.h"
 #include "image/raster.h"
 #include "omniconv/error.h"
 

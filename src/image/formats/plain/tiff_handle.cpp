@@ -1,4 +1,4 @@
-#include "image/tiff_handle.h"
+#include "image/formats/plain/tiff_handle.h"
 
 #include <cstdarg>
 #include <cstdio>

@@ -1,4 +1,4 @@
-#include "image/pnm_header.h"
+#include "image/formats/pnm/header.h"
 
 #include <fmt/format.h>
 
@@ -12,7 +12,7 @@
 
 #include "core/checked.h"
 #include "core/problem_rules.h"
-#include "image/pnm.h"
+#include "image/formats/pnm/pnm.h"
 #include "image/raster.h"
 #include "omniconv/error.h"
 

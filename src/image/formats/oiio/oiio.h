@@ -10,9 +10,9 @@
 #include <utility>
 #include <vector>
 
+#include "image/formats/module.h"
 #include "image/image.h"
 #include "image/input_file.h"
-#include "image/module.h"
 
 namespace omniconv::image::oiio {
 

@@ -11,10 +11,11 @@
 
 #include "core/quoted.h"
 #include "image/atomic_file.h"
-#include "image/codec_file.h"
-#include "image/libpng_silence.h"
-#include "image/oiio.h"
-#include "image/png_pixels.h"
+#include "image/formats/codec_file.h"
+#include "image/formats/oiio/libpng_silence.h"
+#include "image/formats/oiio/oiio.h"
+#include "image/formats/oiio/png_pixels.h"
+#include "core/quoted.h"
 #include "image/raster.h"
 #include "omniconv/error.h"
 

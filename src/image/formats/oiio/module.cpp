@@ -1,6 +1,6 @@
 // What the library finds in the module.
-#include "image/module.h"
-#include "image/oiio.h"
+#include "image/formats/module.h"
+#include "image/formats/oiio/oiio.h"
 
 extern "C" const omniconv::image::Module* omniconv_image_module() {
   namespace oiio = omniconv::image::oiio;

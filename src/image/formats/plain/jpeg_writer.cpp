@@ -4,10 +4,10 @@
 #include <array>
 #include <utility>
 
-#include "image/codec_file.h"
-#include "image/icc_profile.h"
-#include "image/jpeg_guard.h"
-#include "image/plain.h"
+#include "image/formats/codec_file.h"
+#include "image/formats/icc_profile.h"
+#include "image/formats/plain/jpeg_guard.h"
+#include "image/formats/plain/plain.h"
 #include "image/raster.h"
 #include "omniconv/error.h"
 

@@ -1,4 +1,4 @@
-#include "image/png_pixels.h"
+#include "image/formats/oiio/png_pixels.h"
 
 #include <algorithm>
 #include <array>

@@ -3,8 +3,8 @@
 #include <filesystem>
 #include <string_view>
 
-#include "image/module.h"
-#include "image/plain.h"
+#include "image/formats/module.h"
+#include "image/formats/plain/plain.h"
 
 namespace omniconv::image::plain {
 namespace {

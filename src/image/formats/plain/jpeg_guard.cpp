@@ -1,4 +1,4 @@
-#include "image/jpeg_guard.h"
+#include "image/formats/plain/jpeg_guard.h"
 
 #include "core/quoted.h"
 

@@ -9,7 +9,7 @@
 #include <string_view>
 #include <vector>
 
-#include "image/oiio.h"
+#include "image/formats/oiio/oiio.h"
 #include "omniconv/error.h"
 
 namespace omniconv::image::oiio {

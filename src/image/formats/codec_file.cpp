@@ -1,4 +1,4 @@
-#include "image/codec_file.h"
+#include "image/formats/codec_file.h"
 
 #include <algorithm>
 

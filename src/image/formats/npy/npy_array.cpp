@@ -1,4 +1,4 @@
-#include "image/npy_array.h"
+#include "image/formats/npy/npy_array.h"
 
 #include <fcntl.h>
 #include <fmt/format.h>
@@ -13,7 +13,7 @@
 
 #include "core/checked.h"
 #include "core/convert.h"
-#include "image/npy.h"
+#include "image/formats/npy/npy.h"
 #include "omniconv/error.h"
 
 namespace omniconv::image {

@@ -1,4 +1,4 @@
-#include "image/icc_profile.h"
+#include "image/formats/icc_profile.h"
 
 #include <algorithm>
 #include <initializer_list>

@@ -10,7 +10,7 @@
 #include <map>
 #include <string_view>
 
-#include "image/plain.h"
+#include "image/formats/plain/plain.h"
 #include "image/raster.h"
 
 namespace omniconv::image::plain {

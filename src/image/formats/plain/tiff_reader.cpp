@@ -4,10 +4,10 @@
 #include <cstring>
 #include <utility>
 
+#include "image/formats/plain/plain.h"
+#include "image/formats/plain/tiff_handle.h"
 #include "core/quoted.h"
-#include "image/plain.h"
 #include "image/raster.h"
-#include "image/tiff_handle.h"
 #include "omniconv/error.h"
 
 namespace omniconv::image::plain {

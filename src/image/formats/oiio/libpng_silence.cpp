@@ -1,4 +1,4 @@
-#include "image/libpng_silence.h"
+#include "image/formats/oiio/libpng_silence.h"
 
 #include <fcntl.h>
 #include <sys/mman.h>

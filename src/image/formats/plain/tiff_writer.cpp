@@ -5,11 +5,11 @@
 #include <ctime>
 #include <utility>
 
-#include "image/codec_file.h"
-#include "image/icc_profile.h"
-#include "image/plain.h"
+#include "image/formats/codec_file.h"
+#include "image/formats/icc_profile.h"
+#include "image/formats/plain/plain.h"
+#include "image/formats/plain/tiff_handle.h"
 #include "image/raster.h"
-#include "image/tiff_handle.h"
 #include "omniconv/error.h"
 
 namespace omniconv::image::plain {

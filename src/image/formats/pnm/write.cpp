@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "image/atomic_file.h"
-#include "image/pnm.h"
+#include "image/formats/pnm/pnm.h"
 #include "image/raster.h"
 #include "omniconv/error.h"
 

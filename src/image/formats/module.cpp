@@ -1,4 +1,4 @@
-#include "image/module.h"
+#include "image/formats/module.h"
 
 #include <dlfcn.h>
 #include <fmt/format.h>
