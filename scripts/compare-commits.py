@@ -232,8 +232,10 @@ def compare(device, old, new, differences, count):
 def compare_outputs(old, new, options, count):
     lists = {}
     for name in options.lists:
-        lists[name] = old.folder / f"{name}.txt"
-        lists[name].write_text(output_of("git", "show", f"{old.commit}:data/problems/{name}.txt"))
+        lists[name], path = old.folder / f"{name}.txt", f"data/problems/{name}.txt"
+        if not output_of("git", "ls-tree", old.commit, path):
+            raise Failure(f"--lists {name}: {old.commit} has no {path}")
+        lists[name].write_text(output_of("git", "show", f"{old.commit}:{path}"))
     with open(options.build_folder / f"{old.commit}-{new.commit}.txt", "w", encoding="utf-8") as differences:
         for device in options.device or ["cpu", "opencl"]:
             before, faults = old.hashes_of("old", device, lists, options)

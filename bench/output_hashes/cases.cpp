@@ -105,8 +105,8 @@ std::vector<Filter2dProblem> cases_of(const Filter2dProblem& problem, std::size_
     };
     add(one, {"random", weight_kinds[1 + turn / 2 % 4]});
     Filter2dProblem other = one;
-    if (one.c >= 2 && one.alpha_channel < 0 && !is_gradient(one)) other.alpha_channel = one.c - 1;
-    if (other.alpha_channel != one.alpha_channel) add(other, {weight_kinds[turn % 5]});
+    other.alpha_channel = one.c - 1;
+    if (one.c >= 2 && one.alpha_channel < 0 && !is_gradient(one)) add(other, {weight_kinds[turn % 5]});
     other = one;
     other.input = pixel_types[turn % std::size(pixel_types)];
     other.output = turn % 3 == 2 ? one.output : other.input;

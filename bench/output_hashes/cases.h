@@ -14,7 +14,7 @@ namespace omniconv::hashes {
 // Multiply-adds of the largest problem that is run, and of the largest that a reference runs.
 inline constexpr double most_of_filters = 0x1p24, most_of_convolutions = 0x1p24, most_of_products = 0x1p28,
                         most_of_references = 0x1p22;
-// Elements of an image: a filter of few taps is otherwise bounded by its random numbers.
+// Elements of the largest image: under few taps its random numbers take longer than the filter.
 inline constexpr double most_pixels = 0x1p20;
 
 double multiply_adds(const Filter2dProblem& problem);

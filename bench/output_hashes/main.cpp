@@ -3,12 +3,11 @@
 //   output_hashes [--device ID] [--threads N] [--cache DIR] [--thorough] PROBLEM|@LIST...
 //   output_hashes --as-written [--solver ID] [--runs N] ... PROBLEM|@LIST...
 //
-// LIST is a file of problems. Each is shrunk and varied as cases.h says, thoroughly on the CPU, unless --as-written;
-// then
-// --solver runs one solver alone, and --runs repeats its run, for measuring. What is printed is a line
-// `PROBLEM <tab> SOLVER <tab> HASH` for each solver that serves it (references only where it is small), with an error
-// in the hash's place where there is one; a line `every problem <tab> SOLVER <tab> known` for each id that was heard
-// of; and at last how many outputs there were. Status 77: there is no such device.
+// LIST is a file of problems. Each is shrunk and varied as cases.h says, thoroughly on the CPU; --as-written leaves
+// them as they are, --solver runs one solver alone, and --runs repeats its run, for measuring. What is printed is a
+// line `PROBLEM <tab> SOLVER <tab> HASH` for each solver that serves it (references only where it is small), with an
+// error in the hash's place where there is one; a line `every problem <tab> SOLVER <tab> known` for each id that was
+// heard of; and at last how many outputs there were. Status 77: there is no such device.
 //
 // scripts/compare-commits.py builds this with two commits' headers and libraries: it uses nothing else of the project.
 #include <omniconv/context.h>
