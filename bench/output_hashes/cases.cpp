@@ -16,8 +16,8 @@ constexpr DataType pixel_types[] = {DataType::s16, DataType::f16, DataType::f32,
                                     DataType::s32, DataType::u8,  DataType::f64};
 
 // `odd` of shrunk().
-std::vector<bool> ways_of_shrinking(std::size_t turn, bool thorough) {
-  return thorough ? std::vector{false, true} : std::vector{turn % 2 == 1};
+std::vector<bool> ways_of_shrinking(std::size_t place, bool thorough) {
+  return thorough ? std::vector{false, true} : std::vector{place % 2 == 1};
 }
 
 // floor((extent + padding - dilation * (window - 1) - 1) / stride) + 1; not positive where nothing fits.
@@ -93,34 +93,38 @@ GemmProblem shrunk(GemmProblem problem, bool odd) {
   return problem;
 }
 
-std::vector<Filter2dProblem> cases_of(const Filter2dProblem& problem, std::size_t turn, bool thorough) {
+std::vector<Filter2dProblem> cases_of(const Filter2dProblem& problem, std::size_t place, bool thorough) {
   std::vector<Filter2dProblem> cases;
-  for (const bool odd : ways_of_shrinking(turn, thorough)) {
+  std::size_t turn = place;
+  for (const bool odd : ways_of_shrinking(place, thorough)) {
     Filter2dProblem one = shrunk(problem, odd);
     one.name.clear();
-    const auto add = [&](Filter2dProblem of_type, std::vector<std::string_view> kinds) {
-      if (problem.kernel != "random") kinds = {problem.kernel};
-      if (thorough && problem.kernel == "random") kinds.assign(std::begin(weight_kinds), std::end(weight_kinds));
-      for (const std::string_view kind : kinds) of_type.kernel = kind, cases.push_back(of_type);
+    const auto add = [&](Filter2dProblem of_type) {
+      if (problem.kernel != "random") return cases.push_back(of_type);
+      for (std::size_t i = 0; i < (thorough ? std::size(weight_kinds) : 1); ++i, ++turn) {
+        of_type.kernel = weight_kinds[turn % std::size(weight_kinds)];
+        cases.push_back(of_type);
+      }
     };
-    add(one, {"random", weight_kinds[1 + turn / 2 % 4]});
+    add(one);
     Filter2dProblem other = one;
     other.alpha_channel = one.c - 1;
-    if (one.c >= 2 && one.alpha_channel < 0 && !is_gradient(one)) add(other, {weight_kinds[turn % 5]});
+    if (one.c >= 2 && one.alpha_channel < 0 && !is_gradient(one)) add(other);
     other = one;
-    other.input = pixel_types[turn % std::size(pixel_types)];
-    other.output = turn % 3 == 2 ? one.output : other.input;
-    add(other, {weight_kinds[turn % 5]});
+    other.input = pixel_types[place % std::size(pixel_types)];
+    other.output = place % 3 == 2 ? one.output : other.input;
+    add(other);
     other.input = other.output = DataType::f64;
-    if (thorough) add(other, {});
+    if (thorough) add(other);
   }
   return cases;
 }
 
-std::vector<Conv2dProblem> cases_of(const Conv2dProblem& problem, std::size_t turn, bool thorough) {
+std::vector<Conv2dProblem> cases_of(const Conv2dProblem& problem, std::size_t place, bool thorough) {
   std::vector<Conv2dProblem> cases;
   const std::size_t types = thorough ? std::size(matrix_types) : gpu_types;
-  for (const bool odd : ways_of_shrinking(turn, thorough))
+  std::size_t turn = place;
+  for (const bool odd : ways_of_shrinking(place, thorough))
     for (const Pass pass : {Pass::forward, Pass::backward_data, Pass::backward_filter}) {
       Conv2dProblem one = shrunk(problem, odd);
       one.name.clear();
@@ -138,10 +142,11 @@ std::vector<Conv2dProblem> cases_of(const Conv2dProblem& problem, std::size_t tu
   return cases;
 }
 
-std::vector<GemmProblem> cases_of(const GemmProblem& problem, std::size_t turn, bool thorough) {
+std::vector<GemmProblem> cases_of(const GemmProblem& problem, std::size_t place, bool thorough) {
   std::vector<GemmProblem> cases;
   const std::size_t types = thorough ? std::size(matrix_types) : gpu_types;
-  for (const bool odd : ways_of_shrinking(turn, thorough)) {
+  std::size_t turn = place;
+  for (const bool odd : ways_of_shrinking(place, thorough)) {
     GemmProblem one = shrunk(problem, odd);
     one.name.clear();
     if (thorough) cases.push_back(one);

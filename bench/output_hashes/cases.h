@@ -35,13 +35,14 @@ GemmProblem shrunk(GemmProblem problem, bool odd);
 //   more channels, with another type of pixels, and with f64;
 // - a convolution: the three passes as written, and in all types and layouts, by turns with bias and relu, or acc;
 // - a product: as written, and in all types.
-// Else shrunk one way or the other, by turns, since each case costs a second of compilation:
-// - a filter: random weights and another kind; another kind with alpha, and another with another type;
+// Else shrunk one way or the other, by turns, since each program costs a second of compilation:
+// - a filter: one kind of weights where its text asks for random ones; another with alpha, and another with another
+// type;
 // - a convolution: the three passes, types, layouts, bias and relu, and acc changing by turns;
-// - a product: as written, types changing by turns.
-// `turn`: the problem's place in its list.
-std::vector<Filter2dProblem> cases_of(const Filter2dProblem& problem, std::size_t turn, bool thorough);
-std::vector<Conv2dProblem> cases_of(const Conv2dProblem& problem, std::size_t turn, bool thorough);
-std::vector<GemmProblem> cases_of(const GemmProblem& problem, std::size_t turn, bool thorough);
+// - a product: types changing by turns.
+// `place` of the problem in its list: where the turns begin.
+std::vector<Filter2dProblem> cases_of(const Filter2dProblem& problem, std::size_t place, bool thorough);
+std::vector<Conv2dProblem> cases_of(const Conv2dProblem& problem, std::size_t place, bool thorough);
+std::vector<GemmProblem> cases_of(const GemmProblem& problem, std::size_t place, bool thorough);
 
 }  // namespace omniconv::hashes

@@ -81,12 +81,12 @@ std::vector<double> integer_weights(std::size_t count, Random& random) {
   return weights;
 }
 
-// Odd multiples of 1/16, so that products of two are exact in fp32; one in eight of them negative.
-std::vector<double> short_factor(std::int64_t size, Random& random) {
+// Odd multiples of 1/16, so that products of two are exact in fp32. Where they are `mixed`, one in eight is negative.
+std::vector<double> short_factor(std::int64_t size, bool mixed, Random& random) {
   std::vector<double> factor(static_cast<std::size_t>(size));
   for (double& value : factor) {
     value = static_cast<double>(2 * random.below(8) + 1) / 16;
-    if (random.below(8) == 0) value = -value;
+    if (random.below(8) == 0 && mixed) value = -value;
   }
   factor.front() = 3.0 / 16, factor.back() = 5.0 / 16;
   return factor;
@@ -135,8 +135,11 @@ std::vector<double> weights_for(const Filter2dProblem& problem) {
     for (double& weight : weights) weight /= sum;
     return weights;
   }
-  for (int rank = 0; rank < (problem.kernel == "rank2" ? 2 : 1); ++rank) {
-    const std::vector<double> column = short_factor(problem.r, random), row = short_factor(problem.s, random);
+  // Products of both signs could cancel, and no solver takes such weights apart.
+  const bool is_sum = problem.kernel == "rank2";
+  for (int rank = 0; rank < (is_sum ? 2 : 1); ++rank) {
+    const std::vector<double> column = short_factor(problem.r, !is_sum, random),
+                              row = short_factor(problem.s, !is_sum, random);
     add_product(column, row, weights);
   }
   shorten(weights);
