@@ -59,8 +59,8 @@ class Failure(Exception):
     """What ends the comparison, in one line."""
 
 
-def output_of(*command, folder=root):
-    done = subprocess.run([str(word) for word in command], cwd=folder, capture_output=True, text=True, check=False)
+def output_of(*command, folder=root, **variables):
+    done = subprocess.run([str(word) for word in command], cwd=folder, capture_output=True, text=True, check=False, env={**os.environ, **variables})
     if done.returncode != 0:
         words = shlex.join(str(word) for word in command)
         raise Failure(f"'{words}' ended with status {done.returncode}:\n{(done.stdout + done.stderr).strip()[-4000:]}")
@@ -93,7 +93,8 @@ class Build:
         try:
             output_of("cmake", "--preset", "release", "-S", tree, "-B", build, "-DOMNICONV_TESTS=OFF", "-DOMNICONV_IMAGE_MODULE=OFF",
                       "-DOMNICONV_EXAMPLES=OFF", folder=tree)
-            output_of("cmake", "--build", build, "--target", "omniconv", folder=tree)
+            # ccache then knows files again that other commits have too, since no path names the commit.
+            output_of("cmake", "--build", build, "--target", "omniconv", folder=tree, CCACHE_BASEDIR=str(self.folder), CCACHE_NOHASHDIR="1")
             for name in ("include", "lib"):
                 shutil.rmtree(self.folder / name, ignore_errors=True)
             shutil.copytree(tree / "include", self.folder / "include")
@@ -123,9 +124,12 @@ class Build:
         def run(name):
             report, log = (self.folder / f"{side}-{device.replace(':', '-')}-{name}.{suffix}" for suffix in ("hashes", "log"))
             command = [self.program, "--device", device, "--threads", options.threads, "--cache", self.folder / "cache", f"@{lists[name]}"]
+            command = [str(word) for word in command + ["--thorough"] * options.thorough]
             with open(report, "w", encoding="utf-8") as output, open(log, "w", encoding="utf-8") as errors:
-                status = subprocess.run([str(word) for word in command + ["--thorough"] * options.thorough], stdout=output, stderr=errors,
-                                        check=False).returncode
+                try:
+                    status = subprocess.run(command, stdout=output, stderr=errors, timeout=options.limit, check=False).returncode
+                except subprocess.TimeoutExpired:
+                    status = f"none after {options.limit} s"
             last = (log.read_text(errors="replace").strip().splitlines() or ["it said nothing"])[-1]
             return name, status, last, report.read_text()
 
@@ -280,6 +284,7 @@ def main():
     parser.add_argument("--build-folder", type=pathlib.Path, default=root / "build/compare-commits", metavar="DIR")
     parser.add_argument("--threads", type=int, default=2, help="of the CPU device")
     parser.add_argument("--jobs", type=int, default=os.cpu_count(), help="processes at a time (default: one for each core)")
+    parser.add_argument("--limit", type=float, default=3600, metavar="SECONDS", help="for one list on one device (default: 3600)")
     parser.add_argument("--thorough", action="store_true", help="as many cases on devices that compile as on the CPU; hours on PoCL")
     parser.add_argument("--callgrind", action="store_true", help="count instructions instead of comparing the lists' outputs")
     options = parser.parse_args()
