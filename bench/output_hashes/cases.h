@@ -36,10 +36,10 @@ GemmProblem shrunk(GemmProblem problem, bool odd);
 // - a convolution: the three passes as written, and in all types and layouts, by turns with bias and relu, or acc;
 // - a product: as written, and in all types.
 // Else shrunk one way or the other, by turns, since each program costs a second of compilation:
-// - a filter: one kind of weights where its text asks for random ones; another with alpha, and another with another
-// type;
+// - a filter: one kind of weights, where its text asks for random ones; another with alpha, and with another type;
 // - a convolution: the three passes, types, layouts, bias and relu, and acc changing by turns;
 // - a product: types changing by turns.
+// And of the problems of a list that shrink to the same one, the first stands for all.
 // `place` of the problem in its list: where the turns begin.
 std::vector<Filter2dProblem> cases_of(const Filter2dProblem& problem, std::size_t place, bool thorough);
 std::vector<Conv2dProblem> cases_of(const Conv2dProblem& problem, std::size_t place, bool thorough);

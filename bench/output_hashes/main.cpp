@@ -61,26 +61,33 @@ class Program {
       std::ifstream file(text.substr(1));
       if (!file) throw std::runtime_error(text.substr(1) + ": no such file, or it cannot be read");
       const std::string list{std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};
-      std::size_t turn = 0;
-      for (const Problem& problem : parse_problem_list(list, text.substr(1))) add(problem, turn++);
+      std::size_t place = 0;
+      for (const Problem& problem : parse_problem_list(list, text.substr(1))) place += add(problem, place);
     }
     for (const std::string& id : ids_) std::printf("every problem\t%s\tknown\n", id.c_str());
     std::printf("%d outputs\n", outputs_);
   }
 
  private:
-  void add(const Problem& problem, std::size_t turn) {
-    if (const auto* filter = get_if<Filter2dProblem>(problem)) return add_cases(*filter, turn);
-    if (const auto* convolution = get_if<Conv2dProblem>(problem)) return add_cases(*convolution, turn);
-    if (const auto* product = get_if<GemmProblem>(problem)) return add_cases(*product, turn);
+  // Where the problem's cases are others than those before: 1, else 0.
+  std::size_t add(const Problem& problem, std::size_t place) {
+    if (const auto* filter = get_if<Filter2dProblem>(problem)) return add_cases(*filter, place);
+    if (const auto* convolution = get_if<Conv2dProblem>(problem)) return add_cases(*convolution, place);
+    if (const auto* product = get_if<GemmProblem>(problem)) return add_cases(*product, place);
     throw std::runtime_error(to_text(problem) + ": no filter, convolution or product");
   }
 
   template <typename T>
-  void add_cases(const T& problem, std::size_t turn) {
-    if (options_.as_written) return add_case(problem);
+  std::size_t add_cases(const T& problem, std::size_t place) {
     const bool thorough = options_.thorough || context_.device().id == "cpu";
-    for (const T& one : cases_of(problem, turn, thorough)) add_case(one);
+    if (options_.as_written) {
+      add_case(problem);
+    } else if (thorough || shapes_.insert(to_text(cases_of(problem, 0, false).front())).second) {
+      for (const T& one : cases_of(problem, place, thorough)) add_case(one);
+    } else {
+      return 0;
+    }
+    return 1;
   }
 
   template <typename T>
@@ -217,7 +224,7 @@ class Program {
   Options options_;
   Context context_;
   Queue queue_;
-  std::set<std::string> seen_, ids_;
+  std::set<std::string> shapes_, seen_, ids_;
   int outputs_ = 0;
 };
 
