@@ -62,7 +62,8 @@ class Event {
   Event& operator=(Event&& other) noexcept;
   ~Event();
   void wait();
-  // Seconds that the device spent on the submission that returned this event; call after wait().
+  // Seconds that the device spent on the submission that returned this event; call after wait(). Throws bad_input where
+  // the queue was made without timing.
   double seconds() const;
   // Of these seconds, those after the end of an earlier submission to this queue or another one of the same device, so
   // that the time of work that overlaps can be added up; call after wait() of both.
@@ -89,6 +90,10 @@ class Scalar {
  private:
   double value_;
   std::shared_ptr<std::atomic<double>> cell_;
+};
+
+struct QueueOptions {
+  bool timing = true;  // of what is submitted (Event::seconds); without, submitting costs less
 };
 
 // Runs what is submitted to it in order, asynchronously.
@@ -133,7 +138,7 @@ class Context {
   explicit Context(std::shared_ptr<devices::Device> device) : device_(std::move(device)) {}
 
   const DeviceInfo& device() const;
-  Queue make_queue() const;
+  Queue make_queue(const QueueOptions& options = {}) const;
   Buffer allocate(std::int64_t bytes) const;
   // The caller's own host memory, used in place by the CPU, and through the driver by GPUs. It must outlive the buffer
   // and the work that uses it. What a run reads and does not write may be constant: cast it.

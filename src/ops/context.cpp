@@ -91,9 +91,6 @@ Context::Context(const Options& options) : device_(open_device(options)) {}
 const DeviceInfo& Context::device() const {
   return device_->info();
 }
-Queue Context::make_queue() const {
-  return Queue(device_->make_queue());
-}
 Buffer Context::allocate(std::int64_t bytes) const {
   return Buffer(device_->allocate(bytes));
 }

@@ -44,7 +44,7 @@ class FakeGpu final : public devices::Device {
   std::shared_ptr<devices::Buffer> borrow(void*, std::int64_t) override { throw bad_input("the fake borrows nothing"); }
   // Each with a thread of its own that does all the work: what oneTBB hands from thread to thread, the thread sanitizer
   // does not see.
-  std::shared_ptr<devices::Queue> make_queue() override {
+  std::shared_ptr<devices::Queue> make_queue(const QueueOptions&) override {
     const auto own = std::make_shared<devices::CpuDevice>(1);
     auto queue = own->make_queue();
     const std::lock_guard lock(mutex_);

@@ -119,8 +119,8 @@ std::shared_ptr<Buffer> CpuDevice::borrow(void* memory, std::int64_t bytes) {
   return std::make_shared<BorrowedBuffer>(memory, bytes);
 }
 
-std::shared_ptr<Queue> CpuDevice::make_queue() {
-  return std::make_shared<CpuQueue>(std::static_pointer_cast<CpuDevice>(shared_from_this()));
+std::shared_ptr<Queue> CpuDevice::make_queue(const QueueOptions& options) {
+  return std::make_shared<CpuQueue>(std::static_pointer_cast<CpuDevice>(shared_from_this()), options);
 }
 
 std::shared_ptr<Program> CpuDevice::build(std::string_view, std::span<const Definition>, const Occupancy&) {

@@ -82,6 +82,11 @@ Loader open_loader() {
   bind("cuModuleGetFunction", api.ModuleGetFunction);
   bind("cuLaunchKernel", api.LaunchKernel);
   bind("cuOccupancyMaxActiveBlocksPerMultiprocessor", api.OccupancyMaxActiveBlocksPerMultiprocessor);
+  bind("cuFuncSetAttribute", api.FuncSetAttribute);
+  bind("cuMemsetD8Async", api.MemsetD8Async);
+  bind_function(library, "cuLaunchKernelEx", api.LaunchKernelEx);
+  bind_function(library, "cuTensorMapEncodeTiled", api.TensorMapEncodeTiled);
+  bind_function(library, "cuTensorMapEncodeIm2col", api.TensorMapEncodeIm2col);
   bind_function(library, "cuFuncGetParamInfo", api.FuncGetParamInfo);
   if (!loader.why_not.empty()) return loader;
 

@@ -128,11 +128,12 @@ std::shared_ptr<HostMemory> OpenClDevice::allocate_host(std::int64_t bytes) {
   return std::make_shared<MappedMemory>(self(), std::move(queue), std::move(memory), bytes);
 }
 
-std::shared_ptr<Queue> OpenClDevice::make_queue() {
+std::shared_ptr<Queue> OpenClDevice::make_queue(const QueueOptions& options) {
   cl_int code = CL_SUCCESS;
-  Owned<cl_command_queue> queue(api().CreateCommandQueue(context_.get(), device_, CL_QUEUE_PROFILING_ENABLE, &code));
+  const cl_bitfield properties = options.timing ? CL_QUEUE_PROFILING_ENABLE : 0;
+  Owned<cl_command_queue> queue(api().CreateCommandQueue(context_.get(), device_, properties, &code));
   check("clCreateCommandQueue", code);
-  return std::make_shared<OpenClQueue>(self(), std::move(queue));
+  return std::make_shared<OpenClQueue>(self(), std::move(queue), options);
 }
 
 bool OpenClDevice::takes_occupancy() const {
@@ -290,7 +291,7 @@ std::shared_ptr<Queue> OpenClDevice::borrow_queue(cl_command_queue queue) {
   if (properties & CL_QUEUE_OUT_OF_ORDER_EXEC_MODE_ENABLE)
     throw bad_input("borrowing a cl_command_queue: it runs out of order; make one that runs in order");
   check("clRetainCommandQueue", api().RetainCommandQueue(queue));
-  return std::make_shared<OpenClQueue>(self(), Owned<cl_command_queue>(queue));
+  return std::make_shared<OpenClQueue>(self(), Owned<cl_command_queue>(queue), QueueOptions{});
 }
 
 }  // namespace omniconv::devices::opencl

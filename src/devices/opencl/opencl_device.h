@@ -25,7 +25,7 @@ class OpenClDevice final : public Device {
   // The driver may copy: the device sees the memory as it is now, and later changes of either side only by an upload
   // from, or a download to, the same memory.
   std::shared_ptr<Buffer> borrow(void* memory, std::int64_t bytes) override;
-  std::shared_ptr<Queue> make_queue() override;
+  std::shared_ptr<Queue> make_queue(const QueueOptions& options = {}) override;
   std::shared_ptr<Program> build(std::string_view text, std::span<const Definition> definitions,
                                  const Occupancy& occupancy) override;
   Peaks measure_peaks(double seconds) override;
@@ -82,7 +82,7 @@ class OpenClBuffer final : public Buffer {
     return {whole_ ? whole_ : memory_.get(), origin_};
   }
   Access access() const override { return access_; }
-  cl_context context() const { return device_->context(); }
+  const void* context() const override { return device_->context(); }
   std::byte* borrowed() const { return borrowed_; }  // the host memory behind it, or null
 
  private:
@@ -110,7 +110,7 @@ class OpenClProgram final : public Program {
   // By registers alone.
   std::int64_t resident_groups(const char* kernel, std::int64_t group_items) const override;
   cl_program program() const { return program_.get(); }
-  cl_context context() const { return device_->context(); }
+  const void* context() const override { return device_->context(); }
 
  private:
   std::shared_ptr<OpenClDevice> device_;

@@ -241,6 +241,12 @@ CUresult cuMemcpyAsync(CUdeviceptr to, CUdeviceptr from, std::size_t bytes, CUst
   move_bytes(to, from, bytes);
   return CUDA_SUCCESS;
 }
+CUresult cuMemsetD8Async(CUdeviceptr address, unsigned char value, std::size_t bytes, CUstream stream) {
+  const std::lock_guard lock(state().mutex);
+  state().calls.push_back(fmt::format("cuMemsetD8Async {} bytes on {}", bytes, name_of(stream)));
+  std::memset(reinterpret_cast<void*>(address), value, bytes);
+  return CUDA_SUCCESS;
+}
 CUresult cuMemcpyPeerAsync(CUdeviceptr to, CUcontext to_context, CUdeviceptr from, CUcontext from_context,
                            std::size_t bytes, CUstream stream) {
   const std::lock_guard lock(state().mutex);
@@ -311,6 +317,11 @@ CUresult cuModuleUnload(CUmodule) {
 }
 CUresult cuModuleGetFunction(CUfunction* function, CUmodule module, const char*) {
   *function = handle_of<CUfunction>(device_of(module));
+  return CUDA_SUCCESS;
+}
+CUresult cuFuncSetAttribute(CUfunction, int attribute, int value) {
+  const std::lock_guard lock(state().mutex);
+  state().calls.push_back(fmt::format("cuFuncSetAttribute {} to {}", attribute, value));
   return CUDA_SUCCESS;
 }
 // Its first argument is a buffer.

@@ -1,0 +1,27 @@
+// What is the same for the queues of every kind of device.
+#include "devices/device.h"
+
+namespace omniconv::devices {
+
+std::shared_ptr<Sequence> Queue::take_sequence() {
+  return std::make_shared<Sequence>();
+}
+
+Event Queue::launch(const std::shared_ptr<Program>& program, const char* kernel, const Grid& grid,
+                    std::span<const KernelArgument> arguments) {
+  const std::shared_ptr<Sequence> sequence = take_sequence();
+  sequence->launch(program, kernel, grid, arguments);
+  return submit(sequence);
+}
+
+double Queue::seconds_after(std::uint64_t token, Queue&, std::uint64_t) {
+  return seconds(token);
+}
+
+Event submit(Queue& queue, HostTask task) {
+  const std::shared_ptr<Sequence> sequence = queue.take_sequence();
+  sequence->call(std::move(task));
+  return queue.submit(sequence);
+}
+
+}  // namespace omniconv::devices
