@@ -16,6 +16,8 @@ namespace devices {
 class Buffer;
 class Device;
 class Queue;
+class Recording;
+class Sequence;
 }  // namespace devices
 
 struct DeviceInfo {
@@ -92,6 +94,43 @@ class Scalar {
   std::shared_ptr<std::atomic<double>> cell_;
 };
 
+class Queue;
+
+// Work in order that plans append to, before a queue runs it: once (Queue::submit), or again and again
+// (Context::record). It keeps the buffers that it uses alive. One thread at a time fills it. Moved, never copied: what
+// takes it, takes it whole.
+class Sequence {
+ public:
+  Sequence() = default;
+  Sequence(std::shared_ptr<devices::Device> device, std::shared_ptr<devices::Sequence> impl)
+      : device_(std::move(device)), impl_(std::move(impl)) {}
+  Sequence(Sequence&&) noexcept = default;
+  Sequence& operator=(Sequence&&) noexcept = default;
+  explicit operator bool() const { return impl_ != nullptr; }
+  const std::shared_ptr<devices::Device>& device() const { return device_; }
+  const std::shared_ptr<devices::Sequence>& impl() const { return impl_; }
+
+ private:
+  std::shared_ptr<devices::Device> device_;
+  std::shared_ptr<devices::Sequence> impl_;
+};
+
+// A sequence that runs again and again, on CUDA as a graph. A handle: copies share it. It keeps the buffers that it
+// uses alive; scalars that are changing are read at each replay.
+class Recording {
+ public:
+  Recording() = default;
+  explicit Recording(std::shared_ptr<const devices::Recording> impl) : impl_(std::move(impl)) {}
+  explicit operator bool() const { return impl_ != nullptr; }
+  // Runs it once, as one submission to a queue of the device that it was recorded for; other queues are refused. The
+  // runs of two queues may overlap, as all of their work may: then they need buffers of their own.
+  Event replay(Queue& queue) const;
+  const std::shared_ptr<const devices::Recording>& impl() const { return impl_; }
+
+ private:
+  std::shared_ptr<const devices::Recording> impl_;
+};
+
 struct QueueOptions {
   bool timing = true;  // of what is submitted (Event::seconds); without, submitting costs less
 };
@@ -111,6 +150,8 @@ class Queue {
   // of the host; it is done then when this returns, and its errors are thrown by it.
   Event copy(const Buffer& to, std::int64_t to_offset_bytes, const Buffer& from, std::int64_t from_offset_bytes,
              std::int64_t bytes, const Event& after = {});
+  // Runs what was appended to it, as one submission.
+  Event submit(Sequence sequence);
   // Waits for everything submitted; throws the first error.
   void finish();
   const std::shared_ptr<devices::Queue>& impl() const { return impl_; }
@@ -139,6 +180,10 @@ class Context {
 
   const DeviceInfo& device() const;
   Queue make_queue(const QueueOptions& options = {}) const;
+  // An empty one, for this device's plans.
+  Sequence make_sequence() const;
+  // Refuses a sequence that is empty, was moved from, or was made for another device.
+  Recording record(Sequence sequence) const;
   Buffer allocate(std::int64_t bytes) const;
   // The caller's own host memory, used in place by the CPU, and through the driver by GPUs. It must outlive the buffer
   // and the work that uses it. What a run reads and does not write may be constant: cast it.

@@ -11,6 +11,7 @@
 
 #include "devices/buffer.h"
 #include "devices/host_task.h"
+#include "devices/recording.h"
 #include "devices/sequence.h"
 #include "omniconv/context.h"
 
@@ -51,11 +52,13 @@ class Queue : public std::enable_shared_from_this<Queue> {
   // Where this queue's device and its driver cannot do it, copy_through_host does.
   virtual Event copy(std::shared_ptr<Buffer> to, std::int64_t to_offset_bytes, std::shared_ptr<Buffer> from,
                      std::int64_t from_offset_bytes, std::int64_t bytes, const Event& after) = 0;
-  // An empty sequence to be filled and submitted. The queue's own are used again when nobody holds them any more.
+  // An empty sequence to be filled and submitted, which is used again when nobody holds it any more.
   virtual std::shared_ptr<Sequence> take_sequence();
   // All steps of the sequence, as one submission, which keeps it alive until it is done. Steps that cannot be of this
   // queue's device are refused before anything is submitted.
   virtual Event submit(const std::shared_ptr<const Sequence>& sequence) = 0;
+  // The same of a recording of this queue's device, which is kept alive, too.
+  virtual Event replay(const std::shared_ptr<const Recording>& recording);
   virtual void finish() = 0;
 
   // What an Event asks of its queue.
@@ -101,6 +104,8 @@ class Device : public std::enable_shared_from_this<Device> {
   virtual std::shared_ptr<Buffer> allocate(std::int64_t bytes) = 0;
   virtual std::shared_ptr<Buffer> borrow(void* memory, std::int64_t bytes) = 0;
   virtual std::shared_ptr<Queue> make_queue(const QueueOptions& options = {}) = 0;
+  // The sequence does not change any more. Refused where a step cannot be this device's.
+  virtual std::shared_ptr<const Recording> record(std::shared_ptr<const Sequence> sequence);
   // `text` is kernel text without the prelude of its language, which the device puts before it. For
   // compilers that take an occupancy as an option: that of the kernels (KERNEL_OF states it to the others), where it is
   // to bind.

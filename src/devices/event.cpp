@@ -104,6 +104,40 @@ void Queue::finish() {
   if (impl_) impl_->finish();
 }
 
+namespace {
+
+void check_made(const char* call, const Sequence& sequence) {
+  if (!sequence)
+    throw bad_input(
+        fmt::format("{}: the sequence was moved from, or never made; make one with Context::make_sequence", call));
+}
+
+}  // namespace
+
+Event Queue::submit(Sequence sequence) {
+  if (!impl_) throw bad_input("submit: the queue is empty; make one with Context::make_queue");
+  check_made("submit", sequence);
+  return impl_->submit(sequence.impl());
+}
+
+Event Recording::replay(Queue& queue) const {
+  if (!queue.impl()) throw bad_input("replay: the queue is empty; make one with Context::make_queue");
+  if (!impl_) throw bad_input("replay: the recording was moved from, or never made; make one with Context::record");
+  return queue.impl()->replay(impl_);
+}
+
+Sequence Context::make_sequence() const {
+  return Sequence(device_, std::make_shared<devices::Sequence>());
+}
+
+Recording Context::record(Sequence sequence) const {
+  check_made("record", sequence);
+  if (const std::string& of = sequence.device()->info().id; of != device_->info().id)
+    throw bad_input(fmt::format("record: the sequence was made for device {}, and the context is of device {}", of,
+                                device_->info().id));
+  return Recording(device_->record(sequence.impl()));
+}
+
 Queue Context::make_queue(const QueueOptions& options) const {
   return Queue(device_->make_queue(options));
 }

@@ -1,10 +1,18 @@
-// What is the same for the queues of every kind of device.
+// What is the same for the queues and the devices of every kind.
 #include "devices/device.h"
 
 namespace omniconv::devices {
 
 std::shared_ptr<Sequence> Queue::take_sequence() {
   return std::make_shared<Sequence>();
+}
+
+Event Queue::replay(const std::shared_ptr<const Recording>& recording) {
+  return submit(recording->sequence());
+}
+
+std::shared_ptr<const Recording> Device::record(std::shared_ptr<const Sequence> sequence) {
+  return std::make_shared<Recording>(std::move(sequence), info().id, nullptr);
 }
 
 Event Queue::launch(const std::shared_ptr<Program>& program, const char* kernel, const Grid& grid,

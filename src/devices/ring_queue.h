@@ -16,6 +16,7 @@
 #include <utility>
 
 #include "devices/device.h"
+#include "devices/sequence_pool.h"
 #include "omniconv/error.h"
 
 namespace omniconv::devices {
@@ -23,8 +24,9 @@ namespace omniconv::devices {
 template <typename Times>
 class RingQueue : public Queue {
  public:
-  std::shared_ptr<Sequence> take_sequence() final;
+  std::shared_ptr<Sequence> take_sequence() final { return sequences_->take(); }
   Event submit(const std::shared_ptr<const Sequence>& sequence) final;
+  Event replay(const std::shared_ptr<const Recording>& recording) final;
   Event span(Event first, Event last) final;
   void finish() final;
   void wait(std::uint64_t token) final;
@@ -57,19 +59,13 @@ class RingQueue : public Queue {
   RingQueue(std::string device_id, std::string error_prefix, bool is_timed)
       : device_id_(std::move(device_id)), is_timed_(is_timed), error_prefix_(std::move(error_prefix)) {
     slots_.reserve(most_kept);
-    sequences_.reserve(most_kept);
-    free_sequences_.reserve(most_kept);
-    for (std::uint64_t i = 0; i < most_kept; ++i) {
-      add_timer();
-      free_sequences_.push_back(sequences_.emplace_back(std::make_shared<Sequence>()));
-      sequences_.back()->reserve(4, 64, 1024);  // of a run of a few launches: larger ones grow once
-    }
+    for (int i = 0; i < most_kept; ++i) add_timer();
   }
 
   // One submission: calls `enqueue` between begin() and end(). An error of theirs becomes the queue's.
   template <typename Enqueue>
   Event add(const char* what, Held held, const Enqueue& enqueue);
-  // Empties what is held, without the mutex meanwhile: it may be anything of the caller's.
+  // Without the mutex meanwhile: what is held may be anything of the caller's.
   void let_go(Held held, std::unique_lock<std::mutex>& lock);
   // Keeps the error of the earliest submission. The mutex is held.
   void fail(std::uint64_t number, std::exception_ptr error);
@@ -85,7 +81,7 @@ class RingQueue : public Queue {
   std::exception_ptr failure_;
 
  private:
-  static constexpr std::uint64_t most_kept = capacity + capacity / 4;  // to be used again
+  static constexpr int most_kept = capacity + capacity / 4;  // to be used again
 
   // What a token, its index + 1, stands for: submission `number`, and the time from the start of `first` to the end of
   // `last`, null where the queue had failed before.
@@ -98,10 +94,13 @@ class RingQueue : public Queue {
   // What each kind of queue says. Around calls of the others: makes its device current to this thread.
   virtual void enter() {}
   virtual void leave() noexcept {}
+  // As of its device's buffers, programs and recordings.
+  virtual const void* context() const = 0;
   // Throws bad_input where a step cannot be this queue's; without the mutex.
   virtual void check_steps(const Sequence& sequence) const = 0;
   virtual void begin(Times& times) = 0;
   virtual void enqueue(const Sequence& sequence, Times& times) = 0;
+  virtual void enqueue_recording(const Recording& recording, Times& times) { enqueue(*recording.sequence(), times); }
   virtual void end(Times& times) = 0;
   virtual void pushed() {}  // without the mutex
   // Throws the error that the work ended with.
@@ -150,33 +149,8 @@ class RingQueue : public Queue {
   std::vector<Slot> slots_;
   std::size_t first_free_ = 0;  // slots_.size(): none
   std::uint64_t failure_number_ = 0;
-  std::vector<std::shared_ptr<Sequence>> sequences_;
-  std::vector<std::shared_ptr<Sequence>> free_sequences_;  // of these, empty
+  const std::shared_ptr<SequencePool> sequences_ = std::make_shared<SequencePool>(most_kept);
 };
-
-// Nobody else holds it but so many holders. What others did to it has happened then: this thread's copy ends after
-// theirs.
-template <typename Held>
-bool is_held_by(const std::shared_ptr<Held>& held, long holders) {
-  const std::shared_ptr<Held> copy = held;
-  return copy.use_count() == holders + 1;
-}
-
-template <typename Times>
-std::shared_ptr<Sequence> RingQueue<Times>::take_sequence() {
-  const std::lock_guard lock(mutex_);
-  if (!free_sequences_.empty()) {
-    std::shared_ptr<Sequence> taken = std::move(free_sequences_.back());
-    free_sequences_.pop_back();
-    return taken;
-  }
-  for (const std::shared_ptr<Sequence>& sequence : sequences_)
-    if (sequence.use_count() == 1 && is_held_by(sequence, 1)) {
-      sequence->clear();
-      return sequence;
-    }
-  return std::make_shared<Sequence>();  // the caller holds many
-}
 
 template <typename Times>
 Event RingQueue<Times>::submit(const std::shared_ptr<const Sequence>& sequence) {
@@ -184,6 +158,13 @@ Event RingQueue<Times>::submit(const std::shared_ptr<const Sequence>& sequence) 
     throw bad_input(fmt::format("an empty sequence was submitted to a queue of {}: append a step to it", device_id_));
   check_steps(*sequence);
   return add(nullptr, {sequence, {}}, [&](Times& times) { this->enqueue(*sequence, times); });
+}
+
+template <typename Times>
+Event RingQueue<Times>::replay(const std::shared_ptr<const Recording>& recording) {
+  check_replay(*recording, device_id_, context());
+  return add(nullptr, {recording->sequence(), {recording}},
+             [&](Times& times) { this->enqueue_recording(*recording, times); });
 }
 
 template <typename Times>
@@ -285,19 +266,11 @@ void RingQueue<Times>::drop_until(std::uint64_t position, std::unique_lock<std::
   }
 }
 
-// A sequence of the queue's own that nobody else holds is emptied, and used again.
 template <typename Times>
 void RingQueue<Times>::let_go(Held held, std::unique_lock<std::mutex>& lock) {
-  std::shared_ptr<Sequence> own;
-  if (held.sequence && is_held_by(held.sequence, 2)) {  // by sequences_, if it is one of them
-    const auto found = std::find(sequences_.begin(), sequences_.end(), held.sequence);
-    if (found != sequences_.end()) own = *found;
-  }
   lock.unlock();
-  if (own) own->clear();
   held = Held();
   lock.lock();
-  if (own) free_sequences_.push_back(std::move(own));
 }
 
 template <typename Times>

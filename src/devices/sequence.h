@@ -76,7 +76,11 @@ class Sequence {
     std::int64_t offset_bytes, bytes;
     std::uint8_t value;
   };
-  using Step = std::variant<Launch, HostTask, Copy, Fill, NativeCall>;
+  struct Native {
+    NativeCall call;
+    bool is_constant;
+  };
+  using Step = std::variant<Launch, HostTask, Copy, Fill, Native>;
 
   // GPU kinds only. `kernel` must outlive the sequence: a literal.
   void launch(const std::shared_ptr<const Program>& program, const char* kernel, const Grid& grid,
@@ -88,8 +92,10 @@ class Sequence {
   // Sets every byte.
   void fill(const MemoryRange& range, std::uint8_t value);
   // GPU kinds only. On CUDA its context is current during the call. It must not use the queue that runs it, and not
-  // wait for it.
-  void call_native(NativeCall call) { steps_.emplace_back(std::move(call)); }
+  // wait for it. A constant one submits the same work each time: a recording may keep that work, and not call again.
+  void call_native(NativeCall call, bool is_constant = false) {
+    steps_.emplace_back(Native{std::move(call), is_constant});
+  }
 
   std::span<const Step> steps() const { return steps_; }
   std::span<const Argument> arguments_of(const Launch& launch) const {

@@ -123,6 +123,11 @@ std::shared_ptr<Queue> CpuDevice::make_queue(const QueueOptions& options) {
   return std::make_shared<CpuQueue>(std::static_pointer_cast<CpuDevice>(shared_from_this()), options);
 }
 
+std::shared_ptr<const Recording> CpuDevice::record(std::shared_ptr<const Sequence> sequence) {
+  if (sequence) check_cpu_steps(*sequence);
+  return Device::record(std::move(sequence));
+}
+
 std::shared_ptr<Program> CpuDevice::build(std::string_view, std::span<const Definition>, const Occupancy&) {
   throw environment_error("the CPU device runs host functions and compiles no device text");
 }

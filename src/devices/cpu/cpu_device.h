@@ -22,6 +22,7 @@ class CpuDevice final : public Device {
   std::shared_ptr<Buffer> allocate(std::int64_t bytes) override;
   std::shared_ptr<Buffer> borrow(void* memory, std::int64_t bytes) override;
   std::shared_ptr<Queue> make_queue(const QueueOptions& options = {}) override;
+  std::shared_ptr<const Recording> record(std::shared_ptr<const Sequence> sequence) override;
   std::shared_ptr<Program> build(std::string_view text, std::span<const Definition> definitions,
                                  const Occupancy& occupancy) override;
   Peaks measure_peaks(double seconds) override;

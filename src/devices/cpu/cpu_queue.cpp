@@ -46,6 +46,22 @@ std::byte* checked_range(const Buffer& buffer, std::int64_t offset, std::int64_t
 
 }  // namespace
 
+void check_cpu_steps(const Sequence& sequence) {
+  for (const Sequence::Step& step : sequence.steps()) {
+    if (const auto* const launch = std::get_if<Sequence::Launch>(&step))
+      throw environment_error(
+          fmt::format("the CPU device runs host functions, not the device kernel {}", launch->kernel));
+    if (std::holds_alternative<Sequence::Native>(step))
+      throw bad_input("a native call was submitted to a queue of cpu, which has no stream: submit a host function");
+    if (const auto* const copy = std::get_if<Sequence::Copy>(&step)) {
+      check_memory("a copy", *copy->to);
+      check_memory("a copy", *copy->from);
+    } else if (const auto* const fill = std::get_if<Sequence::Fill>(&step)) {
+      check_memory("a fill", *fill->buffer);
+    }
+  }
+}
+
 CpuQueue::CpuQueue(std::shared_ptr<CpuDevice> device, const QueueOptions& options)
     : RingQueue("cpu", "", options.timing), device_(std::move(device)), thread_([this] { work(); }) {}
 
@@ -96,22 +112,6 @@ void CpuQueue::run(const Sequence& sequence) const {
       std::byte* const memory = fill->buffer->host() + fill->offset_bytes;
       in_pieces(*device_, fill->bytes,
                 [&](std::int64_t first, std::size_t count) { std::memset(memory + first, fill->value, count); });
-    }
-  }
-}
-
-void CpuQueue::check_steps(const Sequence& sequence) const {
-  for (const Sequence::Step& step : sequence.steps()) {
-    if (const auto* const launch = std::get_if<Sequence::Launch>(&step))
-      throw environment_error(
-          fmt::format("the CPU device runs host functions, not the device kernel {}", launch->kernel));
-    if (std::holds_alternative<NativeCall>(step))
-      throw bad_input("a native call was submitted to a queue of cpu, which has no stream: submit a host function");
-    if (const auto* const copy = std::get_if<Sequence::Copy>(&step)) {
-      check_memory("a copy", *copy->to);
-      check_memory("a copy", *copy->from);
-    } else if (const auto* const fill = std::get_if<Sequence::Fill>(&step)) {
-      check_memory("a fill", *fill->buffer);
     }
   }
 }

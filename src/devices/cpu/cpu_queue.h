@@ -15,6 +15,9 @@ struct CpuTimes {
   bool is_done = false;
 };
 
+// Throws bad_input where a step cannot be the CPU's.
+void check_cpu_steps(const Sequence& sequence);
+
 class CpuQueue final : public RingQueue<CpuTimes> {
  public:
   CpuQueue(std::shared_ptr<CpuDevice> device, const QueueOptions& options);
@@ -26,7 +29,8 @@ class CpuQueue final : public RingQueue<CpuTimes> {
              std::int64_t from_offset_bytes, std::int64_t bytes, const Event& after) override;
 
  private:
-  void check_steps(const Sequence& sequence) const override;
+  const void* context() const override { return nullptr; }
+  void check_steps(const Sequence& sequence) const override { check_cpu_steps(sequence); }
   void begin(CpuTimes& times) override { times.is_done = false; }
   void enqueue(const Sequence&, CpuTimes&) override {}  // the thread finds it in the ring
   void end(CpuTimes&) override {}

@@ -37,9 +37,11 @@ inline constexpr CUresult CUDA_SUCCESS = 0, CUDA_ERROR_INVALID_VALUE = 1, CUDA_E
                           CUDA_ERROR_UNKNOWN = 999;
 inline constexpr int CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK = 8, CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT = 16,
                      CU_DEVICE_ATTRIBUTE_COMPUTE_MODE = 20, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR = 75,
-                     CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR = 76;
+                     CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR = 76,
+                     CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN = 97;
 inline constexpr int CU_COMPUTEMODE_PROHIBITED = 2;
 inline constexpr unsigned CU_STREAM_NON_BLOCKING = 1, CU_EVENT_DEFAULT = 0, CU_EVENT_DISABLE_TIMING = 2;
+inline constexpr int CU_STREAM_CAPTURE_MODE_RELAXED = 2;
 inline constexpr int CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES = 8;
 inline constexpr int CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION = 4,
                      CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION = 6;
@@ -66,7 +68,14 @@ struct CUlaunchConfig {
   unsigned numAttrs;
 };
 
-struct alignas(64) CUtensorMap {
+struct CUDA_KERNEL_NODE_PARAMS_v1 {
+  CUfunction func;
+  unsigned gridDimX, gridDimY, gridDimZ, blockDimX, blockDimY, blockDimZ, sharedMemBytes;
+  void **kernelParams, **extra;
+};
+struct CUgraphEdgeData;
+
+struct alignas(128) CUtensorMap {
   std::uint64_t opaque[16];
 };
 
@@ -118,7 +127,19 @@ struct Api {
   CUresult (*OccupancyMaxActiveBlocksPerMultiprocessor)(int*, CUfunction, int, std::size_t);
   CUresult (*FuncSetAttribute)(CUfunction, int, int);
   CUresult (*MemsetD8Async)(CUdeviceptr, unsigned char, std::size_t, CUstream);
-  // Null in older drivers than 11.8,
+  CUresult (*StreamBeginCapture)(CUstream, int);
+  CUresult (*StreamEndCapture)(CUstream, CUgraph*);
+  CUresult (*GraphLaunch)(CUgraphExec, CUstream);
+  CUresult (*GraphDestroy)(CUgraph);
+  CUresult (*GraphExecDestroy)(CUgraphExec);
+  CUresult (*GraphExecKernelNodeSetParams)(CUgraphExec, CUgraphNode, const CUDA_KERNEL_NODE_PARAMS_v1*);
+  // Null in older drivers than 11.3 and, of the version whose answer has edges, 12.3,
+  CUresult (*StreamGetCaptureInfo)(CUstream, int*, std::uint64_t*, CUgraph*, const CUgraphNode**, std::size_t*);
+  CUresult (*StreamGetCaptureInfo_v3)(CUstream, int*, std::uint64_t*, CUgraph*, const CUgraphNode**,
+                                      const CUgraphEdgeData**, std::size_t*);
+  // 11.4,
+  CUresult (*GraphInstantiate)(CUgraphExec*, CUgraph, unsigned long long);
+  // 11.8,
   CUresult (*LaunchKernelEx)(const CUlaunchConfig*, CUfunction, void**, void**);
   // 12.0: enumerations are passed as int,
   CUresult (*TensorMapEncodeTiled)(CUtensorMap*, int, unsigned, void*, const std::uint64_t*, const std::uint64_t*,

@@ -8,6 +8,8 @@
 #include "core/build_info.h"
 #include "devices/buffer_size.h"
 #include "devices/cuda/cuda_queue.h"
+#include "devices/cuda/cuda_recording.h"
+#include "devices/cuda/cuda_steps.h"
 #include "devices/gpu_peaks.h"
 
 namespace omniconv::devices::cuda {
@@ -118,6 +120,11 @@ std::shared_ptr<Buffer> CudaDevice::borrow(void* memory, std::int64_t bytes) {
 
 std::shared_ptr<Queue> CudaDevice::make_queue(const QueueOptions& options) {
   return std::make_shared<CudaQueue>(info_.id, context_, options);
+}
+
+std::shared_ptr<const Recording> CudaDevice::record(std::shared_ptr<const Sequence> sequence) {
+  if (sequence) check_steps(*sequence, *context_, info_.id);
+  return std::make_shared<CudaRecording>(std::move(sequence), info_.id, context_);
 }
 
 std::shared_ptr<Program> CudaDevice::build(std::string_view text, std::span<const Definition> definitions,

@@ -54,6 +54,8 @@ class CudaDevice final : public Device {
   // Page-locks the memory and maps it: kernels read and write it over the bus, and see it as it is.
   std::shared_ptr<Buffer> borrow(void* memory, std::int64_t bytes) override;
   std::shared_ptr<Queue> make_queue(const QueueOptions& options = {}) override;
+  // As a graph.
+  std::shared_ptr<const Recording> record(std::shared_ptr<const Sequence> sequence) override;
   std::shared_ptr<Program> build(std::string_view text, std::span<const Definition> definitions,
                                  const Occupancy& occupancy) override;
   Peaks measure_peaks(double seconds) override;

@@ -120,9 +120,7 @@ void check_launch(const Sequence& sequence, const Sequence::Launch& launch, cons
   }
 }
 
-void launch(const Sequence& sequence, const Sequence::Launch& launch, const SharedContext& context, CUstream stream) {
-  if (launch.is_empty()) return;
-  LaunchValues values(sequence, launch);
+void enqueue(const Sequence::Launch& launch, LaunchValues& values, const SharedContext& context, CUstream stream) {
   const CUfunction function = static_cast<const CudaProgram&>(*launch.program)
                                   .kernel(launch.kernel, values.sizes(), launch.options.local_memory_bytes);
   const auto [groups, local] = shape_of(launch.grid);

@@ -17,6 +17,8 @@ class LaunchValues {
   LaunchValues& operator=(const LaunchValues&) = delete;
   void** pointers() { return pointers_.data(); }
   std::span<const std::size_t> sizes() const { return std::span(sizes_).first(count_); }
+  // Of an argument that is a scalar.
+  float scalar(std::size_t argument) const { return words_[argument].scalar; }
 
  private:
   static constexpr std::size_t most = Sequence::most_arguments;
@@ -41,7 +43,7 @@ Shape shape_of(const Grid& grid);
 void check_launch(const Sequence& sequence, const Sequence::Launch& launch, const SharedContext& context,
                   const std::string& device_id);
 
-// On a stream of the context, which is current.
-void launch(const Sequence& sequence, const Sequence::Launch& launch, const SharedContext& context, CUstream stream);
+// Of a launch that is not empty, on a stream of the context, which is current.
+void enqueue(const Sequence::Launch& launch, LaunchValues& values, const SharedContext& context, CUstream stream);
 
 }  // namespace omniconv::devices::cuda

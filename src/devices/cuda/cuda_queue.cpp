@@ -3,7 +3,7 @@
 #include <fmt/format.h>
 
 #include "devices/copy_through_host.h"
-#include "devices/cuda/cuda_launch.h"
+#include "devices/cuda/cuda_recording.h"
 #include "devices/cuda/cuda_steps.h"
 
 namespace omniconv::devices::cuda {
@@ -77,6 +77,10 @@ void CudaQueue::check_steps(const Sequence& sequence) const {
 
 void CudaQueue::enqueue(const Sequence& sequence, CudaTimes&) {
   enqueue_steps(sequence, *context_, stream_);
+}
+
+void CudaQueue::enqueue_recording(const Recording& recording, CudaTimes&) {
+  static_cast<const CudaRecording&>(recording).enqueue(stream_);
 }
 
 bool CudaQueue::is_done(const CudaTimes& times) const {

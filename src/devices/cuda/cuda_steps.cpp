@@ -11,6 +11,12 @@ CUdeviceptr address_of(const Buffer& buffer, std::int64_t offset_bytes) {
   return static_cast<const CudaBuffer&>(buffer).memory()->address + static_cast<CUdeviceptr>(offset_bytes);
 }
 
+void enqueue(const Sequence& sequence, const Sequence::Launch& launch, const SharedContext& context, CUstream stream) {
+  if (launch.is_empty()) return;
+  LaunchValues values(sequence, launch);
+  enqueue(launch, values, context, stream);
+}
+
 void enqueue(const Sequence::Copy& copy, CUstream stream) {
   if (copy.bytes == 0) return;
   check("cuMemcpyAsync",
@@ -45,17 +51,15 @@ void check_steps(const Sequence& sequence, const SharedContext& context, const s
   }
 }
 
-void enqueue_steps(const Sequence& sequence, const SharedContext& context, CUstream stream) {
-  for (const Sequence::Step& step : sequence.steps()) {
-    if (const auto* const launched = std::get_if<Sequence::Launch>(&step))
-      launch(sequence, *launched, context, stream);
-    else if (const auto* const copy = std::get_if<Sequence::Copy>(&step))
-      enqueue(*copy, stream);
-    else if (const auto* const fill = std::get_if<Sequence::Fill>(&step))
-      enqueue(*fill, stream);
-    else if (const auto* const call = std::get_if<NativeCall>(&step))
-      (*call)(stream);
-  }
+void enqueue_step(const Sequence& sequence, const Sequence::Step& step, const SharedContext& context, CUstream stream) {
+  if (const auto* const launch = std::get_if<Sequence::Launch>(&step))
+    enqueue(sequence, *launch, context, stream);
+  else if (const auto* const copy = std::get_if<Sequence::Copy>(&step))
+    enqueue(*copy, stream);
+  else if (const auto* const fill = std::get_if<Sequence::Fill>(&step))
+    enqueue(*fill, stream);
+  else if (const auto* const native = std::get_if<Sequence::Native>(&step))
+    native->call(stream);
 }
 
 }  // namespace omniconv::devices::cuda

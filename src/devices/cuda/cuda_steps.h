@@ -10,6 +10,9 @@ namespace omniconv::devices::cuda {
 void check_steps(const Sequence& sequence, const SharedContext& context, const std::string& device_id);
 
 // Of a sequence that was checked, on a stream of the context, which is current.
-void enqueue_steps(const Sequence& sequence, const SharedContext& context, CUstream stream);
+void enqueue_step(const Sequence& sequence, const Sequence::Step& step, const SharedContext& context, CUstream stream);
+inline void enqueue_steps(const Sequence& sequence, const SharedContext& context, CUstream stream) {
+  for (const Sequence::Step& step : sequence.steps()) enqueue_step(sequence, step, context, stream);
+}
 
 }  // namespace omniconv::devices::cuda

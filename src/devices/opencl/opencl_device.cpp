@@ -10,6 +10,7 @@
 #include "devices/definitions.h"
 #include "devices/gpu_peaks.h"
 #include "devices/opencl/opencl_queue.h"
+#include "devices/opencl/opencl_steps.h"
 #include "embedded/prelude.opencl.h"
 
 namespace omniconv::devices::opencl {
@@ -134,6 +135,11 @@ std::shared_ptr<Queue> OpenClDevice::make_queue(const QueueOptions& options) {
   Owned<cl_command_queue> queue(api().CreateCommandQueue(context_.get(), device_, properties, &code));
   check("clCreateCommandQueue", code);
   return std::make_shared<OpenClQueue>(self(), std::move(queue), options);
+}
+
+std::shared_ptr<const Recording> OpenClDevice::record(std::shared_ptr<const Sequence> sequence) {
+  if (sequence) check_steps(*sequence, *this);
+  return std::make_shared<Recording>(std::move(sequence), info_.id, context_.get());
 }
 
 bool OpenClDevice::takes_occupancy() const {

@@ -26,6 +26,7 @@ class OpenClDevice final : public Device {
   // from, or a download to, the same memory.
   std::shared_ptr<Buffer> borrow(void* memory, std::int64_t bytes) override;
   std::shared_ptr<Queue> make_queue(const QueueOptions& options = {}) override;
+  std::shared_ptr<const Recording> record(std::shared_ptr<const Sequence> sequence) override;
   std::shared_ptr<Program> build(std::string_view text, std::span<const Definition> definitions,
                                  const Occupancy& occupancy) override;
   Peaks measure_peaks(double seconds) override;

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include "devices/copy_through_host.h"
+#include "devices/opencl/opencl_steps.h"
 
 namespace omniconv::devices::opencl {
 namespace {
@@ -45,6 +46,10 @@ void OpenClQueue::end(OpenClTimes& times) {
   check("clFlush", api().Flush(queue_.get()));
 }
 
+void OpenClQueue::check_steps(const Sequence& sequence) const {
+  opencl::check_steps(sequence, *device_);
+}
+
 bool OpenClQueue::is_done(const OpenClTimes& times) const {
   cl_int status = CL_COMPLETE;
   const cl_int code =
@@ -74,7 +79,7 @@ bool OpenClQueue::shares_clock(const RingQueue& other) const {
 }
 
 Event OpenClQueue::upload(std::shared_ptr<Buffer> to, std::int64_t offset_bytes, const void* from, std::int64_t bytes) {
-  const cl_mem memory = own(*to, "upload").memory();
+  const cl_mem memory = own_buffer(*to, *device_, "upload").memory();
   return add("an upload", {nullptr, {to}}, [&](OpenClTimes& times) {
     if (bytes == 0) return;
     cl_event event = nullptr;
@@ -86,7 +91,7 @@ Event OpenClQueue::upload(std::shared_ptr<Buffer> to, std::int64_t offset_bytes,
 }
 
 Event OpenClQueue::download(void* to, std::shared_ptr<Buffer> from, std::int64_t offset_bytes, std::int64_t bytes) {
-  const OpenClBuffer& buffer = own(*from, "download");
+  const OpenClBuffer& buffer = own_buffer(*from, *device_, "download");
   const cl_mem memory = buffer.memory();
   const auto offset = static_cast<std::size_t>(offset_bytes), size = static_cast<std::size_t>(bytes);
   return add("a download", {nullptr, {from}}, [&](OpenClTimes& times) {
@@ -121,45 +126,6 @@ Event OpenClQueue::copy(std::shared_ptr<Buffer> to, std::int64_t to_offset_bytes
   return submit(sequence);
 }
 
-void OpenClQueue::check_steps(const Sequence& sequence) const {
-  for (const Sequence::Step& step : sequence.steps()) {
-    if (const auto* const launch = std::get_if<Sequence::Launch>(&step)) {
-      check_launch(sequence, *launch);
-    } else if (const auto* const copy = std::get_if<Sequence::Copy>(&step)) {
-      own(*copy->to, "a copy");
-      own(*copy->from, "a copy");
-    } else if (const auto* const fill = std::get_if<Sequence::Fill>(&step)) {
-      own(*fill->buffer, "a fill");
-    } else if (std::holds_alternative<HostTask>(step)) {
-      throw bad_input(foreign_host_task);
-    }
-  }
-}
-
-void OpenClQueue::check_launch(const Sequence& sequence, const Sequence::Launch& launch) const {
-  const auto refuse = [&](std::string_view reason) {
-    throw bad_input(fmt::format("launch of {}: {}", launch.kernel, reason));
-  };
-  if (launch.program->context() != device_->context())
-    refuse(fmt::format("its program was not built for the queue's device {}", device_id_));
-  const Dimensions& cluster = launch.options.cluster;
-  if (cluster.x * cluster.y * cluster.z != 1)
-    refuse(fmt::format("device {} knows no clusters of groups: take a CUDA device", device_id_));
-  if (launch.options.local_memory_bytes > 0)
-    refuse(fmt::format("device {} takes local memory that the text declares, and not {} bytes more: declare them",
-                       device_id_, launch.options.local_memory_bytes));
-  for (const Sequence::Argument& argument : sequence.arguments_of(launch)) {
-    if (std::holds_alternative<Sequence::Map>(argument.value))
-      refuse(fmt::format("device {} knows no tensor maps: take a CUDA device", device_id_));
-    const auto* const buffer = std::get_if<std::shared_ptr<const Buffer>>(&argument.value);
-    if (!buffer) continue;
-    const std::int64_t bytes = own(**buffer, launch.kernel).bytes(), most = device_->info().max_buffer_bytes;
-    if (bytes > most)
-      refuse(fmt::format("a buffer of {} bytes is larger than {} takes ({} bytes); use smaller parts", bytes,
-                         device_id_, most));
-  }
-}
-
 void OpenClQueue::enqueue(const Sequence& sequence, OpenClTimes& times) {
   const std::span<const Sequence::Step> steps = sequence.steps();
   for (std::size_t i = 0; i < steps.size(); ++i) {
@@ -172,9 +138,9 @@ void OpenClQueue::enqueue(const Sequence& sequence, OpenClTimes& times) {
       enqueue(*copy, wanted);
     } else if (const auto* const fill = std::get_if<Sequence::Fill>(&steps[i])) {
       enqueue(*fill, wanted);
-    } else if (const auto* const call = std::get_if<NativeCall>(&steps[i])) {
+    } else if (const auto* const native = std::get_if<Sequence::Native>(&steps[i])) {
       if (is_first) times.start = marker();
-      (*call)(queue_.get());
+      native->call(queue_.get());
     }
     Owned<cl_event> made(event);
     if (is_first && !times.start) times.start = made ? retain(made.get()) : marker();
@@ -244,11 +210,6 @@ cl_kernel OpenClQueue::kernel_of(const std::shared_ptr<const Program>& program, 
   if (code != CL_SUCCESS) throw call_error(fmt::format("clCreateKernel ({})", name), code);
   kernels_.push_back({program, name, std::move(kernel)});
   return kernels_.back().kernel.get();
-}
-
-const OpenClBuffer& OpenClQueue::own(const Buffer& buffer, const char* call) const {
-  if (!is_own(buffer)) throw bad_input(fmt::format("{}: a buffer is none of the queue's device {}", call, device_id_));
-  return static_cast<const OpenClBuffer&>(buffer);
 }
 
 Owned<cl_event> OpenClQueue::marker() const {

@@ -28,6 +28,7 @@ class OpenClQueue final : public RingQueue<OpenClTimes> {
     Owned<cl_kernel> kernel;
   };
 
+  const void* context() const override { return device_->context(); }
   void check_steps(const Sequence& sequence) const override;
   void begin(OpenClTimes&) override {}
   void enqueue(const Sequence& sequence, OpenClTimes& times) override;
@@ -45,10 +46,8 @@ class OpenClQueue final : public RingQueue<OpenClTimes> {
   void enqueue(const Sequence::Fill& fill, cl_event* event);
   void set_argument(cl_kernel kernel, cl_uint index, const Sequence& sequence, const Sequence::Argument& argument,
                     const char* name);
-  void check_launch(const Sequence& sequence, const Sequence::Launch& launch) const;
   cl_kernel kernel_of(const std::shared_ptr<const Program>& program, const char* name);
   bool is_own(const Buffer& buffer) const { return buffer.context() == device_->context(); }
-  const OpenClBuffer& own(const Buffer& buffer, const char* call) const;
   Owned<cl_event> marker() const;
 
   const std::shared_ptr<OpenClDevice> device_;
