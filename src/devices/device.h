@@ -34,6 +34,7 @@ class HostMemory {
 class Program {
  public:
   virtual ~Program() = default;
+  // Of the one time that it was compiled, however many share it; 0 where it was found on disk.
   virtual double compile_seconds() const = 0;
   // How many groups of so many work items of this kernel a compute unit holds at once, by the registers (CUDA: and
   // the memory) that they take; 0 where that is not known.
@@ -88,6 +89,17 @@ struct Occupancy {
   std::int64_t groups = 0, group_items = 0;
 };
 
+struct BuildOptions {
+  Occupancy occupancy = {};
+  std::string target =
+      {};  // of CUDA's compiler, such as sm_90a: what this very capability has; empty: the device's usual
+
+  BuildOptions() = default;
+  BuildOptions(const Occupancy& the_occupancy, std::string the_target = {})  // implicit: most say an occupancy alone
+      : occupancy(the_occupancy), target(std::move(the_target)) {}
+  BuildOptions(std::int64_t groups, std::int64_t group_items) : occupancy{groups, group_items} {}
+};
+
 class Device : public std::enable_shared_from_this<Device> {
  public:
   virtual ~Device() = default;
@@ -108,9 +120,10 @@ class Device : public std::enable_shared_from_this<Device> {
   virtual std::shared_ptr<const Recording> record(std::shared_ptr<const Sequence> sequence);
   // `text` is kernel text without the prelude of its language, which the device puts before it. For
   // compilers that take an occupancy as an option: that of the kernels (KERNEL_OF states it to the others), where it is
-  // to bind.
+  // to bind. Any thread may build. What equals a program that somebody holds is that program, and what another thread
+  // is building is waited for.
   virtual std::shared_ptr<Program> build(std::string_view text, std::span<const Definition> definitions,
-                                         const Occupancy& occupancy) = 0;
+                                         const BuildOptions& options) = 0;
   std::shared_ptr<Program> build(std::string_view text, std::span<const Definition> definitions) {
     return build(text, definitions, {});
   }

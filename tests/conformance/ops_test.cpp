@@ -222,7 +222,7 @@ class CountingDevice final : public devices::Device {
   }
   std::shared_ptr<devices::Queue> make_queue(const QueueOptions&) override { return cpu_->make_queue(); }
   std::shared_ptr<devices::Program> build(std::string_view, std::span<const devices::Definition>,
-                                          const devices::Occupancy&) override {
+                                          const devices::BuildOptions&) override {
     struct Text final : devices::Program {
       double compile_seconds() const override { return 0; }
     };

@@ -56,7 +56,7 @@ class FakeGpu final : public devices::Device {
     return devices_.at(&queue);
   }
   std::shared_ptr<devices::Program> build(std::string_view, std::span<const devices::Definition>,
-                                          const devices::Occupancy&) override {
+                                          const devices::BuildOptions&) override {
     throw bad_input("the fake compiles nothing");
   }
   Peaks measure_peaks(double) override { return {}; }

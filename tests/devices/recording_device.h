@@ -48,7 +48,7 @@ class RecordingDevice : public Device {
   std::shared_ptr<Buffer> borrow(void*, std::int64_t bytes) override { return allocate(bytes); }
   std::shared_ptr<Queue> make_queue(const QueueOptions&) override { return std::make_shared<NoQueue>(); }
   std::shared_ptr<Program> build(std::string_view text, std::span<const Definition> definitions,
-                                 const Occupancy&) override {
+                                 const BuildOptions&) override {
     built.push_back({std::string(text), {definitions.begin(), definitions.end()}});
     return std::make_shared<NoProgram>();
   }

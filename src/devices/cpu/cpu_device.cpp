@@ -128,7 +128,7 @@ std::shared_ptr<const Recording> CpuDevice::record(std::shared_ptr<const Sequenc
   return Device::record(std::move(sequence));
 }
 
-std::shared_ptr<Program> CpuDevice::build(std::string_view, std::span<const Definition>, const Occupancy&) {
+std::shared_ptr<Program> CpuDevice::build(std::string_view, std::span<const Definition>, const BuildOptions&) {
   throw environment_error("the CPU device runs host functions and compiles no device text");
 }
 

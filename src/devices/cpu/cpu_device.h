@@ -24,7 +24,7 @@ class CpuDevice final : public Device {
   std::shared_ptr<Queue> make_queue(const QueueOptions& options = {}) override;
   std::shared_ptr<const Recording> record(std::shared_ptr<const Sequence> sequence) override;
   std::shared_ptr<Program> build(std::string_view text, std::span<const Definition> definitions,
-                                 const Occupancy& occupancy) override;
+                                 const BuildOptions& options) override;
   Peaks measure_peaks(double seconds) override;
 
   int threads() const { return info_.compute_units; }

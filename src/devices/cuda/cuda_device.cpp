@@ -128,8 +128,15 @@ std::shared_ptr<const Recording> CudaDevice::record(std::shared_ptr<const Sequen
 }
 
 std::shared_ptr<Program> CudaDevice::build(std::string_view text, std::span<const Definition> definitions,
-                                           const Occupancy&) {
-  const std::string key = cache_ ? cache_key(text, definitions) : "";
+                                           const BuildOptions& options) {
+  if (const std::string reason = nvrtc_.target_refusal(options.target, capability_); !reason.empty())
+    throw bad_input(fmt::format("device {}: {}", info_.id, reason));
+  const std::string key = key_of(text, definitions, options.target);
+  return programs_.find_or_build(key, [&] { return build_anew(text, definitions, options.target, key); });
+}
+
+std::shared_ptr<Program> CudaDevice::build_anew(std::string_view text, std::span<const Definition> definitions,
+                                                const std::string& target, const std::string& key) {
   const Current current(context_->get());
   CUmodule module = nullptr;
   if (cache_)
@@ -139,7 +146,7 @@ std::shared_ptr<Program> CudaDevice::build(std::string_view text, std::span<cons
       cache_->discard(key, fmt::format("device {} does not take it", info_.id));
     }
   const auto start = std::chrono::steady_clock::now();
-  const std::string code = compile(text, definitions);
+  const std::string code = compile(text, definitions, target);
   if (const CUresult result = api().ModuleLoadData(&module, code.c_str()); result != CUDA_SUCCESS)
     throw call_error(fmt::format("device {}: cuModuleLoadData of code by NVRTC {}", info_.id, nvrtc_.version()),
                      result);
@@ -149,16 +156,18 @@ std::shared_ptr<Program> CudaDevice::build(std::string_view text, std::span<cons
   return program;
 }
 
-std::string CudaDevice::compile(std::string_view text, std::span<const Definition> definitions) const {
+std::string CudaDevice::compile(std::string_view text, std::span<const Definition> definitions,
+                                const std::string& target) const {
   try {
-    return nvrtc_.compile(text, definitions, capability_).image;
+    return nvrtc_.compile(text, definitions, capability_, target).image;
   } catch (const Error& error) {
     throw Error(error.kind(), fmt::format("device {}: {}", info_.id, error.what()));
   }
 }
 
-std::string CudaDevice::cache_key(std::string_view text, std::span<const Definition> definitions) const {
-  const std::string options = fmt::format("{}", fmt::join(nvrtc_.options(definitions, capability_), " "));
+std::string CudaDevice::key_of(std::string_view text, std::span<const Definition> definitions,
+                               const std::string& target) const {
+  const std::string options = fmt::format("{}", fmt::join(nvrtc_.options(definitions, capability_, target), " "));
   // The driver's text names the compiler's version and the device's capability too.
   const std::string_view parts[] = {"omniconv",   build_version(), "CUDA",    info_.name,
                                     info_.driver, options,         prelude(), text};

@@ -4,6 +4,7 @@
 #include <atomic>
 #include <mutex>
 
+#include "devices/built_programs.h"
 #include "devices/cuda/cuda_api.h"
 #include "devices/cuda/nvrtc.h"
 #include "devices/device.h"
@@ -57,7 +58,7 @@ class CudaDevice final : public Device {
   // As a graph.
   std::shared_ptr<const Recording> record(std::shared_ptr<const Sequence> sequence) override;
   std::shared_ptr<Program> build(std::string_view text, std::span<const Definition> definitions,
-                                 const Occupancy& occupancy) override;
+                                 const BuildOptions& options) override;
   Peaks measure_peaks(double seconds) override;
   std::int64_t free_bytes() override;
   std::shared_ptr<HostMemory> allocate_host(std::int64_t bytes) override;
@@ -69,14 +70,18 @@ class CudaDevice final : public Device {
   const std::shared_ptr<SharedContext>& context() const { return context_; }
 
  private:
-  std::string compile(std::string_view text, std::span<const Definition> definitions) const;
-  std::string cache_key(std::string_view text, std::span<const Definition> definitions) const;
+  std::shared_ptr<Program> build_anew(std::string_view text, std::span<const Definition> definitions,
+                                      const std::string& target, const std::string& key);
+  std::string compile(std::string_view text, std::span<const Definition> definitions, const std::string& target) const;
+  // What a program is made from, whole.
+  std::string key_of(std::string_view text, std::span<const Definition> definitions, const std::string& target) const;
 
   DeviceInfo info_;
   Capability capability_;
   const Nvrtc& nvrtc_;
   std::shared_ptr<SharedContext> context_;
   std::shared_ptr<ProgramCache> cache_;
+  BuiltPrograms programs_;
 };
 
 class CudaBuffer final : public Buffer {

@@ -161,13 +161,23 @@ std::string OpenClDevice::driver_options(const Occupancy& occupancy) const {
 }
 
 std::shared_ptr<Program> OpenClDevice::build(std::string_view kernel_text, std::span<const Definition> definitions,
-                                             const Occupancy& occupancy) {
-  const std::string own_options = driver_options(occupancy);
-  const Occupancy asked_for = own_options.empty() ? Occupancy{} : occupancy;
+                                             const BuildOptions& build_options) {
+  if (!build_options.target.empty())
+    throw bad_input(fmt::format("device {}: a program for the target {}: OpenCL's compilers know no targets", info_.id,
+                                build_options.target));
+  const std::string own_options = driver_options(build_options.occupancy);
+  const Occupancy asked_for = own_options.empty() ? Occupancy{} : build_options.occupancy;
   std::string options = "-cl-std=CL1.2" + own_options;
   if (const cl_uint capability = nvidia_capability()) options += fmt::format(" -DNVIDIA_CAPABILITY={}", capability);
   for (const std::string& option : definition_options(definitions)) options += " " + option;
-  const std::string key = cache_ ? cache_key(kernel_text, options) : "";
+  const std::string key = key_of(kernel_text, options);
+  const std::string with_occupancy = fmt::format("{} {} {}", asked_for.groups, asked_for.group_items, key);
+  return programs_.find_or_build(with_occupancy, [&] { return build_anew(kernel_text, options, own_options, asked_for, key); });
+}
+
+std::shared_ptr<Program> OpenClDevice::build_anew(std::string_view kernel_text, const std::string& options,
+                                                  const std::string& own_options, const Occupancy& asked_for,
+                                                  const std::string& key) {
   if (cache_)
     if (const std::optional<std::string> entry = cache_->find(key)) {
       const std::size_t line = entry->starts_with(' ') || entry->starts_with('\n') ? entry->find('\n') : entry->npos;
@@ -212,7 +222,7 @@ Owned<cl_program> OpenClDevice::load(const std::string& binary, const std::strin
   return program;
 }
 
-std::string OpenClDevice::cache_key(std::string_view kernel_text, const std::string& options) const {
+std::string OpenClDevice::key_of(std::string_view kernel_text, const std::string& options) const {
   const std::string version = text(device_, CL_DEVICE_VERSION), driver = text(device_, CL_DRIVER_VERSION);
   const std::string_view parts[] = {"omniconv", build_version(), "OpenCL",       info_.name, version,
                                     driver,     options,         prelude_opencl, kernel_text};

@@ -350,6 +350,8 @@ CUresult cuEventElapsedTime(float* milliseconds, CUevent, CUevent) {
   return CUDA_SUCCESS;
 }
 CUresult cuModuleLoadData(CUmodule* module, const void*) {
+  const std::lock_guard lock(state().mutex);
+  if (const CUresult code = begin("cuModuleLoadData")) return code;
   *module = handle_of<CUmodule>(current_device());
   return CUDA_SUCCESS;
 }

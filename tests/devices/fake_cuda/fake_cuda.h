@@ -20,6 +20,9 @@ void* make_stream(int device, bool of_primary = true);
 // How often it was called since the last time: cuCtxPushCurrent, cuEventRecord, cuEventQuery,
 // "cuEventCreate without timing".
 int take_count(const std::string& call);
+// The architectures that were compiled for since the last time. Compilations fail that do not meet so many at a time.
+std::vector<std::string> take_compilations();
+void compile_together(int count);
 // Whether the devices reach each other's memory.
 void set_peers(bool reach);
 // The next call of this name returns this code, and does nothing.
