@@ -221,9 +221,9 @@ class CountingDevice final : public devices::Device {
   std::shared_ptr<devices::Buffer> borrow(void* memory, std::int64_t bytes) override {
     return cpu_->borrow(memory, bytes);
   }
-  std::shared_ptr<devices::Queue> make_queue() override { return cpu_->make_queue(); }
+  std::shared_ptr<devices::Queue> make_queue(const QueueOptions&) override { return cpu_->make_queue(); }
   std::shared_ptr<devices::Program> build(std::string_view, std::span<const devices::Definition>,
-                                          const devices::Occupancy&) override {
+                                          const devices::BuildOptions&) override {
     struct Text final : devices::Program {
       double compile_seconds() const override { return 0; }
     };

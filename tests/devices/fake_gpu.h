@@ -42,9 +42,9 @@ class FakeGpu final : public devices::Device {
     throw out_of_memory("device fake has no room for a buffer of " + std::to_string(bytes) + " bytes");
   }
   std::shared_ptr<devices::Buffer> borrow(void*, std::int64_t) override { throw bad_input("the fake borrows nothing"); }
-  std::shared_ptr<devices::Queue> make_queue() override { return cpu_->make_queue(); }
+  std::shared_ptr<devices::Queue> make_queue(const QueueOptions& options) override { return cpu_->make_queue(options); }
   std::shared_ptr<devices::Program> build(std::string_view, std::span<const devices::Definition>,
-                                          const devices::Occupancy&) override {
+                                          const devices::BuildOptions&) override {
     throw bad_input("the fake compiles nothing");
   }
   Peaks measure_peaks(double) override { return {}; }

@@ -200,7 +200,9 @@ TEST_F(Room, ADeviceLostWhileMemoryIsTakenIsNoLackOfMemory) {
 class LateDevice final : public devices::RecordingDevice {
  public:
   explicit LateDevice(ErrorKind kind) : RecordingDevice(devices::DeviceKind::opencl), kind_(kind) {}
-  std::shared_ptr<devices::Queue> make_queue() override { return std::make_shared<LateQueue>(kind_); }
+  std::shared_ptr<devices::Queue> make_queue(const QueueOptions&) override {
+    return std::make_shared<LateQueue>(kind_);
+  }
 
  private:
   struct LateQueue final : NoQueue {

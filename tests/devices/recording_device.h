@@ -46,9 +46,9 @@ class RecordingDevice : public Device {
   std::int64_t max_group_items() const override { return group_items; }
   std::shared_ptr<Buffer> allocate(std::int64_t bytes) override { return std::make_shared<SizeAlone>(bytes); }
   std::shared_ptr<Buffer> borrow(void*, std::int64_t bytes) override { return allocate(bytes); }
-  std::shared_ptr<Queue> make_queue() override { return std::make_shared<NoQueue>(); }
+  std::shared_ptr<Queue> make_queue(const QueueOptions&) override { return std::make_shared<NoQueue>(); }
   std::shared_ptr<Program> build(std::string_view text, std::span<const Definition> definitions,
-                                 const Occupancy&) override {
+                                 const BuildOptions&) override {
     built.push_back({std::string(text), {definitions.begin(), definitions.end()}});
     return std::make_shared<NoProgram>();
   }
@@ -81,9 +81,7 @@ class RecordingDevice : public Device {
                const Event&) override {
       return done();
     }
-    Event launch(const std::shared_ptr<Program>&, const char*, const Grid&, std::span<const KernelArgument>) override {
-      return done();
-    }
+    Event submit(const std::shared_ptr<const Sequence>&) override { return done(); }
     Event span(Event, Event) override { return done(); }
     void finish() override {}
     void wait(std::uint64_t) override {}

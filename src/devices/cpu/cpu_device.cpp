@@ -119,11 +119,16 @@ std::shared_ptr<Buffer> CpuDevice::borrow(void* memory, std::int64_t bytes) {
   return std::make_shared<BorrowedBuffer>(memory, bytes);
 }
 
-std::shared_ptr<Queue> CpuDevice::make_queue() {
-  return std::make_shared<CpuQueue>(std::static_pointer_cast<CpuDevice>(shared_from_this()));
+std::shared_ptr<Queue> CpuDevice::make_queue(const QueueOptions& options) {
+  return std::make_shared<CpuQueue>(std::static_pointer_cast<CpuDevice>(shared_from_this()), options);
 }
 
-std::shared_ptr<Program> CpuDevice::build(std::string_view, std::span<const Definition>, const Occupancy&) {
+std::shared_ptr<const Recording> CpuDevice::record(std::shared_ptr<const Sequence> sequence) {
+  if (sequence) check_cpu_steps(*sequence);
+  return Device::record(std::move(sequence));
+}
+
+std::shared_ptr<Program> CpuDevice::build(std::string_view, std::span<const Definition>, const BuildOptions&) {
   throw environment_error("the CPU device runs host functions and compiles no device text");
 }
 

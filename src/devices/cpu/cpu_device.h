@@ -21,9 +21,10 @@ class CpuDevice final : public Device {
   const DeviceInfo& info() const override { return info_; }
   std::shared_ptr<Buffer> allocate(std::int64_t bytes) override;
   std::shared_ptr<Buffer> borrow(void* memory, std::int64_t bytes) override;
-  std::shared_ptr<Queue> make_queue() override;
+  std::shared_ptr<Queue> make_queue(const QueueOptions& options = {}) override;
+  std::shared_ptr<const Recording> record(std::shared_ptr<const Sequence> sequence) override;
   std::shared_ptr<Program> build(std::string_view text, std::span<const Definition> definitions,
-                                 const Occupancy& occupancy) override;
+                                 const BuildOptions& options) override;
   Peaks measure_peaks(double seconds) override;
 
   int threads() const { return info_.compute_units; }
@@ -44,8 +45,5 @@ class CpuDevice final : public Device {
   tbb::global_control workers_;  // more threads than cores, where asked for
   tbb::task_arena arena_;
 };
-
-// Submits a host function to a queue of a CPU device.
-Event submit(Queue& queue, HostTask task);
 
 }  // namespace omniconv::devices

@@ -68,7 +68,7 @@ std::shared_ptr<Buffer> CudaDevice::borrow_memory(CUdeviceptr address, std::int6
   return std::make_shared<CudaBuffer>(shared_from_this(), std::move(memory), bytes);
 }
 
-std::shared_ptr<Queue> CudaDevice::borrow_stream(CUstream stream) {
+std::shared_ptr<Queue> CudaDevice::borrow_stream(CUstream stream, const QueueOptions& options) {
   if (stream == per_thread_stream)
     throw bad_input(
         fmt::format("device {}: borrowing CUDA's default stream of each thread, which is another one in "
@@ -82,7 +82,7 @@ std::shared_ptr<Queue> CudaDevice::borrow_stream(CUstream stream) {
         fmt::format("device {}: borrowing a CUDA stream that belongs to another device, or to a CUDA "
                     "context that is not the device's primary one; make it with that one current",
                     info_.id));
-  return std::make_shared<CudaQueue>(info_.id, context_, stream);
+  return std::make_shared<CudaQueue>(info_.id, context_, stream, options);
 }
 
 }  // namespace omniconv::devices::cuda
@@ -95,8 +95,8 @@ Buffer borrow_buffer(const Context& context, unsigned long long device_pointer, 
   return Buffer(impl::device_of(context, "pointer").borrow_memory(device_pointer, bytes));
 }
 
-Queue borrow_queue(const Context& context, void* stream) {
-  return Queue(impl::device_of(context, "stream").borrow_stream(static_cast<impl::CUstream>(stream)));
+Queue borrow_queue(const Context& context, void* stream, const QueueOptions& options) {
+  return Queue(impl::device_of(context, "stream").borrow_stream(static_cast<impl::CUstream>(stream), options));
 }
 
 }  // namespace omniconv::cuda

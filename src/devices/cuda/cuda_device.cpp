@@ -8,6 +8,8 @@
 #include "core/build_info.h"
 #include "devices/buffer_size.h"
 #include "devices/cuda/cuda_queue.h"
+#include "devices/cuda/cuda_recording.h"
+#include "devices/cuda/cuda_steps.h"
 #include "devices/gpu_peaks.h"
 
 namespace omniconv::devices::cuda {
@@ -57,7 +59,7 @@ class LockedMemory final : public HostMemory {
 
 }  // namespace
 
-SharedContext::SharedContext(CUdevice device) : device_(device) {
+SharedContext::SharedContext(CUdevice device, Capability capability) : device_(device), capability_(capability) {
   check("cuDevicePrimaryCtxRetain", api().DevicePrimaryCtxRetain(&context_, device));
 }
 
@@ -80,7 +82,7 @@ CudaDevice::CudaDevice(DeviceInfo info, CUdevice device, Capability capability, 
     : info_(std::move(info)),
       capability_(capability),
       nvrtc_(nvrtc),
-      context_(std::make_shared<SharedContext>(device)),
+      context_(std::make_shared<SharedContext>(device, capability)),
       cache_(std::move(cache)) {}
 
 std::shared_ptr<Buffer> CudaDevice::allocate(std::int64_t bytes) {
@@ -116,13 +118,25 @@ std::shared_ptr<Buffer> CudaDevice::borrow(void* memory, std::int64_t bytes) {
   return std::make_shared<CudaBuffer>(shared_from_this(), std::move(mapped), bytes);
 }
 
-std::shared_ptr<Queue> CudaDevice::make_queue() {
-  return std::make_shared<CudaQueue>(info_.id, context_);
+std::shared_ptr<Queue> CudaDevice::make_queue(const QueueOptions& options) {
+  return std::make_shared<CudaQueue>(info_.id, context_, options);
+}
+
+std::shared_ptr<const Recording> CudaDevice::record(std::shared_ptr<const Sequence> sequence) {
+  if (sequence) check_steps(*sequence, *context_, info_.id);
+  return std::make_shared<CudaRecording>(std::move(sequence), info_.id, context_);
 }
 
 std::shared_ptr<Program> CudaDevice::build(std::string_view text, std::span<const Definition> definitions,
-                                           const Occupancy&) {
-  const std::string key = cache_ ? cache_key(text, definitions) : "";
+                                           const BuildOptions& options) {
+  if (const std::string reason = nvrtc_.target_refusal(options.target, capability_); !reason.empty())
+    throw bad_input(fmt::format("device {}: {}", info_.id, reason));
+  const std::string key = key_of(text, definitions, options.target);
+  return programs_.find_or_build(key, [&] { return build_anew(text, definitions, options.target, key); });
+}
+
+std::shared_ptr<Program> CudaDevice::build_anew(std::string_view text, std::span<const Definition> definitions,
+                                                const std::string& target, const std::string& key) {
   const Current current(context_->get());
   CUmodule module = nullptr;
   if (cache_)
@@ -132,7 +146,7 @@ std::shared_ptr<Program> CudaDevice::build(std::string_view text, std::span<cons
       cache_->discard(key, fmt::format("device {} does not take it", info_.id));
     }
   const auto start = std::chrono::steady_clock::now();
-  const std::string code = compile(text, definitions);
+  const std::string code = compile(text, definitions, target);
   if (const CUresult result = api().ModuleLoadData(&module, code.c_str()); result != CUDA_SUCCESS)
     throw call_error(fmt::format("device {}: cuModuleLoadData of code by NVRTC {}", info_.id, nvrtc_.version()),
                      result);
@@ -142,16 +156,18 @@ std::shared_ptr<Program> CudaDevice::build(std::string_view text, std::span<cons
   return program;
 }
 
-std::string CudaDevice::compile(std::string_view text, std::span<const Definition> definitions) const {
+std::string CudaDevice::compile(std::string_view text, std::span<const Definition> definitions,
+                                const std::string& target) const {
   try {
-    return nvrtc_.compile(text, definitions, capability_).image;
+    return nvrtc_.compile(text, definitions, capability_, target).image;
   } catch (const Error& error) {
     throw Error(error.kind(), fmt::format("device {}: {}", info_.id, error.what()));
   }
 }
 
-std::string CudaDevice::cache_key(std::string_view text, std::span<const Definition> definitions) const {
-  const std::string options = fmt::format("{}", fmt::join(nvrtc_.options(definitions, capability_), " "));
+std::string CudaDevice::key_of(std::string_view text, std::span<const Definition> definitions,
+                               const std::string& target) const {
+  const std::string options = fmt::format("{}", fmt::join(nvrtc_.options(definitions, capability_, target), " "));
   // The driver's text names the compiler's version and the device's capability too.
   const std::string_view parts[] = {"omniconv",   build_version(), "CUDA",    info_.name,
                                     info_.driver, options,         prelude(), text};
@@ -188,8 +204,18 @@ CudaProgram::~CudaProgram() {
   api().CtxPopCurrent(&popped);
 }
 
-CUfunction CudaProgram::kernel(const char* name, std::span<const std::size_t> arguments) const {
+CUfunction CudaProgram::kernel(const char* name, std::span<const std::size_t> arguments,
+                               std::int64_t local_memory_bytes) const {
+  constexpr std::int64_t usual_local_memory_bytes = 48 << 10;
   const Kernel& kernel = find(name);
+  if (local_memory_bytes > std::max(kernel.local_memory_bytes.load(), usual_local_memory_bytes)) {
+    if (const CUresult code = api().FuncSetAttribute(kernel.function, CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES,
+                                                     static_cast<int>(local_memory_bytes));
+        code != CUDA_SUCCESS)
+      throw call_error(fmt::format("cuFuncSetAttribute ({}, {} bytes of local memory)", name, local_memory_bytes),
+                       code);
+    kernel.local_memory_bytes = local_memory_bytes;
+  }
   if (!kernel.parameters_known) return kernel.function;
   if (arguments.size() != kernel.parameters.size())
     throw environment_error(fmt::format("cuLaunchKernel ({}): it takes {} arguments, not {}", name,
@@ -210,19 +236,29 @@ std::int64_t CudaProgram::resident_groups(const char* kernel, std::int64_t group
   return groups;
 }
 
+const CudaProgram::Kernel* CudaProgram::find_known(const char* name) const {
+  for (const Kernel* kernel = first_.load(std::memory_order_acquire); kernel; kernel = kernel->next.get())
+    if (kernel->name == name) return kernel;
+  return nullptr;
+}
+
 const CudaProgram::Kernel& CudaProgram::find(const char* name) const {
+  if (const Kernel* const known = find_known(name)) return *known;
   const std::lock_guard lock(mutex_);
-  for (const std::unique_ptr<const Kernel>& kernel : kernels_)
-    if (kernel->name == name) return *kernel;
-  Kernel kernel{name, nullptr, {}, api().FuncGetParamInfo != nullptr};
-  if (const CUresult code = api().ModuleGetFunction(&kernel.function, module_, name); code != CUDA_SUCCESS)
+  if (const Kernel* const known = find_known(name)) return *known;
+  auto kernel = std::make_unique<Kernel>();
+  kernel->name = name;
+  kernel->parameters_known = api().FuncGetParamInfo != nullptr;
+  if (const CUresult code = api().ModuleGetFunction(&kernel->function, module_, name); code != CUDA_SUCCESS)
     throw call_error(fmt::format("cuModuleGetFunction ({})", name), code);
   for (std::size_t offset = 0, size = 0;
-       kernel.parameters_known &&
-       api().FuncGetParamInfo(kernel.function, kernel.parameters.size(), &offset, &size) == CUDA_SUCCESS;)
-    kernel.parameters.push_back(size);
-  kernels_.push_back(std::make_unique<const Kernel>(std::move(kernel)));
-  return *kernels_.back();
+       kernel->parameters_known &&
+       api().FuncGetParamInfo(kernel->function, kernel->parameters.size(), &offset, &size) == CUDA_SUCCESS;)
+    kernel->parameters.push_back(size);
+  kernel->next = std::move(owned_);
+  owned_ = std::move(kernel);
+  first_.store(owned_.get(), std::memory_order_release);
+  return *owned_;
 }
 
 }  // namespace omniconv::devices::cuda

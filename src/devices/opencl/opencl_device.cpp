@@ -10,6 +10,7 @@
 #include "devices/definitions.h"
 #include "devices/gpu_peaks.h"
 #include "devices/opencl/opencl_queue.h"
+#include "devices/opencl/opencl_steps.h"
 #include "embedded/prelude.opencl.h"
 
 namespace omniconv::devices::opencl {
@@ -128,11 +129,17 @@ std::shared_ptr<HostMemory> OpenClDevice::allocate_host(std::int64_t bytes) {
   return std::make_shared<MappedMemory>(self(), std::move(queue), std::move(memory), bytes);
 }
 
-std::shared_ptr<Queue> OpenClDevice::make_queue() {
+std::shared_ptr<Queue> OpenClDevice::make_queue(const QueueOptions& options) {
   cl_int code = CL_SUCCESS;
-  Owned<cl_command_queue> queue(api().CreateCommandQueue(context_.get(), device_, CL_QUEUE_PROFILING_ENABLE, &code));
+  const cl_bitfield properties = options.timing ? CL_QUEUE_PROFILING_ENABLE : 0;
+  Owned<cl_command_queue> queue(api().CreateCommandQueue(context_.get(), device_, properties, &code));
   check("clCreateCommandQueue", code);
-  return std::make_shared<OpenClQueue>(self(), std::move(queue));
+  return std::make_shared<OpenClQueue>(self(), std::move(queue), options);
+}
+
+std::shared_ptr<const Recording> OpenClDevice::record(std::shared_ptr<const Sequence> sequence) {
+  if (sequence) check_steps(*sequence, *this);
+  return std::make_shared<Recording>(std::move(sequence), info_.id, context_.get());
 }
 
 bool OpenClDevice::takes_occupancy() const {
@@ -154,13 +161,23 @@ std::string OpenClDevice::driver_options(const Occupancy& occupancy) const {
 }
 
 std::shared_ptr<Program> OpenClDevice::build(std::string_view kernel_text, std::span<const Definition> definitions,
-                                             const Occupancy& occupancy) {
-  const std::string own_options = driver_options(occupancy);
-  const Occupancy asked_for = own_options.empty() ? Occupancy{} : occupancy;
+                                             const BuildOptions& build_options) {
+  if (!build_options.target.empty())
+    throw bad_input(fmt::format("device {}: a program for the target {}: OpenCL's compilers know no targets", info_.id,
+                                build_options.target));
+  const std::string own_options = driver_options(build_options.occupancy);
+  const Occupancy asked_for = own_options.empty() ? Occupancy{} : build_options.occupancy;
   std::string options = "-cl-std=CL1.2" + own_options;
   if (const cl_uint capability = nvidia_capability()) options += fmt::format(" -DNVIDIA_CAPABILITY={}", capability);
   for (const std::string& option : definition_options(definitions)) options += " " + option;
-  const std::string key = cache_ ? cache_key(kernel_text, options) : "";
+  const std::string key = key_of(kernel_text, options);
+  const std::string with_occupancy = fmt::format("{} {} {}", asked_for.groups, asked_for.group_items, key);
+  return programs_.find_or_build(with_occupancy, [&] { return build_anew(kernel_text, options, own_options, asked_for, key); });
+}
+
+std::shared_ptr<Program> OpenClDevice::build_anew(std::string_view kernel_text, const std::string& options,
+                                                  const std::string& own_options, const Occupancy& asked_for,
+                                                  const std::string& key) {
   if (cache_)
     if (const std::optional<std::string> entry = cache_->find(key)) {
       const std::size_t line = entry->starts_with(' ') || entry->starts_with('\n') ? entry->find('\n') : entry->npos;
@@ -205,7 +222,7 @@ Owned<cl_program> OpenClDevice::load(const std::string& binary, const std::strin
   return program;
 }
 
-std::string OpenClDevice::cache_key(std::string_view kernel_text, const std::string& options) const {
+std::string OpenClDevice::key_of(std::string_view kernel_text, const std::string& options) const {
   const std::string version = text(device_, CL_DEVICE_VERSION), driver = text(device_, CL_DRIVER_VERSION);
   const std::string_view parts[] = {"omniconv", build_version(), "OpenCL",       info_.name, version,
                                     driver,     options,         prelude_opencl, kernel_text};
@@ -290,7 +307,7 @@ std::shared_ptr<Queue> OpenClDevice::borrow_queue(cl_command_queue queue) {
   if (properties & CL_QUEUE_OUT_OF_ORDER_EXEC_MODE_ENABLE)
     throw bad_input("borrowing a cl_command_queue: it runs out of order; make one that runs in order");
   check("clRetainCommandQueue", api().RetainCommandQueue(queue));
-  return std::make_shared<OpenClQueue>(self(), Owned<cl_command_queue>(queue));
+  return std::make_shared<OpenClQueue>(self(), Owned<cl_command_queue>(queue), QueueOptions{});
 }
 
 }  // namespace omniconv::devices::opencl

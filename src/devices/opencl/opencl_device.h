@@ -3,6 +3,7 @@
 
 #include <map>
 
+#include "devices/built_programs.h"
 #include "devices/device.h"
 #include "devices/opencl/opencl_api.h"
 #include "devices/program_cache.h"
@@ -25,9 +26,10 @@ class OpenClDevice final : public Device {
   // The driver may copy: the device sees the memory as it is now, and later changes of either side only by an upload
   // from, or a download to, the same memory.
   std::shared_ptr<Buffer> borrow(void* memory, std::int64_t bytes) override;
-  std::shared_ptr<Queue> make_queue() override;
+  std::shared_ptr<Queue> make_queue(const QueueOptions& options = {}) override;
+  std::shared_ptr<const Recording> record(std::shared_ptr<const Sequence> sequence) override;
   std::shared_ptr<Program> build(std::string_view text, std::span<const Definition> definitions,
-                                 const Occupancy& occupancy) override;
+                                 const BuildOptions& options) override;
   Peaks measure_peaks(double seconds) override;
   // Memory of the driver's own, mapped: what drivers of GPUs lock into place.
   std::shared_ptr<HostMemory> allocate_host(std::int64_t bytes) override;
@@ -46,16 +48,20 @@ class OpenClDevice final : public Device {
   // be asked for.
   std::string driver_options(const Occupancy& occupancy) const;
   std::shared_ptr<Buffer> create(cl_bitfield flags, void* memory, std::int64_t bytes);
+  std::shared_ptr<Program> build_anew(std::string_view text, const std::string& options, const std::string& own_options,
+                                      const Occupancy& asked_for, const std::string& key);
   Owned<cl_program> compile(std::string_view text, const std::string& options) const;
   // Null where the driver does not take it. The binary may be of a kind that is compiled further: by these options.
   Owned<cl_program> load(const std::string& binary, const std::string& own_options) const;
-  std::string cache_key(std::string_view text, const std::string& options) const;
+  // What a program is made from, whole.
+  std::string key_of(std::string_view text, const std::string& options) const;
   std::shared_ptr<OpenClDevice> self() { return std::static_pointer_cast<OpenClDevice>(shared_from_this()); }
 
   DeviceInfo info_;
   cl_device_id device_;
   Owned<cl_context> context_;
   std::shared_ptr<ProgramCache> cache_;
+  BuiltPrograms programs_;
 };
 
 class OpenClBuffer final : public Buffer {
@@ -82,7 +88,7 @@ class OpenClBuffer final : public Buffer {
     return {whole_ ? whole_ : memory_.get(), origin_};
   }
   Access access() const override { return access_; }
-  cl_context context() const { return device_->context(); }
+  const void* context() const override { return device_->context(); }
   std::byte* borrowed() const { return borrowed_; }  // the host memory behind it, or null
 
  private:
@@ -110,7 +116,7 @@ class OpenClProgram final : public Program {
   // By registers alone.
   std::int64_t resident_groups(const char* kernel, std::int64_t group_items) const override;
   cl_program program() const { return program_.get(); }
-  cl_context context() const { return device_->context(); }
+  const void* context() const override { return device_->context(); }
 
  private:
   std::shared_ptr<OpenClDevice> device_;
