@@ -258,9 +258,10 @@ TEST(Plan, CompilesTheTextOfTheSolverItTakesAlone) {
   EXPECT_EQ(device->builds, 2);
   const std::string message = plan_refusal(context, "filter2d u8 h40w50r9s11", filter,
                                            {.solver = "filter2d/separable/gpu.1", .max_workspace_bytes = 0});
-  EXPECT_EQ(message,
-            "solver filter2d/separable/gpu.1 cannot serve filter2d u8 h40w50r9s11: needs a workspace of 9600 bytes at the "
-                     "least, and the limit is 0");  // 48 x 50 fp32
+  EXPECT_EQ(
+      message,
+      "solver filter2d/separable/gpu.1 cannot serve filter2d u8 h40w50r9s11: needs a workspace of 9600 bytes at the "
+      "least, and the limit is 0");  // 48 x 50 fp32
   EXPECT_EQ(device->builds, 2);
 }
 
