@@ -36,10 +36,9 @@ TEST(Recordings, AreRefusedWhereTheyDoNotBelong) {
   EXPECT_NE(error_of([&] { plan.append(moved, run); }).find("was moved from"), std::string::npos);
   EXPECT_NE(error_of([&] { plan.append(foreign, run); }).find("make both with one context"), std::string::npos);
   EXPECT_NE(error_of([&] { one.record(one.make_sequence()); }), "nothing was thrown");
-  plan.append(sequence, run);
-  const Recording recording = one.record(std::move(sequence));
-  Queue queue = other.make_queue();
-  EXPECT_NE(error_of([&] { recording.replay(queue); }), "nothing was thrown");
+  EXPECT_NE(error_of([&] { one.record(std::move(foreign)); }), "nothing was thrown");
+  Queue queue = one.make_queue();
+  EXPECT_NE(error_of([&] { Recording().replay(queue); }), "nothing was thrown");
   Plan taken = plan.plan(), kept = std::move(taken);
   EXPECT_EQ(error_of([&] { taken.solver(); }), "the plan was moved from: keep the one that it was moved to");
 }
