@@ -45,12 +45,8 @@ struct Memory {
 class CudaDevice final : public Device {
  public:
   // `cache` may be null.
-  CudaDevice(DeviceInfo info, CUdevice device, Capability capability, const Nvrtc& nvrtc,
-             std::shared_ptr<ProgramCache> cache);
+  CudaDevice(DeviceFacts facts, CUdevice device, const Nvrtc& nvrtc, std::shared_ptr<ProgramCache> cache);
 
-  DeviceKind kind() const override { return DeviceKind::cuda; }
-  const DeviceInfo& info() const override { return info_; }
-  bool has_byte_dots() const override { return capability_ >= 61; }
   std::shared_ptr<Buffer> allocate(std::int64_t bytes) override;
   // Page-locks the memory and maps it: kernels read and write it over the bus, and see it as it is.
   std::shared_ptr<Buffer> borrow(void* memory, std::int64_t bytes) override;
@@ -76,8 +72,6 @@ class CudaDevice final : public Device {
   // What a program is made from, whole.
   std::string key_of(std::string_view text, std::span<const Definition> definitions, const std::string& target) const;
 
-  DeviceInfo info_;
-  Capability capability_;
   const Nvrtc& nvrtc_;
   std::shared_ptr<SharedContext> context_;
   std::shared_ptr<ProgramCache> cache_;
