@@ -36,8 +36,11 @@ class Program {
   // Of the one time that it was compiled, however many share it; 0 where it was found on disk.
   virtual double compile_seconds() const = 0;
   // How many groups of so many work items of this kernel a compute unit holds at once, by the registers (CUDA: and
-  // the memory) that they take; 0 where that is not known.
-  virtual std::int64_t resident_groups(const char*, std::int64_t /*group_items*/) const { return 0; }
+  // the memory, which its text declares and which its launch asks for) that they take; 0 where that is not known.
+  virtual std::int64_t resident_groups(const char*, std::int64_t /*group_items*/,
+                                       std::int64_t /*local_memory_bytes*/ = 0) const {
+    return 0;
+  }
   // The CUcontext or cl_context that it was built for; null elsewhere.
   virtual const void* context() const { return nullptr; }
 };

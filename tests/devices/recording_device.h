@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "devices/device.h"
+#include "omniconv/error.h"
 
 namespace omniconv::devices {
 
@@ -80,7 +81,11 @@ class RecordingDevice : public Device {
                const Event&) override {
       return done();
     }
-    Event submit(const std::shared_ptr<const Sequence>&) override { return done(); }
+    Event submit(const std::shared_ptr<const Sequence>& sequence) override {
+      for (const Sequence::Step& step : sequence->steps())
+        if (std::holds_alternative<HostTask>(step)) throw bad_input(foreign_host_task);
+      return done();
+    }
     Event span(Event, Event) override { return done(); }
     void finish() override {}
     void wait(std::uint64_t) override {}

@@ -205,16 +205,8 @@ CudaProgram::~CudaProgram() {
 
 CUfunction CudaProgram::kernel(const char* name, std::span<const std::size_t> arguments,
                                std::int64_t local_memory_bytes) const {
-  constexpr std::int64_t usual_local_memory_bytes = 48 << 10;
   const Kernel& kernel = find(name);
-  if (local_memory_bytes > std::max(kernel.local_memory_bytes.load(), usual_local_memory_bytes)) {
-    if (const CUresult code = api().FuncSetAttribute(kernel.function, CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES,
-                                                     static_cast<int>(local_memory_bytes));
-        code != CUDA_SUCCESS)
-      throw call_error(fmt::format("cuFuncSetAttribute ({}, {} bytes of local memory)", name, local_memory_bytes),
-                       code);
-    kernel.local_memory_bytes = local_memory_bytes;
-  }
+  allow_local_memory(kernel, local_memory_bytes);
   if (!kernel.parameters_known) return kernel.function;
   if (arguments.size() != kernel.parameters.size())
     throw environment_error(fmt::format("cuLaunchKernel ({}): it takes {} arguments, not {}", name,
@@ -226,12 +218,26 @@ CUfunction CudaProgram::kernel(const char* name, std::span<const std::size_t> ar
   return kernel.function;
 }
 
-std::int64_t CudaProgram::resident_groups(const char* kernel, std::int64_t group_items) const {
+void CudaProgram::allow_local_memory(const Kernel& kernel, std::int64_t bytes) const {
+  if (bytes <= kernel.local_memory_bytes) return;
+  const std::lock_guard lock(mutex_);
+  if (bytes <= kernel.local_memory_bytes) return;
+  if (const CUresult code = api().FuncSetAttribute(kernel.function, CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES,
+                                                   static_cast<int>(bytes));
+      code != CUDA_SUCCESS)
+    throw call_error(fmt::format("cuFuncSetAttribute ({}, {} bytes of local memory)", kernel.name, bytes), code);
+  kernel.local_memory_bytes = bytes;
+}
+
+std::int64_t CudaProgram::resident_groups(const char* name, std::int64_t group_items,
+                                          std::int64_t local_memory_bytes) const {
   const Current current(context_->get());
+  const Kernel& kernel = find(name);
+  allow_local_memory(kernel, local_memory_bytes);
   int groups = 0;
   check("cuOccupancyMaxActiveBlocksPerMultiprocessor",
-        api().OccupancyMaxActiveBlocksPerMultiprocessor(&groups, find(kernel).function, static_cast<int>(group_items),
-                                                        0));
+        api().OccupancyMaxActiveBlocksPerMultiprocessor(&groups, kernel.function, static_cast<int>(group_items),
+                                                        static_cast<std::size_t>(local_memory_bytes)));
   return groups;
 }
 

@@ -103,7 +103,8 @@ class CudaProgram final : public Program {
       : context_(std::move(context)), module_(module), compile_seconds_(seconds) {}
   ~CudaProgram() override;
   double compile_seconds() const override { return compile_seconds_; }
-  std::int64_t resident_groups(const char* kernel, std::int64_t group_items) const override;
+  std::int64_t resident_groups(const char* kernel, std::int64_t group_items,
+                               std::int64_t local_memory_bytes = 0) const override;
   const void* context() const override { return context_->get(); }
   // Throws where there is no such kernel, or it does not take `arguments`, given by their sizes in bytes, or so much
   // local memory besides its text's.
@@ -119,12 +120,13 @@ class CudaProgram final : public Program {
     std::unique_ptr<const Kernel> next = nullptr;
   };
   const Kernel& find(const char* name) const;
+  void allow_local_memory(const Kernel& kernel, std::int64_t bytes) const;
   const Kernel* find_known(const char* name) const;
 
   std::shared_ptr<SharedContext> context_;
   CUmodule module_;
   double compile_seconds_;
-  mutable std::mutex mutex_;  // of those who add a kernel: the others read what there is
+  mutable std::mutex mutex_;  // of those who add a kernel, or its memory: the others read what there is
   mutable std::unique_ptr<const Kernel> owned_;
   mutable std::atomic<const Kernel*> first_ = nullptr;
 };

@@ -237,7 +237,7 @@ std::string OpenClDevice::key_of(std::string_view kernel_text, const std::string
   return ProgramCache::key(parts);
 }
 
-std::int64_t OpenClProgram::resident_groups(const char* kernel, std::int64_t group_items) const {
+std::int64_t OpenClProgram::resident_groups(const char* kernel, std::int64_t group_items, std::int64_t) const {
   const std::string word = fmt::format(" {}=", kernel);
   const std::size_t at = registers_.find(word);
   if (at == std::string::npos) return group_items == asked_for_.group_items ? asked_for_.groups : 0;

@@ -105,7 +105,8 @@ class OpenClProgram final : public Program {
         asked_for_(asked_for) {}
   double compile_seconds() const override { return compile_seconds_; }
   // By registers alone.
-  std::int64_t resident_groups(const char* kernel, std::int64_t group_items) const override;
+  std::int64_t resident_groups(const char* kernel, std::int64_t group_items,
+                               std::int64_t local_memory_bytes = 0) const override;
   cl_program program() const { return program_.get(); }
   const void* context() const override { return device_->context(); }
 
