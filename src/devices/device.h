@@ -10,14 +10,13 @@
 #include <vector>
 
 #include "devices/buffer.h"
+#include "devices/device_facts.h"
 #include "devices/host_task.h"
 #include "devices/recording.h"
 #include "devices/sequence.h"
 #include "omniconv/context.h"
 
 namespace omniconv::devices {
-
-enum class DeviceKind : std::uint8_t { cpu, cuda, opencl };
 
 class Device;
 
@@ -37,8 +36,11 @@ class Program {
   // Of the one time that it was compiled, however many share it; 0 where it was found on disk.
   virtual double compile_seconds() const = 0;
   // How many groups of so many work items of this kernel a compute unit holds at once, by the registers (CUDA: and
-  // the memory) that they take; 0 where that is not known.
-  virtual std::int64_t resident_groups(const char*, std::int64_t /*group_items*/) const { return 0; }
+  // the memory, which its text declares and which its launch asks for) that they take; 0 where that is not known.
+  virtual std::int64_t resident_groups(const char*, std::int64_t /*group_items*/,
+                                       std::int64_t /*local_memory_bytes*/ = 0) const {
+    return 0;
+  }
   // The CUcontext or cl_context that it was built for; null elsewhere.
   virtual const void* context() const { return nullptr; }
 };
@@ -103,16 +105,14 @@ struct BuildOptions {
 class Device : public std::enable_shared_from_this<Device> {
  public:
   virtual ~Device() = default;
-  virtual DeviceKind kind() const = 0;
-  virtual const DeviceInfo& info() const = 0;
-  // fp32 numbers below the normal range are computed with, and not taken for zero.
-  virtual bool has_denormals() const { return true; }
-  // One instruction of its language's compiler adds the products of four unsigned and four signed bytes to an integer.
-  virtual bool has_byte_dots() const { return false; }
-  // Its compiler keeps to an occupancy.
-  virtual bool takes_occupancy() const { return kind() == DeviceKind::cuda; }
-  // Work items of a group, at most.
-  virtual std::int64_t max_group_items() const { return 1024; }
+  const DeviceFacts& facts() const { return facts_; }
+  DeviceKind kind() const { return facts_.kind; }
+  const DeviceInfo& info() const { return facts_.info; }
+  // Until solvers ask for facts().
+  bool has_denormals() const { return facts_.has_denormals; }
+  bool has_byte_dots() const { return facts_.has_byte_dots; }
+  bool takes_occupancy() const { return facts_.takes_occupancy; }
+  std::int64_t max_group_items() const { return facts_.max_group_items; }
   virtual std::shared_ptr<Buffer> allocate(std::int64_t bytes) = 0;
   virtual std::shared_ptr<Buffer> borrow(void* memory, std::int64_t bytes) = 0;
   virtual std::shared_ptr<Queue> make_queue(const QueueOptions& options = {}) = 0;
@@ -137,6 +137,11 @@ class Device : public std::enable_shared_from_this<Device> {
   virtual std::int64_t free_bytes() { return info().memory_bytes; }
   // Page-locked where the device can do that, else ordinary memory.
   virtual std::shared_ptr<HostMemory> allocate_host(std::int64_t bytes);
+
+ protected:
+  explicit Device(DeviceFacts facts) : facts_(std::move(facts)) {}
+
+  DeviceFacts facts_;
 };
 
 // One kind of device: what is there, and why the rest is not. A kind that was not built is a stub of these functions.

@@ -214,9 +214,10 @@ TEST(Plan, NamesTheNearestSolverAndTheLeastWorkspace) {
 // Passes for an OpenCL device as far as plans can tell, with the CPU's memory, and counts the texts it would compile.
 class CountingDevice final : public devices::Device {
  public:
-  CountingDevice() { info_.id = "counting"; }
-  devices::DeviceKind kind() const override { return devices::DeviceKind::opencl; }
-  const DeviceInfo& info() const override { return info_; }
+  CountingDevice() : Device({.kind = devices::DeviceKind::opencl}) {
+    facts_.info = cpu_->info();
+    facts_.info.id = "counting";
+  }
   std::shared_ptr<devices::Buffer> allocate(std::int64_t bytes) override { return cpu_->allocate(bytes); }
   std::shared_ptr<devices::Buffer> borrow(void* memory, std::int64_t bytes) override {
     return cpu_->borrow(memory, bytes);
@@ -236,7 +237,6 @@ class CountingDevice final : public devices::Device {
 
  private:
   std::shared_ptr<devices::CpuDevice> cpu_ = std::make_shared<devices::CpuDevice>(2);
-  DeviceInfo info_ = cpu_->info();
 };
 
 TEST(Plan, CompilesTheTextOfTheSolverItTakesAlone) {

@@ -278,6 +278,27 @@ KERNEL void f(GLOBAL uchar* RESTRICT a, GLOBAL ushort* b, GLOBAL short* c, GLOBA
     EXPECT_GT(count(text, part), 0) << part;
 }
 
+// A copy of a box by its tensor map, into memory that the launch asks for, and a multiplication that only compute
+// capability 9.0 itself has.
+TEST_F(CudaCompile, TargetsHaveInstructionsOfTheirOwn) {
+  constexpr const char* text = R"(
+KERNEL void f(GLOBAL float* y, TENSOR_MAP map) {
+  LAUNCH_LOCAL(float, box);
+  const uint to = (uint)__cvta_generic_to_shared(box);
+  asm volatile("wgmma.fence.sync.aligned;");
+  asm volatile("cp.async.bulk.tensor.2d.shared::cluster.global.mbarrier::complete_tx::bytes [%0], [%1, {%2, %3}], [%4];"
+               ::"r"(to), "l"(&map), "r"(0), "r"(0), "r"(to + 4096) : "memory");
+  y[GLOBAL_ID_X + GLOBAL_ID_Z + GROUP_ID_Z] = box[LOCAL_ID_X + LOCAL_ID_Z];
+}
+)";
+  EXPECT_EQ(nvrtc->target_refusal("sm_90a", 90), "");
+  EXPECT_EQ(nvrtc->target_refusal("", 90), "");
+  EXPECT_NE(nvrtc->target_refusal("sm_90a", 80), "");
+  EXPECT_NE(nvrtc->target_refusal("sm_999a", 999), "");  // no compiler knows it
+  EXPECT_FALSE(nvrtc->compile(text, {}, 90, "sm_90a").is_ptx);
+  EXPECT_THROW(nvrtc->compile(text, {}, 90), Error);
+}
+
 TEST_F(CudaCompile, ErrorsShowTheLog) {
   const auto message = [&](std::string_view text, std::vector<devices::Definition> definitions) -> std::string {
     try {
@@ -292,6 +313,10 @@ TEST_F(CudaCompile, ErrorsShowTheLog) {
   EXPECT_NE(text.find("nvrtcCompileProgram failed: NVRTC_ERROR_COMPILATION"), std::string::npos) << text;
   EXPECT_NE(text.find("kernel(2)"), std::string::npos) << text;
   EXPECT_NE(text.find("nonsense"), std::string::npos) << text;
+  const std::string named =
+      message("#line 1 \"first\"\n#warning not this\n#line 7 \"a/second.kernel\"\nnonsense;\n", {});
+  EXPECT_NE(named.find("a/second.kernel(7): error"), std::string::npos) << named;
+  EXPECT_EQ(named.find("not this"), std::string::npos) << named;
   EXPECT_NE(message("", {{"A", "1 --use_fast_math"}}).find("hold no blanks"), std::string::npos);
 }
 

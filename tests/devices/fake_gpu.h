@@ -21,10 +21,11 @@ class FakeGpu final : public devices::Device {
   static constexpr const char* lost =
       "device fake: cuMemAlloc failed; the device is lost to this process: start it again";
 
-  FakeGpu() : cpu_(std::make_shared<devices::CpuDevice>(1)), info_(cpu_->info()) {
-    info_.id = "fake";
-    info_.is_gpu = true;
-    info_.memory_bytes = info_.max_buffer_bytes = std::int64_t{1} << 40;
+  FakeGpu() : Device({.kind = devices::DeviceKind::opencl}), cpu_(std::make_shared<devices::CpuDevice>(1)) {
+    facts_.info = cpu_->info();
+    facts_.info.id = "fake";
+    facts_.info.is_gpu = true;
+    facts_.info.memory_bytes = facts_.info.max_buffer_bytes = std::int64_t{1} << 40;
   }
   std::int64_t free = std::int64_t{1} << 40;   // as it is told
   std::int64_t given = std::int64_t{1} << 40;  // what one buffer may really take
@@ -32,9 +33,7 @@ class FakeGpu final : public devices::Device {
   int lost_at = 0;  // the allocation at which it is lost; 0: never
   std::atomic<int> allocations = 0, refusals = 0;
 
-  devices::DeviceKind kind() const override { return devices::DeviceKind::opencl; }
-  const DeviceInfo& info() const override { return info_; }
-  void set_max_buffer_bytes(std::int64_t bytes) { info_.max_buffer_bytes = bytes; }
+  void set_max_buffer_bytes(std::int64_t bytes) { facts_.info.max_buffer_bytes = bytes; }
   std::shared_ptr<devices::Buffer> allocate(std::int64_t bytes) override {
     if (++allocations == lost_at) throw environment_error(lost);
     if (bytes <= given) return cpu_->allocate(bytes);
@@ -56,7 +55,6 @@ class FakeGpu final : public devices::Device {
 
  private:
   std::shared_ptr<devices::CpuDevice> cpu_;
-  DeviceInfo info_;
 };
 
 // A body as a plan of the fake's own, of the task that another plan has.

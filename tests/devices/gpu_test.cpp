@@ -36,6 +36,22 @@ TEST_F(Gpu, ListsWhatCanBeOpened) {
   for (const DeviceListing::Missing& missing : listing.missing) EXPECT_FALSE(missing.reason.empty()) << missing.id;
 }
 
+TEST_F(Gpu, FactsAreOfTheDevice) {
+  const devices::DeviceFacts& facts = device->facts();
+  EXPECT_EQ(facts.kind, tested_backend().kind);
+  EXPECT_EQ(facts.takes_occupancy, tests_cuda() || facts.compute_capability > 0);
+  EXPECT_GT(facts.max_group_items, 0);
+  EXPECT_GE(facts.most_local_memory_bytes, facts.info.local_memory_bytes);
+  EXPECT_EQ(facts.has_byte_dots, facts.compute_capability >= 61);
+  EXPECT_EQ(facts.has_clusters, tests_cuda() && facts.compute_capability >= 90);
+  EXPECT_EQ(facts.has_overlap, facts.has_clusters);
+  if (!tests_cuda()) return;
+  EXPECT_GE(facts.unit_local_memory_bytes, facts.most_local_memory_bytes);
+  if (facts.compute_capability == 90) {
+    EXPECT_EQ(facts.most_local_memory_bytes, 227 << 10);
+  }
+}
+
 TEST_F(Gpu, NamesTheDevicesThereAreWhenAskedForAnother) {
   for (const char* rest : {"99.0", "0.99", "99", "x", "0.0.0", "-1"}) {
     const std::string text = error_of([&] { tested_backend().open(rest, {}); }, ErrorKind::bad_input);

@@ -100,15 +100,15 @@ std::shared_ptr<Device> open(std::string_view rest, const ContextOptions& option
 }  // namespace
 
 CpuDevice::CpuDevice(int threads)
-    : info_(describe(threads)),
+    : Device({.kind = DeviceKind::cpu, .info = describe(threads)}),
       workers_(tbb::global_control::max_allowed_parallelism, static_cast<std::size_t>(most_threads())),
       arena_(threads, 1) {}
 
 std::shared_ptr<Buffer> CpuDevice::allocate(std::int64_t bytes) {
   check_size(bytes);
-  if (bytes > info_.memory_bytes)
+  if (bytes > info().memory_bytes)
     throw out_of_memory(
-        fmt::format("a buffer of {} bytes passes the machine's memory of {} bytes", bytes, info_.memory_bytes));
+        fmt::format("a buffer of {} bytes passes the machine's memory of {} bytes", bytes, info().memory_bytes));
   return std::make_shared<OwnedBuffer>(bytes);
 }
 

@@ -45,12 +45,8 @@ struct Memory {
 class CudaDevice final : public Device {
  public:
   // `cache` may be null.
-  CudaDevice(DeviceInfo info, CUdevice device, Capability capability, const Nvrtc& nvrtc,
-             std::shared_ptr<ProgramCache> cache);
+  CudaDevice(DeviceFacts facts, CUdevice device, const Nvrtc& nvrtc, std::shared_ptr<ProgramCache> cache);
 
-  DeviceKind kind() const override { return DeviceKind::cuda; }
-  const DeviceInfo& info() const override { return info_; }
-  bool has_byte_dots() const override { return capability_ >= 61; }
   std::shared_ptr<Buffer> allocate(std::int64_t bytes) override;
   // Page-locks the memory and maps it: kernels read and write it over the bus, and see it as it is.
   std::shared_ptr<Buffer> borrow(void* memory, std::int64_t bytes) override;
@@ -76,8 +72,6 @@ class CudaDevice final : public Device {
   // What a program is made from, whole.
   std::string key_of(std::string_view text, std::span<const Definition> definitions, const std::string& target) const;
 
-  DeviceInfo info_;
-  Capability capability_;
   const Nvrtc& nvrtc_;
   std::shared_ptr<SharedContext> context_;
   std::shared_ptr<ProgramCache> cache_;
@@ -109,7 +103,8 @@ class CudaProgram final : public Program {
       : context_(std::move(context)), module_(module), compile_seconds_(seconds) {}
   ~CudaProgram() override;
   double compile_seconds() const override { return compile_seconds_; }
-  std::int64_t resident_groups(const char* kernel, std::int64_t group_items) const override;
+  std::int64_t resident_groups(const char* kernel, std::int64_t group_items,
+                               std::int64_t local_memory_bytes = 0) const override;
   const void* context() const override { return context_->get(); }
   // Throws where there is no such kernel, or it does not take `arguments`, given by their sizes in bytes, or so much
   // local memory besides its text's.
@@ -125,12 +120,13 @@ class CudaProgram final : public Program {
     std::unique_ptr<const Kernel> next = nullptr;
   };
   const Kernel& find(const char* name) const;
+  void allow_local_memory(const Kernel& kernel, std::int64_t bytes) const;
   const Kernel* find_known(const char* name) const;
 
   std::shared_ptr<SharedContext> context_;
   CUmodule module_;
   double compile_seconds_;
-  mutable std::mutex mutex_;  // of those who add a kernel: the others read what there is
+  mutable std::mutex mutex_;  // of those who add a kernel, or its memory: the others read what there is
   mutable std::unique_ptr<const Kernel> owned_;
   mutable std::atomic<const Kernel*> first_ = nullptr;
 };

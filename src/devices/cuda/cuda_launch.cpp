@@ -62,6 +62,18 @@ void check_grid(const char* kernel, const Grid& grid) {
 
 }  // namespace
 
+bool has_clusters(Capability capability) {
+  return capability >= hopper && api().LaunchKernelEx;
+}
+
+bool has_overlap(Capability capability) {
+  return capability >= hopper && api().LaunchKernelEx;
+}
+
+bool has_tensor_maps(Capability capability) {
+  return capability >= hopper && api().TensorMapEncodeTiled && api().TensorMapEncodeIm2col;
+}
+
 LaunchValues::LaunchValues(const Sequence& sequence, const Sequence::Launch& launch) {
   std::size_t maps = 0;
   for (const Sequence::Argument& argument : sequence.arguments_of(launch)) {
@@ -97,8 +109,7 @@ void check_launch(const Sequence& sequence, const Sequence::Launch& launch, cons
     throw bad_input(
         fmt::format("launch of {}: its program was not built for the queue's device {}", launch.kernel, device_id));
   check_grid(launch.kernel, launch.grid);
-  const bool is_new = context.capability() >= hopper;
-  if (has_cluster(launch.options) && (!is_new || !api().LaunchKernelEx))
+  if (has_cluster(launch.options) && !has_clusters(context.capability()))
     throw bad_input(
         fmt::format("launch of {}: clusters need compute capability 9.0 and a driver for CUDA 11.8 or newer, which "
                     "device {} has not",
@@ -108,7 +119,7 @@ void check_launch(const Sequence& sequence, const Sequence::Launch& launch, cons
     if (const auto* const buffer = std::get_if<std::shared_ptr<const Buffer>>(&argument.value)) {
       used = buffer->get();
     } else if (const auto* const map = std::get_if<Sequence::Map>(&argument.value)) {
-      if (!is_new || !api().TensorMapEncodeTiled || !api().TensorMapEncodeIm2col)
+      if (!has_tensor_maps(context.capability()))
         throw bad_input(
             fmt::format("launch of {}: tensor maps need compute capability 9.0 and a driver for CUDA 12.0 or newer, "
                         "which device {} has not",
@@ -133,7 +144,7 @@ void enqueue(const Sequence::Launch& launch, LaunchValues& values, const SharedC
     attributes[count++].value.clusterDim = {static_cast<unsigned>(cluster.x), static_cast<unsigned>(cluster.y),
                                             static_cast<unsigned>(cluster.z)};
   }
-  if (launch.options.overlaps && context.capability() >= hopper && api().LaunchKernelEx) {
+  if (launch.options.overlaps && has_overlap(context.capability())) {
     attributes[count].id = CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION;
     attributes[count++].value.programmaticStreamSerializationAllowed = 1;
   }

@@ -16,12 +16,6 @@ class OpenClDevice final : public Device {
   OpenClDevice(DeviceInfo info, cl_platform_id platform, cl_device_id device, std::shared_ptr<ProgramCache> cache);
   OpenClDevice(DeviceInfo info, cl_context context, cl_device_id device);
 
-  DeviceKind kind() const override { return DeviceKind::opencl; }
-  const DeviceInfo& info() const override { return info_; }
-  bool has_denormals() const override;
-  bool has_byte_dots() const override { return nvidia_capability() >= 61; }
-  bool takes_occupancy() const override;
-  std::int64_t max_group_items() const override;
   std::shared_ptr<Buffer> allocate(std::int64_t bytes) override;
   // The driver may copy: the device sees the memory as it is now, and later changes of either side only by an upload
   // from, or a download to, the same memory.
@@ -40,8 +34,6 @@ class OpenClDevice final : public Device {
 
   cl_context context() const { return context_.get(); }
   cl_device_id device() const { return device_; }
-  // 10 times the major plus the minor compute capability; 0 of other vendors' devices.
-  cl_uint nvidia_capability() const;
 
  private:
   // What makes the driver's compiler say what registers kernels take, and keep to an occupancy; empty where that cannot
@@ -57,7 +49,6 @@ class OpenClDevice final : public Device {
   std::string key_of(std::string_view text, const std::string& options) const;
   std::shared_ptr<OpenClDevice> self() { return std::static_pointer_cast<OpenClDevice>(shared_from_this()); }
 
-  DeviceInfo info_;
   cl_device_id device_;
   Owned<cl_context> context_;
   std::shared_ptr<ProgramCache> cache_;
@@ -114,7 +105,8 @@ class OpenClProgram final : public Program {
         asked_for_(asked_for) {}
   double compile_seconds() const override { return compile_seconds_; }
   // By registers alone.
-  std::int64_t resident_groups(const char* kernel, std::int64_t group_items) const override;
+  std::int64_t resident_groups(const char* kernel, std::int64_t group_items,
+                               std::int64_t local_memory_bytes = 0) const override;
   cl_program program() const { return program_.get(); }
   const void* context() const override { return device_->context(); }
 
@@ -130,7 +122,7 @@ class OpenClProgram final : public Program {
 std::string registers_of_kernels(std::string_view build_log);
 // How many groups fit on a multiprocessor of this compute capability.
 std::int64_t groups_by_registers(std::int64_t all_registers, std::int64_t of_an_item, std::int64_t group_items,
-                                 cl_uint capability);
+                                 int capability);
 
 // Facts of platforms and devices.
 std::string text(cl_platform_id platform, cl_uint what);
