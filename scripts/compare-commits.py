@@ -29,7 +29,8 @@ import tempfile
 import time
 
 root = pathlib.Path(__file__).resolve().parent.parent
-LISTS = ["anchors", "filters", "tails", "gradients", "gemm"]  # those that take longest first
+LISTS = ["filters", "anchors", "tails", "gradients", "gemm"]  # those that take longest first
+PROBLEMS_AT_A_TIME = 12  # of a list, by one process
 NO_DEVICE = 77
 SHOWN = 40  # differences of a device; a file has all of them
 MOST_INSTRUCTIONS = 1.01  # of OLD's
@@ -118,7 +119,7 @@ class Build:
                   f"-L{self.folder / 'lib'}", "-lomniconv", f"-Wl,-rpath,{self.folder / 'lib'}")
 
     def hashes_of(self, side, device, lists, options):
-        """What each list's outputs hash to, and why a list came to no end, if it did not. None: there is no such device."""
+        """What all outputs hash to, and which parts of lists came to no end, and why. None, and the reason: there is no such device."""
         start = time.monotonic()
 
         def run(name):
@@ -236,10 +237,14 @@ def compare(device, old, new, differences, count):
 def compare_outputs(old, new, options, count):
     lists = {}
     for name in options.lists:
-        lists[name], path = old.folder / f"{name}.txt", f"data/problems/{name}.txt"
+        path = f"data/problems/{name}.txt"
         if not output_of("git", "ls-tree", old.commit, path):
             raise Failure(f"--lists {name}: {old.commit} has no {path}")
-        lists[name].write_text(output_of("git", "show", f"{old.commit}:{path}"))
+        lines = [line for line in output_of("git", "show", f"{old.commit}:{path}").splitlines() if line and not line.startswith("#")]
+        for first in range(0, len(lines), PROBLEMS_AT_A_TIME):
+            part = f"{name}-{first // PROBLEMS_AT_A_TIME + 1}"
+            lists[part] = old.folder / f"{part}.txt"
+            lists[part].write_text("".join(line + "\n" for line in lines[first:first + PROBLEMS_AT_A_TIME]))
     with open(options.build_folder / f"{old.commit}-{new.commit}.txt", "w", encoding="utf-8") as differences:
         for device in options.device or ["cpu", "opencl"]:
             before, faults = old.hashes_of("old", device, lists, options)
@@ -284,7 +289,7 @@ def main():
     parser.add_argument("--build-folder", type=pathlib.Path, default=root / "build/compare-commits", metavar="DIR")
     parser.add_argument("--threads", type=int, default=2, help="of the CPU device")
     parser.add_argument("--jobs", type=int, default=os.cpu_count(), help="processes at a time (default: one for each core)")
-    parser.add_argument("--limit", type=float, default=3600, metavar="SECONDS", help="for one list on one device (default: 3600)")
+    parser.add_argument("--limit", type=float, default=3600, metavar="SECONDS", help="for a part of a list (default: 3600)")
     parser.add_argument("--thorough", action="store_true", help="as many cases on devices that compile as on the CPU; hours on PoCL")
     parser.add_argument("--callgrind", action="store_true", help="count instructions instead of comparing the lists' outputs")
     options = parser.parse_args()
