@@ -100,7 +100,7 @@ class Reader final : public ImageReader {
     else
       check([&] {
         return input_->read_scanlines(page_index(), 0, spec_.y + static_cast<int>(first),
-                                      spec_.y + static_cast<int>(first + count), 0, 0, spec_.nchannels, spec_.format,
+                                      spec_.y + static_cast<int>(first + count), 0, 0, spec_.nchannels, stored_type(),
                                       to, OIIO::AutoStride, stride_bytes);
       });
     next_row_ = first + count;
@@ -109,6 +109,11 @@ class Reader final : public ImageReader {
  private:
   const std::string& path() const { return file_.path(); }
   int page_index() const { return std::max(page_, 1) - 1; }
+  // What to ask for: elements as they are stored, where all channels have one type. Asked for a type by its name, be it
+  // the stored one, OpenImageIO 2.4 takes 64 MiB for each call and converts what it read into them.
+  OIIO::TypeDesc stored_type() const {
+    return spec_.channelformats.empty() ? OIIO::TypeDesc(OIIO::TypeDesc::UNKNOWN) : spec_.format;
+  }
 
   void check_limit(std::int64_t bytes, std::int64_t limit) const {
     if (bytes > limit)
@@ -238,8 +243,8 @@ class Reader final : public ImageReader {
     check([&] {
       if (spec_.tile_width > 0)
         return input_->read_tiles(page_index(), 0, spec_.x, spec_.x + spec_.width, begin, end, 0, 1, 0, spec_.nchannels,
-                                  OIIO::TypeDesc::UNKNOWN, rows_of_block_.data());
-      return input_->read_scanlines(page_index(), 0, begin, end, 0, 0, spec_.nchannels, OIIO::TypeDesc::UNKNOWN,
+                                  stored_type(), rows_of_block_.data());
+      return input_->read_scanlines(page_index(), 0, begin, end, 0, 0, spec_.nchannels, stored_type(),
                                     rows_of_block_.data());
     });
     block_ = block;
