@@ -6,8 +6,8 @@
 #include <string_view>
 #include <vector>
 
-#include "image/formats/oiio/oiio.h"
 #include "core/quoted.h"
+#include "image/formats/oiio/oiio.h"
 #include "omniconv/error.h"
 
 namespace omniconv::image::oiio {

@@ -4,9 +4,9 @@
 #include <cstring>
 #include <vector>
 
+#include "core/quoted.h"
 #include "image/formats/oiio/libpng_silence.h"
 #include "image/formats/oiio/oiio.h"
-#include "core/quoted.h"
 #include "image/raster.h"
 #include "omniconv/error.h"
 

@@ -15,7 +15,6 @@
 #include "image/formats/oiio/libpng_silence.h"
 #include "image/formats/oiio/oiio.h"
 #include "image/formats/oiio/png_pixels.h"
-#include "core/quoted.h"
 #include "image/raster.h"
 #include "omniconv/error.h"
 

@@ -4,9 +4,9 @@
 #include <cstring>
 #include <utility>
 
+#include "core/quoted.h"
 #include "image/formats/plain/plain.h"
 #include "image/formats/plain/tiff_handle.h"
-#include "core/quoted.h"
 #include "image/raster.h"
 #include "omniconv/error.h"
 
