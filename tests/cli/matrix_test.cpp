@@ -11,6 +11,10 @@ using nlohmann::json;
 
 class Matrix : public Command {
  protected:
+  void SetUp() override {
+    Command::SetUp();
+    leave_kernels_unoptimized();
+  }
   json results(const std::string& arguments, int status = 0) const {
     const Outcome outcome = run(arguments + " --json r.json");
     EXPECT_EQ(outcome.status, status) << arguments << "\n" << outcome.out << outcome.error;
