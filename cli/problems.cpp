@@ -157,6 +157,8 @@ void add_problems(CLI::App& app, ProblemInput& input) {
       ->allow_extra_args(false);
   app.add_option("--solver", input.choice.solver, "auto, all, or a solver's id")->capture_default_str();
   add_choice(app, input.choice);
+  add_list(app, "--prepared", input.choice.prepared,
+           "arrays that are in the solver's own form before it runs, as packed filters, w (a list)", "ARRAY");
   app.add_option("--seed", input.seed, "of the random data")
       ->capture_default_str()
       ->check(whole_number(0, std::numeric_limits<std::int64_t>::max()));
@@ -203,6 +205,7 @@ SolverOptions solver_options(const ChoiceInput& input, std::string_view operatio
   options.allow = of_this(input.allow);
   options.deny = of_this(input.deny);
   options.tuning = input.tuning;
+  options.prepared = input.prepared;
   return options;
 }
 

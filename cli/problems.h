@@ -20,7 +20,7 @@ struct ChoiceInput {
   std::string units, workspace_limit, tuning;
   std::optional<double> max_error;
   bool deterministic = false;
-  std::vector<std::string> allow, deny;
+  std::vector<std::string> allow, deny, prepared;
 };
 // All but --solver, whose values differ.
 void add_choice(CLI::App& app, ChoiceInput& input);

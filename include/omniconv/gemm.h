@@ -1,7 +1,8 @@
-// gemm: c[m, n] = a[m, k] * b[k, n], row-major, one after the other for each matrix of a batch. Problem -> plan -> run,
-// on the caller's memory. docs/arithmetic.md says how exact the products are.
+// gemm: c[m, n] = alpha * a[m, k] * b[k, n], row-major, one after the other for each matrix of a batch. Problem -> plan
+// -> run, on the caller's memory. docs/arithmetic.md says how exact the products are.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <string>
 
@@ -27,6 +28,7 @@ const operations::Operation& operation_of(const GemmProblem*);
 // overlap a and b.
 struct GemmRun {
   Operand a = {}, b = {}, c = {};
+  Scalar alpha = 1;  // each sum is multiplied by it, rounded to the type of sums
   // At least workspace_bytes(), for this run alone; at a multiple of 64 bytes, as what Context::allocate gives.
   Buffer workspace = {};
 };
@@ -43,17 +45,20 @@ class GemmPlan {
   double compile_seconds() const { return plan_.compile_seconds(); }  // that making the plan spent on device text
   // Asynchronous on a queue of the plan's context.
   Event run(Queue& queue, const GemmRun& run) const {
-    return plan_.run(queue, {{"a", run.a}, {"b", run.b}, {"c", run.c}}, run.workspace);
+    return plan_.run(queue, arrays(run), run.workspace, scalars(run));
   }
 
   // The same work at the end of a sequence of the plan's context.
   void append(Sequence& sequence, const GemmRun& run) const {
-    plan_.append(sequence, {{"a", run.a}, {"b", run.b}, {"c", run.c}}, run.workspace);
+    plan_.append(sequence, arrays(run), run.workspace, scalars(run));
   }
 
   const Plan& plan() const { return plan_; }
 
  private:
+  static std::array<NamedOperand, 3> arrays(const GemmRun& run) { return {{{"a", run.a}, {"b", run.b}, {"c", run.c}}}; }
+  static std::array<NamedScalar, 1> scalars(const GemmRun& run) { return {{{"alpha", run.alpha}}}; }
+
   Plan plan_;
 };
 

@@ -16,10 +16,18 @@
 
 namespace omniconv {
 
-// An array in a buffer, from a byte on that is a multiple of its elements' size.
+// A form of an array that a solver reads faster than the problem's own: packed, turned or split. `text` says all that
+// another plan must agree on: the form, type, extents and device.
+struct PreparedFormat {
+  std::string text = {};
+  std::int64_t bytes = 0;
+};
+
+// An array in a buffer, from a byte on that is a multiple of its elements' size (of a prepared one, of 64).
 struct Operand {
   Buffer buffer = {};
   std::int64_t offset_bytes = 0;
+  std::shared_ptr<const PreparedFormat> format = {};  // null: as the problem says
 };
 
 // in: read; out: written; in_out: added to, or changed.
@@ -68,6 +76,14 @@ class Plan {
   double compile_seconds() const;  // that making the plan spent on device text
   const std::vector<ArraySpec>& arrays() const;
 
+  // Of an array that SolverOptions::prepared named: runs are given it so. Null for the others.
+  const std::shared_ptr<const PreparedFormat>& format(std::string_view array) const;
+  // Makes `to` hold the array in that format: its bytes from the start of the buffer, for {to, 0, format(array)}. Once
+  // for many runs, of this plan and of any other whose format has the same text; again when the array has changed.
+  // `from` is the array as the problem says it. Asynchronous, and refused, as runs are.
+  Event prepare(Queue& queue, std::string_view array, const Operand& from, const Buffer& to) const;
+  void append_prepare(Sequence& sequence, std::string_view array, const Operand& from, const Buffer& to) const;
+
   // Asynchronous on a queue of the plan's context. Every array of the plan is given, in any order, an empty one where
   // the problem has no such array; the workspace has at least workspace_bytes(), for this run alone, at a multiple of
   // 64 bytes, as what Context::allocate gives. Throws, naming the array, for a missing, unknown, misaligned or too
@@ -89,6 +105,8 @@ class Plan {
   const choice::PlanRecord& record() const;
 
  private:
+  void append_prepare_checked(devices::Sequence& sequence, std::string_view array, const Operand& from,
+                              const Buffer& to) const;
   void append_checked(devices::Sequence& sequence, std::span<const NamedOperand> arrays, const Buffer& workspace,
                       std::span<const NamedScalar> scalars) const;
 

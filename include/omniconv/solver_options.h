@@ -19,6 +19,9 @@ struct SolverOptions {
   // Ids, or what they begin with ("conv2d/im2col_gemm"). Empty `allow`: every solver.
   std::vector<std::string> allow = {}, deny = {};
   std::string tuning = {};  // of `solver`, as in "tile_m=128 tile_n=64"; empty: its first
+  // Arrays that runs give in the solver's own form, which Plan::prepare makes ("w"). Solvers that have none are
+  // refused.
+  std::vector<std::string> prepared = {};
 };
 
 // One candidate's answer: yes, or no with the reason.

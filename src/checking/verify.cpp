@@ -110,8 +110,15 @@ class Trial {
       const std::byte* const data = arrays_[i].role == ArrayRole::out ? nullptr : data_[i].data();
       operands.push_back({arrays_[i].name, {transfers.put(data, arrays_[i].bytes(), guard_bytes), guard_bytes}});
     }
+    std::vector<NamedOperand> given = operands;
+    for (NamedOperand& array : given)
+      if (const auto& format = plan.format(array.name)) {
+        const Buffer prepared = transfers.put(nullptr, format->bytes, 0);
+        plan.prepare(transfers.queue(), array.name, array.operand, prepared).wait();
+        array.operand = {prepared, 0, format};
+      }
     const Buffer workspace = transfers.put(nullptr, std::max<std::int64_t>(plan.workspace_bytes(), 1), 0);
-    plan.run(transfers.queue(), operands, workspace).wait();
+    plan.run(transfers.queue(), given, workspace).wait();
 
     std::vector<std::vector<std::byte>> outputs;
     for (std::size_t i = 0; i < arrays_.size(); ++i) {

@@ -1,6 +1,7 @@
 #include "choice/choose.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <cmath>
@@ -11,6 +12,7 @@
 namespace omniconv::choice {
 namespace {
 
+using operations::Answer;
 using operations::AnyTask;
 using operations::DevicePointer;
 using operations::Offer;
@@ -38,6 +40,17 @@ void check_options(const SolverOptions& options, const Operation& operation) {
     for (const std::string& pattern : *patterns)
       if (std::none_of(ids.begin(), ids.end(), [&](std::string_view id) { return names(pattern, id); }))
         throw unknown(where, pattern);
+  for (const std::string& array : options.prepared) {
+    std::vector<std::string> known;
+    for (const operations::ArrayHelp& help : operation.array_help()) known.push_back(help.name);
+    if (std::find(known.begin(), known.end(), array) == known.end())
+      throw bad_input(fmt::format("prepared array '{}': {} has {}", array, operation.name(), fmt::join(known, ", ")));
+    if (std::count(options.prepared.begin(), options.prepared.end(), array) > 1)
+      throw bad_input(fmt::format("prepared array '{}' stands twice", array));
+  }
+  if (!options.tuning.empty() && options.solver == "auto")
+    throw bad_input(fmt::format("tuning '{}' is given without a solver: name the one whose it is", options.tuning));
+  operations::Tuning::parse(options.tuning);  // throws
   if (!(options.max_error >= 0))
     throw bad_input(
         fmt::format("max_error is {}: must be an amplification of at least 0, as in 1024", options.max_error));
@@ -54,10 +67,23 @@ std::string excluded(std::string_view id, const Offer& offer, const SolverOption
   if (!offer.bound.exact && offer.bound.amplification > options.max_error)
     return fmt::format("its errors are amplified {:g} times, and max_error is {:g}", offer.bound.amplification,
                        options.max_error);
+  if (offer.prepared.size() < options.prepared.size())
+    return fmt::format("has no prepared form of {}", fmt::join(options.prepared, ", "));
   const std::int64_t limit = options.max_workspace_bytes;
   if (limit >= 0 && offer.workspace_bytes > limit)
     return fmt::format("needs a workspace of {} bytes at the least, and the limit is {}", offer.workspace_bytes, limit);
   return {};
+}
+
+// With a tuning, only where the solver has such names and takes their values.
+Answer answer_of(const Solver& solver, const AnyTask& task, const DevicePointer& device, const SolverOptions& options) {
+  if (options.tuning.empty()) return solver.offer_any(task, device, options);
+  SolverOptions untuned = options;
+  untuned.tuning.clear();
+  Answer first = solver.offer_any(task, device, untuned);
+  if (first.offer() == nullptr) return first;
+  std::string reason = names_refusal(operations::Tuning::parse(options.tuning), first.offer()->tuning);
+  return reason.empty() ? solver.offer_any(task, device, options) : Answer(std::move(reason));
 }
 
 bool served_by_cpu(const Operation& operation, const AnyTask& task) {
@@ -97,7 +123,7 @@ std::vector<Considered> consider(const Operation& operation, const AnyTask& task
   std::vector<Considered> all;
   for (const Solver* const solver : operation.solvers()) {
     if (options.solver != "auto" && options.solver != solver->id()) continue;
-    Considered one{solver, solver->offer_any(task, device, options)};
+    Considered one{solver, answer_of(*solver, task, device, options)};
     const Offer* const offer = one.answer.offer();
     one.reason = offer != nullptr ? excluded(solver->id(), *offer, options) : one.answer.refusal();
     all.push_back(std::move(one));

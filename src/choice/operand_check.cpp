@@ -12,26 +12,54 @@ namespace {
 
 constexpr std::int64_t workspace_alignment = 64;  // what solvers take its parts to be aligned to
 
-void check_array(const ArraySpec& array, const Operand& operand, const devices::Device& device) {
-  const char* const name = array.name.c_str();
+// `element` bytes are a multiple of which it begins at; so many bytes of it are needed.
+void check_range(const char* name, const Operand& operand, std::int64_t bytes, std::int64_t element,
+                 const std::string& what, devices::Access access, const devices::Device& device) {
   const Buffer& buffer = operand.buffer;
   if (!buffer) throw bad_input(fmt::format("the buffer of {} is missing", name));
-  const std::int64_t offset = operand.offset_bytes, size = size_of(array.type), bytes = array.bytes();
-  if (offset < 0 || offset % size != 0)
+  const std::int64_t offset = operand.offset_bytes, held = buffer.bytes();
+  if (offset < 0 || offset % element != 0)
     throw bad_input(
         fmt::format("{} begins at byte {} of its buffer: must be a multiple of its elements' {} bytes, from 0 on", name,
-                    offset, size));
-  const std::int64_t held = buffer.bytes();
+                    offset, element));
   if (offset > held || bytes > held - offset)
-    throw bad_input(fmt::format("the buffer of {} has {} bytes: {} elements of {} bytes from byte {} need {}", name,
-                                held, array.elements(), size, offset, checked_add(offset, bytes, name)));
+    throw bad_input(fmt::format("the buffer of {} has {} bytes: {} from byte {} need {}", name, held, what, offset,
+                                checked_add(offset, bytes, name)));
   check_device(name, buffer, device);
-  check_alignment(name, buffer, size);
-  check_access(name, buffer, {.read = array.role != ArrayRole::out, .write = array.role != ArrayRole::in});
+  check_alignment(name, buffer, element);
+  check_access(name, buffer, access);
+}
+
+void check_plain(const ArraySpec& array, const Operand& operand, const devices::Device& device) {
+  const std::int64_t size = size_of(array.type);
+  check_range(array.name.c_str(), operand, array.bytes(), size,
+              fmt::format("{} elements of {} bytes", array.elements(), size),
+              {.read = array.role != ArrayRole::out, .write = array.role != ArrayRole::in}, device);
+}
+
+void check_format(const ArraySpec& array, const Operand& operand, const PreparedFormat* wanted,
+                  const std::string& solver) {
+  const PreparedFormat* const given = operand.format.get();
+  if (given == wanted || (given != nullptr && wanted != nullptr && given->text == wanted->text)) return;
+  if (given == nullptr)
+    throw bad_input(fmt::format("{} is not prepared, and {} takes it as {}: make that by Plan::prepare", array.name,
+                                solver, wanted->text));
+  if (wanted == nullptr)
+    throw bad_input(
+        fmt::format("{} is prepared as {}, and this plan of {} takes it as it is: name it in SolverOptions::prepared",
+                    array.name, given->text, solver));
+  throw bad_input(fmt::format("{} is prepared as {}, and {} takes it as {}: prepare it by this plan", array.name,
+                              given->text, solver, wanted->text));
+}
+
+void check_prepared(const char* name, const Operand& operand, const PreparedFormat& format, devices::Access access,
+                    const devices::Device& device) {
+  check_range(name, operand, format.bytes, workspace_alignment, format.text, access, device);
 }
 
 NamedPart part_of(const ArraySpec& array, const Operand& operand) {
-  return {array.name.c_str(), operand.buffer, operand.offset_bytes, array.bytes()};
+  return {array.name.c_str(), operand.buffer, operand.offset_bytes,
+          operand.format ? operand.format->bytes : array.bytes()};
 }
 
 bool overlap(const NamedPart& a, const NamedPart& b) {
@@ -78,8 +106,16 @@ void check_access(const char* name, const Buffer& buffer, devices::Access needed
                               given.write ? "CL_MEM_WRITE_ONLY" : "CL_MEM_READ_ONLY"));
 }
 
-void check_arrays(std::span<const ArraySpec> specs, std::span<const Operand> operands, const devices::Device& device) {
-  for (std::size_t i = 0; i < specs.size(); ++i) check_array(specs[i], operands[i], device);
+void check_arrays(std::span<const ArraySpec> specs, std::span<const Operand> operands,
+                  std::span<const std::shared_ptr<const PreparedFormat>> formats, const std::string& solver,
+                  const devices::Device& device) {
+  for (std::size_t i = 0; i < specs.size(); ++i) {
+    check_format(specs[i], operands[i], formats[i].get(), solver);
+    if (formats[i])
+      check_prepared(specs[i].name.c_str(), operands[i], *formats[i], {.read = true, .write = false}, device);
+    else
+      check_plain(specs[i], operands[i], device);
+  }
   for (std::size_t i = 0; i < specs.size(); ++i) {
     if (specs[i].role == ArrayRole::in) continue;
     for (std::size_t j = 0; j < specs.size(); ++j)
@@ -90,9 +126,21 @@ void check_arrays(std::span<const ArraySpec> specs, std::span<const Operand> ope
   }
 }
 
-void check_workspace(const Buffer& workspace, std::int64_t bytes, const std::string& solver,
-                     const devices::Device& device, std::span<const NamedPart> others) {
-  if (bytes == 0) return;
+void check_preparation(const ArraySpec& array, const Operand& from, const Buffer& to, const PreparedFormat& format,
+                       const devices::Device& device) {
+  if (from.format)
+    throw bad_input(
+        fmt::format("{} is prepared already, as {}: give it as the problem says it", array.name, from.format->text));
+  check_plain(array, from, device);
+  check_prepared("the prepared array", {to}, format, {.read = false, .write = true}, device);
+  if (overlap(part_of(array, from), {"", to, 0, format.bytes}))
+    throw bad_input(fmt::format("{} and what it is prepared into overlap in memory: keep them apart", array.name));
+}
+
+namespace {
+
+void check_workspace_alone(const Buffer& workspace, std::int64_t bytes, const std::string& solver,
+                           const devices::Device& device) {
   const std::int64_t held = workspace ? workspace.bytes() : 0;
   if (held < bytes) throw bad_input(fmt::format("the workspace has {} bytes: {} needs {}", held, solver, bytes));
   check_device("the workspace", workspace, device);
@@ -101,19 +149,28 @@ void check_workspace(const Buffer& workspace, std::int64_t bytes, const std::str
         fmt::format("the workspace is misaligned: it begins at address {:#x}, which must be a multiple of {}", address,
                     workspace_alignment));
   check_access("the workspace", workspace, {});
-  const NamedPart own{"the workspace", workspace, 0, bytes};
-  for (const NamedPart& other : others)
-    if (overlap(own, other))
-      throw bad_input(fmt::format("the workspace and {} overlap in memory: it must be memory of its own", other.name));
+}
+
+void check_apart(const Buffer& workspace, std::int64_t bytes, const NamedPart& other) {
+  if (overlap({"the workspace", workspace, 0, bytes}, other))
+    throw bad_input(fmt::format("the workspace and {} overlap in memory: it must be memory of its own", other.name));
+}
+
+}  // namespace
+
+void check_workspace(const Buffer& workspace, std::int64_t bytes, const std::string& solver,
+                     const devices::Device& device, std::span<const NamedPart> others) {
+  if (bytes == 0) return;
+  check_workspace_alone(workspace, bytes, solver, device);
+  for (const NamedPart& other : others) check_apart(workspace, bytes, other);
 }
 
 void check_workspace(const Buffer& workspace, std::int64_t bytes, const std::string& solver,
                      const devices::Device& device, std::span<const ArraySpec> specs,
                      std::span<const Operand> operands) {
   if (bytes == 0) return;
-  std::vector<NamedPart> others;
-  for (std::size_t i = 0; i < specs.size(); ++i) others.push_back(part_of(specs[i], operands[i]));
-  check_workspace(workspace, bytes, solver, device, others);
+  check_workspace_alone(workspace, bytes, solver, device);
+  for (std::size_t i = 0; i < specs.size(); ++i) check_apart(workspace, bytes, part_of(specs[i], operands[i]));
 }
 
 }  // namespace omniconv

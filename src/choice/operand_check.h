@@ -29,7 +29,13 @@ void check_alignment(const char* name, const Buffer& buffer, std::int64_t elemen
 void check_access(const char* name, const Buffer& buffer, devices::Access needed);
 // Throws, naming the array, for a missing, misaligned or too small one, one of another device, or memory that may not
 // be read or written, and where what is written overlaps what is read or written.
-void check_arrays(std::span<const ArraySpec> specs, std::span<const Operand> operands, const devices::Device& device);
+// A prepared one has the format of the same place in `formats`, that `solver` takes.
+void check_arrays(std::span<const ArraySpec> specs, std::span<const Operand> operands,
+                  std::span<const std::shared_ptr<const PreparedFormat>> formats, const std::string& solver,
+                  const devices::Device& device);
+// The same of one array, as the problem says it, and of the memory that it is prepared into.
+void check_preparation(const ArraySpec& array, const Operand& from, const Buffer& to, const PreparedFormat& format,
+                       const devices::Device& device);
 // Throws where it is smaller than the solver needs, misaligned or of another device, or overlaps one of the others.
 void check_workspace(const Buffer& workspace, std::int64_t bytes, const std::string& solver,
                      const devices::Device& device, std::span<const NamedPart> others);

@@ -22,6 +22,7 @@ std::string key_of(const Problem& problem, const SolverOptions& options) {
                                 options.max_error, options.max_workspace_bytes, options.deterministic);
   for (const std::string& allowed : options.allow) key += " +" + allowed;
   for (const std::string& denied : options.deny) key += " -" + denied;
+  for (const std::string& prepared : options.prepared) key += " =" + prepared;
   return key + " " + options.tuning;
 }
 
@@ -30,15 +31,21 @@ std::shared_ptr<const PlanRecord> make_record(const Context& context, const Prob
   const Considered chosen = choose(problem.operation(), task, problem, context.impl(), options);
   const operations::Offer& offer = *chosen.answer.offer();
   const operations::Operation& operation = problem.operation();
+  std::vector<ArraySpec> arrays = operation.arrays(problem);
+  std::vector<std::shared_ptr<const PreparedFormat>> formats(arrays.size());
+  for (const auto& [array, format] : offer.prepared)
+    formats[array] = std::make_shared<PreparedFormat>(fmt::format("{}, on {}", format.text, context.impl()->info().id),
+                                                      format.bytes);
   return std::make_shared<PlanRecord>(PlanRecord{.problem = problem,
                                                  .task = task,
                                                  .solver = std::string(chosen.solver->id()),
                                                  .device = context.impl(),
-                                                 .arrays = operation.arrays(problem),
+                                                 .arrays = std::move(arrays),
                                                  .scalars = operation.scalars(task),
                                                  .workspace_bytes = offer.workspace_bytes,
                                                  .bound = offer.bound,
                                                  .tuning = offer.tuning,
+                                                 .formats = std::move(formats),
                                                  .body = offer.plan()});
 }
 
@@ -97,31 +104,39 @@ const std::vector<ArraySpec>& Plan::arrays() const {
 
 namespace {
 
-constexpr std::size_t most_arrays = 16;
+constexpr std::size_t most_arrays = 16, most_scalars = 8;
+
+std::size_t place_of(const std::vector<ArraySpec>& specs, std::string_view array) {
+  const auto found =
+      std::find_if(specs.begin(), specs.end(), [&](const ArraySpec& spec) { return spec.name == array; });
+  if (found != specs.end()) return static_cast<std::size_t>(found - specs.begin());
+  std::vector<std::string_view> names;
+  for (const ArraySpec& spec : specs) names.push_back(spec.name);
+  throw bad_input(fmt::format("unknown array '{}': {}", array, suggest(array, names)));
+}
 
 // Those that were given, in the plan's order.
 std::array<Operand, most_arrays> in_order(const std::vector<ArraySpec>& specs, std::span<const NamedOperand> given) {
   std::array<Operand, most_arrays> operands;
   for (const NamedOperand& one : given) {
-    const auto found =
-        std::find_if(specs.begin(), specs.end(), [&](const ArraySpec& spec) { return spec.name == one.name; });
-    if (found == specs.end()) {
-      std::vector<std::string_view> names;
-      for (const ArraySpec& spec : specs) names.push_back(spec.name);
-      throw bad_input(fmt::format("unknown array '{}': {}", one.name, suggest(one.name, names)));
-    }
-    operands[static_cast<std::size_t>(found - specs.begin())] = one.operand;
+    operands[place_of(specs, one.name)] = one.operand;
   }
   return operands;
 }
 
-std::vector<Scalar> in_order(const std::vector<operations::ScalarSpec>& specs, std::span<const NamedScalar> given) {
-  std::vector<Scalar> scalars;
-  for (const operations::ScalarSpec& spec : specs) scalars.emplace_back(spec.value);
+std::array<Scalar, most_scalars> in_order(const std::vector<operations::ScalarSpec>& specs,
+                                          std::span<const NamedScalar> given) {
+  std::array<Scalar, most_scalars> scalars;
+  for (std::size_t i = 0; i < specs.size(); ++i) scalars[i] = specs[i].value;
   for (const NamedScalar& one : given) {
     const auto found =
         std::find_if(specs.begin(), specs.end(), [&](const auto& spec) { return spec.name == one.name; });
-    if (found == specs.end()) throw bad_input(fmt::format("unknown scalar '{}' of this operation", one.name));
+    if (found == specs.end()) {
+      std::vector<std::string_view> names;
+      for (const operations::ScalarSpec& spec : specs) names.push_back(spec.name);
+      throw bad_input(names.empty() ? fmt::format("unknown scalar '{}': this operation has none", one.name)
+                                    : fmt::format("unknown scalar '{}': {}", one.name, suggest(one.name, names)));
+    }
     scalars[static_cast<std::size_t>(found - specs.begin())] = one.value;
   }
   return scalars;
@@ -134,10 +149,39 @@ void Plan::append_checked(devices::Sequence& sequence, std::span<const NamedOper
   const choice::PlanRecord& plan = record();
   const auto all = in_order(plan.arrays, arrays);
   const std::span operands = std::span(all).first(plan.arrays.size());
-  check_arrays(plan.arrays, operands, *plan.device);
+  check_arrays(plan.arrays, operands, plan.formats, plan.solver, *plan.device);
   check_workspace(workspace, plan.workspace_bytes, plan.solver, *plan.device, plan.arrays, operands);
-  const std::vector<Scalar> values = in_order(plan.scalars, scalars);
-  plan.body->append(sequence, {.arrays = operands, .workspace = {workspace, 0}, .scalars = values});
+  const auto values = in_order(plan.scalars, scalars);
+  plan.body->append(
+      sequence,
+      {.arrays = operands, .workspace = {workspace, 0}, .scalars = std::span(values).first(plan.scalars.size())});
+}
+
+const std::shared_ptr<const PreparedFormat>& Plan::format(std::string_view array) const {
+  return record().formats[place_of(arrays(), array)];
+}
+
+void Plan::append_prepare_checked(devices::Sequence& sequence, std::string_view array, const Operand& from,
+                                  const Buffer& to) const {
+  const choice::PlanRecord& plan = record();
+  const std::size_t index = place_of(plan.arrays, array);
+  const std::shared_ptr<const PreparedFormat>& format = plan.formats[index];
+  if (!format)
+    throw bad_input(
+        fmt::format("this plan of {} takes {} as it is: name it in SolverOptions::prepared", plan.solver, array));
+  check_preparation(plan.arrays[index], from, to, *format, *plan.device);
+  plan.body->append_prepare(sequence, index, from, {to});
+}
+
+Event Plan::prepare(Queue& queue, std::string_view array, const Operand& from, const Buffer& to) const {
+  devices::Queue& on = present(queue);
+  const std::shared_ptr<devices::Sequence> sequence = on.take_sequence();
+  append_prepare_checked(*sequence, array, from, to);
+  return on.submit(sequence);
+}
+
+void Plan::append_prepare(Sequence& sequence, std::string_view array, const Operand& from, const Buffer& to) const {
+  append_prepare_checked(present(sequence, *record().device), array, from, to);
 }
 
 Event Plan::run(Queue& queue, std::span<const NamedOperand> arrays, const Buffer& workspace,

@@ -24,6 +24,7 @@ struct PlanRecord {
   std::int64_t workspace_bytes = 0;
   operations::ErrorBound bound;
   operations::Tuning tuning;
+  std::vector<std::shared_ptr<const PreparedFormat>> formats;  // of the arrays; null: as the problem says
   std::shared_ptr<const operations::PlanBody> body;
 };
 

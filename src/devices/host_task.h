@@ -3,6 +3,7 @@
 
 #include <cstddef>
 #include <new>
+#include <span>
 #include <type_traits>
 #include <utility>
 
@@ -18,7 +19,13 @@ class InPlaceFunction {
   explicit InPlaceFunction(Function function) {
     static_assert(sizeof(Function) <= capacity && std::is_nothrow_move_constructible_v<Function>);
     new (storage_) Function(std::move(function));
-    call_ = [](const void* self, Arguments... arguments) { (*static_cast<const Function*>(self))(arguments...); };
+    call_ = [](const void* self, Arguments... arguments) {
+      const auto& held = *static_cast<const Function*>(self);
+      if constexpr (std::is_invocable_v<const Function&, Arguments...>)
+        held(arguments...);
+      else
+        held();
+    };
     move_ = [](void* from, void* to) {
       if (to != nullptr) new (to) Function(std::move(*static_cast<Function*>(from)));
       static_cast<Function*>(from)->~Function();
@@ -51,7 +58,8 @@ class InPlaceFunction {
   void (*move_)(void* from, void* to) = nullptr;  // to null: destroy
 };
 
-using HostTask = InPlaceFunction<>;
+// Given the values of its scalars, as they were when it was submitted or replayed; or taking nothing.
+using HostTask = InPlaceFunction<std::span<const double>>;
 // Given the queue's CUstream or cl_command_queue, it submits work of its own there, such as a vendor library's.
 using NativeCall = InPlaceFunction<void*>;
 

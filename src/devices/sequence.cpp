@@ -87,6 +87,12 @@ Sequence::Argument Sequence::held_bytes(const void* data, std::size_t bytes) {
   return {Bytes{begin}, bytes};
 }
 
+void Sequence::call(HostTask task, std::span<const Scalar> scalars) {
+  steps_.emplace_back(Call{std::move(task), scalars_.size(), scalars.size()});
+  scalars_.insert(scalars_.end(), scalars.begin(), scalars.end());
+  for (const Scalar& scalar : scalars) changes_ |= scalar.is_changing();
+}
+
 void Sequence::copy(const MemoryRange& to, const MemoryRange& from) {
   if (to.bytes != from.bytes)
     throw bad_input(fmt::format("a copy of {} bytes to a range of {} bytes", from.bytes, to.bytes));
@@ -111,6 +117,7 @@ void Sequence::clear() {
   arguments_.clear();
   bytes_.clear();
   maps_.clear();
+  scalars_.clear();
   changes_ = false;
 }
 

@@ -80,13 +80,17 @@ class Sequence {
     NativeCall call;
     bool is_constant;
   };
-  using Step = std::variant<Launch, HostTask, Copy, Fill, Native>;
+  struct Call {
+    HostTask task;
+    std::size_t first_scalar, scalars;
+  };
+  using Step = std::variant<Launch, Call, Copy, Fill, Native>;
 
   // GPU kinds only. `kernel` must outlive the sequence: a literal.
   void launch(const std::shared_ptr<const Program>& program, const char* kernel, const Grid& grid,
               std::span<const KernelArgument> arguments, const LaunchOptions& options = {});
   // The CPU only.
-  void call(HostTask task) { steps_.emplace_back(std::move(task)); }
+  void call(HostTask task, std::span<const Scalar> scalars = {});
   // Both of the device; ranges of one size that do not overlap.
   void copy(const MemoryRange& to, const MemoryRange& from);
   // Sets every byte.
@@ -103,8 +107,10 @@ class Sequence {
   }
   const std::byte* bytes_of(Bytes bytes) const { return bytes_.data() + bytes.begin; }
   const TensorMap& map_of(Map map) const { return maps_[map.index].map; }
-  // A launch has an argument that is a changing scalar.
+  // A launch or a call has an argument that is a changing scalar.
   bool changes() const { return changes_; }
+  // Of all calls.
+  std::span<const Scalar> scalars() const { return scalars_; }
   bool is_empty() const { return steps_.empty(); }
   void clear();
   // Room for so much, so that as much is appended without an allocation.
@@ -123,6 +129,7 @@ class Sequence {
   std::vector<Argument> arguments_;
   std::vector<std::byte> bytes_;  // of arguments that are numbers or structs, each at a multiple of 16
   std::vector<HeldMap> maps_;
+  std::vector<Scalar> scalars_;
   bool changes_ = false;
 };
 

@@ -6,6 +6,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <map>
 #include <memory>
 #include <span>
 #include <string>
@@ -48,6 +49,9 @@ class PlanBody : public std::enable_shared_from_this<PlanBody> {
   virtual ~PlanBody() = default;
   virtual double compile_seconds() const { return 0; }  // of device text, when the plan was made
   virtual void append(devices::Sequence& sequence, const RunArrays& run) const = 0;
+  // Puts array `array`, of those that the offer takes prepared, into its format.
+  virtual void append_prepare(devices::Sequence& sequence, std::size_t array, const Operand& from,
+                              const Operand& to) const;
 };
 
 enum class SolverRole : std::uint8_t { own, reference, vendor };
@@ -62,6 +66,8 @@ struct Offer {
   Cost cost = {};  // the choice takes the fewest multiply-adds
   ErrorBound bound = {};
   std::int64_t workspace_bytes = 0;  // the least that will do, where the request's limit is below it
+  // The arrays that runs give prepared, each of the request's: by their places in the operation's order.
+  std::map<std::size_t, PreparedFormat> prepared = {};
   bool uses_only_fma = true;
   bool is_deterministic = true;
   Tuning tuning = {};  // in full

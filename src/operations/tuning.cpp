@@ -1,6 +1,7 @@
 #include "operations/tuning.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <charconv>
@@ -20,9 +21,10 @@ Tuning Tuning::parse(std::string_view text) {
     const std::size_t equals = word.find('=');
     const std::string_view name = word.substr(0, equals);
     std::int64_t value = 0;
-    const char* const begin = equals == std::string_view::npos ? nullptr : word.data() + equals + 1;
     const char* const end = word.data() + word.size();
-    if (name.empty() || begin == nullptr || begin == end || std::from_chars(begin, end, value).ptr != end)
+    const char* const begin = equals == std::string_view::npos ? end : word.data() + equals + 1;
+    const std::from_chars_result read = std::from_chars(begin, end, value);
+    if (name.empty() || begin == end || read.ptr != end || read.ec != std::errc())
       throw bad_input(fmt::format("tuning {}: write NAME=INTEGER, as in tile_m=128", shown(word)));
     if (tuning.find(name)) throw bad_input(fmt::format("tuning {}: {} stands twice", shown(word), shown(name)));
     tuning.values_.emplace_back(name, value);
@@ -34,6 +36,11 @@ std::optional<std::int64_t> Tuning::find(std::string_view name) const {
   for (const auto& [known, value] : values_)
     if (known == name) return value;
   return std::nullopt;
+}
+
+std::int64_t Tuning::at(std::string_view name) const {
+  if (const std::optional<std::int64_t> value = find(name)) return *value;
+  throw bad_input(fmt::format("tuning: {} is missing", name));
 }
 
 std::string Tuning::to_text() const {
@@ -66,6 +73,35 @@ std::string names_refusal(const Tuning& wanted, const Tuning& first) {
   for (const auto& [name, value] : first.values())
     if (!wanted.find(name)) return fmt::format("tuning: {} is missing; this solver is tuned by {}", name, names);
   return {};
+}
+
+std::string domain_refusal(const Tuning& wanted, std::span<const Tunable> domain) {
+  for (const Tunable& one : domain) {
+    const std::int64_t value = wanted.at(one.name);
+    if (std::find(one.values.begin(), one.values.end(), value) == one.values.end())
+      return fmt::format("tuning {}={}: must be {}{}", one.name, value, one.values.size() == 1 ? "" : "one of ",
+                         fmt::join(one.values, ", "));
+  }
+  return {};
+}
+
+std::vector<Tuning> tunings_of(const Tuning& first, std::span<const Tunable> domain,
+                               const std::function<bool(const Tuning&)>& is_valid) {
+  std::vector<Tuning> all = {first};
+  std::vector<std::size_t> at(domain.size());
+  const auto advance = [&] {
+    for (std::size_t i = domain.size(); i-- > 0;) {
+      if (++at[i] < domain[i].values.size()) return true;
+      at[i] = 0;
+    }
+    return false;
+  };
+  do {
+    Tuning one;
+    for (std::size_t i = 0; i < domain.size(); ++i) one.set(domain[i].name, domain[i].values[at[i]]);
+    if (!(one == first) && is_valid(one)) all.push_back(std::move(one));
+  } while (advance());
+  return all;
 }
 
 }  // namespace omniconv::operations

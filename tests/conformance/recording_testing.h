@@ -27,13 +27,16 @@ struct Round {
   Conv2dRun convolving() const {
     return {.x = {filtered}, .w = {w}, .y = {convolved}, .bias = {}, .workspace = workspaces[1]};
   }
-  GemmRun multiplying() const { return {.a = {convolved}, .b = {b}, .c = {x}, .workspace = workspaces[2]}; }
+  GemmRun multiplying() const {
+    return {.a = {convolved}, .b = {b}, .c = {x}, .alpha = alpha, .workspace = workspaces[2]};
+  }
 
   Filter2dPlan filter;
   Conv2dPlan conv;
   GemmPlan gemm;
   Buffer x, filtered, convolved, w, b;
   std::vector<Buffer> workspaces;
+  Scalar alpha = Scalar::changing(1);
 };
 
 inline std::vector<float> numbers(std::size_t count, unsigned seed) {
@@ -43,9 +46,10 @@ inline std::vector<float> numbers(std::size_t count, unsigned seed) {
   return values;
 }
 
-// Recorded work gives the bits of single runs, again and again, and from what the buffers hold when it is replayed.
+// Recorded work gives the bits of single runs, again and again, from what the buffers and scalars hold when it is
+// replayed.
 inline void expect_replays(const Context& context) {
-  const Round round(context);
+  Round round(context);
   Queue queue = context.make_queue();
   const auto put = [&](const Buffer& to, unsigned seed) {
     const std::vector<float> values = numbers(static_cast<std::size_t>(to.bytes()) / 4, seed);
@@ -64,7 +68,9 @@ inline void expect_replays(const Context& context) {
     round.gemm.append(sequence, round.multiplying());
   }
   const Recording recording = context.record(std::move(sequence));
-  for (const unsigned seed : {11U, 12U}) {
+  for (const unsigned seed : {11U, 12U, 13U}) {
+    const double alpha = seed == 12 ? 0.75 : 1;
+    round.alpha.set(alpha);
     put(round.x, seed);
     put(round.w, seed + 1);
     for (int i = 0; i < 10; ++i) {
@@ -74,8 +80,10 @@ inline void expect_replays(const Context& context) {
     }
     const std::vector<float> expected = x_now();
     put(round.x, seed);
-    recording.replay(queue).wait();
+    const Event replayed = recording.replay(queue);
+    round.alpha.set(-3);  // what was submitted has read it
     EXPECT_EQ(x_now(), expected) << context.device().id;
+    round.alpha.set(alpha);
     put(round.x, seed);
     recording.replay(queue).wait();
     EXPECT_EQ(x_now(), expected) << context.device().id << ", again";

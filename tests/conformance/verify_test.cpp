@@ -83,6 +83,7 @@ class FaultyOperation final : public Operation {
   }
   std::vector<ArraySpec> arrays(const Problem& problem) const override { return gemm().arrays(sound(problem)); }
   std::vector<ArrayHelp> array_help() const override { return {}; }
+  std::vector<ScalarSpec> scalars(const AnyTask& task) const override { return gemm().scalars(of(task)); }
   Figures figures(const AnyTask& task) const override { return gemm().figures(of(task)); }
   std::vector<DataKind> data_kinds(const AnyTask& task) const override { return gemm().data_kinds(of(task)); }
   void fill(const AnyTask& task, std::size_t array, DataKind kind, std::uint64_t seed,

@@ -530,8 +530,8 @@ class Variant final : public Filter2dSolver {
  public:
   explicit Variant(const StripTunables& tunables) : tunables_(tunables) {}
   std::string_view id() const override { return "variant"; }
-  Answer offer(const Filter2dTask& task, const DevicePointer& device, const SolverOptions&) const override {
-    return strip_offer(task, device, tunables_, 9, 0, {});
+  Answer offer(const Filter2dTask& task, const DevicePointer& device, const SolverOptions& request) const override {
+    return strip_offer(task, device, {.first = tunables_, .most = 9}, request);
   }
 
  private:

@@ -83,7 +83,7 @@ class RecordingDevice : public Device {
     }
     Event submit(const std::shared_ptr<const Sequence>& sequence) override {
       for (const Sequence::Step& step : sequence->steps())
-        if (std::holds_alternative<HostTask>(step)) throw bad_input(foreign_host_task);
+        if (std::holds_alternative<Sequence::Call>(step)) throw bad_input(foreign_host_task);
       return done();
     }
     Event span(Event, Event) override { return done(); }

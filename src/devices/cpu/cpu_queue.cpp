@@ -87,7 +87,7 @@ void CpuQueue::work() {
     times.start = Clock::now();
     if (!skip) {
       try {
-        run(*work.held.sequence);
+        run(*work.held.sequence, times.scalars);
       } catch (...) {
         error = std::current_exception();
       }
@@ -101,10 +101,15 @@ void CpuQueue::work() {
   }
 }
 
-void CpuQueue::run(const Sequence& sequence) const {
+void CpuQueue::enqueue(const Sequence& sequence, CpuTimes& times) {
+  times.scalars.clear();
+  for (const Scalar& scalar : sequence.scalars()) times.scalars.push_back(scalar.value());
+}
+
+void CpuQueue::run(const Sequence& sequence, std::span<const double> scalars) const {
   for (const Sequence::Step& step : sequence.steps()) {
-    if (const auto* const task = std::get_if<HostTask>(&step)) {
-      (*task)();
+    if (const auto* const call = std::get_if<Sequence::Call>(&step)) {
+      call->task(scalars.subspan(call->first_scalar, call->scalars));
     } else if (const auto* const copy = std::get_if<Sequence::Copy>(&step)) {
       copy_memory(*device_, copy->to->host() + copy->to_offset_bytes, copy->from->host() + copy->from_offset_bytes,
                   copy->bytes);

@@ -3,7 +3,9 @@
 
 #include <chrono>
 #include <condition_variable>
+#include <span>
 #include <thread>
+#include <vector>
 
 #include "devices/cpu/cpu_device.h"
 #include "devices/ring_queue.h"
@@ -12,6 +14,7 @@ namespace omniconv::devices {
 
 struct CpuTimes {
   std::chrono::steady_clock::time_point start, end;
+  std::vector<double> scalars;  // of the sequence, when it was submitted
   bool is_done = false;
 };
 
@@ -32,7 +35,7 @@ class CpuQueue final : public RingQueue<CpuTimes> {
   const void* context() const override { return nullptr; }
   void check_steps(const Sequence& sequence) const override { check_cpu_steps(sequence); }
   void begin(CpuTimes& times) override { times.is_done = false; }
-  void enqueue(const Sequence&, CpuTimes&) override {}  // the thread finds it in the ring
+  void enqueue(const Sequence& sequence, CpuTimes& times) override;  // the thread finds it in the ring
   void end(CpuTimes&) override {}
   void pushed() override { changed_.notify_all(); }
   bool is_done(const CpuTimes& times) const override { return times.is_done; }
@@ -42,7 +45,7 @@ class CpuQueue final : public RingQueue<CpuTimes> {
   bool shares_clock(const RingQueue&) const override { return true; }
 
   void work();
-  void run(const Sequence& sequence) const;
+  void run(const Sequence& sequence, std::span<const double> scalars) const;
 
   const std::shared_ptr<CpuDevice> device_;
   mutable std::condition_variable changed_;

@@ -45,7 +45,7 @@ void check_steps(const Sequence& sequence, const SharedContext& context, const s
       check_buffer("a copy", *copy->from);
     } else if (const auto* const fill = std::get_if<Sequence::Fill>(&step)) {
       check_buffer("a fill", *fill->buffer);
-    } else if (std::holds_alternative<HostTask>(step)) {
+    } else if (std::holds_alternative<Sequence::Call>(step)) {
       throw bad_input(foreign_host_task);
     }
   }

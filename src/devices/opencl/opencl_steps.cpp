@@ -48,7 +48,7 @@ void check_steps(const Sequence& sequence, const OpenClDevice& device) {
       own_buffer(*copy->from, device, "a copy");
     } else if (const auto* const fill = std::get_if<Sequence::Fill>(&step)) {
       own_buffer(*fill->buffer, device, "a fill");
-    } else if (std::holds_alternative<HostTask>(step)) {
+    } else if (std::holds_alternative<Sequence::Call>(step)) {
       throw bad_input(foreign_host_task);
     }
   }

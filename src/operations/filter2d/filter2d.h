@@ -53,6 +53,7 @@ struct FilterOffer {
   double operations = 0;
   ErrorBound bound = {};
   std::int64_t workspace_bytes = 0;
+  Tuning tuning = {};
   std::function<std::shared_ptr<const PlanBody>()> plan = {};
 };
 Offer offer_of(const Filter2dTask& task, FilterOffer offer);

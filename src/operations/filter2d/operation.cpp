@@ -185,6 +185,7 @@ Offer offer_of(const Filter2dTask& task, FilterOffer offer) {
   return {.cost = {offer.operations * output_elements(task.problem), image_bytes(task.problem)},
           .bound = offer.bound,
           .workspace_bytes = offer.workspace_bytes,
+          .tuning = std::move(offer.tuning),
           .plan = std::move(offer.plan)};
 }
 

@@ -84,8 +84,19 @@ StripTunables fitted(const Filter2dTask& task, StripTunables tunables);
 // Why strips do not serve the task; empty if they do. `most` rows and columns of the kernel.
 std::string strip_refusal(const Filter2dTask& task, const StripTunables& tunables, std::int64_t most);
 
-// Unless strips do not serve the task.
-Answer strip_offer(const Filter2dTask& task, const DevicePointer& device, const StripTunables& tunables,
-                   std::int64_t most, double operations, const ErrorBound& bound);
+// What of a solver by strips depends on the solver: its tunables where no others are asked for, the most rows and
+// columns of its kernels, its cost, its bound.
+struct StripSolver {
+  StripTunables first = {};
+  std::int64_t most = 0;
+  double operations = 0;
+  ErrorBound bound = {};
+};
+// Unless strips do not serve the task, or not with the request's tuning.
+Answer strip_offer(const Filter2dTask& task, const DevicePointer& device, const StripSolver& solver,
+                   const SolverOptions& request);
+// All that an offer can be had for; `first` first.
+std::vector<Tuning> strip_tunings(const Filter2dTask& task, const devices::Device& device, const StripTunables& first,
+                                  std::int64_t most);
 
 }  // namespace omniconv::operations

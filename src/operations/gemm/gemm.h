@@ -1,13 +1,15 @@
 // gemm as a building block: the problem, and what only other solvers ask for.
 //
-//   c[i, j] = relu(sum over t of a[i, t] * b[t, j] + bias + c[i, j] as it was), for each matrix of the batch
+//   c[i, j] = relu(alpha * (sum over t of a[i, t] * b[t, j]) + bias + c[i, j] as it was), for each matrix of the batch
 //
 // with a and b stored transposed where the problem says so, and row-major. Sums are fp32 (f64 of f64), whatever is
 // stored.
 #pragma once
 
+#include <algorithm>
 #include <memory>
 #include <span>
+#include <string_view>
 #include <vector>
 
 #include "omniconv/gemm.h"
@@ -38,7 +40,8 @@ struct GemmTask {
   BiasAlong bias = BiasAlong::none;  // m or n elements of the problem's type, the same for all matrices
   bool accumulate = false;           // c is added to
   bool relu = false;
-  std::shared_ptr<const ImageColumns> images;  // else b and c are stored matrices; `packed` alone reads images
+  bool prepared_a = false, prepared_b = false;  // runs give it in the solver's own form
+  std::shared_ptr<const ImageColumns> images;   // else b and c are stored matrices; `packed` alone reads images
 };
 
 // The packed problem, nothing else asked.
@@ -48,6 +51,7 @@ GemmTask task_for(const GemmProblem& problem);
 struct GemmArrays {
   Operand a, b, c, bias;
   Operand workspace;  // at a multiple of 64 bytes
+  Scalar alpha = 1;   // where c is not added to
 };
 
 class GemmPlanBody : public PlanBody {
@@ -55,6 +59,10 @@ class GemmPlanBody : public PlanBody {
   explicit GemmPlanBody(const GemmTask& task) : task_(task) {}
   void append(devices::Sequence& sequence, const RunArrays& run) const final;
   virtual void append(devices::Sequence& sequence, const GemmArrays& arrays) const = 0;
+  // a where `of_a`, else b.
+  virtual void append_prepare(devices::Sequence&, bool of_a, const Operand& from, const Operand& to) const;
+  void append_prepare(devices::Sequence& sequence, std::size_t array, const Operand& from,
+                      const Operand& to) const final;
   const GemmTask& task() const { return task_; }
 
  private:
@@ -62,6 +70,11 @@ class GemmPlanBody : public PlanBody {
 };
 
 using GemmSolver = SolverOf<GemmTask>;
+
+// Of a request for gemm itself.
+inline bool prepares(const SolverOptions& request, std::string_view array) {
+  return std::find(request.prepared.begin(), request.prepared.end(), array) != request.prepared.end();
+}
 
 inline ErrorBound gemm_bound(const GemmTask& task, double chain) {
   return {.chain = chain, .f64 = task.problem.type == DataType::f64};
@@ -79,6 +92,9 @@ std::span<const Solver* const> gemm_solvers();
 // The offer of least cost, within a limit of its workspace's bytes (negative: none) or as near to it as can be: never
 // none, since the reference (on the CPU) and `plain` (elsewhere) serve all tasks that store matrices.
 Offer best_gemm(const GemmTask& task, const DevicePointer& device, std::int64_t workspace_limit);
+// With a tuning: that of the solver whose names it has, or why it has none.
+Answer tuned_gemm(const GemmTask& task, const DevicePointer& device, std::int64_t workspace_limit,
+                  const Tuning& tuning);
 std::shared_ptr<const GemmPlanBody> plan_of(const Offer& gemm);
 
 // One of each folder.

@@ -42,6 +42,7 @@ inline std::string gemm_gpu_refusal(const GemmTask& task, const devices::Device&
   if (device.kind() == devices::DeviceKind::cpu) return "this variant runs on OpenCL and CUDA devices";
   if (task.problem.type == DataType::f64)
     return "f64 matrices are multiplied on the CPU, since not every GPU has double precision";
+  if (task.prepared_a || task.prepared_b) return "has no prepared operands";
   if (task.images) return "columns are read out of images on the CPU alone";
   return {};
 }
@@ -74,16 +75,23 @@ inline std::vector<devices::Definition> gemm_definitions(const GemmTask& task) {
   return definitions;
 }
 
-// The arguments with which kernels begin: a, b, c and bias as buffers and offsets in elements; and a kernel's own
-// behind them. Without a bias some buffer stands in its place, which is not read.
+// The arguments with which kernels begin: a, b, c and bias as buffers and offsets in elements, and alpha; and a
+// kernel's own behind them. Without a bias some buffer stands in its place, which is not read.
 template <typename... Own>
-std::array<devices::KernelArgument, 8 + sizeof...(Own)> gemm_arguments(const GemmTask& task, const GemmArrays& arrays,
+std::array<devices::KernelArgument, 9 + sizeof...(Own)> gemm_arguments(const GemmTask& task, const GemmArrays& arrays,
                                                                        const Own&... own) {
   const std::int64_t size = size_of(task.problem.type), size_c = size_of(task.output);
   const Operand& bias = task.bias == BiasAlong::none ? arrays.a : arrays.bias;
-  return {arrays.a.buffer.impl().get(), arrays.a.offset_bytes / size, arrays.b.buffer.impl().get(),
-          arrays.b.offset_bytes / size, arrays.c.buffer.impl().get(), arrays.c.offset_bytes / size_c,
-          bias.buffer.impl().get(),     bias.offset_bytes / size,     own...};
+  return {arrays.a.buffer.impl().get(),
+          arrays.a.offset_bytes / size,
+          arrays.b.buffer.impl().get(),
+          arrays.b.offset_bytes / size,
+          arrays.c.buffer.impl().get(),
+          arrays.c.offset_bytes / size_c,
+          bias.buffer.impl().get(),
+          bias.offset_bytes / size,
+          arrays.alpha,
+          own...};
 }
 
 // The matrices of the batch in as many launches as it takes: launch(first, how many), of `groups` groups for each

@@ -51,6 +51,7 @@ class Gemm final : public OperationOf<GemmProblem> {
     return {{"a", "the first matrix"}, {"b", "the second matrix"}, {"c", "their product"}};
   }
 
+  std::vector<ScalarSpec> scalars(const AnyTask&) const override { return {{"alpha", 1}}; }
   Figures figures(const AnyTask& task) const override {
     Figures figures;
     const GemmTask& t = task.as<GemmTask>();
@@ -87,10 +88,20 @@ class Gemm final : public OperationOf<GemmProblem> {
 }  // namespace
 
 void GemmPlanBody::append(devices::Sequence& sequence, const RunArrays& run) const {
-  append(
-      sequence,
-      GemmArrays{
-          .a = run.arrays[of_a], .b = run.arrays[of_b], .c = run.arrays[of_c], .bias = {}, .workspace = run.workspace});
+  append(sequence, GemmArrays{.a = run.arrays[of_a],
+                              .b = run.arrays[of_b],
+                              .c = run.arrays[of_c],
+                              .bias = {},
+                              .workspace = run.workspace,
+                              .alpha = run.scalars[0]});
+}
+
+void GemmPlanBody::append_prepare(devices::Sequence& sequence, std::size_t array, const Operand& from,
+                                  const Operand& to) const {
+  append_prepare(sequence, array == of_a, from, to);
+}
+void GemmPlanBody::append_prepare(devices::Sequence&, bool, const Operand&, const Operand&) const {
+  throw bad_input("this product takes its operands as they are");
 }
 
 }  // namespace operations

@@ -111,7 +111,7 @@ Parting sized(const Conv2dProblem& problem, const DevicePointer& device, Parting
 Parting cut(const Conv2dProblem& problem, const DevicePointer& device, const PartSizes& sizes, bool reads_images,
             std::int64_t limit) {
   const Conv2dShape g(problem);
-  Parting whole{.reads_images = reads_images, .rows = g.p};
+  Parting whole{.reads_images = reads_images, .has_prepared_filters = sizes.has_prepared_filters, .rows = g.p};
   whole.has_columns = reads_images ? !reads_x_itself(problem) : !reads_x_as_it_is(g);
   std::int64_t target =
       std::min(reads_images ? sizes.image_bytes : sizes.column_bytes, device->info().max_buffer_bytes / 2);
@@ -153,6 +153,11 @@ Parting parting_for(const Conv2dProblem& problem, const DevicePointer& device, c
   return pays && reading.bytes() <= writing.bytes() ? reading : writing;
 }
 
+// Of the products: the first operand, or the second.
+bool filters_are_a(const Conv2dProblem& problem) {
+  return problem.layout == Layout::nchw;
+}
+
 // Products by what they depend on: images and rows of their part, and whether they add to what is there.
 using ProductKey = std::tuple<std::int64_t, std::int64_t, bool>;
 
@@ -163,12 +168,13 @@ ProductKey key_of(const Conv2dProblem& problem, const std::vector<ColumnPart>& p
 class Im2colPlan final : public Conv2dPlanBody {
  public:
   Im2colPlan(const Conv2dProblem& problem, const Parting& parting, const std::map<ProductKey, Offer>& products,
-             std::shared_ptr<const Columns> columns)
+             std::shared_ptr<const Columns> columns, std::int64_t prepared_bytes)
       : Conv2dPlanBody(problem),
         shape_(problem),
         parting_(parting),
         columns_(std::move(columns)),
-        parts_(parts_of(shape_, parting)) {
+        parts_(parts_of(shape_, parting)),
+        prepared_bytes_(prepared_bytes) {
     for (const auto& [key, offer] : products) products_[key] = plan_of(offer);
   }
 
@@ -178,6 +184,7 @@ class Im2colPlan final : public Conv2dPlanBody {
     return seconds;
   }
   void append(devices::Sequence& sequence, const Conv2dRun& run) const override;
+  void append_prepare(devices::Sequence& sequence, std::size_t, const Operand& from, const Operand& to) const override;
 
  private:
   GemmArrays arrays(const Conv2dRun& run, const ColumnPart& part, std::int64_t group) const;
@@ -187,15 +194,16 @@ class Im2colPlan final : public Conv2dPlanBody {
   std::shared_ptr<const Columns> columns_;
   std::vector<ColumnPart> parts_;
   std::map<ProductKey, std::shared_ptr<const GemmPlanBody>> products_;
+  std::int64_t prepared_bytes_;  // of a product's filters, where they are prepared
 };
 
 }  // namespace
 
-GemmTask product_for(const Conv2dProblem& problem, const Parting& parting, const ColumnPart& part, bool accumulate) {
+static GemmTask product_over_columns(const Conv2dProblem& problem, const Parting& parting, const ColumnPart& part,
+                                     bool accumulate) {
   const Conv2dShape g(problem);
   const std::int64_t taps = g.c_group * g.r * g.s, column = g.c * g.r * g.s, pixels = part.rows * g.q;
   const bool merged = merges_images(problem, parting);
-  if (parting.reads_images) return product_over_images(problem, part, parting.has_columns, batches_groups(problem));
   GemmTask task;
   GemmProblem& product = task.problem;
   product.type = problem.type;
@@ -258,6 +266,14 @@ GemmTask product_for(const Conv2dProblem& problem, const Parting& parting, const
   return task;
 }
 
+GemmTask product_for(const Conv2dProblem& problem, const Parting& parting, const ColumnPart& part, bool accumulate) {
+  GemmTask task = parting.reads_images
+                      ? product_over_images(problem, part, parting.has_columns, batches_groups(problem))
+                      : product_over_columns(problem, parting, part, accumulate);
+  if (parting.has_prepared_filters) (filters_are_a(problem) ? task.prepared_a : task.prepared_b) = true;
+  return task;
+}
+
 GemmArrays Im2colPlan::arrays(const Conv2dRun& run, const ColumnPart& part, std::int64_t group) const {
   const Conv2dProblem& problem = this->problem();
   const Conv2dShape& g = shape_;
@@ -265,7 +281,8 @@ GemmArrays Im2colPlan::arrays(const Conv2dRun& run, const ColumnPart& part, std:
   const auto at = [](const Operand& operand, std::int64_t elements, std::int64_t bytes) {
     return Operand{operand.buffer, operand.offset_bytes + elements * bytes};
   };
-  const Operand w = at(run.w, group * g.k_group * taps, size);
+  const Operand w =
+      parting_.has_prepared_filters ? at(run.w, group, prepared_bytes_) : at(run.w, group * g.k_group * taps, size);
   const Operand y = at(run.y, g.y_at(part.n, group * g.k_group, part.p, 0), size);
   const Operand x = problem.pass == Pass::backward_data && !parting_.has_columns
                         ? at(run.x, g.x_at(part.n, group * g.c_group, 0, 0), size)
@@ -307,6 +324,20 @@ void Im2colPlan::append(devices::Sequence& sequence, const Conv2dRun& run) const
   if (problem.pass == Pass::backward_filter) columns_->reduce(sequence, partials, parting_.partials, run.w);
 }
 
+// Filters of a group, or of all where they are the batch of one product.
+void Im2colPlan::append_prepare(devices::Sequence& sequence, std::size_t, const Operand& from,
+                                const Operand& to) const {
+  const std::int64_t filters = shape_.k_group * shape_.c_group * shape_.r * shape_.s * size_of(problem().type);
+  for (std::int64_t group = 0; group < products_of_a_part(problem()); ++group)
+    products_.begin()->second->append_prepare(sequence, filters_are_a(problem()),
+                                              Operand{from.buffer, from.offset_bytes + group * filters},
+                                              Operand{to.buffer, to.offset_bytes + group * prepared_bytes_});
+}
+
+static std::string format_of(const Offer& product) {
+  return product.prepared.empty() ? std::string() : product.prepared.begin()->second.text;
+}
+
 // The products', and what is added up after them. Smaller parts at the ends cut sums into shorter ones.
 static ErrorBound bound_of(const Conv2dProblem& problem, const Parting& parting, ErrorBound bound) {
   if (problem.pass == Pass::backward_data && parting.has_columns)
@@ -316,9 +347,15 @@ static ErrorBound bound_of(const Conv2dProblem& problem, const Parting& parting,
   return bound;
 }
 
-Offer im2col_offer(const Conv2dProblem& problem, const DevicePointer& device, const PartSizes& sizes,
-                   const SolverOptions& request, const MakeColumns& make_columns) {
-  const Parting parting = parting_for(problem, device, sizes, request.max_workspace_bytes);
+Answer im2col_offer(const Conv2dProblem& problem, const DevicePointer& device, PartSizes sizes,
+                    const SolverOptions& request, const MakeColumns& make_columns) {
+  sizes.has_prepared_filters = !request.prepared.empty();
+  if (sizes.has_prepared_filters &&
+      (request.prepared != std::vector<std::string>{"w"} || problem.pass == Pass::backward_filter ||
+       device->kind() != devices::DeviceKind::cpu))
+    return "has a prepared form of w alone, where it is read, on the CPU";
+  Parting parting = parting_for(problem, device, sizes, request.max_workspace_bytes);
+  const Tuning tuning = Tuning::parse(request.tuning).inner("gemm");
   const std::vector<ColumnPart> parts = parts_of(Conv2dShape(problem), parting);
   const std::int64_t gemm_limit = limit_of_products(parting, request.max_workspace_bytes);
   // The products', and the columns' way to memory and back.
@@ -326,18 +363,42 @@ Offer im2col_offer(const Conv2dProblem& problem, const DevicePointer& device, co
   std::map<ProductKey, Offer> products;
   for (std::size_t i = 0; i < parts.size(); ++i) {
     const ProductKey key = key_of(problem, parts, i);
-    if (!products.contains(key))
-      products[key] = best_gemm(product_for(problem, parting, parts[i], std::get<bool>(key)), device, gemm_limit);
+    if (!products.contains(key)) {
+      const GemmTask task = product_for(problem, parting, parts[i], std::get<bool>(key));
+      const Answer product =
+          request.tuning.empty() ? best_gemm(task, device, gemm_limit) : tuned_gemm(task, device, gemm_limit, tuning);
+      if (product.offer() == nullptr) return product;
+      products[key] = *product.offer();
+      // Unlike blocks, such as a limit of the workspace leaves to parts of unlike sizes.
+      if (format_of(products[key]) != format_of(products.begin()->second))
+        return "parts of unlike sizes would need filters of unlike forms: raise the limit of the workspace";
+      parting.gemm_bytes = std::max(parting.gemm_bytes, products[key].workspace_bytes);
+    }
     cost += static_cast<double>(products_of_a_part(problem)) * products[key].cost.multiply_adds;
     if (parting.has_columns)
       cost += 2 * byte_cost(*device) * static_cast<double>(parts[i].images) *
               static_cast<double>(image_bytes(problem, parting, parts[i].rows));
   }
-  return {
+  const Offer& first = products.at(key_of(problem, parts, 0));
+  std::map<std::size_t, PreparedFormat> prepared;
+  std::int64_t prepared_bytes = 0;
+  if (sizes.has_prepared_filters) {
+    constexpr std::size_t of_w = 1;
+    const std::int64_t count = products_of_a_part(problem);
+    prepared_bytes = first.prepared.begin()->second.bytes;
+    prepared[of_w] = {fmt::format("{} of {}", count, format_of(first)),
+                      checked_multiply(count, prepared_bytes, "the prepared filters")};
+  }
+  return Offer{
       .cost = {cost},
-      .bound = bound_of(problem, parting, products.at(key_of(problem, parts, 0)).bound),
+      .bound = bound_of(problem, parting, first.bound),
       .workspace_bytes = parting.bytes(),
-      .plan = [=] { return std::make_shared<Im2colPlan>(problem, parting, products, make_columns(parting)); },
+      .prepared = prepared,
+      .tuning = first.tuning.prefixed("gemm"),
+      .plan =
+          [=] {
+            return std::make_shared<Im2colPlan>(problem, parting, products, make_columns(parting), prepared_bytes);
+          },
   };
 }
 

@@ -16,7 +16,7 @@ StripTunables tunables_for(const Filter2dTask& task) {
 class GradientGpuStrips final : public Filter2dSolver {
  public:
   std::string_view id() const override { return "filter2d/gradient/gpu-strips.1"; }
-  Answer offer(const Filter2dTask& task, const DevicePointer& device, const SolverOptions&) const override {
+  Answer offer(const Filter2dTask& task, const DevicePointer& device, const SolverOptions& request) const override {
     if (std::string reason = gpu_refusal(task, *device); !reason.empty()) return reason;
     if (std::string reason = gradient_refusal(task); !reason.empty()) return reason;
     if (task.weights.form == WeightForm::equal || task.second->form == WeightForm::equal)
@@ -25,7 +25,15 @@ class GradientGpuStrips final : public Filter2dSolver {
     const double operations = device->info().is_gpu
                                   ? root_operations + strip_pixel_operations + strip_tap_operations * taps
                                   : cpu_strip_factor * (gpu_pixel_operations + gpu_tap_operations * taps);
-    return strip_offer(task, device, tunables_for(task), most_rows_and_columns, operations, gradient_bound(task));
+    return strip_offer(task, device,
+                       {.first = tunables_for(task),
+                        .most = most_rows_and_columns,
+                        .operations = operations,
+                        .bound = gradient_bound(task)},
+                       request);
+  }
+  std::vector<Tuning> tunings(const Filter2dTask& task, const devices::Device& device) const override {
+    return strip_tunings(task, device, tunables_for(task), most_rows_and_columns);
   }
 };
 

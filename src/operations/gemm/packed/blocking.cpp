@@ -1,5 +1,7 @@
 #include "operations/gemm/packed/blocking.h"
 
+#include <fmt/format.h>
+
 #include "core/checked.h"
 
 namespace omniconv::operations {
@@ -62,6 +64,7 @@ GemmBlocking::GemmBlocking(const GemmTask& task, int threads, std::int64_t works
   sums_apart = !in_place && chunk < problem.k;
   shares_a = problem.batch == 1 || task.batch_a == 0;
   shares_b = problem.batch == 1 || task.batch_b == 0;
+  prepared_a = task.prepared_a, prepared_b = task.prepared_b;
 
   const std::int64_t most = std::min(packed_bytes / size_of(sums) / chunk, most_lines);
   m = even_blocks(problem.m, most, tile.rows);
@@ -94,16 +97,17 @@ void GemmBlocking::set_steps(const GemmTask& task, std::int64_t most) {
 void GemmBlocking::choose_packing(const GemmTask& task) {
   const GemmProblem& problem = task.problem;
   if (sums_apart) return;
+  // What comes packed needs neither a place nor a thread for it.
   const auto own = [&](std::int64_t panels, std::int64_t other_panels, std::int64_t most_others, bool shared) {
     if (other_panels > most_others || (shared && problem.batch > 1)) return false;
     return panels * problem.batch >= least_own_items * threads_;
   };
   const std::int64_t rows = divide_up(problem.m, tile.rows), columns = divide_up(problem.n, tile.columns);
-  if (problem.n >= problem.m && own(columns, rows, item_rows, shares_b)) {
+  if (!prepared_b && problem.n >= problem.m && own(columns, rows, item_rows, shares_b)) {
     packing = Packing::own_b;
     n = problem.n;
     set_steps(task, packed_alone_bytes / size_of(sums) / m);
-  } else if (problem.m > problem.n && own(rows, columns, item_columns, shares_a)) {
+  } else if (!prepared_a && problem.m > problem.n && own(rows, columns, item_columns, shares_a)) {
     packing = Packing::own_a;
     m = problem.m;
     set_steps(task, packed_alone_bytes / size_of(sums) / n);
@@ -124,8 +128,9 @@ void GemmBlocking::join_matrices(const GemmTask& task) {
   const GemmProblem& problem = task.problem;
   const double products = static_cast<double>(m) * static_cast<double>(n) * static_cast<double>(k);
   const auto wanted = static_cast<std::int64_t>(block_products / products) + 1;
-  const std::int64_t largest = std::max(
-      {packing == Packing::own_a ? 0 : a_elements(), packing == Packing::own_b ? 0 : b_elements(), sums_elements()});
+  const std::int64_t largest =
+      std::max({packing == Packing::own_a || prepared_a ? 0 : a_elements(),
+                packing == Packing::own_b || prepared_b ? 0 : b_elements(), sums_elements(), std::int64_t{1}});
   matrices = std::min({problem.batch, wanted, std::max<std::int64_t>(packed_bytes / size_of(sums) / largest, 1)});
   const auto keeps = [&](std::int64_t elements, bool shared) {
     return shared && problem.batch > matrices && elements <= kept_bytes / size_of(sums) / step_blocks_;
@@ -152,11 +157,11 @@ std::int64_t GemmBlocking::b_elements() const {
   return round_64(round_up(n, tile.lanes) * k);
 }
 std::int64_t GemmBlocking::a_slots() const {
-  if (packing == Packing::own_a) return 0;
+  if (packing == Packing::own_a || prepared_a) return 0;
   return keeps_a ? step_blocks_ : shares_a ? 1 : matrices;
 }
 std::int64_t GemmBlocking::b_slots() const {
-  if (packing == Packing::own_b) return 0;
+  if (packing == Packing::own_b || prepared_b) return 0;
   return keeps_b ? step_blocks_ : shares_b ? 1 : matrices;
 }
 std::int64_t GemmBlocking::own_elements() const {
@@ -166,6 +171,19 @@ std::int64_t GemmBlocking::own_elements() const {
 
 std::int64_t GemmBlocking::workspace_bytes() const {
   return (shared_elements() + matrices * sums_elements() + threads_ * own_elements()) * size_of(sums);
+}
+
+std::int64_t GemmBlocking::prepared_elements(const GemmProblem& problem, bool of_a) const {
+  const std::int64_t lines = of_a ? problem.m : round_up(problem.n, tile.lanes);
+  return round_64(checked_multiply(lines, problem.k, "a prepared operand"));
+}
+
+PreparedFormat GemmBlocking::format(const GemmProblem& problem, bool of_a) const {
+  const std::int64_t matrices_there = (of_a ? shares_a : shares_b) ? 1 : problem.batch;
+  return {fmt::format("{} x {} lines of {} {} in panels of {}, by {} steps, in blocks of {} lines", matrices_there,
+                      of_a ? problem.m : problem.n, problem.k, name(sums), of_a ? tile.rows : tile.columns, chunk,
+                      of_a ? m : n),
+          checked_multiply(matrices_there * size_of(sums), prepared_elements(problem, of_a), "a prepared operand")};
 }
 
 double gemm_chain(const GemmTask& task) {

@@ -43,6 +43,7 @@ class GemmBlocking {
   std::int64_t item_panels = 0;           // of an item that packs for itself
   bool shares_a, shares_b;                // all matrices of the batch have the same
   bool keeps_a = false, keeps_b = false;  // it is packed once for the batch, with a slot for each block of steps
+  bool prepared_a, prepared_b;            // it comes packed, all of it
 
   // Elements of one slot of packed panels, of how many there are, and of one matrix's sums.
   std::int64_t a_elements() const { return round_64(m * k); }
@@ -53,6 +54,9 @@ class GemmBlocking {
   std::int64_t shared_elements() const { return a_slots() * a_elements() + b_slots() * b_elements(); }
   std::int64_t own_elements() const;  // of the panels that a thread packs for itself
   std::int64_t workspace_bytes() const;
+  // Of one matrix that comes packed: chunk after chunk of one block of lines after the other.
+  std::int64_t prepared_elements(const GemmProblem& problem, bool of_a) const;
+  PreparedFormat format(const GemmProblem& problem, bool of_a) const;
 
  private:
   static std::int64_t round_64(std::int64_t elements) { return (elements + 63) / 64 * 64; }

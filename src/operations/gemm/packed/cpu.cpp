@@ -20,8 +20,10 @@ constexpr double least_packed_elements = 2e4;
 
 // Where the matrices lie.
 struct Memory {
-  const std::byte *a, *b, *bias;
+  std::byte *a, *b;
+  const std::byte* bias;
   std::byte *c, *workspace;
+  double alpha;
 };
 
 // A block of c and of the steps, in one or several matrices of the batch.
@@ -85,11 +87,20 @@ class Plan final : public GemmPlanBody {
       : GemmPlanBody(product), device_(device), cpu_(dynamic_cast<CpuDevice&>(*device)), cut_(cut) {}
 
   void append(devices::Sequence& sequence, const GemmArrays& arrays) const override {
-    sequence.call(devices::HostTask([self = shared_from_this(), this, arrays] { execute(arrays); }));
+    sequence.call(devices::HostTask([self = shared_from_this(), this, arrays](std::span<const double> scalars) {
+                    execute(arrays, scalars[0]);
+                  }),
+                  std::span(&arrays.alpha, 1));
+  }
+
+  void append_prepare(devices::Sequence& sequence, bool of_a, const Operand& from, const Operand& to) const override {
+    sequence.call(
+        devices::HostTask([self = shared_from_this(), this, of_a, from, to] { prepare(of_a, host(from), host(to)); }));
   }
 
  private:
-  void execute(const GemmArrays& arrays) const;
+  void prepare(bool of_a, std::byte* from, std::byte* to) const;
+  void execute(const GemmArrays& arrays, double alpha) const;
   // body(i, slot) for i below count, several after each other where one is less than the least that is worth beginning.
   template <typename Body>
   void in_parallel(std::int64_t count, double work, double least_work, const Body& body) const {
@@ -116,12 +127,27 @@ class Plan final : public GemmPlanBody {
   Chunk chunk_of(const Block& block, std::int64_t i) const {
     return {i * cut_.chunk, std::min(cut_.chunk, block.k - i * cut_.chunk)};
   }
+  // Of an operand that comes packed: the chunk of one of the block's matrices.
+  Packed<Real> prepared_a(std::byte* a, const Block& block, std::int64_t matrix, Chunk chunk) const {
+    const std::int64_t before = cut_.shares_a ? 0 : block.matrix + matrix, k = task().problem.k;
+    return {reinterpret_cast<Real*>(a) + before * cut_.prepared_elements(task().problem, true) + block.i * k +
+                (block.t + chunk.t) * block.m,
+            0};
+  }
+  Packed<Real> prepared_b(std::byte* b, const Block& block, std::int64_t matrix, Chunk chunk) const {
+    const std::int64_t before = cut_.shares_b ? 0 : block.matrix + matrix, k = task().problem.k;
+    return {reinterpret_cast<Real*>(b) + before * cut_.prepared_elements(task().problem, false) + block.j * k +
+                (block.t + chunk.t) * round_up(block.n, cut_.tile.lanes),
+            0};
+  }
   // The workspace: slots of a, slots of b, sums of the matrices, and what threads pack for themselves.
   Packed<Real> shared_a(const Block& block, const Memory& memory, std::int64_t matrix, Chunk chunk) const {
+    if (cut_.prepared_a) return prepared_a(memory.a, block, matrix, chunk);
     const std::int64_t slot = cut_.keeps_a ? block.step_block : cut_.shares_a ? 0 : matrix;
     return {reinterpret_cast<Real*>(memory.workspace) + slot * cut_.a_elements() + chunk.t * block.m, 0};
   }
   Packed<Real> shared_b(const Block& block, const Memory& memory, std::int64_t matrix, Chunk chunk) const {
+    if (cut_.prepared_b) return prepared_b(memory.b, block, matrix, chunk);
     const std::int64_t slot = cut_.keeps_b ? block.step_block : cut_.shares_b ? 0 : matrix;
     return {reinterpret_cast<Real*>(memory.workspace) + cut_.a_slots() * cut_.a_elements() + slot * cut_.b_elements() +
                 chunk.t * round_up(block.n, cut_.tile.lanes),
@@ -140,8 +166,8 @@ class Plan final : public GemmPlanBody {
 };
 
 template <typename Real>
-void Plan<Real>::execute(const GemmArrays& arrays) const {
-  const Memory memory{host(arrays.a), host(arrays.b), host(arrays.bias), host(arrays.c), host(arrays.workspace)};
+void Plan<Real>::execute(const GemmArrays& arrays, double alpha) const {
+  const Memory memory{host(arrays.a), host(arrays.b), host(arrays.bias), host(arrays.c), host(arrays.workspace), alpha};
   const GemmProblem& problem = task().problem;
   Block block{};
   for (block.matrix = 0; block.matrix < problem.batch; block.matrix += cut_.matrices) {
@@ -163,6 +189,33 @@ void Plan<Real>::execute(const GemmArrays& arrays) const {
 }
 
 template <typename Real>
+void Plan<Real>::prepare(bool of_a, std::byte* from, std::byte* to) const {
+  const GemmProblem& problem = task().problem;
+  const Memory memory{.a = from, .b = from, .bias = nullptr, .c = nullptr, .workspace = nullptr, .alpha = 1};
+  const std::int64_t matrices = (of_a ? cut_.shares_a : cut_.shares_b) ? 1 : problem.batch;
+  const std::int64_t blocks = of_a ? divide_up(problem.m, cut_.m) : divide_up(problem.n, cut_.n);
+  const std::int64_t chunks = divide_up(problem.k, cut_.chunk);
+  cpu_.parallel_for(matrices * blocks * chunks, [&](std::int64_t item, int) {
+    Block block{};
+    block.matrix = item / (blocks * chunks);
+    block.k = problem.k;
+    const Chunk chunk = chunk_of(block, item % chunks);
+    const std::int64_t at = item / chunks % blocks;
+    if (of_a) {
+      block.i = at * cut_.m, block.m = std::min(cut_.m, problem.m - block.i);
+      block.rows = PanelCut::even(block.m, cut_.tile.rows);
+      const Packed<Real> panels = prepared_a(to, block, 0, chunk);
+      for (std::int64_t p = 0; p < block.rows.panels; ++p) pack_rows(block, memory, 0, chunk, p, panels);
+    } else {
+      block.j = at * cut_.n, block.n = std::min(cut_.n, problem.n - block.j);
+      block.columns = PanelCut::full(block.n, cut_.tile.columns);
+      const Packed<Real> panels = prepared_b(to, block, 0, chunk);
+      for (std::int64_t q = 0; q < block.columns.panels; ++q) pack_columns(block, memory, 0, chunk, q, panels);
+    }
+  });
+}
+
+template <typename Real>
 void Plan<Real>::run_block(const Block& block, const Memory& memory) const {
   pack_shared(block, memory);
   const Items items = items_of(block);
@@ -177,8 +230,10 @@ void Plan<Real>::pack_shared(const Block& block, const Memory& memory) const {
     if (cut_.packing == own || (keeps && block.matrix > 0)) return std::int64_t{0};
     return (shares ? 1 : block.matrices) * block.chunks * of_matrix;
   };
-  const std::int64_t of_a = panels(block.rows.panels, Packing::own_a, cut_.shares_a, cut_.keeps_a);
-  const std::int64_t of_b = panels(block.columns.panels, Packing::own_b, cut_.shares_b, cut_.keeps_b);
+  const std::int64_t of_a =
+      cut_.prepared_a ? 0 : panels(block.rows.panels, Packing::own_a, cut_.shares_a, cut_.keeps_a);
+  const std::int64_t of_b =
+      cut_.prepared_b ? 0 : panels(block.columns.panels, Packing::own_b, cut_.shares_b, cut_.keeps_b);
   if (of_a + of_b == 0) return;
   const std::int64_t panel = cut_.chunk * (of_b > 0 ? cut_.tile.columns : cut_.tile.rows);
   const double elements = static_cast<double>(of_a + of_b) * static_cast<double>(panel);
@@ -344,27 +399,36 @@ void Plan<Real>::finish(const Tile& tile, const Memory& memory, const Piece& pie
     kernels::finish_tile(how, sums, ld, tile.rows, piece.columns, piece.c, task().ldc);
     sums = reinterpret_cast<const Real*>(piece.c), ld = task().ldc;
   }
-  const bool finished = cut_.in_place && task().bias == BiasAlong::none && !task().relu;
+  const bool finished = cut_.in_place && task().bias == BiasAlong::none && !task().relu && memory.alpha == 1;
   if (finished || !tile.last) return;
   const std::int64_t size = size_of(task().problem.type);
   how.row_bias = task().bias == BiasAlong::rows ? memory.bias + tile.i * size : nullptr;
   how.column_bias = task().bias == BiasAlong::columns ? memory.bias + (tile.j + piece.first) * size : nullptr;
   how.accumulate = task().accumulate && !cut_.in_place;
   how.relu = task().relu;
+  how.alpha = memory.alpha;
   kernels::finish_tile(how, sums, ld, tile.rows, piece.columns, piece.c, task().ldc);
 }
 
 class PackedCpu final : public GemmSolver {
  public:
   std::string_view id() const override { return "gemm/packed/cpu.1"; }
-  Answer offer(const GemmTask& task, const DevicePointer& device, const SolverOptions& request) const override {
+  Answer offer(const GemmTask& asked, const DevicePointer& device, const SolverOptions& request) const override {
     const auto* const cpu = dynamic_cast<const CpuDevice*>(device.get());
     if (cpu == nullptr) return "runs on the CPU alone";
+    GemmTask task = asked;
+    task.prepared_a |= prepares(request, "a");
+    task.prepared_b |= prepares(request, "b");
+    if (task.prepared_b && task.images) return "columns that are read out of images have no prepared form";
     const GemmBlocking cut(task, cpu->threads(), request.max_workspace_bytes);
+    std::map<std::size_t, PreparedFormat> prepared;
+    if (task.prepared_a) prepared[0] = cut.format(task.problem, true);
+    if (task.prepared_b) prepared[1] = cut.format(task.problem, false);
     return Offer{
         .cost = {cost(task, *device)},
         .bound = gemm_bound(task, gemm_chain(task)),
         .workspace_bytes = cut.workspace_bytes(),
+        .prepared = std::move(prepared),
         .plan = [=]() -> std::shared_ptr<const PlanBody> {
           if (task.problem.type == DataType::f64) return std::make_shared<Plan<double>>(task, device, cut);
           return std::make_shared<Plan<float>>(task, device, cut);

@@ -13,11 +13,14 @@ class Plan final : public GemmPlanBody {
   Plan(const GemmTask& product, const DevicePointer& device)
       : GemmPlanBody(product), device_(device), cpu_(dynamic_cast<devices::CpuDevice&>(*device)) {}
   void append(devices::Sequence& sequence, const GemmArrays& arrays) const override {
-    sequence.call(devices::HostTask([self = shared_from_this(), this, arrays] { execute(arrays); }));
+    sequence.call(devices::HostTask([self = shared_from_this(), this, arrays](std::span<const double> scalars) {
+                    execute(arrays, scalars[0]);
+                  }),
+                  std::span(&arrays.alpha, 1));
   }
 
  private:
-  void execute(const GemmArrays& arrays) const {
+  void execute(const GemmArrays& arrays, double alpha) const {
     const GemmTask& task = this->task();
     const GemmProblem& problem = task.problem;
     const std::int64_t size = size_of(problem.type), size_c = size_of(task.output);
@@ -26,9 +29,9 @@ class Plan final : public GemmPlanBody {
     cpu_.parallel_for(problem.batch * problem.m, [&](std::int64_t row, int) {
       const std::int64_t batch = row / problem.m, i = row % problem.m;
       for (std::int64_t j = 0; j < problem.n; ++j) {
-        double value = reference::gemm_element(problem, a + batch * task.batch_a * size, task.lda,
-                                               b + batch * task.batch_b * size, task.ldb, i, j)
-                           .value;
+        double value = alpha * reference::gemm_element(problem, a + batch * task.batch_a * size, task.lda,
+                                                       b + batch * task.batch_b * size, task.ldb, i, j)
+                                   .value;
         std::byte* const to = c + (batch * task.batch_c + i * task.ldc + j) * size_c;
         if (task.bias != BiasAlong::none)
           value += load_element(problem.type, bias + (task.bias == BiasAlong::rows ? i : j) * size);
@@ -47,7 +50,7 @@ class GemmReference final : public GemmSolver {
   std::string_view id() const override { return "gemm/double/cpu.1"; }
   SolverRole role() const override { return SolverRole::reference; }
   Answer offer(const GemmTask& task, const DevicePointer& device, const SolverOptions&) const override {
-    if (task.images) return "reads stored matrices alone";
+    if (task.images || task.prepared_a || task.prepared_b) return "reads stored matrices alone";
     if (device->kind() != devices::DeviceKind::cpu) return "runs on the CPU alone";
     constexpr double scalar = 800;  // every element is looked up by itself
     return Offer{

@@ -60,7 +60,14 @@ class TiledGpu final : public GemmSolver {
   std::string_view id() const override { return "gemm/tiled/gpu.1"; }
   Answer offer(const GemmTask& task, const DevicePointer& device, const SolverOptions& request) const override {
     if (std::string reason = refusal(task, *device); !reason.empty()) return reason;
-    const GemmChoice choice = choose_tiles(task, *device, request.max_workspace_bytes);
+    GemmChoice choice;
+    if (request.tuning.empty()) {
+      choice = choose_tiles(task, *device, request.max_workspace_bytes);
+    } else {
+      auto asked_for = tuned(Tuning::parse(request.tuning), task, *device, request.max_workspace_bytes);
+      if (std::string* const reason = std::get_if<std::string>(&asked_for)) return *reason;
+      choice = std::get<GemmChoice>(asked_for);
+    }
     const std::int64_t tiles = tiles_of(task.problem, choice.tile.m, choice.tile.n);
     if (tiles > most_gemm_groups / part_limit)
       return fmt::format("a launch has at most {} tiles, not {}", most_gemm_groups / part_limit, tiles);
@@ -70,8 +77,14 @@ class TiledGpu final : public GemmSolver {
         // The whole chain; parts of it are shorter, and there are fewer of them than products of one.
         .bound = gemm_bound(task, static_cast<double>(task.problem.k)),
         .workspace_bytes = choice.workspace_bytes,
+        .tuning = tuning_of(choice),
         .plan = [=] { return plan_of_tiles(task, *device, choice); },
     };
+  }
+
+  std::vector<Tuning> tunings(const GemmTask& task, const devices::Device& device) const override {
+    if (!refusal(task, device).empty()) return {};
+    return tile_tunings(tuning_of(choose_tiles(task, device, -1)), task, device);
   }
 
  private:

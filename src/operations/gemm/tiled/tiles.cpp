@@ -6,6 +6,7 @@
 #include <limits>
 
 #include "operations/gemm/gpu_text.h"
+#include "operations/gpu_limits.h"
 
 namespace omniconv::operations {
 namespace {
@@ -13,6 +14,55 @@ namespace {
 // A part shorter than this is mostly waiting for its first stages.
 constexpr std::int64_t least_part_k = 64;
 constexpr std::array<std::int64_t, 12> part_counts = {1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64};
+
+const std::vector<Tunable>& tunables() {
+  static const std::vector<Tunable> all = {
+      {"tile_m", {16, 32, 64, 128, 256}},
+      {"tile_n", {32, 64, 128, 256}},
+      {"tile_k", {8, 16, 32}},
+      {"quads_m", {1, 2, 4}},
+      {"quads_n", {1, 2, 4}},
+      {"resident", {1, 2, 3, 4, 6, 8, 12, 16}},
+      {"parts", {part_counts.begin(), part_counts.end()}},
+  };
+  return all;
+}
+
+// That of the table, or of one that nobody has measured.
+GemmTile tile_of(const Tuning& tuning) {
+  GemmTile tile{.m = tuning.at("tile_m"),
+                .n = tuning.at("tile_n"),
+                .k = tuning.at("tile_k"),
+                .quads_m = tuning.at("quads_m"),
+                .quads_n = tuning.at("quads_n"),
+                .resident = tuning.at("resident"),
+                .rate = {0.5, 0.5, 0.5}};
+  for (const GemmTile& known : gemm_tiles())
+    if (known.m == tile.m && known.n == tile.n && known.k == tile.k && known.quads_m == tile.quads_m &&
+        known.quads_n == tile.quads_n)
+      tile.rate = known.rate;
+  return tile;
+}
+
+// Why the kernel has no such tile; empty if it has.
+std::string tile_refusal(const GemmTile& tile, const devices::Device& device) {
+  constexpr std::int64_t most_quads = 8, most_items = 2048;
+  if (tile.m % (16 * tile.quads_m) != 0)
+    return fmt::format("tuning tile_m={}: must be a multiple of 16 * quads_m, {}", tile.m, 16 * tile.quads_m);
+  if (tile.n % (32 * tile.quads_n) != 0)
+    return fmt::format("tuning tile_n={}: must be a multiple of 32 * quads_n, {}", tile.n, 32 * tile.quads_n);
+  if (tile.quads_m * tile.quads_n > most_quads)
+    return fmt::format(
+        "tuning quads_m={} quads_n={}: their product must be at most {}, since a work item has 16 sums for each",
+        tile.quads_m, tile.quads_n, most_quads);
+  if (tile.resident * tile.group() > most_items)
+    return fmt::format("tuning resident={}: at most {} groups of {} work items have registers on a compute unit",
+                       tile.resident, most_items / tile.group(), tile.group());
+  if (std::string reason = group_refusal(device, tile.group()); !reason.empty()) return "tuning: " + reason;
+  if (std::string reason = local_memory_refusal(device, tile.local_bytes()); !reason.empty())
+    return "tuning: " + reason;
+  return {};
+}
 
 // How much of their rate the groups reach that are on a compute unit together: with few warps there are cycles in which
 // none can issue.
@@ -100,6 +150,39 @@ GemmChoice choose_tiles(const GemmTask& task, const devices::Device& device, std
     }
   }
   return best;
+}
+
+Tuning tuning_of(const GemmChoice& choice) {
+  const GemmTile& tile = choice.tile;
+  return {{"tile_m", tile.m},        {"tile_n", tile.n},          {"tile_k", tile.k},     {"quads_m", tile.quads_m},
+          {"quads_n", tile.quads_n}, {"resident", tile.resident}, {"parts", choice.parts}};
+}
+
+std::variant<GemmChoice, std::string> tuned(const Tuning& tuning, const GemmTask& task, const devices::Device& device,
+                                            std::int64_t workspace_limit) {
+  if (std::string reason = domain_refusal(tuning, tunables()); !reason.empty()) return reason;
+  const GemmTile tile = tile_of(tuning);
+  if (std::string reason = tile_refusal(tile, device); !reason.empty()) return reason;
+  const std::int64_t parts = tuning.at("parts");
+  if (parts > 1 && device.max_group_items() < combine_group)
+    return fmt::format("tuning parts={}: their sums are added up by groups of {} work items, and the device takes {}",
+                       parts, combine_group, device.max_group_items());
+  const std::optional<GemmChoice> choice = choice_of(tile, parts, task, device);
+  if (!choice || choice->parts != parts)
+    return fmt::format(
+        "tuning parts={}: each must have at least {} of the {} products, in whole stages of {}, and all their sums be "
+        "a buffer",
+        parts, least_part_k, task.problem.k, tile.k);
+  if (workspace_limit >= 0 && choice->workspace_bytes > workspace_limit)
+    return fmt::format("tuning parts={}: their sums take {} bytes of workspace, and the limit is {}", parts,
+                       choice->workspace_bytes, workspace_limit);
+  return *choice;
+}
+
+std::vector<Tuning> tile_tunings(const Tuning& first, const GemmTask& task, const devices::Device& device) {
+  return tunings_of(first, tunables(), [&](const Tuning& tuning) {
+    return std::holds_alternative<GemmChoice>(tuned(tuning, task, device, -1));
+  });
 }
 
 }  // namespace omniconv::operations

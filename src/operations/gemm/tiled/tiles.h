@@ -6,9 +6,12 @@
 #include <memory>
 #include <optional>
 #include <span>
+#include <string>
+#include <variant>
 #include <vector>
 
 #include "operations/gemm/gemm.h"
+#include "operations/tuning.h"
 
 namespace omniconv::operations {
 
@@ -42,6 +45,16 @@ std::optional<GemmChoice> choice_of(const GemmTile& tile, std::int64_t parts, co
 constexpr std::int64_t combine_group = 256;
 // The cheapest whose workspace keeps to the limit (negative: none), of a device that takes a tile.
 GemmChoice choose_tiles(const GemmTask& task, const devices::Device& device, std::int64_t workspace_limit);
+
+// The choice as a tuning: tile_m, tile_n, tile_k, quads_m, quads_n, resident, parts.
+Tuning tuning_of(const GemmChoice& choice);
+// The choice that a tuning with these names is; or why there is none for the task on the device, within the workspace's
+// limit (negative: none).
+std::variant<GemmChoice, std::string> tuned(const Tuning& tuning, const GemmTask& task, const devices::Device& device,
+                                            std::int64_t workspace_limit);
+// All of them, `first` first.
+std::vector<Tuning> tile_tunings(const Tuning& first, const GemmTask& task, const devices::Device& device);
+
 // A plan that does as it is told.
 std::shared_ptr<const GemmPlanBody> plan_of_tiles(const GemmTask& task, devices::Device& device,
                                                   const GemmChoice& choice);
