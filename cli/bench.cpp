@@ -33,7 +33,8 @@ const char* floor_name(const MeasureResult& r) {
 
 Json config_of(const std::string& tuning) {
   Json config = Json::object();
-  for (const auto& [name, value] : operations::Tuning::parse(tuning).values()) config[name] = value;
+  const operations::Tuning parsed = operations::Tuning::parse(tuning);
+  for (const auto& [name, value] : parsed.values()) config[name] = value;
   return config;
 }
 

@@ -13,6 +13,7 @@
 #include "core/suggest.h"
 #include "omniconv/error.h"
 #include "operations/operation.h"
+#include "operations/tuning.h"
 #include "sweep.h"
 
 namespace omniconv::cli {
@@ -204,7 +205,9 @@ SolverOptions solver_options(const ChoiceInput& input, std::string_view operatio
   };
   options.allow = of_this(input.allow);
   options.deny = of_this(input.deny);
-  options.tuning = input.tuning;
+  if (!input.tuning.empty() && (input.solver == "auto" || input.solver == "all"))
+    throw bad_input(fmt::format("--tuning {} is of one solver: name it with --solver", shown(input.tuning)));
+  options.tuning = operations::Tuning::parse(input.tuning).to_text();
   options.prepared = input.prepared;
   return options;
 }

@@ -3,7 +3,9 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <charconv>
 #include <chrono>
+#include <cmath>
 #include <cstdio>
 #include <cstring>
 #include <filesystem>
@@ -15,6 +17,8 @@
 #include "choice/plan_record.h"
 #include "common.h"
 #include "core/half.h"
+#include "core/problem_rules.h"
+#include "core/suggest.h"
 #include "image/atomic_file.h"
 #include "image/formats/npy/npy_array.h"
 #include "omniconv/error.h"
@@ -33,7 +37,27 @@ struct RunOptions {
   ChoiceInput choice;
   std::string problem, output;
   ArrayFiles files;
+  std::vector<std::string> scalars;  // "alpha=0.5"
 };
+
+// Their names are kept where `words` are.
+std::vector<NamedScalar> scalars_of(const std::vector<std::string>& words) {
+  std::vector<NamedScalar> scalars;
+  for (const std::string& word : words) {
+    const std::size_t equals = word.find('=');
+    double value = 0;
+    const char* const end = word.data() + word.size();
+    const char* const begin = equals == std::string::npos ? end : word.data() + equals + 1;
+    const std::from_chars_result read = std::from_chars(begin, end, value);
+    if (begin == end || read.ptr != end || read.ec != std::errc() || !std::isfinite(value))
+      throw bad_input(fmt::format("--scalar {}: write NAME=NUMBER, as in alpha=0.5", shown(word)));
+    const std::string_view name(word.data(), equals);
+    if (std::any_of(scalars.begin(), scalars.end(), [&](const NamedScalar& one) { return one.name == name; }))
+      throw bad_input(fmt::format("--scalar {} is given twice", shown(name)));
+    scalars.push_back({name, value});
+  }
+  return scalars;
+}
 
 // The report would replace an array, or be mixed with it.
 void check_report(const RunOptions& options) {
@@ -104,15 +128,21 @@ void round_to_tf32(std::vector<std::byte>& data) {
 // Runs a plan on arrays from files.
 class Running {
  public:
-  Running(const Plan& plan, const Context& context, const ArrayFiles& files, Times& times)
-      : plan_(plan), context_(context), files_(files), times_(times), queue_(context.make_queue()) {}
+  Running(const Plan& plan, const Context& context, const ArrayFiles& files, const std::vector<std::string>& scalars,
+          Times& times)
+      : plan_(plan),
+        context_(context),
+        files_(files),
+        scalars_(scalars_of(scalars)),
+        times_(times),
+        queue_(context.make_queue()) {}
 
   // The outputs, by their places among the plan's arrays.
   std::map<std::size_t, std::vector<std::byte>> results() {
     std::vector<NamedOperand> operands;
     for (const ArraySpec& array : plan_.arrays()) operands.push_back({array.name, operand_for(array)});
     const Buffer workspace = context_.allocate(std::max<std::int64_t>(plan_.workspace_bytes(), 1));
-    Event event = plan_.run(queue_, operands, workspace);
+    Event event = plan_.run(queue_, operands, workspace, scalars_);
     event.wait();
     times_.kernel = event.seconds();
     if (interrupted()) throw Error(ErrorKind::interrupted, "interrupted");
@@ -148,6 +178,7 @@ class Running {
   const Plan& plan_;
   const Context& context_;
   const ArrayFiles& files_;
+  std::vector<NamedScalar> scalars_;
   Times& times_;
   Queue queue_;
 };
@@ -167,6 +198,15 @@ void add_to(Json& json, const Plan& plan, const Times& times) {
   json["kernel_ms"] = times.kernel * 1e3;
   json["copy_out_ms"] = times.copy_out * 1e3;
   json["write_ms"] = times.write * 1e3;
+}
+
+void check_scalars(const std::vector<operations::ScalarSpec>& known, const std::vector<NamedScalar>& given) {
+  std::vector<std::string_view> names;
+  for (const operations::ScalarSpec& scalar : known) names.push_back(scalar.name);
+  for (const NamedScalar& scalar : given)
+    if (std::find(names.begin(), names.end(), scalar.name) == names.end())
+      throw bad_input(names.empty() ? fmt::format("--scalar {}: this operation has none", shown(scalar.name))
+                                    : fmt::format("--scalar {}: {}", shown(scalar.name), suggest(scalar.name, names)));
 }
 
 // Where each output goes: the first where -o says, others where an option of their name does.
@@ -198,6 +238,7 @@ int run(const RunOptions& options, const char* alias, Json& json) {
   const std::vector<ArraySpec> arrays = operation.arrays(problem);
   check_files(problem, arrays, options.files);
   if (options.choice.solver != "auto") require_solver_for(options.choice.solver, {problem});
+  check_scalars(operation.scalars(task), scalars_of(options.scalars));
   const SolverOptions choice = solver_options(options.choice, problem.operation_name());
   const auto outputs = open_outputs(arrays, options);
 
@@ -209,7 +250,7 @@ int run(const RunOptions& options, const char* alias, Json& json) {
   const Plan plan(context, problem, choice);
   times.plan = clock.lap();
   times.compile = plan.compile_seconds();
-  auto results = Running(plan, context, options.files, times).results();
+  auto results = Running(plan, context, options.files, options.scalars, times).results();
   clock.lap();
   for (const auto& [i, output] : outputs) {
     const std::string header = image::npy_file_header(arrays[i].type, arrays[i].extents, results[i]);
@@ -241,6 +282,9 @@ void add(CLI::App& app, Body& body, const char* name, const char* meaning, const
   command->add_option("--output,-o", options->output, "where the (first) result is written")
       ->type_name("FILE")
       ->check(not_empty());
+  command->add_option("--scalar", options->scalars, "NAME=NUMBER: a number of the run, as alpha=0.5 of gemm")
+      ->type_name("SCALAR")
+      ->allow_extra_args(false);
   command->add_option("--solver", options->choice.solver, "auto, or a solver's id")
       ->capture_default_str()
       ->check(not_empty());

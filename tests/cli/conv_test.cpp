@@ -346,6 +346,17 @@ TEST_F(Conv, RunMultipliesMatricesAndFilters) {
   write("b.npy", array(DataType::f32, {2, 3}, {1, 0, 1, 0, 1, 0}));
   EXPECT_EQ(run("run 'gemm f32 nt' --a a.npy --b b.npy -o c.npy --device cpu").status, 0);
   EXPECT_EQ(values_of(read_here("c.npy"), DataType::f32, {2, 2}), (std::vector<double>{4, 2, 10, 5}));
+  EXPECT_EQ(run("run 'gemm f32 nt' --a a.npy --b b.npy -o c.npy --device cpu --scalar alpha=-0.5").status, 0);
+  EXPECT_EQ(values_of(read_here("c.npy"), DataType::f32, {2, 2}), (std::vector<double>{-2, -1, -5, -2.5}));
+  const std::string product = "run 'gemm f32 nt' --a a.npy --b b.npy -o d.npy --device cpu ";
+  refuses(product + "--scalar alpha", {"--scalar 'alpha'", "NAME=NUMBER"});
+  refuses(product + "--scalar alpha=1x", {"NAME=NUMBER"});
+  refuses(product + "--scalar alpha=nan", {"NAME=NUMBER"});
+  refuses(product + "--scalar beta=1", {"--scalar 'beta'", "alpha"});
+  refuses(product + "--scalar alpha=1 --scalar alpha=2", {"given twice"});
+  refuses(product + "--tuning a=1", {"--tuning 'a=1'", "--solver"});
+  refuses(product + "--solver gemm/packed/cpu.1 --tuning a=1", {"has nothing to tune"});
+  refuses(product + "--solver gemm/packed/cpu.1 --tuning a", {"NAME=INTEGER"});
   refuses("run 'gemm f32 nn' --a a.npy --b b.npy -o c.npy", {"k is 3 by --a and 2 by --b"});
   write("x.npy", array(DataType::f32, {1, 3, 1}, {0, 3, 6}));
   EXPECT_EQ(run("run 'filter2d f32 r1s3 kernel:equal' --x x.npy -o f.npy --device cpu").status, 0);
@@ -370,6 +381,7 @@ TEST_F(Conv, Usage) {
   refuses(conv + "-o y.npy --solver gemm/double/cpu.1", {"is of gemm"});
   refuses(conv + "-o y.npy --solver all", {"unknown solver 'all'"});
   refuses(conv + "-o y.npy --deny conv2d", {"is denied"});
+  refuses(conv + "-o y.npy --scalar alpha=1", {"--scalar 'alpha'", "has none"});
   refuses(conv + "-o y.npy --device cpu --max-error 0", {"max_error is 0"});
 }
 
