@@ -147,7 +147,7 @@ class Study {
 
  private:
   bool exists(const Tunables& tunables) const {
-    return operations::strip_layout(task_, as_struct(tunables)).count > 0 &&
+    return operations::strip_placement(task_, as_struct(tunables)).count > 0 &&
            (!tunables.at("DENORMAL") || problem_.input == DataType::u8) &&
            (tunables.at("DOTS") < 2 || operations::has_lone_column(problem_)) &&
            (!tunables.at("DOTS") || operations::integer_dot_gpu_strips().refusal(task_, *device_).empty());

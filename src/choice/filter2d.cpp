@@ -77,13 +77,13 @@ void check_side(const Side& side, std::int64_t all_rows, std::int64_t row_elemen
 }
 
 // What a checked image takes, from its first pixel to its last.
-NamedPart part_of(const Side& side, std::int64_t row_bytes) {
+NamedRange range_of(const Side& side, std::int64_t row_bytes) {
   return {side.name, side.buffer, side.offset_bytes,
           side.rows > 0 ? (side.rows - 1) * side.stride_bytes + row_bytes : 0};
 }
 
 // Images side by side in the rows of a larger one share no pixel.
-bool are_side_by_side(const devices::Part& a, std::int64_t a_row_bytes, const devices::Part& b,
+bool are_side_by_side(const devices::MemoryRange& a, std::int64_t a_row_bytes, const devices::MemoryRange& b,
                       std::int64_t b_row_bytes, std::int64_t stride_bytes) {
   const auto stride = static_cast<std::uintptr_t>(stride_bytes);
   const std::uintptr_t first = address_of(a), second = address_of(b);
@@ -92,9 +92,9 @@ bool are_side_by_side(const devices::Part& a, std::int64_t a_row_bytes, const de
   return between >= a_row_bytes && between + b_row_bytes <= stride_bytes;
 }
 
-void check_apart(const NamedPart& input, std::int64_t input_row_bytes, const NamedPart& output,
+void check_apart(const NamedRange& input, std::int64_t input_row_bytes, const NamedRange& output,
                  std::int64_t output_row_bytes, std::int64_t stride_bytes) {
-  const devices::Part from{*input.buffer.impl(), input.offset_bytes, input.bytes},
+  const devices::MemoryRange from{*input.buffer.impl(), input.offset_bytes, input.bytes},
       to{*output.buffer.impl(), output.offset_bytes, output.bytes};
   if (!overlap(from, to) ||
       (stride_bytes > 0 && are_side_by_side(from, input_row_bytes, to, output_row_bytes, stride_bytes)))
@@ -161,7 +161,7 @@ void Filter2dPlan::append_checked(devices::Sequence& sequence, const Filter2dRun
   check_access("the output", run.output, {.read = false});
   const std::int64_t input_row = problem.w * problem.c * size_of(problem.input),
                      output_row = Q(problem) * problem.c * size_of(problem.output);
-  const NamedPart from = part_of(input, input_row), to = part_of(output, output_row);
+  const NamedRange from = range_of(input, input_row), to = range_of(output, output_row);
   check_apart(from, input_row, to, output_row, input.stride_bytes == output.stride_bytes ? input.stride_bytes : 0);
   check_workspace(run.workspace, workspace_bytes(complete.output_rows), solver(), device, std::array{from, to});
   check_rows_present(task, complete);

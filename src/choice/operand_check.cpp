@@ -57,12 +57,12 @@ void check_prepared(const char* name, const Operand& operand, const PreparedForm
   check_range(name, operand, format.bytes, workspace_alignment, format.text, access, device);
 }
 
-NamedPart part_of(const ArraySpec& array, const Operand& operand) {
+NamedRange range_of(const ArraySpec& array, const Operand& operand) {
   return {array.name.c_str(), operand.buffer, operand.offset_bytes,
           operand.format ? operand.format->bytes : array.bytes()};
 }
 
-bool overlap(const NamedPart& a, const NamedPart& b) {
+bool overlap(const NamedRange& a, const NamedRange& b) {
   return a.buffer && b.buffer &&
          devices::overlap({*a.buffer.impl(), a.offset_bytes, a.bytes}, {*b.buffer.impl(), b.offset_bytes, b.bytes});
 }
@@ -119,7 +119,7 @@ void check_arrays(std::span<const ArraySpec> specs, std::span<const Operand> ope
   for (std::size_t i = 0; i < specs.size(); ++i) {
     if (specs[i].role == ArrayRole::in) continue;
     for (std::size_t j = 0; j < specs.size(); ++j)
-      if (i != j && overlap(part_of(specs[i], operands[i]), part_of(specs[j], operands[j])))
+      if (i != j && overlap(range_of(specs[i], operands[i]), range_of(specs[j], operands[j])))
         throw bad_input(fmt::format("{} and {} overlap in memory: {} is written while {} is {}; keep them apart",
                                     specs[i].name, specs[j].name, specs[i].name, specs[j].name,
                                     specs[j].role == ArrayRole::in ? "read" : "written"));
@@ -133,7 +133,7 @@ void check_preparation(const ArraySpec& array, const Operand& from, const Buffer
         fmt::format("{} is prepared already, as {}: give it as the problem says it", array.name, from.format->text));
   check_plain(array, from, device);
   check_prepared("the prepared array", {to}, format, {.read = false, .write = true}, device);
-  if (overlap(part_of(array, from), {"", to, 0, format.bytes}))
+  if (overlap(range_of(array, from), {"", to, 0, format.bytes}))
     throw bad_input(fmt::format("{} and what it is prepared into overlap in memory: keep them apart", array.name));
 }
 
@@ -151,7 +151,7 @@ void check_workspace_alone(const Buffer& workspace, std::int64_t bytes, const st
   check_access("the workspace", workspace, {});
 }
 
-void check_apart(const Buffer& workspace, std::int64_t bytes, const NamedPart& other) {
+void check_apart(const Buffer& workspace, std::int64_t bytes, const NamedRange& other) {
   if (overlap({"the workspace", workspace, 0, bytes}, other))
     throw bad_input(fmt::format("the workspace and {} overlap in memory: it must be memory of its own", other.name));
 }
@@ -159,10 +159,10 @@ void check_apart(const Buffer& workspace, std::int64_t bytes, const NamedPart& o
 }  // namespace
 
 void check_workspace(const Buffer& workspace, std::int64_t bytes, const std::string& solver,
-                     const devices::Device& device, std::span<const NamedPart> others) {
+                     const devices::Device& device, std::span<const NamedRange> others) {
   if (bytes == 0) return;
   check_workspace_alone(workspace, bytes, solver, device);
-  for (const NamedPart& other : others) check_apart(workspace, bytes, other);
+  for (const NamedRange& other : others) check_apart(workspace, bytes, other);
 }
 
 void check_workspace(const Buffer& workspace, std::int64_t bytes, const std::string& solver,
@@ -170,7 +170,7 @@ void check_workspace(const Buffer& workspace, std::int64_t bytes, const std::str
                      std::span<const Operand> operands) {
   if (bytes == 0) return;
   check_workspace_alone(workspace, bytes, solver, device);
-  for (std::size_t i = 0; i < specs.size(); ++i) check_apart(workspace, bytes, part_of(specs[i], operands[i]));
+  for (std::size_t i = 0; i < specs.size(); ++i) check_apart(workspace, bytes, range_of(specs[i], operands[i]));
 }
 
 }  // namespace omniconv

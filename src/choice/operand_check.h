@@ -10,7 +10,7 @@
 namespace omniconv {
 
 // A buffer, or a part of it, by the name that a run has for it.
-struct NamedPart {
+struct NamedRange {
   const char* name;
   const Buffer& buffer;
   std::int64_t offset_bytes = 0, bytes = 0;
@@ -38,7 +38,7 @@ void check_preparation(const ArraySpec& array, const Operand& from, const Buffer
                        const devices::Device& device);
 // Throws where it is smaller than the solver needs, misaligned or of another device, or overlaps one of the others.
 void check_workspace(const Buffer& workspace, std::int64_t bytes, const std::string& solver,
-                     const devices::Device& device, std::span<const NamedPart> others);
+                     const devices::Device& device, std::span<const NamedRange> others);
 void check_workspace(const Buffer& workspace, std::int64_t bytes, const std::string& solver,
                      const devices::Device& device, std::span<const ArraySpec> specs,
                      std::span<const Operand> operands);

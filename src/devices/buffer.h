@@ -41,7 +41,6 @@ struct MemoryRange {
   const Buffer& buffer;
   std::int64_t offset_bytes = 0, bytes = 0;
 };
-using Part = MemoryRange;  // its name until the operations say MemoryRange
 
 inline std::uintptr_t address_of(const MemoryRange& range) {
   return range.buffer.place().address + static_cast<std::uintptr_t>(range.offset_bytes);

@@ -34,8 +34,9 @@ inline std::vector<devices::Definition> conv2d_definitions(const Conv2dProblem& 
   const auto add = [&](const char* symbol, std::int64_t value) {
     definitions.push_back({symbol, fmt::format("{}L", value)});
   };
-  add("BATCH", shape.n), add("C", shape.c), add("H", shape.h), add("W", shape.w), add("K", shape.k);
-  add("R", shape.r), add("S", shape.s), add("P", shape.p), add("Q", shape.q);
+  add("CONV_N", shape.n), add("CONV_C", shape.c), add("CONV_H", shape.h), add("CONV_W", shape.w),
+      add("CONV_K", shape.k);
+  add("CONV_R", shape.r), add("CONV_S", shape.s), add("CONV_P", shape.p), add("CONV_Q", shape.q);
   add("C_GROUP", shape.c_group), add("K_GROUP", shape.k_group);
   add("STRIDE_H", shape.stride_h), add("STRIDE_W", shape.stride_w);
   add("DILATION_H", shape.dilation_h), add("DILATION_W", shape.dilation_w);

@@ -43,12 +43,12 @@ inline std::vector<devices::Definition> pixel_definitions(const Filter2dTask& ta
   const auto add = [&](const char* symbol, std::int64_t value) {
     definitions.push_back({symbol, std::to_string(value)});
   };
-  add("H", problem.h);
-  add("W", problem.w);
-  add("C", problem.c);
-  add("Q", Q(problem));
-  add("R", problem.r);
-  add("S", problem.s);
+  add("FILTER_H", problem.h);
+  add("FILTER_W", problem.w);
+  add("FILTER_C", problem.c);
+  add("FILTER_Q", Q(problem));
+  add("FILTER_R", problem.r);
+  add("FILTER_S", problem.s);
   add("ANCHOR_Y", task.weights.anchor_y);
   add("ANCHOR_X", task.weights.anchor_x);
   return definitions;

@@ -83,7 +83,7 @@ class Plan final : public Filter2dPlanBody {
   Plan(const Filter2dTask& task, devices::Device& device, const StripTunables& tunables)
       : Filter2dPlanBody(task),
         tunables_(tunables),
-        layout_(strip_layout(task, tunables_)),
+        layout_(strip_placement(task, tunables_)),
         rest_(Q(task.problem) * task.problem.c - layout_.count * tunables_.v),
         weights_(scaled_strip_weights(task, tunables_)),
         border_word_(border_word(task)) {
@@ -139,7 +139,7 @@ class Plan final : public Filter2dPlanBody {
   }
 
   StripTunables tunables_;
-  StripLayout layout_;
+  StripPlacement layout_;
   std::int64_t rest_, resident_groups_ = 0;
   bool knows_residents_ = false;
   StripWeights weights_;
@@ -228,7 +228,7 @@ StripTunables byte_strip_tunables(const Filter2dProblem& problem, const devices:
 
 StripTunables fitted(const Filter2dTask& task, StripTunables tunables) {
   if (tunables.v * size_of(task.problem.input) < 4 * tunables.halo) tunables.halo = 1;
-  while (tunables.v > 4 && strip_layout(task, tunables).count == 0) tunables.v /= 2, tunables.halo = 1;
+  while (tunables.v > 4 && strip_placement(task, tunables).count == 0) tunables.v /= 2, tunables.halo = 1;
   return tunables;
 }
 
@@ -240,7 +240,7 @@ std::string strip_refusal(const Filter2dTask& task, const StripTunables& tunable
   if ((problem.s - 1) * problem.c > most_window)
     return fmt::format("strips read at most {} elements beside them, and {} columns of {} channels are more",
                        most_window, problem.s - 1, problem.c);
-  const std::int64_t strips = strip_layout(task, tunables).count;
+  const std::int64_t strips = strip_placement(task, tunables).count;
   if (strips == 0) return fmt::format("rows of {} columns are too short for a strip", problem.w);
   if (strips > most_items) return fmt::format("rows of {} columns have too many strips for one launch", problem.w);
   return {};

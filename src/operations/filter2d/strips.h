@@ -26,12 +26,12 @@ inline bool has_lone_column(const Filter2dProblem& problem) {
 
 // Strips begin at this element of a row; so many stand side by side. None where the row is too short for them, or the
 // text has no such variant.
-struct StripLayout {
+struct StripPlacement {
   std::int64_t first = 0, count = 0;
 };
 
 // Whole words are read, some of them across those of an unaligned row: strips keep that distance from a row's ends.
-inline StripLayout strip_layout(const Filter2dTask& task, const StripTunables& tunables) {
+inline StripPlacement strip_placement(const Filter2dTask& task, const StripTunables& tunables) {
   const Filter2dProblem& problem = task.problem;
   const std::int64_t bytes = size_of(problem.input), per_word = 4 / bytes;
   if (tunables.v * bytes < 4 * tunables.halo || tunables.v * size_of(problem.output) < 4) return {};

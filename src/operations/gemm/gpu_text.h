@@ -57,9 +57,9 @@ inline std::vector<devices::Definition> gemm_definitions(const GemmTask& task) {
   const auto add = [&](const char* symbol, std::int64_t value) {
     definitions.push_back({symbol, fmt::format("{}L", value)});
   };
-  add("M", problem.m);
-  add("N", problem.n);
-  add("K", problem.k);
+  add("GEMM_M", problem.m);
+  add("GEMM_N", problem.n);
+  add("GEMM_K", problem.k);
   add("LDA", task.lda);
   add("LDB", task.ldb);
   add("LDC", task.ldc);

@@ -196,15 +196,15 @@ void FinishF64(const GemmFinish& f, const double* sums, std::int64_t ld, std::in
 }
 
 template <typename Real>
-GemmTile tile_for(std::int64_t rows) {
+RegisterTile tile_for(std::int64_t rows) {
   const auto lanes = static_cast<std::int64_t>(hn::Lanes(hn::ScalableTag<Real>()));
   if (rows <= few_rows) return {few_rows, few_rows_vectors * lanes, lanes};
   return {most_rows, vectors * lanes, lanes};
 }
-GemmTile TileF32(std::int64_t rows) {
+RegisterTile TileF32(std::int64_t rows) {
   return tile_for<float>(rows);
 }
-GemmTile TileF64(std::int64_t rows) {
+RegisterTile TileF64(std::int64_t rows) {
   return tile_for<double>(rows);
 }
 
@@ -221,7 +221,7 @@ HWY_EXPORT(FinishF64);
 HWY_EXPORT(TileF32);
 HWY_EXPORT(TileF64);
 
-GemmTile gemm_tile(DataType sums, std::int64_t rows) {
+RegisterTile register_tile(DataType sums, std::int64_t rows) {
   return sums == DataType::f64 ? HWY_DYNAMIC_DISPATCH(TileF64)(rows) : HWY_DYNAMIC_DISPATCH(TileF32)(rows);
 }
 void multiply_panels(const GemmPanels<float>& panels) {

@@ -11,11 +11,11 @@ namespace omniconv::kernels {
 
 // The largest tile of the instruction set in use for a matrix of so many rows, and its vectors. Panels of columns are
 // whole vectors wide.
-struct GemmTile {
+struct RegisterTile {
   std::int64_t rows, columns, lanes;
 };
-GemmTile gemm_tile(DataType sums, std::int64_t rows);     // f32 or f64
-inline constexpr std::int64_t most_tile_elements = 2048;  // rows * columns on no target exceed it
+RegisterTile register_tile(DataType sums, std::int64_t rows);  // f32 or f64
+inline constexpr std::int64_t most_tile_elements = 2048;       // rows * columns on no target exceed it
 
 template <typename Real>
 struct GemmPanels {

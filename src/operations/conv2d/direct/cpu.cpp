@@ -43,7 +43,7 @@ class Stored {
 };
 
 // What a tile's outputs share: where it begins, and how much of it is there.
-struct Tile {
+struct RowTile {
   std::int64_t channel, channels, column, columns;
 };
 
@@ -59,7 +59,7 @@ class Passes {
         bias_(problem.type, host(run.bias)) {}
 
   // Row p of image n: `tile` of channels of a group's, and of columns.
-  void forward(std::int64_t n, std::int64_t p, std::int64_t group, const Tile& tile) const {
+  void forward(std::int64_t n, std::int64_t p, std::int64_t group, const RowTile& tile) const {
     Sums<Real> sums{};
     Row<Real> row{};
     std::array<Real, tile_channels> weights;
@@ -88,7 +88,7 @@ class Passes {
   }
 
   // Row h of image n.
-  void backward_data(std::int64_t n, std::int64_t h, std::int64_t group, const Tile& tile) const {
+  void backward_data(std::int64_t n, std::int64_t h, std::int64_t group, const RowTile& tile) const {
     Sums<Real> sums{};
     Row<Real> row{};
     std::array<Real, tile_channels> weights;
@@ -197,8 +197,8 @@ class Plan final : public Conv2dPlanBody {
       const std::int64_t row = i % rows, first = i / rows % blocks * tile_channels,
                          group = i / rows / blocks % g.groups, n = i / rows / blocks / g.groups;
       for (std::int64_t column = 0; column < width; column += tile_columns) {
-        const Tile tile{first, std::min(tile_channels, of_group - first), column,
-                        std::min(tile_columns, width - column)};
+        const RowTile tile{first, std::min(tile_channels, of_group - first), column,
+                           std::min(tile_columns, width - column)};
         if (forward)
           passes.forward(n, row, group, tile);
         else

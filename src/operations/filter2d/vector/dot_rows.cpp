@@ -127,12 +127,12 @@ HWY_INLINE __m512i finish(const __m512i (&low)[vectors], const __m512i (&high)[v
 }
 
 template <int rows, int parts, bool plain>
-void chain_rows_into(const Chain<std::uint8_t>& a, const Finish& the_finish, std::byte* to, std::int64_t stride_bytes) {
+void chain_rows_into(const Chain<std::uint8_t>& a, const Finish& how, std::byte* to, std::int64_t stride_bytes) {
   alignas(64) std::uint8_t tap_bytes[64];
   for (int i = 0; i < 64; ++i) tap_bytes[i] = static_cast<std::uint8_t>(i / dot_taps + i % dot_taps * a.step);
   const __m512i taps = _mm512_load_si512(tap_bytes);
-  const __m512 scale = _mm512_set1_ps(static_cast<float>(the_finish.scale)),
-               bias = _mm512_set1_ps(static_cast<float>(the_finish.bias));
+  const __m512 scale = _mm512_set1_ps(static_cast<float>(how.scale)),
+               bias = _mm512_set1_ps(static_cast<float>(how.bias));
   for (std::int64_t e = 0; e < a.n; e += block) {
     if (a.upcoming.rows != nullptr)
       for (int j = 0; j < rows; ++j)

@@ -58,7 +58,7 @@ PanelCut PanelCut::full(std::int64_t lines, std::int64_t most) {
 GemmBlocking::GemmBlocking(const GemmTask& task, int threads, std::int64_t workspace_limit) : threads_(threads) {
   const GemmProblem& problem = task.problem;
   sums = sums_of(problem.type);
-  tile = kernels::gemm_tile(sums, problem.m);
+  tile = kernels::register_tile(sums, problem.m);
   chunk = divide_up(problem.k, chunks_of(task));
   in_place = sums_of(task.output) == sums && size_of(task.output) == size_of(sums);
   sums_apart = !in_place && chunk < problem.k;

@@ -33,7 +33,7 @@ class GemmBlocking {
   GemmBlocking(const GemmTask& task, int threads, std::int64_t workspace_limit);
 
   DataType sums;  // f32 or f64
-  kernels::GemmTile tile;
+  kernels::RegisterTile tile;
   std::int64_t chunk;         // steps that a tile adds up in registers
   std::int64_t m, n, k;       // of the largest block; k in whole chunks, or all of the problem's
   std::int64_t matrices = 1;  // of the batch in one block; several only where it holds all of m and n

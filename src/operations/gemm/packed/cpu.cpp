@@ -62,7 +62,7 @@ struct Items {
 };
 
 // A tile of c, and whether the chunk is the first of the sums, and the last.
-struct Tile {
+struct ChunkTile {
   std::int64_t matrix, i, j, rows, columns;
   bool first, last;
 };
@@ -121,8 +121,8 @@ class Plan final : public GemmPlanBody {
   void multiply(const Block& block, const Memory& memory, const Item& item, int slot) const;
   void multiply_tile(const Block& block, const Memory& memory, std::int64_t matrix, Chunk chunk, std::int64_t p,
                      std::int64_t q, Packed<Real> a, Packed<Real> b) const;
-  Piece piece_of(const Tile& tile, const Memory& memory, std::int64_t first) const;
-  void finish(const Tile& tile, const Memory& memory, const Piece& piece, const Real* sums, std::int64_t ld) const;
+  Piece piece_of(const ChunkTile& tile, const Memory& memory, std::int64_t first) const;
+  void finish(const ChunkTile& tile, const Memory& memory, const Piece& piece, const Real* sums, std::int64_t ld) const;
 
   Chunk chunk_of(const Block& block, std::int64_t i) const {
     return {i * cut_.chunk, std::min(cut_.chunk, block.k - i * cut_.chunk)};
@@ -291,7 +291,7 @@ Items Plan<Real>::items_of(const Block& block) const {
   if (cut_.packing == Packing::own_a) items.row_blocks = divide_up(items.rows, cut_.item_panels);
   if (cut_.packing != Packing::shared) return items;
 
-  const kernels::GemmTile& tile = cut_.tile;
+  const kernels::RegisterTile& tile = cut_.tile;
   const std::int64_t step_bytes = cut_.chunk * size_of(cut_.sums);
   const auto blocks = [&](std::int64_t panels, std::int64_t width) {
     return divide_up(panels, std::max<std::int64_t>(item_bytes / (width * step_bytes), 1));
@@ -338,7 +338,7 @@ void Plan<Real>::multiply(const Block& block, const Memory& memory, const Item& 
 }
 
 template <typename Real>
-Piece Plan<Real>::piece_of(const Tile& tile, const Memory& memory, std::int64_t first) const {
+Piece Plan<Real>::piece_of(const ChunkTile& tile, const Memory& memory, std::int64_t first) const {
   Piece piece{first, tile.columns - first, nullptr};
   std::int64_t at = tile.matrix * task().batch_c + tile.i * task().ldc + tile.j + first;
   if (const ImageColumns* const images = task().images.get()) {
@@ -354,13 +354,13 @@ template <typename Real>
 void Plan<Real>::multiply_tile(const Block& block, const Memory& memory, std::int64_t matrix, Chunk chunk,
                                std::int64_t p, std::int64_t q, Packed<Real> a, Packed<Real> b) const {
   const std::int64_t row = block.rows.start(p), column = block.columns.start(q);
-  const Tile tile{.matrix = block.matrix + matrix,
-                  .i = block.i + row,
-                  .j = block.j + column,
-                  .rows = block.rows.start(p + 1) - row,
-                  .columns = block.columns.start(q + 1) - column,
-                  .first = block.t + chunk.t == 0,
-                  .last = block.t + chunk.t + chunk.k == task().problem.k};
+  const ChunkTile tile{.matrix = block.matrix + matrix,
+                       .i = block.i + row,
+                       .j = block.j + column,
+                       .rows = block.rows.start(p + 1) - row,
+                       .columns = block.columns.start(q + 1) - column,
+                       .first = block.t + chunk.t == 0,
+                       .last = block.t + chunk.t + chunk.k == task().problem.k};
   alignas(64) Real here[kernels::most_tile_elements];
   kernels::GemmPanels<Real> panels{.a = a.data + (row - a.first) * chunk.k,
                                    .b = b.data + (column - b.first) * chunk.k,
@@ -390,7 +390,7 @@ void Plan<Real>::multiply_tile(const Block& block, const Memory& memory, std::in
 
 // Of a piece whose sums begin at `sums`, unless they are in c.
 template <typename Real>
-void Plan<Real>::finish(const Tile& tile, const Memory& memory, const Piece& piece, const Real* sums,
+void Plan<Real>::finish(const ChunkTile& tile, const Memory& memory, const Piece& piece, const Real* sums,
                         std::int64_t ld) const {
   kernels::GemmFinish how{.type = task().problem.type, .output = task().output};
   sums += piece.first;
@@ -444,7 +444,7 @@ class PackedCpu final : public GemmSolver {
 double PackedCpu::cost(const GemmTask& task, const devices::Device& device) {
   constexpr double efficiency = 0.9, begin = 2e6;  // of a run: its phases begin and end
   const GemmProblem& problem = task.problem;
-  const kernels::GemmTile tile = kernels::gemm_tile(problem.type, problem.m);
+  const kernels::RegisterTile tile = kernels::register_tile(problem.type, problem.m);
   const auto real = [](std::int64_t value) { return static_cast<double>(value); };
   const double m = real(problem.m), n = real(problem.n), k = real(problem.k), batch = real(problem.batch);
   const double size = real(size_of(problem.type)), size_c = real(size_of(task.output));
