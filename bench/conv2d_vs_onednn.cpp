@@ -15,9 +15,10 @@
 #include <thread>
 #include <vector>
 
-#include "checking/verify.h"
 #include "comparing.h"
 #include "devices/device.h"
+#include "omniconv/conv2d.h"
+#include "operations/random.h"
 
 namespace {
 
@@ -84,7 +85,7 @@ class Peer {
 
 std::vector<float> random_values(std::int64_t count, std::uint64_t seed) {
   std::vector<std::byte> bytes(static_cast<std::size_t>(count) * sizeof(float));
-  fill_random(DataType::f32, 0, seed, bytes);
+  operations::fill_random(DataType::f32, 0, seed, bytes);
   std::vector<float> values(static_cast<std::size_t>(count));
   std::memcpy(values.data(), bytes.data(), bytes.size());
   return values;
@@ -153,6 +154,15 @@ nlohmann::json compare(const Context& context, const Conv2dProblem& problem, con
           {"largest_difference", difference / largest}};
 }
 
+Conv2dProblem layer_of(const std::string& text) {
+  const auto problem = get<Conv2dProblem>(parse_problem(text));
+  if (problem.pass != Pass::forward || problem.type != DataType::f32 || problem.layout != Layout::nchw ||
+      problem.flip || problem.bias || problem.relu || problem.accumulate)
+    throw bad_input(fmt::format(
+        "{}: the comparison is of forward convolutions in fp32 and nchw alone, as n1c64h28w28k64r3s3p1", text));
+  return problem;
+}
+
 std::vector<Conv2dProblem> anchors() {
   const std::string path = OMNICONV_SOURCE_DIR "/data/problems/anchors.txt";
   std::stringstream text;
@@ -179,7 +189,7 @@ int main(int argc, char** argv) try {
                               {"--solver", [&](const std::string& value) { solver = value; }},
                               {"--json", [&](const std::string& value) { json_path = value; }}});
   std::vector<Conv2dProblem> problems;
-  for (const std::string& text : texts) problems.push_back(get<Conv2dProblem>(parse_problem(text)));
+  for (const std::string& text : texts) problems.push_back(layer_of(text));
   if (problems.empty()) problems = anchors();
   const Context context({.device = "cpu", .threads = threads});
   const auto peaks = context.impl()->measure_peaks(1);
@@ -201,6 +211,6 @@ int main(int argc, char** argv) try {
   bench::write_report(json_path, json);
   return 0;
 } catch (const std::exception& error) {
-  std::fprintf(stderr, "conv2d_vs_onednn: %s\n", error.what());
+  std::fprintf(stderr, "conv2d_vs_onednn: error: %s\n", error.what());
   return 2;
 }

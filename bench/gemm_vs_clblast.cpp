@@ -16,11 +16,11 @@
 #include <cstring>
 #include <filesystem>
 
-#include "checking/verify.h"
 #include "comparing.h"
 #include "devices/opencl/opencl_device.h"
 #include "omniconv/gemm.h"
 #include "omniconv/opencl.h"
+#include "operations/random.h"
 
 namespace {
 
@@ -131,7 +131,7 @@ class Pair {
  private:
   void fill(const Buffer& buffer, int most, std::uint64_t seed) {
     std::vector<std::byte> data(static_cast<std::size_t>(buffer.bytes()));
-    fill_random(DataType::f32, most, seed, data);
+    operations::fill_random(DataType::f32, most, seed, data);
     shared_.queue.upload(buffer, 0, data.data(), buffer.bytes()).wait();
   }
   std::vector<float> content(const Buffer& buffer) {

@@ -10,7 +10,9 @@
 #include <cstdlib>
 #include <span>
 
+#include "choice/filter2d.h"
 #include "comparing.h"
+#include "gpu_study.h"
 #include "omniconv/filter2d_host.h"
 #include "operations/filter2d/filter2d.h"
 #include "operations/filter2d/kernels.h"
@@ -20,20 +22,26 @@ namespace {
 
 using namespace omniconv;
 
-// Copies as another plan's strips are copied, and leaves the output as it is.
+// Copies as another plan's strips are copied, and leaves the output as it is but for a byte: work has a step.
 class CopiesAlone final : public operations::Filter2dPlanBody {
  public:
-  explicit CopiesAlone(const Filter2dPlan& other) : workspace_bytes_(other.workspace_bytes()) {
-    task = other.impl()->task;
-    solver_id = "copies alone";
-    device = other.impl()->device;
+  explicit CopiesAlone(const Filter2dPlan& other) : Filter2dPlanBody(choice::task_of(other)), other_(other) {}
+  using Filter2dPlanBody::append;
+  void append(devices::Sequence& sequence, const Filter2dRun& run) const override {
+    sequence.fill({*run.output.impl(), run.output_offset_bytes, 1}, 0);
   }
-  std::int64_t workspace_bytes() const override { return workspace_bytes_; }
-  Event run(devices::Queue&, const Filter2dRun&) const override { return {}; }
+  std::int64_t strip_workspace_bytes(std::int64_t output_rows, std::int64_t) const override {
+    return other_.workspace_bytes(output_rows);
+  }
 
  private:
-  std::int64_t workspace_bytes_;
+  Filter2dPlan other_;
 };
+
+Filter2dPlan copies_alone(const Context& context, const Filter2dPlan& plan) {
+  return Filter2dPlan(bench::plan_around(context, plan.problem(), operations::AnyTask(choice::task_of(plan)),
+                                         "copies alone", plan.workspace_bytes(), std::make_shared<CopiesAlone>(plan)));
+}
 
 nlohmann::json as_json(const timing::Summary& seconds, const HostFilter2dReport& last) {
   return {{"median_ms", seconds.median * 1e3},
@@ -78,11 +86,11 @@ nlohmann::json measure(const Context& context, const std::string& text, const Ho
       static_cast<std::size_t>(P(problem) * Q(problem) * problem.c * size_of(problem.output)));
   // A part of it, over and over: making random numbers takes longer than all the rest.
   const std::size_t part = std::min<std::size_t>(input.size(), std::size_t{48} << 20);
-  fill_random(plan.impl()->task, 1, std::span(input).first(part));
+  fill_random(choice::task_of(plan), 1, std::span(input).first(part));
   for (std::size_t i = part; i < input.size(); ++i) input[i] = input[i - part];
 
   HostFilter2d with(context, plan, options);
-  HostFilter2d without(context, Filter2dPlan(std::make_shared<CopiesAlone>(plan)), options);
+  HostFilter2d without(context, copies_alone(context, plan), options);
   HostFilter2dReport filtered, copied;
   std::vector<double> with_seconds, without_seconds, ratios;
   for (int i = -1; i < rounds; ++i) {  // the first pair warms up

@@ -11,12 +11,13 @@
 #include <chrono>
 #include <cstdlib>
 #include <future>
+#include <optional>
 #include <random>
 #include <sstream>
 
 #include "comparing.h"
 #include "core/convert.h"
-#include "gpu_device.h"
+#include "gpu_study.h"
 #include "operations/gemm/gemm.h"
 #include "operations/gemm/tiled/tiles.h"
 
@@ -28,7 +29,7 @@ using operations::GemmTile;
 
 struct Variant {
   GemmChoice choice;
-  std::shared_ptr<operations::GemmPlanBody> plan;  // none where it does not compile
+  std::optional<Plan> plan;  // none where it does not compile
   double milliseconds = 0;
   bool equal = false;
 };
@@ -45,9 +46,9 @@ bool same(const GemmChoice& a, const GemmChoice& b) {
 
 class Study {
  public:
-  Study(std::shared_ptr<devices::Device> device, const std::string& text)
-      : device_(std::move(device)),
-        queue_(device_->make_queue()),
+  Study(const Context& context, const std::string& text)
+      : context_(context),
+        queue_(context.make_queue()),
         task_(operations::task_for(get<GemmProblem>(parse_problem(text)))) {
     const GemmProblem& p = task_.problem;
     // Sets of matrices which together pass the second cache.
@@ -63,26 +64,26 @@ class Study {
     return static_cast<double>(p.batch * p.m * p.n) * static_cast<double>(p.k);
   }
 
-  GemmChoice shipped() const { return operations::choose_tiles(task_, *device_, -1); }
+  GemmChoice shipped() const { return operations::choose_tiles(task_, *context_.impl(), -1); }
 
   // All that could serve, compiled side by side.
   std::vector<Variant> variants(const std::vector<GemmTile>& tiles) {
     std::vector<Variant> all;
-    for (const GemmTile& tile : operations::tiles_taken_by(*device_, tiles))
+    for (const GemmTile& tile : operations::tiles_taken_by(*context_.impl(), tiles))
       for (const std::int64_t parts : {1, 2, 3, 4, 6, 8, 12, 16, 24, 32}) {
-        const auto choice = operations::choice_of(tile, parts, task_, *device_);
+        const auto choice = operations::choice_of(tile, parts, task_, *context_.impl());
         if (!choice) continue;
         if (parts > 1 && choice->cost > 1.4 * shipped().cost) continue;
         if (std::any_of(all.begin(), all.end(), [&](const Variant& v) { return same(v.choice, *choice); })) continue;
-        all.push_back({.choice = *choice, .plan = nullptr});
+        all.push_back({.choice = *choice, .plan = {}});
       }
     std::vector<std::future<void>> compiling;
     for (Variant& variant : all)
       compiling.push_back(std::async(std::launch::async, [this, &variant] {
         try {
-          variant.plan = operations::plan_of_tiles(task_, *device_, variant.choice);
-          variant.plan->task = task_;
-          variant.plan->device = device_;
+          variant.plan = bench::plan_around(context_, task_.problem, operations::AnyTask(task_),
+                                            name_of(variant.choice), variant.choice.workspace_bytes,
+                                            operations::plan_of_tiles(task_, *context_.impl(), variant.choice));
         } catch (const std::exception& error) {
           fmt::print("{}: {}\n", name_of(variant.choice), error.what());
         }
@@ -93,12 +94,7 @@ class Study {
   }
 
   // The result that all others must equal.
-  void reference() {
-    const auto plan = operations::gemm_plain_gpu().plan(task_, device_, -1);
-    plan->task = task_;
-    plan->device = device_;
-    expected_ = result_of(*plan);
-  }
+  void reference() { expected_ = result_of(Plan(context_, task_.problem, {.allow = {"gemm/plain"}})); }
   void time(Variant& variant) {
     variant.equal = result_of(*variant.plan) == expected_;
     const Buffer workspace = workspace_of(*variant.plan);
@@ -114,12 +110,10 @@ class Study {
 
  private:
   struct Set {
-    std::shared_ptr<devices::Buffer> a, b, c;
+    Buffer a, b, c;
   };
-  std::shared_ptr<devices::Buffer> empty(std::int64_t elements) const {
-    return device_->allocate(elements * size_of(task_.problem.type));
-  }
-  std::shared_ptr<devices::Buffer> filled(std::int64_t elements) {
+  Buffer empty(std::int64_t elements) const { return context_.allocate(elements * size_of(task_.problem.type)); }
+  Buffer filled(std::int64_t elements) {
     const DataType type = task_.problem.type;
     std::vector<std::byte> bytes(static_cast<std::size_t>(elements * size_of(type)));
     std::vector<std::byte> known(static_cast<std::size_t>(7 * size_of(type)));
@@ -127,29 +121,24 @@ class Study {
       store_element(type, static_cast<double>(value), &known[static_cast<std::size_t>((value + 3) * size_of(type))]);
     const auto size = static_cast<std::size_t>(size_of(type));
     for (std::size_t i = 0; i < bytes.size(); i += size) std::copy_n(&known[random_() % 7 * size], size, &bytes[i]);
-    auto buffer = empty(elements);
-    queue_->upload(buffer, 0, bytes.data(), static_cast<std::int64_t>(bytes.size())).wait();
+    Buffer buffer = empty(elements);
+    queue_.upload(buffer, 0, bytes.data(), static_cast<std::int64_t>(bytes.size())).wait();
     return buffer;
   }
-  Buffer workspace_of(const operations::GemmPlanBody& plan) const {
-    return Buffer(device_->allocate(std::max<std::int64_t>(plan.workspace_bytes(), 64)));
+  Buffer workspace_of(const Plan& plan) const { return context_.allocate(plan.workspace_bytes()); }
+  Event run(const Plan& plan, const Set& set, const Buffer& workspace) {
+    return plan.run(queue_, {{"a", {set.a}}, {"b", {set.b}}, {"c", {set.c}}}, workspace);
   }
-  Event run(const operations::GemmPlanBody& plan, const Set& set, const Buffer& workspace) const {
-    operations::GemmArrays arrays;
-    arrays.a.buffer = Buffer(set.a), arrays.b.buffer = Buffer(set.b), arrays.c.buffer = Buffer(set.c);
-    arrays.workspace.buffer = workspace;
-    return plan.run(*queue_, arrays);
-  }
-  std::vector<std::byte> result_of(const operations::GemmPlanBody& plan) const {
+  std::vector<std::byte> result_of(const Plan& plan) {
     std::vector<std::byte> found(result_bytes_, std::byte{0xFF});
-    queue_->upload(sets_[0].c, 0, found.data(), static_cast<std::int64_t>(found.size())).wait();
+    queue_.upload(sets_[0].c, 0, found.data(), static_cast<std::int64_t>(found.size())).wait();
     run(plan, sets_[0], workspace_of(plan)).wait();
-    queue_->download(found.data(), sets_[0].c, 0, static_cast<std::int64_t>(found.size())).wait();
+    queue_.download(found.data(), sets_[0].c, 0, static_cast<std::int64_t>(found.size())).wait();
     return found;
   }
 
-  std::shared_ptr<devices::Device> device_;
-  std::shared_ptr<devices::Queue> queue_;
+  Context context_;
+  Queue queue_;
   operations::GemmTask task_;
   std::mt19937 random_{11};
   std::vector<Set> sets_;
@@ -158,9 +147,9 @@ class Study {
 };
 
 // Whether all results were equal.
-bool study(const std::shared_ptr<devices::Device>& device, const std::string& text, const devices::Device::Peaks& peaks,
+bool study(const Context& context, const std::string& text, const devices::Device::Peaks& peaks,
            const std::vector<GemmTile>& more) {
-  Study of(device, text);
+  Study of(context, text);
   of.reference();
   std::vector<GemmTile> tiles(operations::gemm_tiles().begin(), operations::gemm_tiles().end());
   tiles.insert(tiles.end(), more.begin(), more.end());
@@ -168,7 +157,7 @@ bool study(const std::shared_ptr<devices::Device>& device, const std::string& te
   const GemmChoice chosen = of.shipped();
   for (Variant& variant : all) of.time(variant);
   std::sort(all.begin(), all.end(), [](const Variant& a, const Variant& b) { return a.milliseconds < b.milliseconds; });
-  fmt::print("\n== {} on {}\n", text, device->info().id);
+  fmt::print("\n== {} on {}\n", text, context.device().id);
   int line = 0;
   for (const Variant& variant : all) {
     const bool is_chosen = same(variant.choice, chosen);
@@ -202,9 +191,10 @@ int main(int argc, char** argv) try {
                              {{"--device", [&](const std::string& value) { device_id = value; }},
                               {"--seconds", [&](const std::string& value) { seconds = std::atof(value.c_str()); }},
                               {"--tile", [&](const std::string& value) { more.push_back(parse_tile(value)); }}});
-  const std::shared_ptr<devices::Device> device = bench::open_gpu(device_id);
-  const devices::Device::Peaks peaks = device->measure_peaks(2);
-  fmt::print("{} {}: {:.1f} TFLOP/s, {:.0f} GB/s\n", device->info().id, device->info().name, peaks.tflops, peaks.gbps);
+  const Context context = bench::open_gpu(device_id);
+  const devices::Device::Peaks peaks = context.impl()->measure_peaks(2);
+  fmt::print("{} {}: {:.1f} TFLOP/s, {:.0f} GB/s\n", context.device().id, context.device().name, peaks.tflops,
+             peaks.gbps);
   if (problems.empty())
     problems = {"gemm f32 nn m4096n4096k4096",     "gemm f32 nt m4096n4096k4096",      "gemm f32 tn m4096n4096k4096",
                 "gemm f32 nn m64n4096k4096",       "gemm f32 nn m4096n64k4096",        "gemm f32 nn m128n4096k4096",
@@ -217,7 +207,7 @@ int main(int argc, char** argv) try {
       fmt::print("out of time before {}\n", problem);
       continue;
     }
-    equal = study(device, problem, peaks, more) && equal;
+    equal = study(context, problem, peaks, more) && equal;
   }
   return equal ? 0 : 1;
 } catch (const std::exception& error) {

@@ -17,7 +17,7 @@
 #include <sstream>
 
 #include "comparing.h"
-#include "gpu_device.h"
+#include "gpu_study.h"
 #include "operations/filter2d/candidates.h"
 #include "operations/filter2d/kernels.h"
 #include "operations/filter2d/strips.h"
@@ -43,13 +43,13 @@ operations::StripTunables as_struct(const Tunables& t) {
 }
 
 struct Images {
-  std::shared_ptr<devices::Buffer> input, output;
+  Buffer input, output;
 };
 
 class Study {
  public:
-  Study(std::shared_ptr<devices::Device> device, const std::string& text)
-      : device_(std::move(device)), queue_(device_->make_queue()), problem_(get<Filter2dProblem>(parse_problem(text))) {
+  Study(const Context& context, const std::string& text)
+      : context_(context), queue_(context.make_queue()), problem_(get<Filter2dProblem>(parse_problem(text))) {
     const Kernel kernel = kernel_for(problem_, 1);
     task_ = task_for(problem_, {.weights = kernel.weights, .second_weights = kernel.second_weights});
     input_stride_ = problem_.w * problem_.c * size_of(problem_.input);
@@ -70,9 +70,9 @@ class Study {
       }
     }
     for (int i = 0; i < 3; ++i) {
-      Images images{device_->allocate(static_cast<std::int64_t>(pixels.size())),
-                    device_->allocate(P(problem_) * output_stride_)};
-      queue_->upload(images.input, 0, pixels.data(), static_cast<std::int64_t>(pixels.size())).wait();
+      Images images{context_.allocate(static_cast<std::int64_t>(pixels.size())),
+                    context_.allocate(P(problem_) * output_stride_)};
+      queue_.upload(images.input, 0, pixels.data(), static_cast<std::int64_t>(pixels.size())).wait();
       images_.push_back(std::move(images));
     }
     expected_.resize(static_cast<std::size_t>(P(problem_) * output_stride_));
@@ -82,7 +82,7 @@ class Study {
   // Milliseconds of the solver that strips are compared with.
   double reference() {
     const double milliseconds = timed(task_.second ? operations::gradient_gpu() : operations::direct_gpu());
-    queue_->download(expected_.data(), images_[0].output, 0, static_cast<std::int64_t>(expected_.size())).wait();
+    queue_.download(expected_.data(), images_[0].output, 0, static_cast<std::int64_t>(expected_.size())).wait();
     return milliseconds;
   }
 
@@ -91,7 +91,7 @@ class Study {
     std::vector<const operations::Filter2dSolver*> serving;
     for (const auto* const solver :
          {&operations::gradient_gpu_strips(), &operations::direct_gpu_strips(), &operations::integer_dot_gpu_strips()})
-      if (solver->refusal(task_, *device_).empty()) serving.push_back(solver);
+      if (serves(*solver)) serving.push_back(solver);
     return serving;
   }
   // Of one of them as it is.
@@ -109,7 +109,7 @@ class Study {
     const auto plan = plans_.find(key_of(tunables));
     if (plan == plans_.end()) return -1;
     clear_output();
-    const double milliseconds = timed(*plan->second);
+    const double milliseconds = timed(plan->second);
     compare();
     return milliseconds;
   }
@@ -146,11 +146,17 @@ class Study {
   }
 
  private:
+  bool serves(const operations::Filter2dSolver& solver) const {
+    return solver.offer(task_, context_.impl(), {}).offer() != nullptr;
+  }
+  operations::Answer offer_of(const Tunables& tunables) const {
+    constexpr std::int64_t any_side = largest_kernel_side;
+    return operations::strip_offer(task_, context_.impl(), as_struct(tunables), any_side, 0, {});
+  }
   bool exists(const Tunables& tunables) const {
-    return operations::strip_placement(task_, as_struct(tunables)).count > 0 &&
-           (!tunables.at("DENORMAL") || problem_.input == DataType::u8) &&
+    return offer_of(tunables).offer() != nullptr && (!tunables.at("DENORMAL") || problem_.input == DataType::u8) &&
            (tunables.at("DOTS") < 2 || operations::has_lone_column(problem_)) &&
-           (!tunables.at("DOTS") || operations::integer_dot_gpu_strips().refusal(task_, *device_).empty());
+           (!tunables.at("DOTS") || serves(operations::integer_dot_gpu_strips()));
   }
   std::string key_of(const Tunables& tunables) const {
     std::string key;
@@ -158,18 +164,18 @@ class Study {
     return key;
   }
   void compile(const Tunables& tunables) {
-    std::shared_ptr<operations::Filter2dPlanBody> plan =
-        operations::make_strip_plan(task_, *device_, as_struct(tunables));
-    plan->task = task_;
+    const operations::Answer answer = offer_of(tunables);
+    Filter2dPlan plan(bench::plan_around(context_, problem_, operations::AnyTask(task_), key_of(tunables),
+                                         answer.offer()->workspace_bytes, answer.offer()->plan()));
     const std::lock_guard lock(mutex_);
-    plans_[key_of(tunables)] = std::move(plan);
+    plans_.emplace(key_of(tunables), std::move(plan));
   }
   void clear_output() {
     std::memset(found_.data(), 0xA5, found_.size());
-    queue_->upload(images_[0].output, 0, found_.data(), static_cast<std::int64_t>(found_.size())).wait();
+    queue_.upload(images_[0].output, 0, found_.data(), static_cast<std::int64_t>(found_.size())).wait();
   }
   void compare() {
-    queue_->download(found_.data(), images_[0].output, 0, static_cast<std::int64_t>(found_.size())).wait();
+    queue_.download(found_.data(), images_[0].output, 0, static_cast<std::int64_t>(found_.size())).wait();
     const auto different = std::mismatch(found_.begin(), found_.end(), expected_.begin());
     if (different.first == found_.end()) return;
     all_equal_ = false;
@@ -178,18 +184,12 @@ class Study {
                static_cast<int>(*different.first), static_cast<int>(*different.second));
   }
   double timed(const operations::Filter2dSolver& solver) {
-    const std::shared_ptr<operations::Filter2dPlanBody> plan = solver.plan(task_, device_);
-    plan->task = task_;
-    return timed(*plan);
+    return timed(Filter2dPlan(bench::plan_of(context_, problem_, operations::AnyTask(task_), solver)));
   }
-  double timed(const operations::Filter2dPlanBody& plan) {
-    Buffer workspace(device_->allocate(plan.workspace_bytes()));
+  double timed(const Filter2dPlan& plan) {
+    const Buffer workspace = context_.allocate(plan.workspace_bytes());
     return timed([&](const Images& images) {
-      Filter2dRun run;
-      run.input = Buffer(images.input), run.output = Buffer(images.output), run.workspace = workspace;
-      run.input_stride_bytes = input_stride_, run.output_stride_bytes = output_stride_;
-      run.input_rows = problem_.h, run.output_rows = P(problem_);
-      return plan.run(*queue_, run);
+      return plan.run(queue_, {.input = images.input, .output = images.output, .workspace = workspace});
     });
   }
   // Median of milliseconds; the output of the first images is that of the last run on them.
@@ -207,8 +207,8 @@ class Study {
     return all[all.size() / 2];
   }
 
-  std::shared_ptr<devices::Device> device_;
-  std::shared_ptr<devices::Queue> queue_;
+  Context context_;
+  Queue queue_;
   Filter2dProblem problem_;
   Filter2dTask task_;
   std::int64_t input_stride_ = 0, output_stride_ = 0;
@@ -216,7 +216,7 @@ class Study {
   std::vector<std::byte> expected_, found_;
   bool all_equal_ = true;
   std::mutex mutex_;
-  std::map<std::string, std::shared_ptr<operations::Filter2dPlanBody>> plans_;
+  std::map<std::string, Filter2dPlan> plans_;
 };
 
 // What each tunable may be, in the order in which they are changed.
@@ -227,14 +227,14 @@ const std::vector<std::pair<std::string, std::vector<std::int64_t>>> choices = {
     {"REST", {1, 2, 8}}};
 
 // Whether all outputs were equal.
-bool study(const std::shared_ptr<devices::Device>& device, const std::string& text, const devices::Device::Peaks& peaks,
-           int rounds, const Tunables& start) {
+bool study(const Context& context, const std::string& text, const devices::Device::Peaks& peaks, int rounds,
+           const Tunables& start) {
   const auto began = std::chrono::steady_clock::now();
-  Study of(device, text);
+  Study of(context, text);
   const double floor = std::max(of.megabytes() / peaks.gbps, 2e-9 * of.multiply_adds() / peaks.tflops);
   const double reference = of.reference();
   fmt::print("\n== {} on {}\nfloor {:.4f} ms ({} binds); one element a work item: {:.4f} ms, {:.1f} %\n", text,
-             device->info().id, floor, floor > of.megabytes() / peaks.gbps ? "fma" : "memory", reference,
+             context.device().id, floor, floor > of.megabytes() / peaks.gbps ? "fma" : "memory", reference,
              100 * floor / reference);
   for (const operations::Filter2dSolver* const solver : of.by_strips()) {
     const double shipped = of.shipped(*solver);
@@ -260,7 +260,7 @@ bool study(const std::shared_ptr<devices::Device>& device, const std::string& te
     }
   std::string found;
   for (const auto& [name, value] : best) found += fmt::format(" {}={}", name, value);
-  fmt::print("BEST {} | {} | {:.4f} ms {:.1f} % of the floor, {:.0f} GB/s |{} | {:.1f} s\n", device->info().id, text,
+  fmt::print("BEST {} | {} | {:.4f} ms {:.1f} % of the floor, {:.0f} GB/s |{} | {:.1f} s\n", context.device().id, text,
              fastest, 100 * floor / fastest, of.megabytes() / fastest, found,
              std::chrono::duration<double>(std::chrono::steady_clock::now() - began).count());
   return of.all_equal();
@@ -292,9 +292,10 @@ int main(int argc, char** argv) try {
                               {"--seconds", [&](const std::string& value) { seconds = std::atof(value.c_str()); }},
                               {"--rounds", [&](const std::string& value) { rounds = std::atoi(value.c_str()); }},
                               {"--start", [&](const std::string& value) { parse_start(value, start); }}});
-  const std::shared_ptr<devices::Device> device = bench::open_gpu(device_id);
-  const devices::Device::Peaks peaks = device->measure_peaks(2);
-  fmt::print("{} {}: {:.1f} TFLOP/s, {:.0f} GB/s\n", device->info().id, device->info().name, peaks.tflops, peaks.gbps);
+  const Context context = bench::open_gpu(device_id);
+  const devices::Device::Peaks peaks = context.impl()->measure_peaks(2);
+  fmt::print("{} {}: {:.1f} TFLOP/s, {:.0f} GB/s\n", context.device().id, context.device().name, peaks.tflops,
+             peaks.gbps);
   if (problems.empty())
     for (const char* const problem : {"u8 h5600w5600c3r3s3 kernel:random", "u8 h5600w5600c3r7s7 kernel:random",
                                       "u8 h5600w5600c3r3s3 kernel:sobel", "f32 h5600w5600c3r3s3 kernel:random",
@@ -313,7 +314,7 @@ int main(int argc, char** argv) try {
     Tunables own = start;
     const auto parsed = get<Filter2dProblem>(parse_problem(problem));
     own["V"] = std::min<std::int64_t>(own["V"], 16 / size_of(parsed.input));
-    equal = study(device, problem, peaks, rounds, own) && equal;
+    equal = study(context, problem, peaks, rounds, own) && equal;
   }
   return equal ? 0 : 1;
 } catch (const std::exception& error) {

@@ -16,7 +16,7 @@ def page(name, report):
     yield (f"# Predicted and measured: {device['name']}\n\nMade by `scripts/choosing-table.py` from [{name}]({name}), which\n"
            f"[`omniconv explain --measure`](../choosing.md#predicted-and-measured) wrote: {device['id']}, {device['compute_units']} threads,\n"
            f"commit {report['commit']}, {report['date'][:10]}. Measured just before: {device['peak_tflops']:.3f} TFLOP/s, {device['peak_gbps']:.1f} GB/s.\n\n"
-           "| problem | solver | operations | predicted, ms | measured, ms (95 %) | measured ÷ predicted |\n| --- | --- | --- | --- | --- | --- |\n")
+           "| problem | solver | predicted, ms | measured, ms (95 %) | measured ÷ predicted |\n| --- | --- | --- | --- | --- |\n")
     for result in report["results"]:
         for candidate in result["candidates"]:
             measured = candidate.get("measured", {})
@@ -24,7 +24,7 @@ def page(name, report):
                 continue
             low, high = map(milliseconds, measured["ci95_ms"])
             predicted, median = candidate["predicted_ms"], measured["median_ms"]
-            yield (f"| `{result['problem']}` | `{candidate['solver']}` | {candidate['operations']:.4g} | {milliseconds(predicted)} | "
+            yield (f"| `{result['problem']}` | `{candidate['solver']}` | {milliseconds(predicted)} | "
                    f"{milliseconds(median)} ({low} to {high}) | {median / predicted:.2f} |\n")
 
 

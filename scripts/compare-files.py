@@ -32,6 +32,8 @@ KERNELS = {
 
 def require(omniconv):
     missing = [package for command, package in (("convert", "imagemagick"), ("vips", "libvips-tools")) if not shutil.which(command)]
+    if "imagemagick" not in missing and not first_line(["convert", "-version"]).startswith("Version: ImageMagick"):
+        sys.exit(f"compare-files: error: {shutil.which('convert')} is not ImageMagick's: put the folder of that first into PATH")
     for module, package in (("numpy", "python3-numpy"), ("cv2", "python3-opencv")):
         try:
             __import__(module)

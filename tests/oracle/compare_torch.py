@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Compares `omniconv conv` with PyTorch: values and gradients of random layers, each pass, layout and type.
+"""Compares `omniconv run` with PyTorch: values and gradients of random layers, each pass, layout and type.
 
     compare_torch.py OMNICONV [--device DEVICE] [--layers N]
 
@@ -97,7 +97,7 @@ def compare(layer, arguments, folder, integers, generator):
     passes = {"fwd": ("x", "w"), "bwd_data": ("w", "dy"), "bwd_filter": ("x", "dy")}
     worst = 0.0
     for (direction, inputs), value, magnitude, length in zip(passes.items(), values, magnitudes, terms):
-        command = [arguments.omniconv, "conv", layer.text(direction), "--device", arguments.device, "--quiet", "-o", str(folder / "out.npy")]
+        command = [arguments.omniconv, "run", layer.text(direction), "--device", arguments.device, "--quiet", "-o", str(folder / "out.npy")]
         for name in inputs:
             command += [f"--{name}", str(folder / f"{name}.npy")]
         run(command)
