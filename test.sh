@@ -23,11 +23,13 @@ if [[ $setup == yes ]]; then
   scripts/setup.sh --tests
 fi
 
+# One more than there are cores, since some wait for the disk.
+tests_at_once=$(($(nproc) + 1))
 # run_tests PRESET [CTEST_ARGUMENT...]
 run_tests() {
   local preset=$1
   shift
-  ctest --test-dir "build/$preset" --output-on-failure --no-tests=error --parallel "$(nproc)" "$@"
+  ctest --test-dir "build/$preset" --output-on-failure --no-tests=error --parallel "$tests_at_once" "$@"
 }
 
 # The programs of the tests labelled cpu: all that the sanitizers need to build.
@@ -47,7 +49,7 @@ if [[ $sanitizers == yes ]]; then
   # The sanitizer of GCC 12 needs addresses that are not randomised as widely as newer kernels do it. Left out: tests of one
   # thread, and of the types of pixels all but u8 and f32, since threads meet the same way in all.
   TSAN_OPTIONS="suppressions=$PWD/tests/tsan.supp" setarch --addr-no-randomize ctest --test-dir build/tsan \
-    --output-on-failure --no-tests=error --parallel "$(nproc)" --label-regex '^cpu$' \
+    --output-on-failure --no-tests=error --parallel "$tests_at_once" --label-regex '^cpu$' \
     --exclude-regex '^(core_tests_NOT_BUILT|HostileInput|Formats|Plain|DamagedFormats|OpacityInFormats|Box.LongRowsOfExtremes|SameBits.InstructionSets)|"([us]16|f64|.*>.*)"'
 fi
 

@@ -15,9 +15,9 @@
 #include <thread>
 #include <vector>
 
+#include "checking/verify.h"
 #include "comparing.h"
 #include "devices/device.h"
-#include "checking/verify.h"
 
 namespace {
 

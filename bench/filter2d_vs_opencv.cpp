@@ -11,9 +11,9 @@
 
 #include "comparing.h"
 #include "devices/device.h"
-#include "operations/filter2d/kernels.h"
 #include "omniconv/context.h"
 #include "omniconv/filter2d.h"
+#include "operations/filter2d/kernels.h"
 #include "operations/filter2d/random_image.h"
 
 namespace {

@@ -16,11 +16,11 @@
 #include <cstring>
 #include <filesystem>
 
+#include "checking/verify.h"
 #include "comparing.h"
 #include "devices/opencl/opencl_device.h"
 #include "omniconv/gemm.h"
 #include "omniconv/opencl.h"
-#include "checking/verify.h"
 
 namespace {
 

@@ -11,10 +11,10 @@
 #include <span>
 
 #include "comparing.h"
-#include "operations/filter2d/kernels.h"
 #include "omniconv/filter2d_host.h"
-#include "operations/filter2d/random_image.h"
 #include "operations/filter2d/filter2d.h"
+#include "operations/filter2d/kernels.h"
+#include "operations/filter2d/random_image.h"
 
 namespace {
 

@@ -17,11 +17,11 @@
 #include <sstream>
 
 #include "comparing.h"
-#include "operations/filter2d/weights.h"
 #include "gpu_device.h"
-#include "operations/filter2d/kernels.h"
 #include "operations/filter2d/candidates.h"
+#include "operations/filter2d/kernels.h"
 #include "operations/filter2d/strips.h"
+#include "operations/filter2d/weights.h"
 
 namespace {
 
@@ -49,9 +49,7 @@ struct Images {
 class Study {
  public:
   Study(std::shared_ptr<devices::Device> device, const std::string& text)
-      : device_(std::move(device)),
-        queue_(device_->make_queue()),
-        problem_(get<Filter2dProblem>(parse_problem(text))) {
+      : device_(std::move(device)), queue_(device_->make_queue()), problem_(get<Filter2dProblem>(parse_problem(text))) {
     const Kernel kernel = kernel_for(problem_, 1);
     task_ = task_for(problem_, {.weights = kernel.weights, .second_weights = kernel.second_weights});
     input_stride_ = problem_.w * problem_.c * size_of(problem_.input);
@@ -160,7 +158,8 @@ class Study {
     return key;
   }
   void compile(const Tunables& tunables) {
-    std::shared_ptr<operations::Filter2dPlanBody> plan = operations::make_strip_plan(task_, *device_, as_struct(tunables));
+    std::shared_ptr<operations::Filter2dPlanBody> plan =
+        operations::make_strip_plan(task_, *device_, as_struct(tunables));
     plan->task = task_;
     const std::lock_guard lock(mutex_);
     plans_[key_of(tunables)] = std::move(plan);

@@ -3,10 +3,11 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <filesystem>
 #include <optional>
 
 #include "common.h"
-#include "image/npy_array.h"
+#include "image/formats/npy/npy_array.h"
 #include "omniconv/error.h"
 #include "operations/operation.h"
 
@@ -62,6 +63,12 @@ Problem with_extents_of(Problem problem, const ArraySpec& array, const std::vect
   return problem;
 }
 
+// Not of a pipe.
+bool can_be_read_twice(const std::string& path) {
+  std::error_code ignored;
+  return path != "-" && !std::filesystem::is_fifo(path, ignored);
+}
+
 }  // namespace
 
 void add_array_options(CLI::App& app, ArrayFiles& files) {
@@ -89,10 +96,11 @@ void add_array_options(CLI::App& app, ArrayFiles& files) {
 
 Problem completed_problem(const std::string& text, const ArrayFiles& files) {
   Problem problem = operations::parse_partial_problem(text);
+  if (problem.operation().missing(problem).empty()) return parse_problem(text);
   std::map<std::string, Said> said;
   for (const ArraySpec& array : problem.operation().arrays(problem)) {
     const auto file = files.find(array.name);
-    if (file == files.end() || array.role == ArrayRole::out || file->second == "-") continue;
+    if (file == files.end() || array.role == ArrayRole::out || !can_be_read_twice(file->second)) continue;
     problem = with_extents_of(problem, array, image::npy_shape(file->second), said);
   }
   const std::string missing = problem.operation().missing(problem);

@@ -170,6 +170,9 @@ std::vector<Problem> read_problems(const ProblemInput& input) {
     problems.insert(problems.end(), more.begin(), more.end());
   }
   if (problems.empty()) throw bad_input("no problem given: name one in quotes, or a list with --problems FILE");
+  // What nothing could make of a single problem is refused here; of a list, in its place.
+  if (problems.size() == 1 && input.sweeps.empty() && input.passes.empty())
+    problems.front().operation().task(problems.front(), input.seed);
   for (const WordVariant& variant : word_variants(input)) check_variant(variant, problems);
   if (input.choice.solver != "auto" && input.choice.solver != "all") require_solver_for(input.choice.solver, problems);
   solver_options(input.choice, problems.front().operation_name());  // what it refuses is no problem's fault

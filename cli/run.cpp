@@ -16,7 +16,7 @@
 #include "common.h"
 #include "core/half.h"
 #include "image/atomic_file.h"
-#include "image/npy_array.h"
+#include "image/formats/npy/npy_array.h"
 #include "omniconv/error.h"
 #include "omniconv/plan.h"
 #include "operations/operation.h"
@@ -177,6 +177,9 @@ std::map<std::size_t, std::unique_ptr<ArrayOutput>> open_outputs(const std::vect
   for (std::size_t i = 0; i < arrays.size(); ++i) {
     if (arrays[i].role == ArrayRole::in) continue;
     const auto named = options.files.find(arrays[i].name);
+    if (is_first && arrays[i].role == ArrayRole::out && named != options.files.end())
+      throw bad_input(fmt::format("--{0} is what this problem writes, and does not read: name its file with -o alone",
+                                  arrays[i].name));
     if (is_first)
       outputs[i] = std::make_unique<ArrayOutput>(options.output);
     else if (named != options.files.end())
@@ -194,7 +197,6 @@ int run(const RunOptions& options, const char* alias, Json& json) {
   const operations::AnyTask task = operation.task(problem, 1);  // refuses what cannot run before files are touched
   const std::vector<ArraySpec> arrays = operation.arrays(problem);
   check_files(problem, arrays, options.files);
-  check_report(options);
   if (options.choice.solver != "auto") require_solver_for(options.choice.solver, {problem});
   const SolverOptions choice = solver_options(options.choice, problem.operation_name());
   const auto outputs = open_outputs(arrays, options);
@@ -246,6 +248,7 @@ void add(CLI::App& app, Body& body, const char* name, const char* meaning, const
   add_common(*command, options->common);
   command->callback([options, name, &body] {
     body = [options, name] {
+      check_report(*options);
       return with_report(options->common.json, "omniconv-run/1", [&](Json& json) { return run(*options, name, json); });
     };
   });

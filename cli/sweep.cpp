@@ -28,7 +28,7 @@ std::optional<std::int64_t> whole(std::string_view text) {
 
 // The extents that a sweep's letters name: one of them ("batch"), or several of one letter each.
 std::vector<std::string_view> split(const std::string& letters, const std::vector<std::string_view>& known) {
-  if (std::find(known.begin(), known.end(), letters) != known.end()) return {letters};
+  if (letters == batch || std::find(known.begin(), known.end(), letters) != known.end()) return {letters};
   std::vector<std::string_view> parts;
   for (std::size_t i = 0; i < letters.size(); ++i) parts.push_back(std::string_view(letters).substr(i, 1));
   return parts;

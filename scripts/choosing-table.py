@@ -1,22 +1,21 @@
 #!/usr/bin/env python3
-"""Writes the tables of docs/choosing.md from the JSON in docs/choosing/; with --check, compares instead."""
+"""Writes a page for each report in docs/choosing/, predicted beside measured times; with --check, compares instead."""
 import json
 import pathlib
-import re
 import sys
 
-docs = pathlib.Path(__file__).resolve().parent.parent / "docs"
-TABLES = re.compile(r"(<!-- tables: scripts/choosing-table.py -->\n).*?(<!-- end of tables -->)", re.S)
+folder = pathlib.Path(__file__).resolve().parent.parent / "docs" / "choosing"
 
 
 def milliseconds(value):
     return f"{value:.3g}" if value < 1000 else f"{value:.0f}"
 
 
-def table(report):
+def page(name, report):
     device = report["device"]
-    yield (f"\n**{device['name']}** ({device['id']}, {device['compute_units']} threads), commit {report['commit']}, {report['date'][:10]}; measured just "
-           f"before: {device['peak_tflops']:.3f} TFLOP/s, {device['peak_gbps']:.1f} GB/s.\n\n"
+    yield (f"# Predicted and measured: {device['name']}\n\nMade by `scripts/choosing-table.py` from [{name}]({name}), which\n"
+           f"[`omniconv explain --measure`](../choosing.md#predicted-and-measured) wrote: {device['id']}, {device['compute_units']} threads,\n"
+           f"commit {report['commit']}, {report['date'][:10]}. Measured just before: {device['peak_tflops']:.3f} TFLOP/s, {device['peak_gbps']:.1f} GB/s.\n\n"
            "| problem | solver | operations | predicted, ms | measured, ms (95 %) | measured ÷ predicted |\n| --- | --- | --- | --- | --- | --- |\n")
     for result in report["results"]:
         for candidate in result["candidates"]:
@@ -29,11 +28,9 @@ def table(report):
                    f"{milliseconds(median)} ({low} to {high}) | {median / predicted:.2f} |\n")
 
 
-reports = [json.loads(path.read_text()) for path in sorted((docs / "choosing").glob("*.json"))]
-target = docs / "choosing.md"
-old = target.read_text()
-new = TABLES.sub(lambda marks: marks[1] + "".join(line for report in reports for line in table(report)) + "\n" + marks[2], old)
-if "--check" not in sys.argv:
-    target.write_text(new)
-elif new != old:
-    sys.exit("docs/choosing.md does not match docs/choosing/*.json: run scripts/choosing-table.py")
+for path in sorted(folder.glob("*.json")):
+    text, target = "".join(page(path.name, json.loads(path.read_text()))), path.with_suffix(".md")
+    if "--check" not in sys.argv:
+        target.write_text(text)
+    elif not target.exists() or target.read_text() != text:
+        sys.exit(f"docs/choosing/{target.name} does not match {path.name}: run scripts/choosing-table.py")

@@ -51,5 +51,6 @@ build() {
     tail -n 20 "$log" >&2
     fail "CMake could not configure build/$preset; the whole of what it said is in $log"
   fi
-  cmake --build "build/$preset" --parallel "$(jobs_at_once)" "${targets[@]}"
+  # A compiler cache takes dependencies from the compiler, instead of preprocessing each file to find them.
+  CCACHE_DEPEND=1 cmake --build "build/$preset" --parallel "$(jobs_at_once)" "${targets[@]}"
 }

@@ -115,12 +115,12 @@ def kernel_pages():
         rows.append(f"| `{command}` | {shown} | ![{kernel}](images/kernels/{name}.jpg)<br>{meaning} |\n")
     (docs / "kernels.md").write_text(
         "# The named kernels\n\n"
-        "Made by `scripts/kernel-pictures.py`. Each picture is a detail of the [bundled photograph](../data/photo/README.md), pixel for pixel,\n"
-        "filtered with the options beside it. Weights are drawn red where positive, blue where negative, white at zero. The formulas are in\n"
-        "[cli.md](cli.md#named-kernels).\n\n"
-        "Results are rounded and saturated to the range of the output: a kernel whose weights sum to zero gives values around 0, of which a picture\n"
-        "of 8 bits keeps none below. `--bias 128` moves zero to the middle grey; `--depth s16` or `f32` keeps the signed values\n"
-        "([rounding](arithmetic.md#rounding-for-users)).\n\n"
+        "Made by `scripts/kernel-pictures.py`. Each picture is a detail of the [bundled photograph](../data/photo/README.md), pixel\n"
+        "for pixel, filtered with the options beside it. Weights are drawn red where positive, blue where negative, white at\n"
+        "zero. The formulas are in [cli.md](cli.md#named-kernels).\n\n"
+        "Results are rounded and saturated to the range of the output: a kernel whose weights sum to zero gives values around 0,\n"
+        "of which a picture of 8 bits keeps none below. `--bias 128` moves zero to the middle grey; `--depth s16` or `f32` keeps\n"
+        "the signed values ([rounding](arithmetic.md#rounding-for-users)).\n\n"
         "| option | weights | result |\n| --- | --- | --- |\n" + "".join(rows))
 
 

@@ -16,6 +16,8 @@ namespace devices {
 class Buffer;
 class Device;
 class Queue;
+class Recording;
+class Sequence;
 }  // namespace devices
 
 namespace choice {
@@ -66,7 +68,8 @@ class Event {
   Event& operator=(Event&& other) noexcept;
   ~Event();
   void wait();
-  // Seconds that the device spent on the submission that returned this event; call after wait().
+  // Seconds that the device spent on the submission that returned this event; call after wait(). Throws bad_input where
+  // the queue was made without timing.
   double seconds() const;
   // Of these seconds, those after the end of an earlier submission to this queue or another one of the same device, so
   // that the time of work that overlaps can be added up; call after wait() of both.
@@ -95,6 +98,47 @@ class Scalar {
   std::shared_ptr<std::atomic<double>> cell_;
 };
 
+class Queue;
+
+// Work in order that plans append to, before a queue runs it: once (Queue::submit), or again and again
+// (Context::record). It keeps the buffers that it uses alive. One thread at a time fills it. Moved, never copied: what
+// takes it, takes it whole.
+class Sequence {
+ public:
+  Sequence() = default;
+  Sequence(std::shared_ptr<devices::Device> device, std::shared_ptr<devices::Sequence> impl)
+      : device_(std::move(device)), impl_(std::move(impl)) {}
+  Sequence(Sequence&&) noexcept = default;
+  Sequence& operator=(Sequence&&) noexcept = default;
+  explicit operator bool() const { return impl_ != nullptr; }
+  const std::shared_ptr<devices::Device>& device() const { return device_; }
+  const std::shared_ptr<devices::Sequence>& impl() const { return impl_; }
+
+ private:
+  std::shared_ptr<devices::Device> device_;
+  std::shared_ptr<devices::Sequence> impl_;
+};
+
+// A sequence that runs again and again, on CUDA as a graph. A handle: copies share it. It keeps the buffers that it
+// uses alive; scalars that are changing are read at each replay.
+class Recording {
+ public:
+  Recording() = default;
+  explicit Recording(std::shared_ptr<const devices::Recording> impl) : impl_(std::move(impl)) {}
+  explicit operator bool() const { return impl_ != nullptr; }
+  // Runs it once, as one submission to a queue of the device that it was recorded for; other queues are refused. The
+  // runs of two queues may overlap, as all of their work may: then they need buffers of their own.
+  Event replay(Queue& queue) const;
+  const std::shared_ptr<const devices::Recording>& impl() const { return impl_; }
+
+ private:
+  std::shared_ptr<const devices::Recording> impl_;
+};
+
+struct QueueOptions {
+  bool timing = true;  // of what is submitted (Event::seconds); without, submitting costs less
+};
+
 // Runs what is submitted to it in order, asynchronously.
 class Queue {
  public:
@@ -110,6 +154,8 @@ class Queue {
   // of the host; it is done then when this returns, and its errors are thrown by it.
   Event copy(const Buffer& to, std::int64_t to_offset_bytes, const Buffer& from, std::int64_t from_offset_bytes,
              std::int64_t bytes, const Event& after = {});
+  // Runs what was appended to it, as one submission.
+  Event submit(Sequence sequence);
   // Waits for everything submitted; throws the first error.
   void finish();
   const std::shared_ptr<devices::Queue>& impl() const { return impl_; }
@@ -138,7 +184,11 @@ class Context {
   explicit Context(std::shared_ptr<devices::Device> device);
 
   const DeviceInfo& device() const;
-  Queue make_queue() const;
+  Queue make_queue(const QueueOptions& options = {}) const;
+  // An empty one, for this device's plans.
+  Sequence make_sequence() const;
+  // Refuses a sequence that is empty, was moved from, or was made for another device.
+  Recording record(Sequence sequence) const;
   Buffer allocate(std::int64_t bytes) const;
   // The caller's own host memory, used in place by the CPU, and through the driver by GPUs. It must outlive the buffer
   // and the work that uses it. What a run reads and does not write may be constant: cast it.

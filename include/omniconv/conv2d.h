@@ -61,6 +61,8 @@ class Conv2dPlan {
   double compile_seconds() const { return plan_.compile_seconds(); }  // that making the plan spent on device text
   // Asynchronous on a queue of the plan's context.
   Event run(Queue& queue, const Conv2dRun& run) const;
+  // The same work at the end of a sequence of the plan's context.
+  void append(Sequence& sequence, const Conv2dRun& run) const;
 
   const Plan& plan() const { return plan_; }
 

@@ -31,6 +31,6 @@ inline Buffer borrow_buffer(const Context& context, void* device_pointer, std::i
 // PyTorch, the usual one). It waits for streams that were made to block, not for queues of Context::make_queue, nor
 // these for it: wait for their events. The default stream of each thread, which is no one stream, is refused, and so is
 // a stream of another device or context. A stream whose work is being captured into a graph cannot be used.
-Queue borrow_queue(const Context& context, void* stream);
+Queue borrow_queue(const Context& context, void* stream, const QueueOptions& options = {});
 
 }  // namespace omniconv::cuda

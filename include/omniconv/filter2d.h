@@ -80,11 +80,15 @@ class Filter2dPlan {
   double compile_seconds() const { return plan_.compile_seconds(); }  // that making the plan spent on device text
   // Asynchronous on a queue of the plan's context.
   Event run(Queue& queue, const Filter2dRun& run) const;
+  // The same work at the end of a sequence of the plan's context.
+  void append(Sequence& sequence, const Filter2dRun& run) const;
 
   const Plan& plan() const { return plan_; }
   explicit Filter2dPlan(Plan plan) : plan_(std::move(plan)) {}  // of a filter2d problem
 
  private:
+  void append_checked(devices::Sequence& sequence, const Filter2dRun& run) const;
+
   Plan plan_;
 };
 

@@ -46,6 +46,11 @@ class GemmPlan {
     return plan_.run(queue, {{"a", run.a}, {"b", run.b}, {"c", run.c}}, run.workspace);
   }
 
+  // The same work at the end of a sequence of the plan's context.
+  void append(Sequence& sequence, const GemmRun& run) const {
+    plan_.append(sequence, {{"a", run.a}, {"b", run.b}, {"c", run.c}}, run.workspace);
+  }
+
   const Plan& plan() const { return plan_; }
 
  private:

@@ -48,6 +48,9 @@ struct NamedScalar {
   Scalar value = {};
 };
 
+namespace devices {
+class Sequence;
+}
 namespace choice {
 struct PlanRecord;
 }
@@ -76,14 +79,24 @@ class Plan {
     return run(queue, std::span(arrays.begin(), arrays.size()), workspace);
   }
 
+  // The same work at the end of a sequence of the plan's context, to be submitted or recorded.
+  void append(Sequence& sequence, std::span<const NamedOperand> arrays, const Buffer& workspace,
+              std::span<const NamedScalar> scalars = {}) const;
+  void append(Sequence& sequence, std::initializer_list<NamedOperand> arrays, const Buffer& workspace) const {
+    append(sequence, std::span(arrays.begin(), arrays.size()), workspace);
+  }
+
   const choice::PlanRecord& record() const;
 
  private:
+  void append_checked(devices::Sequence& sequence, std::span<const NamedOperand> arrays, const Buffer& workspace,
+                      std::span<const NamedScalar> scalars) const;
+
   std::shared_ptr<const choice::PlanRecord> record_;
 };
 
-// A plan for each problem, in this order, made by as many threads as the host has cores: device text is compiled side by
-// side, equal text once. Throws the error of the first problem that has one.
+// A plan for each problem, in this order, made by as many threads as the host has cores: device text is compiled side
+// by side, equal text once. Throws the error of the first problem that has one.
 std::vector<Plan> make_plans(const Context& context, std::span<const Problem> problems,
                              const SolverOptions& options = {});
 

@@ -93,8 +93,9 @@ class Trial {
     Output output{array, {}, {}};
     const double longest = std::max(operation_.figures(task_).longest_sum, 1.0);
     const auto most = static_cast<std::int64_t>(std::max(64.0, most_terms / longest));
-    output.points = options_.sampled
-                        ? operation_.sample(task_, arrays_[array], std::min(options_.samples, most), options_.seed)
+    const std::int64_t samples = std::min(options_.samples, most);
+    output.points = options_.sampled && samples < arrays_[array].elements()
+                        ? operation_.sample(task_, arrays_[array], samples, options_.seed)
                         : every_point(arrays_[array]);
     output.expected.resize(output.points.size());
     operation_.expect(task_, array, pointers_, output.points, output.expected);

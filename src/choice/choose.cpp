@@ -74,6 +74,7 @@ bool served_by_cpu(const Operation& operation, const AnyTask& task) {
   std::string reasons;
   std::int64_t least = -1;
   for (const Considered& one : all) {
+    if (!operations::is_for(one.solver->id(), device->kind())) continue;
     reasons += fmt::format("; {}: {}", one.solver->id(), one.reason);
     const Offer* const offer = one.answer.offer();
     if (offer != nullptr && offer->workspace_bytes > options.max_workspace_bytes && options.max_workspace_bytes >= 0)

@@ -94,9 +94,6 @@ Context::Context(std::shared_ptr<devices::Device> device)
 const DeviceInfo& Context::device() const {
   return device_->info();
 }
-Queue Context::make_queue() const {
-  return Queue(device_->make_queue());
-}
 Buffer Context::allocate(std::int64_t bytes) const {
   return Buffer(device_->allocate(bytes));
 }

@@ -6,8 +6,8 @@
 #include <array>
 #include <vector>
 
-#include "choice/filter2d.h"
 #include "choice/choose.h"
+#include "choice/filter2d.h"
 #include "choice/operand_check.h"
 #include "choice/plan_record.h"
 #include "core/border_map.h"
@@ -141,7 +141,7 @@ std::int64_t Filter2dPlan::workspace_bytes(std::int64_t output_rows) const {
   return body_of(plan_).strip_workspace_bytes(output_rows, plan_.workspace_bytes());
 }
 
-Event Filter2dPlan::run(Queue& queue, const Filter2dRun& run) const {
+void Filter2dPlan::append_checked(devices::Sequence& sequence, const Filter2dRun& run) const {
   const Filter2dTask& task = choice::task_of(*this);
   const Filter2dProblem& problem = task.problem;
   const devices::Device& device = *plan_.record().device;
@@ -165,10 +165,18 @@ Event Filter2dPlan::run(Queue& queue, const Filter2dRun& run) const {
   check_apart(from, input_row, to, output_row, input.stride_bytes == output.stride_bytes ? input.stride_bytes : 0);
   check_workspace(run.workspace, workspace_bytes(complete.output_rows), solver(), device, std::array{from, to});
   check_rows_present(task, complete);
-  devices::Queue& to_queue = present(queue);
-  const std::shared_ptr<devices::Sequence> sequence = to_queue.take_sequence();
-  body_of(plan_).append(*sequence, complete);
-  return to_queue.submit(sequence);
+  body_of(plan_).append(sequence, complete);
+}
+
+Event Filter2dPlan::run(Queue& queue, const Filter2dRun& run) const {
+  devices::Queue& to = present(queue);
+  const std::shared_ptr<devices::Sequence> sequence = to.take_sequence();
+  append_checked(*sequence, run);
+  return to.submit(sequence);
+}
+
+void Filter2dPlan::append(Sequence& sequence, const Filter2dRun& run) const {
+  append_checked(present(sequence, *plan_.record().device), run);
 }
 
 std::vector<Candidate> explain(const Context& context, const Filter2dProblem& problem, const Filter& filter,

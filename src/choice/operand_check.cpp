@@ -46,6 +46,14 @@ devices::Queue& present(Queue& queue) {
   return *queue.impl();
 }
 
+devices::Sequence& present(Sequence& sequence, const devices::Device& device) {
+  if (!sequence) throw bad_input("the sequence is empty, or was moved from; make one with Context::make_sequence");
+  if (sequence.device().get() != &device)
+    throw bad_input(fmt::format("the sequence is of {}, and the plan of {}: make both with one context",
+                                sequence.device()->info().id, device.info().id));
+  return *sequence.impl();
+}
+
 void check_alignment(const char* name, const Buffer& buffer, std::int64_t element_bytes) {
   const std::uintptr_t address = buffer.impl()->place().address;
   if (address % static_cast<std::uintptr_t>(element_bytes) != 0)

@@ -18,6 +18,8 @@ struct NamedPart {
 
 // Throws where it is empty.
 devices::Queue& present(Queue& queue);
+// Throws where it is empty, was moved from, or was made for another device.
+devices::Sequence& present(Sequence& sequence, const devices::Device& device);
 // Throws where the host cannot touch it and the plan is of the CPU. Of other devices the queue looks at what it is
 // given.
 void check_device(const char* name, const Buffer& buffer, const devices::Device& device);

@@ -129,18 +129,28 @@ std::vector<Scalar> in_order(const std::vector<operations::ScalarSpec>& specs, s
 
 }  // namespace
 
-Event Plan::run(Queue& queue, std::span<const NamedOperand> arrays, const Buffer& workspace,
-                std::span<const NamedScalar> scalars) const {
+void Plan::append_checked(devices::Sequence& sequence, std::span<const NamedOperand> arrays, const Buffer& workspace,
+                          std::span<const NamedScalar> scalars) const {
   const choice::PlanRecord& plan = record();
   const auto all = in_order(plan.arrays, arrays);
   const std::span operands = std::span(all).first(plan.arrays.size());
   check_arrays(plan.arrays, operands, *plan.device);
   check_workspace(workspace, plan.workspace_bytes, plan.solver, *plan.device, plan.arrays, operands);
   const std::vector<Scalar> values = in_order(plan.scalars, scalars);
+  plan.body->append(sequence, {.arrays = operands, .workspace = {workspace, 0}, .scalars = values});
+}
+
+Event Plan::run(Queue& queue, std::span<const NamedOperand> arrays, const Buffer& workspace,
+                std::span<const NamedScalar> scalars) const {
   devices::Queue& to = present(queue);
   const std::shared_ptr<devices::Sequence> sequence = to.take_sequence();
-  plan.body->append(*sequence, {.arrays = operands, .workspace = {workspace, 0}, .scalars = values});
+  append_checked(*sequence, arrays, workspace, scalars);
   return to.submit(sequence);
+}
+
+void Plan::append(Sequence& sequence, std::span<const NamedOperand> arrays, const Buffer& workspace,
+                  std::span<const NamedScalar> scalars) const {
+  append_checked(present(sequence, *record().device), arrays, workspace, scalars);
 }
 
 std::vector<Plan> make_plans(const Context& context, std::span<const Problem> problems, const SolverOptions& options) {

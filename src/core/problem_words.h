@@ -29,9 +29,9 @@ struct Refusal {
 
 // The words of a line, as views into it.
 struct Words {
-  std::vector<std::string_view> words;  // without the name
-  std::string_view quoted_name;         // with its quotes; empty when there is none
-  std::string_view end;                 // empty, behind the last word
+  std::vector<std::string_view> words;                // without the name
+  std::string_view quoted_name;                       // with its quotes; empty when there is none
+  std::string_view end;                               // empty, behind the last word
   std::span<const std::string_view> operations = {};  // the words that name one
 };
 Words split(std::string_view line);

@@ -7,6 +7,8 @@ namespace omniconv::devices {
 std::string first_lines(std::string_view log) {
   constexpr int lines_shown = 4;
   constexpr std::size_t characters_shown = 600;
+  if (const std::size_t error = log.find("error"); error != std::string_view::npos)
+    log.remove_prefix(log.find_last_of('\n', error) + 1);  // npos + 1 is 0
   std::string shown;
   int lines = 0;
   for (std::size_t begin = 0; begin < log.size() && lines < lines_shown && shown.size() < characters_shown;) {

@@ -25,7 +25,8 @@ inline std::vector<std::string> definition_options(std::span<const Definition> d
   return options;
 }
 
-// The first lines of a compiler's log, as one.
+// The first lines of a compiler's log that say an error, or of all of it where none does, as one. They name the file
+// and the line that a text's #line says.
 std::string first_lines(std::string_view log);
 
 }  // namespace omniconv::devices

@@ -1,63 +1,24 @@
 // What every kind of device offers: memory, queues, programs. Knows no operation.
 #pragma once
 
-#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
-#include <mutex>
 #include <span>
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include "devices/buffer.h"
+#include "devices/device_facts.h"
+#include "devices/host_task.h"
+#include "devices/recording.h"
 #include "devices/sequence.h"
 #include "omniconv/context.h"
 
 namespace omniconv::devices {
 
-enum class DeviceKind : std::uint8_t { cpu, cuda, opencl };
-
 class Device;
-
-// Where memory lies. The same address of the same space is the same byte.
-struct Place {
-  const void* space = nullptr;  // null: the addresses of this process, CUDA's among them
-  std::uintptr_t address = 0;
-};
-
-// What kernels may do with memory.
-struct Access {
-  bool read = true, write = true;
-};
-
-class Buffer : public std::enable_shared_from_this<Buffer> {
- public:
-  virtual ~Buffer() = default;
-  virtual std::int64_t bytes() const = 0;
-  // The memory itself where the host can touch it (CPU device); null elsewhere.
-  virtual std::byte* host() const { return nullptr; }
-  // Of the first byte. Buffers that are borrowed may share memory.
-  virtual Place place() const {
-    return host() ? Place{nullptr, reinterpret_cast<std::uintptr_t>(host())} : Place{this};
-  }
-  // Whose memory it is, where the host cannot touch it.
-  virtual std::shared_ptr<Device> device() const { return nullptr; }
-  virtual Access access() const { return {}; }
-};
-
-struct Part {
-  const Buffer& buffer;
-  std::int64_t offset_bytes = 0, bytes = 0;
-};
-inline std::uintptr_t address_of(const Part& part) {
-  return part.buffer.place().address + static_cast<std::uintptr_t>(part.offset_bytes);
-}
-inline bool overlap(const Part& a, const Part& b) {
-  if (a.bytes == 0 || b.bytes == 0 || a.buffer.place().space != b.buffer.place().space) return false;
-  return address_of(a) < address_of(b) + static_cast<std::uintptr_t>(b.bytes) &&
-         address_of(b) < address_of(a) + static_cast<std::uintptr_t>(a.bytes);
-}
 
 // Memory of the host that a device copies from and to fastest, asynchronously where it is page-locked.
 class HostMemory {
@@ -72,10 +33,16 @@ class HostMemory {
 class Program {
  public:
   virtual ~Program() = default;
+  // Of the one time that it was compiled, however many share it; 0 where it was found on disk.
   virtual double compile_seconds() const = 0;
   // How many groups of so many work items of this kernel a compute unit holds at once, by the registers (CUDA: and
-  // the memory) that they take; 0 where that is not known.
-  virtual std::int64_t resident_groups(const char*, std::int64_t /*group_items*/) const { return 0; }
+  // the memory, which its text declares and which its launch asks for) that they take; 0 where that is not known.
+  virtual std::int64_t resident_groups(const char*, std::int64_t /*group_items*/,
+                                       std::int64_t /*local_memory_bytes*/ = 0) const {
+    return 0;
+  }
+  // The CUcontext or cl_context that it was built for; null elsewhere.
+  virtual const void* context() const { return nullptr; }
 };
 
 // In order. Methods may be called from any thread. After an error everything later is skipped, and every wait for the
@@ -88,16 +55,13 @@ class Queue : public std::enable_shared_from_this<Queue> {
   // Where this queue's device and its driver cannot do it, copy_through_host does.
   virtual Event copy(std::shared_ptr<Buffer> to, std::int64_t to_offset_bytes, std::shared_ptr<Buffer> from,
                      std::int64_t from_offset_bytes, std::int64_t bytes, const Event& after) = 0;
-  // An empty sequence of this queue's, to be filled and submitted; it is used again when nobody holds it any more.
-  std::shared_ptr<Sequence> take_sequence();
-  // All steps of the sequence, as one submission.
-  virtual Event submit(const std::shared_ptr<const Sequence>& sequence);
-  // GPU kinds only: the CPU's queue takes host functions instead (devices/cpu/cpu_device.h).
-  virtual Event launch(const std::shared_ptr<Program>& program, const char* kernel, const Grid& grid,
-                       std::span<const KernelArgument> arguments) = 0;
-  // One event from the start of `first` to the end of `last`, both of this queue and submitted in this order, so that
-  // the seconds of a run of several submissions are those of the whole.
-  virtual Event span(Event first, Event last) = 0;
+  // An empty sequence to be filled and submitted, which is used again when nobody holds it any more.
+  virtual std::shared_ptr<Sequence> take_sequence();
+  // All steps of the sequence, as one submission, which keeps it alive until it is done. Steps that cannot be of this
+  // queue's device are refused before anything is submitted.
+  virtual Event submit(const std::shared_ptr<const Sequence>& sequence) = 0;
+  // The same of a recording of this queue's device, which is kept alive, too.
+  virtual Event replay(const std::shared_ptr<const Recording>& recording);
   virtual void finish() = 0;
 
   // What an Event asks of its queue.
@@ -108,10 +72,14 @@ class Queue : public std::enable_shared_from_this<Queue> {
   virtual double seconds_after(std::uint64_t token, Queue& other, std::uint64_t other_token);
   virtual void release(std::uint64_t token) noexcept = 0;
 
- private:
-  std::mutex sequences_mutex_;
-  std::vector<std::shared_ptr<Sequence>> sequences_;
+  // Until plans append to sequences: a sequence of one launch, and one event from the start of `first` to the end of
+  // `last`, both of this queue and submitted in this order.
+  virtual Event launch(const std::shared_ptr<Program>& program, const char* kernel, const Grid& grid,
+                       std::span<const KernelArgument> arguments);
+  virtual Event span(Event first, Event last) = 0;
 };
+// A sequence of one host function, for the CPU's queue.
+Event submit(Queue& queue, HostTask task);
 
 // A text constant of a program: -DNAME=VALUE.
 struct Definition {
@@ -123,27 +91,39 @@ struct Occupancy {
   std::int64_t groups = 0, group_items = 0;
 };
 
+struct BuildOptions {
+  Occupancy occupancy = {};
+  std::string target =
+      {};  // of CUDA's compiler, such as sm_90a: what this very capability has; empty: the device's usual
+
+  BuildOptions() = default;
+  BuildOptions(const Occupancy& the_occupancy, std::string the_target = {})  // implicit: most say an occupancy alone
+      : occupancy(the_occupancy), target(std::move(the_target)) {}
+  BuildOptions(std::int64_t groups, std::int64_t group_items) : occupancy{groups, group_items} {}
+};
+
 class Device : public std::enable_shared_from_this<Device> {
  public:
   virtual ~Device() = default;
-  virtual DeviceKind kind() const = 0;
-  virtual const DeviceInfo& info() const = 0;
-  // fp32 numbers below the normal range are computed with, and not taken for zero.
-  virtual bool has_denormals() const { return true; }
-  // One instruction of its language's compiler adds the products of four unsigned and four signed bytes to an integer.
-  virtual bool has_byte_dots() const { return false; }
-  // Its compiler keeps to an occupancy.
-  virtual bool takes_occupancy() const { return kind() == DeviceKind::cuda; }
-  // Work items of a group, at most.
-  virtual std::int64_t max_group_items() const { return 1024; }
+  const DeviceFacts& facts() const { return facts_; }
+  DeviceKind kind() const { return facts_.kind; }
+  const DeviceInfo& info() const { return facts_.info; }
+  // Until solvers ask for facts().
+  bool has_denormals() const { return facts_.has_denormals; }
+  bool has_byte_dots() const { return facts_.has_byte_dots; }
+  bool takes_occupancy() const { return facts_.takes_occupancy; }
+  std::int64_t max_group_items() const { return facts_.max_group_items; }
   virtual std::shared_ptr<Buffer> allocate(std::int64_t bytes) = 0;
   virtual std::shared_ptr<Buffer> borrow(void* memory, std::int64_t bytes) = 0;
-  virtual std::shared_ptr<Queue> make_queue() = 0;
+  virtual std::shared_ptr<Queue> make_queue(const QueueOptions& options = {}) = 0;
+  // The sequence does not change any more. Refused where a step cannot be this device's.
+  virtual std::shared_ptr<const Recording> record(std::shared_ptr<const Sequence> sequence);
   // `text` is kernel text without the prelude of its language, which the device puts before it. For
   // compilers that take an occupancy as an option: that of the kernels (KERNEL_OF states it to the others), where it is
-  // to bind.
+  // to bind. Any thread may build. What equals a program that somebody holds is that program, and what another thread
+  // is building is waited for.
   virtual std::shared_ptr<Program> build(std::string_view text, std::span<const Definition> definitions,
-                                         const Occupancy& occupancy) = 0;
+                                         const BuildOptions& options) = 0;
   std::shared_ptr<Program> build(std::string_view text, std::span<const Definition> definitions) {
     return build(text, definitions, {});
   }
@@ -157,6 +137,11 @@ class Device : public std::enable_shared_from_this<Device> {
   virtual std::int64_t free_bytes() { return info().memory_bytes; }
   // Page-locked where the device can do that, else ordinary memory.
   virtual std::shared_ptr<HostMemory> allocate_host(std::int64_t bytes);
+
+ protected:
+  explicit Device(DeviceFacts facts) : facts_(std::move(facts)) {}
+
+  DeviceFacts facts_;
 };
 
 // One kind of device: what is there, and why the rest is not. A kind that was not built is a stub of these functions.

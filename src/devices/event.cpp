@@ -43,10 +43,6 @@ double Event::seconds_after(const Event& other) const {
   return queue_->seconds_after(token_, *other.queue_, other.token_);
 }
 
-double devices::Queue::seconds_after(std::uint64_t token, Queue&, std::uint64_t) {
-  return seconds(token);
-}
-
 Scalar Scalar::changing(double value) {
   Scalar scalar(value);
   scalar.cell_ = std::make_shared<std::atomic<double>>(value);
@@ -65,8 +61,8 @@ std::int64_t Buffer::bytes() const {
 namespace {
 
 // Here once, for the queues of every kind.
-void check_part(const char* call, const void* queue, const Buffer& buffer, std::int64_t offset_bytes,
-                std::int64_t bytes) {
+void check_range(const char* call, const void* queue, const Buffer& buffer, std::int64_t offset_bytes,
+                 std::int64_t bytes) {
   if (!queue) throw bad_input(fmt::format("{}: the queue is empty; make one with Context::make_queue", call));
   if (!buffer) throw bad_input(fmt::format("{}: the buffer is empty; make one with Context::allocate", call));
   if (offset_bytes < 0 || bytes < 0 || offset_bytes > buffer.bytes() || bytes > buffer.bytes() - offset_bytes)
@@ -76,7 +72,7 @@ void check_part(const char* call, const void* queue, const Buffer& buffer, std::
 
 void check_transfer(const char* call, const void* queue, const Buffer& buffer, std::int64_t offset_bytes,
                     const void* host, std::int64_t bytes) {
-  check_part(call, queue, buffer, offset_bytes, bytes);
+  check_range(call, queue, buffer, offset_bytes, bytes);
   if (!host && bytes > 0) throw bad_input(fmt::format("{}: the host memory is a null pointer", call));
 }
 
@@ -94,8 +90,8 @@ Event Queue::download(void* to, const Buffer& from, std::int64_t offset_bytes, s
 
 Event Queue::copy(const Buffer& to, std::int64_t to_offset_bytes, const Buffer& from, std::int64_t from_offset_bytes,
                   std::int64_t bytes, const Event& after) {
-  check_part("copy to a buffer", impl_.get(), to, to_offset_bytes, bytes);
-  check_part("copy from a buffer", impl_.get(), from, from_offset_bytes, bytes);
+  check_range("copy to a buffer", impl_.get(), to, to_offset_bytes, bytes);
+  check_range("copy from a buffer", impl_.get(), from, from_offset_bytes, bytes);
   if (devices::overlap({*to.impl(), to_offset_bytes, bytes}, {*from.impl(), from_offset_bytes, bytes}))
     throw bad_input(
         fmt::format("copy: {} bytes at offset {} of a buffer overlap those at its offset {}; copy them by "
@@ -106,6 +102,44 @@ Event Queue::copy(const Buffer& to, std::int64_t to_offset_bytes, const Buffer& 
 
 void Queue::finish() {
   if (impl_) impl_->finish();
+}
+
+namespace {
+
+void check_made(const char* call, const Sequence& sequence) {
+  if (!sequence)
+    throw bad_input(
+        fmt::format("{}: the sequence was moved from, or never made; make one with Context::make_sequence", call));
+}
+
+}  // namespace
+
+Event Queue::submit(Sequence sequence) {
+  if (!impl_) throw bad_input("submit: the queue is empty; make one with Context::make_queue");
+  check_made("submit", sequence);
+  return impl_->submit(sequence.impl());
+}
+
+Event Recording::replay(Queue& queue) const {
+  if (!queue.impl()) throw bad_input("replay: the queue is empty; make one with Context::make_queue");
+  if (!impl_) throw bad_input("replay: the recording was moved from, or never made; make one with Context::record");
+  return queue.impl()->replay(impl_);
+}
+
+Sequence Context::make_sequence() const {
+  return Sequence(device_, std::make_shared<devices::Sequence>());
+}
+
+Recording Context::record(Sequence sequence) const {
+  check_made("record", sequence);
+  if (const std::string& of = sequence.device()->info().id; of != device_->info().id)
+    throw bad_input(fmt::format("record: the sequence was made for device {}, and the context is of device {}", of,
+                                device_->info().id));
+  return Recording(device_->record(sequence.impl()));
+}
+
+Queue Context::make_queue(const QueueOptions& options) const {
+  return Queue(device_->make_queue(options));
 }
 
 }  // namespace omniconv

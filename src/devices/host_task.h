@@ -8,32 +8,33 @@
 
 namespace omniconv::devices {
 
-class HostTask {
+template <typename... Arguments>
+class InPlaceFunction {
  public:
   static constexpr std::size_t capacity = 320;
 
-  HostTask() = default;
+  InPlaceFunction() = default;
   template <typename Function>
-  explicit HostTask(Function function) {
+  explicit InPlaceFunction(Function function) {
     static_assert(sizeof(Function) <= capacity && std::is_nothrow_move_constructible_v<Function>);
     new (storage_) Function(std::move(function));
-    call_ = [](const void* self) { (*static_cast<const Function*>(self))(); };
+    call_ = [](const void* self, Arguments... arguments) { (*static_cast<const Function*>(self))(arguments...); };
     move_ = [](void* from, void* to) {
       if (to != nullptr) new (to) Function(std::move(*static_cast<Function*>(from)));
       static_cast<Function*>(from)->~Function();
     };
   }
-  HostTask(HostTask&& other) noexcept { take(other); }
-  HostTask& operator=(HostTask&& other) noexcept {
+  InPlaceFunction(InPlaceFunction&& other) noexcept { take(other); }
+  InPlaceFunction& operator=(InPlaceFunction&& other) noexcept {
     clear();
     take(other);
     return *this;
   }
-  ~HostTask() { clear(); }
-  void operator()() const { call_(storage_); }
+  ~InPlaceFunction() { clear(); }
+  void operator()(Arguments... arguments) const { call_(storage_, arguments...); }
 
  private:
-  void take(HostTask& other) noexcept {
+  void take(InPlaceFunction& other) noexcept {
     call_ = other.call_;
     move_ = other.move_;
     if (move_ != nullptr) move_(other.storage_, storage_);
@@ -46,8 +47,12 @@ class HostTask {
   }
 
   alignas(std::max_align_t) std::byte storage_[capacity];
-  void (*call_)(const void*) = nullptr;
+  void (*call_)(const void*, Arguments...) = nullptr;
   void (*move_)(void* from, void* to) = nullptr;  // to null: destroy
 };
+
+using HostTask = InPlaceFunction<>;
+// Given the queue's CUstream or cl_command_queue, it submits work of its own there, such as a vendor library's.
+using NativeCall = InPlaceFunction<void*>;
 
 }  // namespace omniconv::devices

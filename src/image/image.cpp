@@ -6,11 +6,11 @@
 
 #include "image/alpha_apart.h"
 #include "image/atomic_file.h"
+#include "image/formats/module.h"
+#include "image/formats/npy/npy.h"
+#include "image/formats/pnm/pnm.h"
 #include "image/input_file.h"
-#include "image/module.h"
-#include "image/npy.h"
 #include "image/oriented.h"
-#include "image/pnm.h"
 #include "omniconv/error.h"
 
 namespace omniconv::image {

@@ -10,9 +10,9 @@
 
 #include "core/convert.h"
 #include "core/quoted.h"
+#include "image/formats/npy/npy.h"
 #include "image/input_file.h"
 #include "image/kernel_text.h"
-#include "image/npy.h"
 #include "omniconv/error.h"
 
 namespace omniconv::image {

@@ -115,26 +115,35 @@ void report_layout(const Context& context, std::int64_t writer_bytes, Job& job) 
   job.report.planned_bytes = planned_bytes(job, context, writer_bytes);
 }
 
-// The tallest strips that the limits allow, up to a size beyond which nothing is gained.
-void choose_strips(const Context& context, const FilterJob& wanted, const Filter2dPlan& plan, std::int64_t writer_bytes,
-                   Job& job) {
-  const Filter2dProblem& problem = job.task.problem;
-  const bool in_place = filters_in_place(context);
+// Rows of a strip beyond which nothing is gained.
+std::int64_t enough_rows(const Filter2dPlan& plan, bool in_place) {
   const StripLayout row(plan, 1, 1);
-  std::int64_t strip_rows = wanted.strip_rows;
-  if (strip_rows == 0) {
-    strip_rows = std::max<std::int64_t>(strip_bytes_wanted / (row.input_row_bytes() + row.output_row_bytes()), 8);
-    if (!in_place) strip_rows = std::max(strip_rows, problem.r);  // rows that strips share are copied to each
-  }
-  job.layout = StripLayout(plan, strip_rows, in_place ? 1 : most_slots);
-  if (!in_place) fit_to_device(context, wanted.device_memory_bytes, job.layout);
+  const std::int64_t rows =
+      std::max<std::int64_t>(strip_bytes_wanted / (row.input_row_bytes() + row.output_row_bytes()), 8);
+  return in_place ? rows : std::max(rows, plan.problem().r);  // rows that strips share are copied to each
+}
+
+// Shrinks strips to --max-memory, unless the user chose their rows.
+void fit_to_memory(const Context& context, const FilterJob& wanted, std::int64_t writer_bytes, Job& job) {
   for (;;) {
-    report_layout(context, writer_bytes, job);
-    if (job.report.planned_bytes <= wanted.max_memory_bytes) break;
+    const std::int64_t bytes = planned_bytes(job, context, writer_bytes);
+    if (bytes <= wanted.max_memory_bytes) return;
     if (wanted.strip_rows > 0 || !job.layout.shrink())
       throw bad_input(fmt::format("--max-memory of {} bytes is too small for {}: the least that works is {} bytes",
-                                  wanted.max_memory_bytes, wanted.input, job.report.planned_bytes));
+                                  wanted.max_memory_bytes, wanted.input, bytes));
   }
+}
+
+// The tallest strips that the user's limits, and then the device, allow.
+void choose_strips(const Context& context, const FilterJob& wanted, const Filter2dPlan& plan, std::int64_t writer_bytes,
+                   Job& job) {
+  const bool in_place = filters_in_place(context);
+  const std::int64_t rows = wanted.strip_rows > 0 ? wanted.strip_rows : enough_rows(plan, in_place);
+  job.layout = StripLayout(plan, rows, in_place ? 1 : most_slots);
+  if (!in_place && wanted.device_memory_bytes > 0) fit_to_limit(wanted.device_memory_bytes, job.layout);
+  fit_to_memory(context, wanted, writer_bytes, job);
+  if (!in_place) fit_to_device(context, job.layout);
+  report_layout(context, writer_bytes, job);
 }
 
 void prepare(const FilterJob& wanted, Job& job) {

@@ -108,7 +108,8 @@ class HostFilter2d::Body {
     const std::int64_t chosen = strip_bytes_wanted / (row.input_row_bytes() + row.output_row_bytes());
     const std::int64_t rows = options.strip_rows > 0 ? options.strip_rows : std::max(chosen, problem_.r);
     layout_ = StripLayout(plan, rows, options.in_flight);
-    fit_to_device(context, options.device_memory_bytes, layout_);
+    if (options.device_memory_bytes > 0) fit_to_limit(options.device_memory_bytes, layout_);
+    fit_to_device(context, layout_);
     slots_.emplace(context_, plan_, layout_);
     if (options.copies == HostCopies::staged) stage();
   }

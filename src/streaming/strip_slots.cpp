@@ -14,21 +14,23 @@ bool filters_in_place(const Context& context) {
   return context.impl()->kind() == devices::DeviceKind::cpu;
 }
 
-void fit_to_device(const Context& context, std::int64_t limit_bytes, StripLayout& layout) {
-  const DeviceInfo& info = context.device();
-  const std::int64_t free_bytes = context.impl()->free_bytes();
-  const std::int64_t most = limit_bytes > 0 ? std::min(limit_bytes, free_bytes) : free_bytes;
-  while (layout.device_bytes() > most || layout.largest_buffer_bytes() > info.max_buffer_bytes) {
-    if (layout.shrink()) continue;
-    if (layout.device_bytes() <= free_bytes && layout.largest_buffer_bytes() <= info.max_buffer_bytes)
+void fit_to_limit(std::int64_t limit_bytes, StripLayout& layout) {
+  while (layout.device_bytes() > limit_bytes)
+    if (!layout.shrink())
       throw bad_input(
           fmt::format("a limit of {} bytes of device memory (--device-memory) is too small: {} take {} bytes",
                       limit_bytes, layout.describe(), layout.device_bytes()));
-    throw out_of_memory(fmt::format(
-        "device {} has no room for one strip: {} take {} bytes, and {} of its {} bytes are free, {} at "
-        "most in one buffer; end what else uses it, or use the device cpu",
-        info.id, layout.describe(), layout.device_bytes(), free_bytes, info.memory_bytes, info.max_buffer_bytes));
-  }
+}
+
+void fit_to_device(const Context& context, StripLayout& layout) {
+  const DeviceInfo& info = context.device();
+  const std::int64_t free_bytes = context.impl()->free_bytes();
+  while (layout.device_bytes() > free_bytes || layout.largest_buffer_bytes() > info.max_buffer_bytes)
+    if (!layout.shrink())
+      throw out_of_memory(fmt::format(
+          "device {} has no room for one strip: {} take {} bytes, and {} of its {} bytes are free, {} at "
+          "most in one buffer; end what else uses it, or use the device cpu",
+          info.id, layout.describe(), layout.device_bytes(), free_bytes, info.memory_bytes, info.max_buffer_bytes));
 }
 
 StripSlots::StripSlots(const Context& context, const Filter2dPlan& plan, StripLayout& layout)

@@ -8,9 +8,12 @@
 
 namespace omniconv {
 
-// Shrinks the layout to the device's free memory, or to `limit_bytes` of it where that is less (0: no limit). Throws
-// where the least has no room: bad_input for the limit, out_of_memory for the device.
-void fit_to_device(const Context& context, std::int64_t limit_bytes, StripLayout& layout);
+// Shrinks the layout until its strips take at most `limit_bytes` of a device's memory; throws bad_input where the least
+// takes more.
+void fit_to_limit(std::int64_t limit_bytes, StripLayout& layout);
+// Shrinks the layout to the device's free memory and to its largest buffer; throws out_of_memory where the least has no
+// room. A user's own limits come before, so that an answer to them depends on no machine.
+void fit_to_device(const Context& context, StripLayout& layout);
 
 // Whether strips stay where they are: the CPU needs no copies.
 bool filters_in_place(const Context& context);

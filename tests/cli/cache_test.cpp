@@ -3,7 +3,6 @@
 #include <nlohmann/json.hpp>
 
 #include "command.h"
-#include "devices/device.h"
 
 namespace omniconv {
 namespace {
@@ -14,9 +13,7 @@ class Cache : public Command {
  protected:
   void SetUp() override {
     Command::SetUp();
-    DeviceListing listing;
-    devices::opencl_backend().list(listing);
-    if (listing.found.empty()) GTEST_SKIP() << "no OpenCL device: " << listing.missing.front().reason;
+    if (const std::string reason = no_opencl(); !reason.empty()) GTEST_SKIP() << reason;
     write("in.pgm", "P5 8 4 255\n" + std::string(32, 'x'));
   }
   // Filters on a device that compiles, where `environment` says what is kept; `more` is options.

@@ -8,9 +8,12 @@
 #include <cstdio>
 #include <filesystem>
 #include <fstream>
+#include <iostream>
 #include <sstream>
 #include <string>
 #include <vector>
+
+#include "devices/device.h"
 
 namespace omniconv {
 
@@ -18,6 +21,14 @@ struct Outcome {
   int status = -1;
   std::string out, error;
 };
+
+// Why the command finds no OpenCL device; empty where it finds one.
+inline std::string no_opencl() {
+  DeviceListing listing;
+  devices::opencl_backend().list(listing);
+  if (!listing.found.empty()) return {};
+  return "no OpenCL device: " + listing.missing.front().reason;
+}
 
 class Command : public testing::Test {
  protected:
@@ -32,7 +43,7 @@ class Command : public testing::Test {
   // programs are not kept, unless the line says where.
   Outcome shell(const std::string& line) const {
     const std::string error_file = folder_.string() + ".stderr";
-    const std::string command = "cd '" + folder_.string() +
+    const std::string command = environment_ + "cd '" + folder_.string() +
                                 "' && OMNICONV='" OMNICONV_COMMAND "' PHOTO='" OMNICONV_SOURCE_DIR
                                 "/data/photo/raccoon.jpg'; export OMNICONV_CACHE_DIR=; { " +
                                 line + "\n} 2>'" + error_file + "'";
@@ -48,6 +59,17 @@ class Command : public testing::Test {
     return outcome;
   }
   Outcome run(const std::string& arguments) const { return shell("$OMNICONV " + arguments); }
+
+  // PoCL takes most of its time to optimize kernels. Tests of what is computed leave that out, others test what users
+  // run.
+  void leave_kernels_unoptimized() { environment_ = "export POCL_EXTRA_BUILD_FLAGS=-cl-opt-disable; "; }
+  // The CPU, and OpenCL where a device is found.
+  static std::vector<std::string> devices_here() {
+    const std::string reason = no_opencl();
+    if (reason.empty()) return {"cpu", "opencl"};
+    std::cout << reason << "\n";
+    return {"cpu"};
+  }
 
   // One line on stderr that holds every part, status 2, and no file left or changed.
   void refuses(const std::string& arguments, const std::vector<std::string>& parts, int status = 2) const {
@@ -90,6 +112,8 @@ class Command : public testing::Test {
     for (const char c : text) result += c == '\'' ? std::string("'\\''") : std::string(1, c);
     return result + "'";
   }
+
+  std::string environment_;  // of every command, as a shell sets it
 };
 
 }  // namespace omniconv

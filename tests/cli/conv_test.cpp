@@ -6,8 +6,7 @@
 
 #include "command.h"
 #include "core/half.h"
-#include "devices/device.h"
-#include "image/npy.h"
+#include "image/formats/npy/npy.h"
 
 namespace omniconv {
 namespace {
@@ -91,12 +90,6 @@ class Conv : public Command {
     write("w.npy", array(type, w_shape, integers(w_shape, 2)));
     write("dy.npy", array(type, y_shape, integers(y_shape, 3)));
   }
-  std::vector<std::string> devices() const {
-    DeviceListing listing;
-    devices::opencl_backend().list(listing);
-    if (listing.found.empty()) std::cout << "no OpenCL device: " << listing.missing.front().reason << "\n";
-    return listing.found.empty() ? std::vector<std::string>{"cpu"} : std::vector<std::string>{"cpu", "opencl"};
-  }
   void runs(const std::string& arguments) const {
     const Outcome outcome = run("conv " + arguments);
     EXPECT_EQ(outcome.status, 0) << arguments << "\n" << outcome.error;
@@ -112,7 +105,7 @@ TEST_F(Conv, EveryPassIsItsDefinition) {
     dx[i] += dy[o] * w[j];
     dw[j] += dy[o] * x[i];
   });
-  for (const std::string& device : devices()) {
+  for (const std::string& device : devices_here()) {
     runs("'" + geometry + "' --x x.npy --w w.npy -o y.npy --device " + device);
     EXPECT_EQ(values_of(read_here("y.npy"), DataType::f32, y_shape), y);
     runs("'bwd_data " + geometry + "' --w w.npy --dy dy.npy -o dx.npy --device " + device);
@@ -194,9 +187,9 @@ TEST_F(Conv, ItsReport) {
   for (const char* part : {"solver conv2d/double/cpu.1", " ms, ", "TFLOP/s", "error bound 1 * ("})
     EXPECT_NE(outcome.out.find(part), std::string::npos) << outcome.out;
   const json report = json::parse(read_here("c.json"));
-  EXPECT_EQ(report["schema"], "omniconv-conv/1");
+  EXPECT_EQ(report["schema"], "omniconv-run/1");
   EXPECT_EQ(report["solver"], "conv2d/double/cpu.1");
-  EXPECT_EQ(report["shape"], json::array({2, 6, 2, 4}));
+  EXPECT_EQ(report["shapes"]["y"], json::array({2, 6, 2, 4}));
   for (const char* key : {"context_ms", "plan_ms", "read_ms", "kernel_ms", "write_ms"})
     EXPECT_GT(report[key].get<double>(), 0) << key;
 }
@@ -206,16 +199,16 @@ TEST_F(Conv, ArraysThatAPassNeedsOrDoesNotRead) {
   const auto conv = [&](const std::string& words, const std::string& files, const std::vector<std::string>& parts) {
     refuses("conv '" + words + " " + geometry + "' " + files + " -o out.npy", parts);
   };
-  conv("", "--w w.npy", {"the forward pass needs --x"});
-  conv("", "--x x.npy", {"the forward pass needs --w"});
-  conv("", "--x x.npy --w w.npy --dy dy.npy", {"the forward pass reads no --dy", "leave it out"});
-  conv("bwd_data", "--w w.npy", {"bwd_data needs --dy"});
-  conv("bwd_data", "--w w.npy --dy dy.npy --x x.npy", {"bwd_data reads no --x"});
-  conv("bwd_filter", "--x x.npy --dy dy.npy --w w.npy", {"bwd_filter reads no --w"});
-  conv("bias", "--x x.npy --w w.npy", {"the word bias needs --bias-array"});
-  conv("", "--x x.npy --w w.npy --bias-array w.npy", {"a problem without the word bias reads no --bias-array"});
-  conv("acc", "--x x.npy --w w.npy", {"the word acc needs --y0"});
-  conv("", "--x x.npy --w w.npy --y0 dy.npy", {"a problem without the word acc reads no --y0"});
+  conv("", "--w w.npy", {"reads --x (n, c, h, w)", "name its .npy file"});
+  conv("", "--x x.npy", {"reads --w (k, c/g, r, s)"});
+  conv("", "--x x.npy --w w.npy --dy dy.npy", {"has no array --dy", "it has --x, --w, --y", "leave it out"});
+  conv("bwd_data", "--w w.npy", {"reads --dy (n, k, P, Q)"});
+  conv("bwd_data", "--w w.npy --dy dy.npy --x x.npy", {"has no array --x", "it has --dx, --w, --dy"});
+  conv("bwd_filter", "--x x.npy --dy dy.npy --w w.npy", {"has no array --w"});
+  conv("bias", "--x x.npy --w w.npy", {"reads --bias (k)"});
+  conv("", "--x x.npy --w w.npy --bias-array w.npy", {"has no array --bias"});
+  conv("acc", "--x x.npy --w w.npy", {"reads --y (n, k, P, Q)"});
+  conv("", "--x x.npy --w w.npy --y0 dy.npy", {"--y is what this problem writes", "-o alone"});
   conv("", "--x - --w -", {"--x and --w are both -"});
   conv("bwd_data relu", "--w w.npy --dy dy.npy", {"relu is of the forward pass", "leave it out"});
 }
@@ -328,12 +321,42 @@ TEST_F(Conv, DamagedArrays) {
   with_x(good + "x", " goes on after its array" + size + "769");
 }
 
+// run: extents that the arrays say are left out of the text, and the arrays of any operation.
+TEST_F(Conv, ExtentsAreThoseOfTheArrays) {
+  write_inputs();
+  const std::vector<double> x = integers(x_shape, 1), w = integers(w_shape, 2);
+  std::vector<double> y(static_cast<std::size_t>(elements(y_shape)));
+  each_term([&](std::size_t i, std::size_t j, std::size_t o) { y[o] += x[i] * w[j]; });
+  const std::string files = " --x x.npy --w w.npy -o y.npy --device cpu";
+  for (const std::string text : {"pt1pr1uh2g2", "n2pt1pr1uh2g2", "c4k6pt1pr1uh2g2"}) {
+    EXPECT_EQ(run("run '" + text + "'" + files).status, 0) << text;
+    EXPECT_EQ(values_of(read_here("y.npy"), DataType::f32, y_shape), y) << text;
+  }
+  refuses("run pt1pr1uh2" + files, {"c is 4 by --x and 2 by --w", "do not belong together"});
+  refuses("run n3pt1pr1uh2g2" + files, {"x.npy", "(3, 4, 5, 4)"});
+  refuses("run 'bwd_data pt1pr1uh2g2' --w w.npy --dy dy.npy -o y.npy", {"leaves out h (rows), w (columns)"});
+  refuses("run 'bwd_data n2h5w4pt1pr1uh2g2' --w w.npy -o y.npy", {"reads --dy"});
+  refuses("run pt1 -o y.npy", {"column 4", "expected n (batch size)"});
+  write("flat.npy", array(DataType::f32, {160}, integers({160}, 1)));
+  refuses("run pt1pr1uh2g2 --x flat.npy --w w.npy -o y.npy", {"--x", "1 axes", "has 4 (n, c, h, w)"});
+}
+
+TEST_F(Conv, RunMultipliesMatricesAndFilters) {
+  write("a.npy", array(DataType::f32, {2, 3}, {1, 2, 3, 4, 5, 6}));
+  write("b.npy", array(DataType::f32, {2, 3}, {1, 0, 1, 0, 1, 0}));
+  EXPECT_EQ(run("run 'gemm f32 nt' --a a.npy --b b.npy -o c.npy --device cpu").status, 0);
+  EXPECT_EQ(values_of(read_here("c.npy"), DataType::f32, {2, 2}), (std::vector<double>{4, 2, 10, 5}));
+  refuses("run 'gemm f32 nn' --a a.npy --b b.npy -o c.npy", {"k is 3 by --a and 2 by --b"});
+  write("x.npy", array(DataType::f32, {1, 3, 1}, {0, 3, 6}));
+  EXPECT_EQ(run("run 'filter2d f32 r1s3 kernel:equal' --x x.npy -o f.npy --device cpu").status, 0);
+  EXPECT_EQ(values_of(read_here("f.npy"), DataType::f32, {1, 3, 1}), (std::vector<double>{1, 3, 5}));
+}
+
 TEST_F(Conv, Usage) {
   write_inputs();
   const std::string conv = "conv '" + geometry + "' --x x.npy --w w.npy ";
   refuses("conv", {"PROBLEM"});
-  refuses("conv 'filter2d u8 h8w8r3s3' --x x.npy -o y.npy", {"is no convolution", "n8c64h56w56k64r3s3p1"});
-  refuses("conv 'gemm f32 nn m2n2k2' --x x.npy -o y.npy", {"is no convolution"});
+  refuses("conv 'gemm f32 nn m2n2k2' --x x.npy -o y.npy", {"reads --a (m, k)"});
   refuses("conv n1c1h1w1k1r3s3 --x x.npy --w w.npy -o y.npy", {"column"});
   refuses("conv n1c3h4w4k4r1s1g2 --x x.npy --w w.npy -o y.npy", {"groups is 2", "c, which is 3"});
   refuses(conv, {"output file", "-o"});

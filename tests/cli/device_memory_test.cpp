@@ -2,7 +2,6 @@
 #include <nlohmann/json.hpp>
 
 #include "command.h"
-#include "devices/device.h"
 
 namespace omniconv {
 namespace {
@@ -13,9 +12,7 @@ class DeviceMemory : public Command {
  protected:
   void SetUp() override {
     Command::SetUp();
-    DeviceListing listing;
-    devices::opencl_backend().list(listing);
-    if (listing.found.empty()) GTEST_SKIP() << "no OpenCL device: " << listing.missing.front().reason;
+    if (const std::string reason = no_opencl(); !reason.empty()) GTEST_SKIP() << reason;
     std::string pixels(64 * 500, ' ');
     for (std::size_t i = 0; i < pixels.size(); ++i) pixels[i] = static_cast<char>(i * i >> 3);
     write("in.pgm", "P5 64 500 255\n" + pixels);

@@ -8,8 +8,6 @@
 namespace omniconv {
 namespace {
 
-const std::string devices[] = {"cpu", "opencl"};
-
 class Extents : public Command {
  protected:
   static std::string array(const std::string& type, const std::string& shape) {
@@ -98,7 +96,7 @@ TEST_F(Extents, TwoToThe31PixelsThatAreThere) {
   write_sparse("wide.pgm", "P5\n2147483648 1\n255\n", std::uintmax_t{1} << 31);
   write_sparse("wide.pbm", "P4\n4294967296 1\n", std::uintmax_t{1} << 29);
   write_sparse("deep.npy", array("|u1", "(1, 1, 2147483648)"), std::uintmax_t{1} << 31);
-  for (const std::string& device : devices) {
+  for (const std::string& device : devices_here()) {
     const std::string options = " --kernel laplacian --dry-run --device " + device;
     for (const std::string input : {"square.pgm", "tall.pgm"}) {
       const Outcome whole = run("filter " + input + " out.pgm --max-memory 100M" + options);
@@ -116,6 +114,18 @@ TEST_F(Extents, TwoToThe31PixelsThatAreThere) {
   }
 }
 
+// PoCL takes its memory from this variable, in GiB: less than a row of the image takes.
+TEST_F(Extents, ALimitIsHeldToOnADeviceOfLittleMemory) {
+  if (const std::string reason = no_opencl(); !reason.empty()) GTEST_SKIP() << reason;
+  write_sparse("wide.pgm", "P5\n2147483648 1\n255\n", std::uintmax_t{1} << 31);
+  const std::string command = "filter wide.pgm out.npy --kernel laplacian --dry-run --device opencl";
+  const Outcome usual = run(command);
+  const Outcome little = shell("POCL_MEMORY_LIMIT=1 $OMNICONV " + command);
+  EXPECT_EQ(little.status, 2);
+  EXPECT_EQ(little.error, usual.error);
+  EXPECT_NE(little.error.find("--max-memory of 1073741824"), std::string::npos) << little.error;
+}
+
 TEST_F(Extents, AMillionChannels) {
   constexpr std::size_t channels = 1'000'000;
   const std::string header = array("|u1", "(4, 4, 1000000)"), pixels = noise(16 * channels);
@@ -124,13 +134,14 @@ TEST_F(Extents, AMillionChannels) {
   std::string shifted;
   for (std::size_t y = 0; y < 4; ++y)
     for (const std::size_t x : {0, 0, 1, 2}) shifted += pixels.substr((4 * y + x) * channels, channels);
-  for (const std::string& device : devices) {
+  for (const std::string& device : devices_here()) {
     const Outcome outcome = run("filter in.npy out.npy --kernel '3x1: 1,0,0' --device " + device);
     ASSERT_EQ(outcome.status, 0) << device << ": " << outcome.error;
     EXPECT_TRUE(read_here("out.npy") == header + shifted) << device;
   }
-  expect_same_bits("in.npy", " --kernel '3x3: 1,2,3,4,-5,6,7,8,9' --scale 0.03 --border wrap",
-                   {"--device cpu", "--device opencl", "--device cpu --strip-rows 1"});
+  for (const std::string& device : devices_here())
+    expect_same_bits("in.npy", " --kernel '3x3: 1,2,3,4,-5,6,7,8,9' --scale 0.03 --border wrap",
+                     {"--device " + device, "--device " + device + " --strip-rows 1"});
   for (const std::string name : {"out.npy", "defined.npy"}) std::filesystem::remove(folder_ / name);
   refuses("filter in.npy out.npy --kernel box:3 --max-memory 1M", {"in.npy", "the least that works is"});
   refuses("filter in.npy out.ppm --kernel box:3", {"out.ppm", "1000000 channels"});
@@ -147,7 +158,8 @@ TEST_F(Extents, MasksLargerThanTheImage) {
   write_mask("mask.txt", 128, 128);
   write_mask("tall.txt", 128, 1);
   write_mask("wide.txt", 1, 128);
-  const std::vector<std::string> variants = {"--device cpu --strip-rows 1", "--device opencl --strip-rows 1"};
+  std::vector<std::string> variants;
+  for (const std::string& device : devices_here()) variants.push_back("--device " + device + " --strip-rows 1");
   for (const std::string border : {"constant:50", "replicate", "reflect", "reflect101", "wrap"})
     expect_same_bits("in.pgm", " --kernel @mask.txt --bias 100 --border " + border, variants);
   for (const std::string border : {"reflect101", "wrap"}) {

@@ -3,7 +3,6 @@
 #include <set>
 
 #include "command.h"
-#include "devices/device.h"
 
 namespace omniconv {
 namespace {
@@ -12,15 +11,13 @@ using nlohmann::json;
 
 class Matrix : public Command {
  protected:
-  std::vector<std::string> devices() const {
-    DeviceListing listing;
-    devices::opencl_backend().list(listing);
-    if (listing.found.empty()) std::cout << "no OpenCL device: " << listing.missing.front().reason << "\n";
-    return listing.found.empty() ? std::vector<std::string>{"cpu"} : std::vector<std::string>{"cpu", "opencl"};
+  void SetUp() override {
+    Command::SetUp();
+    leave_kernels_unoptimized();
   }
-  json results(const std::string& arguments) const {
+  json results(const std::string& arguments, int status = 0) const {
     const Outcome outcome = run(arguments + " --json r.json");
-    EXPECT_EQ(outcome.status, 0) << arguments << "\n" << outcome.out << outcome.error;
+    EXPECT_EQ(outcome.status, status) << arguments << "\n" << outcome.out << outcome.error;
     return json::parse(read_here("r.json"))["results"];
   }
   static std::vector<std::string> problems(const json& results) {
@@ -36,7 +33,7 @@ TEST_F(Matrix, EverySolverPassesEveryPassAndLayout) {
         "n2c6h7w9k9r3s2p1u2g3 \"groups, stride\"\n"
         "bias relu acc n1c3h6w5k4r3s3pt1pl2d2\n"
         "gemm f32 nt m13n21k17batch2\n");
-  for (const std::string& device : devices()) {
+  for (const std::string& device : devices_here()) {
     const std::size_t types = device == "cpu" ? 2 : 1;  // a program each
     const json found = results("verify --problems list.txt --solver all --pass all --layout nchw,nhwc --type " +
                                std::string(types == 2 ? "f16,f32" : "f16") + " --device " + device);
@@ -69,8 +66,8 @@ TEST_F(Matrix, SweepsOfTheirExtents) {
   EXPECT_EQ(problems(results("verify 'gemm f32 nt m1n1k1' --device cpu --sweep mn=2:4:x2 --sweep batch=1:2:+1")),
             (std::vector<std::string>{"gemm f32 nt m2n2k1", "gemm f32 nt m2n2k1 batch2", "gemm f32 nt m4n4k1",
                                       "gemm f32 nt m4n4k1 batch2"}));
-  refuses("bench n1c4h8w8k4r1s1 --sweep batch=1:2:+1", {"'batch' is no extent of n1c4h8w8k4r1s1", "u, d or g"});
-  refuses("bench 'gemm f32 nn m1n1k1' --sweep mr=1:2:+1", {"'r' is no extent of gemm", "m, n, k or batch"});
+  refuses("bench n1c4h8w8k4r1s1 --sweep batch=1:2:+1", {"'batch' is no extent of n1c4h8w8k4r1s1", "u, d, g"});
+  refuses("bench 'gemm f32 nn m1n1k1' --sweep mr=1:2:+1", {"'r' is no extent of gemm", "m, n, k, batch"});
   refuses("bench n1c4h8w8k4r1s1 --sweep p=0:4:x2", {"FIRST must be a whole number from 1"});
   refuses("bench n1c4h8w8k4r1s1 --sweep g=1:3:+1", {"groups is 3"});
 }
@@ -149,13 +146,13 @@ TEST_F(Matrix, BenchOfAllLeavesTheReferencesOut) {
 }
 
 TEST_F(Matrix, OptionsOfTheChoiceAreKept) {
-  const auto first = [&](const std::string& options) {
-    return results("verify n1c8h8w8k8r3s3p1 --device cpu " + options)[0];
+  const auto first = [&](const std::string& options, int status = 0) {
+    return results("verify n1c8h8w8k8r3s3p1 --device cpu " + options, status)[0];
   };
   EXPECT_EQ(first("--allow conv2d/double")["solver"], "conv2d/double/cpu.1");
   EXPECT_EQ(first("--solver conv2d/double/cpu.1 --units fma --deterministic")["status"], "ok");
-  EXPECT_EQ(first("--deny conv2d --allow gemm")["status"], "refused");
-  EXPECT_EQ(first("--max-error 0")["status"], "refused");
+  EXPECT_EQ(first("--deny conv2d --allow gemm", 1)["status"], "refused");  // nothing was served
+  EXPECT_EQ(first("--max-error 0", 1)["status"], "refused");
   const json limited = results("explain n1c8h8w8k8r3s3p1 --device cpu --workspace-limit 0");
   for (const json& candidate : limited[0]["candidates"])
     EXPECT_TRUE(!candidate["applicable"].get<bool>() || candidate["workspace_bytes"] == 0) << candidate;
@@ -165,16 +162,26 @@ TEST_F(Matrix, OptionsOfTheChoiceAreKept) {
   EXPECT_EQ(both[1]["status"], "ok");
 }
 
+TEST_F(Matrix, OptionsOfTheChoiceHoldForFilters) {
+  const auto only = [&](const std::string& options, int status = 0) {
+    const json found = results("verify 'filter2d u8 h9w9r3s3 kernel:equal' --device cpu " + options, status);
+    EXPECT_EQ(found.size(), 1u);
+    return found[0];
+  };
+  EXPECT_EQ(only("")["solver"], "filter2d/box/cpu.1");
+  EXPECT_EQ(only("--deny filter2d/box")["solver"], "filter2d/direct/cpu.1");
+  EXPECT_EQ(only("--allow filter2d/definition --deterministic --units fma --max-error 0")["solver"],
+            "filter2d/definition/cpu.1");
+  EXPECT_EQ(only("--workspace-limit 0")["solver"], "filter2d/definition/cpu.1");
+  EXPECT_EQ(only("--deny filter2d", 1)["status"], "refused");
+}
+
 TEST_F(Matrix, OptionsThatMeanNothingAreRefused) {
   const std::string filter = " 'filter2d u8 h8w8r3s3' ", conv = " n1c1h4w4k1r3s3 ", gemm = " 'gemm f32 nn m2n2k2' ";
   for (const std::string option : {"--pass all", "--layout nhwc", "--batch 2"})
     for (const std::string& problem : {filter, gemm})
-      refuses("verify" + problem + option, {option.substr(0, option.find(' ')), "convolutions", "leave it out"});
+      refuses("verify" + problem + option, {option.substr(0, option.find(' ')), "none of these", "leave it out"});
   refuses("verify" + filter + "--type f32", {"--type", "leave it out"});
-  for (const std::string option :
-       {"--units fma", "--max-error 2", "--workspace-limit 1M", "--deterministic", "--allow conv2d", "--deny conv2d"})
-    refuses("bench" + conv + filter + option,
-            {option.substr(0, option.find(' ')), "filter2d u8 h8w8r3s3", "leave one of them out"});
   refuses("verify" + filter + conv + "--strip-rows 2", {"--strip-rows", "n1c1h4w4k1r3s3", "leave one of them out"});
 }
 

@@ -7,8 +7,8 @@
 
 #include "conformance.h"
 #include "core/convert.h"
-#include "operations/filter2d/weights.h"
 #include "omniconv/error.h"
+#include "operations/filter2d/weights.h"
 
 namespace omniconv {
 

@@ -24,9 +24,11 @@ Filter mean_of(const Filter2dProblem& problem) {
 // The box alone: the references take r * s steps for each element of the whole image.
 void expect_box(const std::string& text, std::int64_t samples, std::int64_t strip_rows = 0) {
   const Filter2dProblem problem = problem_of(text);
-  const VerifyOptions options{.solver = box, .sampled = true, .samples = samples, .strip_rows = strip_rows};
-  for (const VerifyResult& result : verify(cpu(), problem, filter_for(problem), options))
-    EXPECT_EQ(result.status, Status::ok) << text << ", strips of " << strip_rows << ": " << result.reason;
+  const checking::VerifyOptions options{
+      .solver = {.solver = box}, .sampled = true, .samples = samples, .strip_rows = strip_rows};
+  for (const checking::VerifyResult& result :
+       checking::verify(cpu(), problem, operations::AnyTask(task_for(problem, filter_for(problem))), options))
+    EXPECT_EQ(result.status, checking::Status::ok) << text << ", strips of " << strip_rows << ": " << result.reason;
 }
 
 // The box's output for an image of the type's values.

@@ -8,10 +8,11 @@
 #include <sstream>
 #include <string>
 
-#include "operations/filter2d/kernels.h"
-#include "omniconv/filter2d.h"
-#include "operations/filter2d/random_image.h"
 #include "checking/verify.h"
+#include "omniconv/filter2d.h"
+#include "operations/filter2d/kernels.h"
+#include "operations/filter2d/random_image.h"
+#include "operations/filter2d/weights.h"
 
 namespace omniconv {
 
@@ -34,9 +35,8 @@ constexpr std::int64_t samples(std::int64_t wanted) {
   return instrumented ? wanted / 10 : wanted;
 }
 
-inline Filter filter_for(const Filter2dProblem& problem, std::uint64_t seed = 1) {
-  const Kernel kernel = kernel_for(problem, seed);
-  return centred(problem, {.weights = kernel.weights, .second_weights = kernel.second_weights});
+inline Filter filter_for(const Filter2dProblem& problem) {
+  return filter_for(problem, 1);
 }
 
 // All these types; for the sanitizers the plain ones and three of the mixed, for that of threads, which are the same
@@ -64,23 +64,27 @@ inline std::vector<std::string> solvers_to_check(const Context& context, const F
 
 // Returns how many solvers served; at least one must.
 inline int expect_conformance(const Context& context, const Filter2dProblem& problem, const Filter& filter,
-                              const VerifyOptions& wanted = {}) {
-  VerifyOptions options = wanted;
+                              const checking::VerifyOptions& wanted = {}) {
+  checking::VerifyOptions options = wanted;
+  // Stray accesses and races show in any run; that all results are right, shows without the sanitizers.
+  if (instrumented) options.samples = std::min<std::int64_t>(options.samples, 256);
   options.sampled = options.sampled || instrumented;
   int served = 0;
   for (const std::string& solver : solvers_to_check(context, problem, filter)) {
-    options.solver = solver;
-    for (const VerifyResult& result : verify(context, problem, filter, options)) {
-      EXPECT_NE(result.status, Status::failed)
+    options.solver.solver = solver;
+    for (const checking::VerifyResult& result :
+         checking::verify(context, problem, operations::AnyTask(task_for(problem, filter)), options)) {
+      EXPECT_NE(result.status, checking::Status::failed)
           << to_text(problem) << " on " << context.device().id << ": " << result.solver << ": " << result.reason;
-      served += result.status == Status::ok;
+      served += result.status == checking::Status::ok;
     }
   }
   EXPECT_GT(served, 0) << to_text(problem) << " on " << context.device().id << ": no solver serves it";
   return served;
 }
 
-inline int expect_conformance(const Context& context, const std::string& text, const VerifyOptions& options = {}) {
+inline int expect_conformance(const Context& context, const std::string& text,
+                              const checking::VerifyOptions& options = {}) {
   const auto problem = get<Filter2dProblem>(parse_problem(text));
   return expect_conformance(context, problem, filter_for(problem), options);
 }

@@ -8,6 +8,7 @@
 
 #include "core/convert.h"
 #include "matrix_testing.h"
+#include "operations/random.h"
 
 namespace omniconv {
 
@@ -17,8 +18,7 @@ inline std::vector<Conv2dProblem> conv2d_list(const std::string& name) {
   std::stringstream text;
   text << file.rdbuf();
   std::vector<Conv2dProblem> problems;
-  for (const Problem& problem : parse_problem_list(text.str(), path))
-    problems.push_back(get<Conv2dProblem>(problem));
+  for (const Problem& problem : parse_problem_list(text.str(), path)) problems.push_back(get<Conv2dProblem>(problem));
   return problems;
 }
 
@@ -104,7 +104,7 @@ inline void expect_adjoint(const Context& context, Conv2dProblem problem, const 
   Queue queue = context.make_queue();
   const auto integers = [&](std::int64_t count, std::uint64_t of) {
     std::vector<std::byte> data(static_cast<std::size_t>(count) * 4);
-    fill_random(DataType::f32, 3, of, data);
+    operations::fill_random(DataType::f32, 3, of, data);
     return data;
   };
   const auto put = [&](const std::vector<std::byte>& data) {

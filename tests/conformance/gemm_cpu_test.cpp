@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 #include <hwy/targets.h>
 #include <sys/mman.h>
+#include <unistd.h>
 
 #include <cmath>
 #include <limits>
@@ -12,6 +13,7 @@
 #include "conformance.h"
 #include "core/convert.h"
 #include "operations/gemm/gemm.h"
+#include "solver_testing.h"
 
 namespace omniconv::operations {
 namespace {
@@ -82,13 +84,24 @@ struct Product {
 };
 
 // Sums in f64 before they are stored, and what their bound is relative to.
-struct Expected {
+struct ExpectedSums {
   std::vector<double> sums, magnitudes;  // batch x m x n
 };
 
-Expected expected_of(const Product& product) {
+// Adds a times b to sums, and the magnitudes of these terms to magnitudes: `count` of each. The thread sanitizer, which
+// would take most of the tests' time here, need not look at what one thread alone has.
+[[gnu::no_sanitize("thread")]] void add_terms(double a, const double* b, std::size_t count, double* sums,
+                                              double* magnitudes) {
+  for (std::size_t j = 0; j < count; ++j) {
+    const double term = a * b[j];
+    sums[j] += term;
+    magnitudes[j] += std::fabs(term);
+  }
+}
+
+ExpectedSums expected_of(const Product& product) {
   const GemmProblem& p = product.p();
-  Expected expected;
+  ExpectedSums expected;
   std::vector<double> row(static_cast<std::size_t>(p.n)), magnitude(row.size()), b(static_cast<std::size_t>(p.k * p.n));
   for (std::int64_t matrix = 0; matrix < p.batch; ++matrix) {
     for (std::int64_t t = 0; t < p.k; ++t)
@@ -100,14 +113,8 @@ Expected expected_of(const Product& product) {
         row[static_cast<std::size_t>(j)] = held + bias;
         magnitude[static_cast<std::size_t>(j)] = std::abs(held) + std::abs(bias);
       }
-      for (std::int64_t t = 0; t < p.k; ++t) {
-        const double a = product.at_a(matrix, i, t);
-        for (std::size_t j = 0; j < row.size(); ++j) {
-          const double term = a * b[static_cast<std::size_t>(t * p.n) + j];
-          row[j] += term;
-          magnitude[j] += std::abs(term);
-        }
-      }
+      for (std::int64_t t = 0; t < p.k; ++t)
+        add_terms(product.at_a(matrix, i, t), b.data() + t * p.n, row.size(), row.data(), magnitude.data());
       if (product.task.relu)
         for (double& value : row) value = value < 0 ? 0 : value;
       expected.sums.insert(expected.sums.end(), row.begin(), row.end());
@@ -120,8 +127,8 @@ Expected expected_of(const Product& product) {
 // c after a run, in a workspace of NaN with guards behind it and behind c.
 std::vector<std::byte> run(const Machine& machine, const Product& product, std::int64_t limit = -1) {
   const GemmSolver& solver = gemm_packed_cpu();
-  const auto plan = make_plan(solver, product.task, machine.context.impl(), limit);
-  EXPECT_EQ(plan->workspace_bytes(), solver.workspace_bytes(product.task, *machine.context.impl(), limit));
+  const Offer offer = offer_by(solver, product.task, machine.context.impl(), limit);
+  const auto plan = plan_of(offer);
   const auto borrowed = [&](const Stored& stored) {
     return Operand{machine.context.borrow(const_cast<std::byte*>(stored.bytes.data()),
                                           static_cast<std::int64_t>(stored.bytes.size()))};
@@ -129,19 +136,20 @@ std::vector<std::byte> run(const Machine& machine, const Product& product, std::
   std::vector<std::byte> c = product.c.bytes;
   const auto used = c.size();
   c.resize(used + guard_bytes, std::byte{0x5A});
-  const Buffer workspace = machine.context.allocate(plan->workspace_bytes() + guard_bytes);
+  const Buffer workspace = machine.context.allocate(offer.workspace_bytes + guard_bytes);
   std::byte* const bytes = workspace.impl()->host();
-  std::fill_n(bytes, plan->workspace_bytes(), poison);
-  std::fill_n(bytes + plan->workspace_bytes(), guard_bytes, std::byte{0x5A});
+  std::fill_n(bytes, offer.workspace_bytes, poison);
+  std::fill_n(bytes + offer.workspace_bytes, guard_bytes, std::byte{0x5A});
 
-  plan->run(*machine.queue.impl(), {.a = borrowed(product.a),
-                                    .b = borrowed(product.b),
-                                    .c = {machine.context.borrow(c.data(), static_cast<std::int64_t>(c.size()))},
-                                    .bias = product.task.bias == BiasAlong::none ? Operand{} : borrowed(product.bias),
-                                    .workspace = {workspace}})
+  submit_run(*machine.queue.impl(), *plan,
+             GemmArrays{.a = borrowed(product.a),
+                        .b = borrowed(product.b),
+                        .c = {machine.context.borrow(c.data(), static_cast<std::int64_t>(c.size()))},
+                        .bias = product.task.bias == BiasAlong::none ? Operand{} : borrowed(product.bias),
+                        .workspace = {workspace}})
       .wait();
   for (std::int64_t i = 0; i < guard_bytes; ++i) {
-    EXPECT_EQ(bytes[plan->workspace_bytes() + i], std::byte{0x5A}) << "beyond the workspace";
+    EXPECT_EQ(bytes[offer.workspace_bytes + i], std::byte{0x5A}) << "beyond the workspace";
     EXPECT_EQ(c[used + static_cast<std::size_t>(i)], std::byte{0x5A}) << "beyond c";
   }
   c.resize(used);
@@ -156,7 +164,7 @@ std::string text_of(const GemmTask& task) {
 
 void expect_exact(const Machine& machine, const GemmTask& task, std::int64_t limit = -1) {
   const Product product(task, true);
-  const Expected expected = expected_of(product);
+  const ExpectedSums expected = expected_of(product);
   Stored wanted = product.c;
   std::size_t at = 0;
   for (std::int64_t matrix = 0; matrix < task.problem.batch; ++matrix)
@@ -251,7 +259,7 @@ TEST(PackedGemm, WorkspaceLimits) {
     const GemmTask task = task_of(text);
     const Product product(task, false);
     const auto bytes = [&](std::int64_t limit) {
-      return gemm_packed_cpu().workspace_bytes(task, *machine.context.impl(), limit);
+      return offer_by(gemm_packed_cpu(), task, machine.context.impl(), limit).workspace_bytes;
     };
     const std::vector<std::byte> expected = run(machine, product);
     const std::int64_t least = bytes(0);
@@ -314,17 +322,19 @@ struct OverImages {
   }
 
   std::vector<std::byte> run(const Machine& machine, std::int64_t limit) const {
-    const auto plan = make_plan(gemm_packed_cpu(), task, machine.context.impl(), limit);
+    const Offer offer = offer_by(gemm_packed_cpu(), task, machine.context.impl(), limit);
+    const auto plan = plan_of(offer);
     const auto borrowed = [&](const Stored& stored) {
       return Operand{machine.context.borrow(const_cast<std::byte*>(stored.bytes.data()),
                                             static_cast<std::int64_t>(stored.bytes.size()))};
     };
     Stored result = c;
-    plan->run(*machine.queue.impl(), {.a = borrowed(a),
-                                      .b = borrowed(b),
-                                      .c = borrowed(result),
-                                      .bias = borrowed(bias),
-                                      .workspace = {machine.context.allocate(plan->workspace_bytes())}})
+    submit_run(*machine.queue.impl(), *plan,
+               GemmArrays{.a = borrowed(a),
+                          .b = borrowed(b),
+                          .c = borrowed(result),
+                          .bias = borrowed(bias),
+                          .workspace = {machine.context.allocate(offer.workspace_bytes)}})
         .wait();
     return result.bytes;
   }
@@ -363,10 +373,10 @@ TEST(PackedGemm, ColumnsOfImages) {
 // The largest error as a part of its bound.
 double expect_within_bound(const Machine& machine, const GemmTask& task) {
   const Product product(task, false);
-  const Expected expected = expected_of(product);
+  const ExpectedSums expected = expected_of(product);
   Stored result(task.output, 0);
   result.bytes = run(machine, product);
-  const MatrixBound bound = gemm_packed_cpu().bound(task, *machine.context.impl());
+  const ErrorBound bound = offer_by(gemm_packed_cpu(), task, machine.context.impl()).bound;
   const double epsilon = task.problem.type == DataType::f64 ? 0x1p-52 : 0x1p-23;
   // What is expected of f64 has an error of its own.
   const double factor =
@@ -419,10 +429,14 @@ TEST(PackedGemm, NanAndInfinityStay) {
     }
 }
 
-// Address space, of which only what is touched takes memory.
+// Address space, of which only what is touched takes memory: of a file without a name, since a system may grant
+// anonymous memory no further than it has.
 struct Sparse {
   explicit Sparse(std::int64_t floats) : bytes(static_cast<std::size_t>(floats) * sizeof(float)) {
-    void* const got = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    const int file = memfd_create("sparse", 0);
+    const bool grown = file >= 0 && ftruncate(file, static_cast<off_t>(bytes)) == 0;
+    void* const got = grown ? mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, file, 0) : MAP_FAILED;
+    if (file >= 0) close(file);
     if (got == MAP_FAILED) throw std::bad_alloc();
     data = static_cast<float*>(got);
   }
@@ -449,12 +463,14 @@ TEST(PackedGemm, MoreThan2To31Elements) {
       for (std::int64_t i = 0; i < 3; ++i) a.data[matrix * 100 + i * far + t] = static_cast<float>(i + 3 * t + matrix);
       for (std::int64_t j = 0; j < 20; ++j) b.data[matrix * 100 + t * far + j] = static_cast<float>(j - t);
     }
-  const auto plan = make_plan(gemm_packed_cpu(), task, machine.context.impl(), -1);
-  plan->run(*machine.queue.impl(), {.a = a.operand(machine.context),
-                                    .b = b.operand(machine.context),
-                                    .c = c.operand(machine.context),
-                                    .bias = {},
-                                    .workspace = {machine.context.allocate(plan->workspace_bytes())}})
+  const Offer offer = offer_by(gemm_packed_cpu(), task, machine.context.impl());
+  const auto plan = plan_of(offer);
+  submit_run(*machine.queue.impl(), *plan,
+             GemmArrays{.a = a.operand(machine.context),
+                        .b = b.operand(machine.context),
+                        .c = c.operand(machine.context),
+                        .bias = {},
+                        .workspace = {machine.context.allocate(offer.workspace_bytes)}})
       .wait();
   for (std::int64_t matrix = 0; matrix < 2; ++matrix)
     for (std::int64_t i = 0; i < 3; ++i)

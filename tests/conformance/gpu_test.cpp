@@ -7,6 +7,7 @@
 
 #include "../devices/gpu_testing.h"
 #include "conformance.h"
+#include "recording_testing.h"
 
 namespace omniconv {
 namespace {
@@ -108,6 +109,10 @@ TEST(GpuConformance, VeryTallImages) {
                                     fmt::format("filter2d u8 h{}w2c4r3s3 kernel:laplacian alpha:3", most / 4)})
       expect_conformance(context, text, {.sampled = true, .samples = samples(20000)});
   }
+}
+
+TEST(GpuConformance, RecordingsReplayThreeOperations) {
+  for (const std::string& id : tested_ids()) expect_replays(Context({.device = id}));
 }
 
 }  // namespace

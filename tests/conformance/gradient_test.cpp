@@ -6,9 +6,9 @@
 #include <cmath>
 
 #include "cpu_testing.h"
+#include "omniconv/error.h"
 #include "operations/filter2d/vector/gradient.h"
 #include "operations/filter2d/vector/gradient_tiles.h"
-#include "omniconv/error.h"
 
 namespace omniconv {
 namespace {
@@ -61,8 +61,8 @@ TEST_P(EveryGradient, KernelsLargerThanTheImage) {
 }
 
 TEST_P(EveryGradient, AnchorsScaleBiasFlipStrips) {
-  auto problem = get<Filter2dProblem>(
-      parse_problem(fmt::format("filter2d {} h17w18c3r3s3 reflect kernel:scharr", GetParam())));
+  auto problem =
+      get<Filter2dProblem>(parse_problem(fmt::format("filter2d {} h17w18c3r3s3 reflect kernel:scharr", GetParam())));
   for (const bool flip : {false, true})
     for (const std::int64_t y : {0, 1, 2})
       for (const std::int64_t x : {0, 2}) {

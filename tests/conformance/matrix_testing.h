@@ -6,23 +6,24 @@
 
 #include <string>
 
-#include "omniconv/error.h"
 #include "checking/verify.h"
+#include "omniconv/conv2d.h"
+#include "omniconv/error.h"
+#include "omniconv/gemm.h"
 
 namespace omniconv {
 
 // Every solver of the device that serves the problem gives exact results of integers, and stays within its bound.
 // Returns how many did.
-template <typename Problem>
-int expect_exact_and_bounded(const Context& context, const Problem& problem, const MatrixVerifyOptions& options) {
-  const std::unique_ptr<MatrixWork> work = make_work(problem);
+inline int expect_exact_and_bounded(const Context& context, const Problem& problem,
+                                    const checking::VerifyOptions& options) {
   int served = 0;
-  for (const VerifyResult& result : verify(context, *work, options)) {
-    EXPECT_NE(result.status, Status::failed)
-        << work->text() << " on " << context.device().id << ": " << result.solver << ": " << result.reason;
-    served += result.status == Status::ok;
+  for (const checking::VerifyResult& result : checking::verify(context, problem, options)) {
+    EXPECT_NE(result.status, checking::Status::failed)
+        << to_text(problem) << " on " << context.device().id << ": " << result.solver << ": " << result.reason;
+    served += result.status == checking::Status::ok;
   }
-  EXPECT_GE(served, 1) << work->text();
+  EXPECT_GE(served, 1) << to_text(problem);
   return served;
 }
 

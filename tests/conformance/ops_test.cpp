@@ -4,11 +4,12 @@
 #include <cstdlib>
 #include <new>
 
+#include "checking/measure.h"
 #include "conformance.h"
 #include "devices/cpu/cpu_device.h"
 #include "omniconv/error.h"
-#include "checking/measure.h"
 #include "operations/filter2d/filter2d.h"
+#include "operations/operation.h"
 
 namespace {
 std::atomic<long> allocations{0};
@@ -202,9 +203,9 @@ TEST(Plan, NamesTheNearestSolverAndTheLeastWorkspace) {
   EXPECT_NE(plan_refusal(context, text, filter, {.solver = "filter2d/separable/cpu.1"})
                 .find("no product of a column and a row"),
             std::string::npos);
-  EXPECT_EQ(Filter2dPlan(context, get<Filter2dProblem>(parse_problem(text)), filter, {.max_workspace_bytes = 0})
-                .solver(),
-            "filter2d/definition/cpu.1");
+  EXPECT_EQ(
+      Filter2dPlan(context, get<Filter2dProblem>(parse_problem(text)), filter, {.max_workspace_bytes = 0}).solver(),
+      "filter2d/definition/cpu.1");
   EXPECT_NE(plan_refusal(context, text, filter, {.solver = "filter2d/direct/cpu.1", .max_workspace_bytes = 16})
                 .find("the limit is 16"),
             std::string::npos);
@@ -213,16 +214,17 @@ TEST(Plan, NamesTheNearestSolverAndTheLeastWorkspace) {
 // Passes for an OpenCL device as far as plans can tell, with the CPU's memory, and counts the texts it would compile.
 class CountingDevice final : public devices::Device {
  public:
-  CountingDevice() { info_.id = "counting"; }
-  devices::DeviceKind kind() const override { return devices::DeviceKind::opencl; }
-  const DeviceInfo& info() const override { return info_; }
+  CountingDevice() : Device({.kind = devices::DeviceKind::opencl}) {
+    facts_.info = cpu_->info();
+    facts_.info.id = "counting";
+  }
   std::shared_ptr<devices::Buffer> allocate(std::int64_t bytes) override { return cpu_->allocate(bytes); }
   std::shared_ptr<devices::Buffer> borrow(void* memory, std::int64_t bytes) override {
     return cpu_->borrow(memory, bytes);
   }
-  std::shared_ptr<devices::Queue> make_queue() override { return cpu_->make_queue(); }
+  std::shared_ptr<devices::Queue> make_queue(const QueueOptions&) override { return cpu_->make_queue(); }
   std::shared_ptr<devices::Program> build(std::string_view, std::span<const devices::Definition>,
-                                          const devices::Occupancy&) override {
+                                          const devices::BuildOptions&) override {
     struct Text final : devices::Program {
       double compile_seconds() const override { return 0; }
     };
@@ -235,7 +237,6 @@ class CountingDevice final : public devices::Device {
 
  private:
   std::shared_ptr<devices::CpuDevice> cpu_ = std::make_shared<devices::CpuDevice>(2);
-  DeviceInfo info_ = cpu_->info();
 };
 
 TEST(Plan, CompilesTheTextOfTheSolverItTakesAlone) {
@@ -257,8 +258,10 @@ TEST(Plan, CompilesTheTextOfTheSolverItTakesAlone) {
   EXPECT_EQ(device->builds, 2);
   const std::string message = plan_refusal(context, "filter2d u8 h40w50r9s11", filter,
                                            {.solver = "filter2d/separable/gpu.1", .max_workspace_bytes = 0});
-  EXPECT_EQ(message,
-            "solver filter2d/separable/gpu.1 needs a workspace of 9600 bytes: the limit is 0");  // 48 x 50 fp32
+  EXPECT_EQ(
+      message,
+      "solver filter2d/separable/gpu.1 cannot serve filter2d u8 h40w50r9s11: needs a workspace of 9600 bytes at the "
+      "least, and the limit is 0");  // 48 x 50 fp32
   EXPECT_EQ(device->builds, 2);
 }
 
@@ -293,7 +296,10 @@ TEST(Plan, NamesTheCpuWhereItWouldServe) {
 TEST(Floor, CountsTheMultiplyAddsThatTheWeightsAllow) {
   const auto least = [](const char* text) {
     const auto problem = get<Filter2dProblem>(parse_problem(text));
-    return least_multiply_adds(task_for(problem, filter_for(problem)));
+    const Problem any(problem);
+    const operations::Figures figures =
+        any.operation().figures(operations::AnyTask(task_for(problem, filter_for(problem))));
+    return figures.least_operations / 2 / static_cast<double>(P(problem) * Q(problem) * problem.c);
   };
   EXPECT_EQ(least("filter2d u8 h64w80c3r7s9"), 63);
   EXPECT_EQ(least("filter2d u8 h64w80c3r7s9 kernel:rank1"), 16);

@@ -5,9 +5,9 @@
 #include <cmath>
 #include <random>
 
-#include "operations/filter2d/weights.h"
 #include "cpu_testing.h"
 #include "operations/filter2d/rank_two/rank_two.h"
+#include "operations/filter2d/weights.h"
 
 namespace omniconv {
 namespace {
@@ -54,10 +54,11 @@ std::string refusal(const Filter2dProblem& problem, const Filter& filter) {
   return "not a candidate";
 }
 
-void expect_served(const Filter2dProblem& problem, const Filter& filter, VerifyOptions options = {}) {
-  options.solver = rank_two;
-  for (const VerifyResult& result : verify(cpu(), problem, filter, options))
-    EXPECT_EQ(result.status, Status::ok) << to_text(problem) << ": " << result.reason;
+void expect_served(const Filter2dProblem& problem, const Filter& filter, checking::VerifyOptions options = {}) {
+  options.solver.solver = rank_two;
+  for (const checking::VerifyResult& result :
+       checking::verify(cpu(), problem, operations::AnyTask(task_for(problem, filter)), options))
+    EXPECT_EQ(result.status, checking::Status::ok) << to_text(problem) << ": " << result.reason;
 }
 
 // What two_products says of its factors, computed anew in the plainest way.

@@ -21,7 +21,7 @@ class Generator {
     while (true) {
       const Problem problem = number(0, 2) == 0 ? Problem(gemm()) : number(0, 1) ? Problem(conv()) : Problem(filter());
       try {
-        std::visit([](const auto& one) { validate(one); }, problem);
+        validate(problem);
         return problem;
       } catch (const Error&) {
         ++refused;
@@ -94,10 +94,6 @@ class Generator {
   std::mt19937_64 random_{20240607};
 };
 
-std::string name_of(const Problem& problem) {
-  return std::visit([](const auto& one) { return one.name; }, problem);
-}
-
 TEST(RoundTrip, PrintedProblemsParseBack) {
   Generator generate;
   for (int i = 0; i < 20000; ++i) {
@@ -105,7 +101,7 @@ TEST(RoundTrip, PrintedProblemsParseBack) {
     const std::string text = to_text(problem);
     const Problem again = parse_problem(text);
     ASSERT_EQ(again, problem) << text;
-    ASSERT_EQ(name_of(again), name_of(problem)) << text;
+    ASSERT_EQ(again.name(), problem.name()) << text;
     ASSERT_EQ(to_text(again), text);
   }
   EXPECT_LT(generate.refused, 20000);
@@ -114,9 +110,9 @@ TEST(RoundTrip, PrintedProblemsParseBack) {
 TEST(RoundTrip, TheOrderOfWordsIsFree) {
   Generator generate;
   for (int i = 0; i < 5000; ++i) {
-    Problem problem = generate();
-    std::visit([](auto& one) { one.name.clear(); }, problem);
-    std::istringstream text(to_text(problem));
+    const Problem problem = generate();
+    const std::string whole = to_text(problem);
+    std::istringstream text(whole.substr(0, whole.find('"')));  // without the name
     std::vector<std::string> words;
     for (std::string word; text >> word;) words.push_back(word);
     std::shuffle(words.begin(), words.end(), generate.random());

@@ -8,14 +8,17 @@
 #include <string_view>
 #include <variant>
 
+#include "omniconv/conv2d.h"
 #include "omniconv/error.h"
+#include "omniconv/filter2d.h"
+#include "omniconv/gemm.h"
 #include "omniconv/problem.h"
 
 namespace omniconv {
 
 template <typename T>
 T parse(std::string_view line) {
-  return std::get<T>(parse_problem(line));
+  return get<T>(parse_problem(line));
 }
 inline const auto conv = parse<Conv2dProblem>;
 inline const auto filter = parse<Filter2dProblem>;

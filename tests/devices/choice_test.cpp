@@ -1,9 +1,9 @@
 // Which solver a GPU is given where several serve, by a device that runs nothing.
 #include <gtest/gtest.h>
 
-#include "operations/filter2d/weights.h"
 #include "omniconv/filter2d.h"
 #include "omniconv/problem.h"
+#include "operations/filter2d/weights.h"
 #include "recording_device.h"
 
 namespace omniconv {

@@ -7,19 +7,21 @@
 #include <algorithm>
 #include <set>
 
-#include "operations/filter2d/weights.h"
+#include "../conformance/solver_testing.h"
+#include "checking/verify.h"
+#include "choice/choose.h"
 #include "devices/cuda/cuda_api.h"
 #include "devices/cuda/nvrtc.h"
 #include "devices/device.h"
 #include "devices/gpu_peaks.h"
-#include "operations/filter2d/kernels.h"
+#include "image/kernel_text.h"
 #include "omniconv/error.h"
+#include "operations/filter2d/filter2d.h"
 #include "operations/filter2d/random_image.h"
-#include "checking/verify.h"
-#include "recording_device.h"
+#include "operations/filter2d/weights.h"
 #include "operations/gemm/gemm.h"
 #include "operations/gemm/tiled/tiles.h"
-#include "operations/filter2d/filter2d.h"
+#include "recording_device.h"
 
 namespace omniconv {
 namespace {
@@ -55,10 +57,11 @@ std::vector<devices::RecordingDevice::Text> texts_of(const std::string& problem_
   const Filter2dTask task =
       task_for(problem, centred(problem, {.weights = kernel.weights, .second_weights = kernel.second_weights}));
   const auto device = std::make_shared<devices::RecordingDevice>(devices::DeviceKind::cuda);
-  for (const operations::Filter2dSolver* const solver : operations::filter2d_solvers()) {
-    if (!solver->refusal(task, *device).empty()) continue;
+  for (const operations::Solver* const solver : operations::filter2d_solvers()) {
+    const operations::Answer answer = solver->offer_any(operations::AnyTask(task), device, {});
+    if (answer.offer() == nullptr) continue;
     solvers.insert(std::string(solver->id()));
-    solver->plan(task, device);
+    answer.offer()->plan();
   }
   EXPECT_FALSE(device->built.empty()) << problem_text;
   return device->built;
@@ -130,7 +133,7 @@ TEST_F(CudaCompile, TextThatMeasuresPeaks) {
 TEST(CudaCompileForms, ReachEverySolver) {
   std::set<std::string> reached;
   for (const char* const form : forms) texts_of(fmt::format("filter2d u8 h90w140{}", form), reached);
-  for (const operations::Filter2dSolver* const solver : operations::filter2d_solvers()) {
+  for (const operations::Solver* const solver : operations::filter2d_solvers()) {
     if (solver->id().find("/gpu") != std::string_view::npos) {
       EXPECT_TRUE(reached.contains(std::string(solver->id()))) << solver->id();
     }
@@ -142,14 +145,10 @@ TEST(CudaCompileForms, DotProductsAreChosenWhereTheyAreCheaper) {
   const auto solver_for = [](const char* text, bool byte_dots) {
     const auto problem = get<Filter2dProblem>(parse_problem(text));
     const Filter2dTask task = task_for(problem, {.weights = kernel_for(problem, 1).weights});
-    devices::RecordingDevice device(devices::DeviceKind::cuda);
-    device.byte_dots = byte_dots;
-    const operations::Filter2dSolver* best = nullptr;
-    for (const operations::Filter2dSolver* const solver : operations::filter2d_solvers())
-      if (solver->refusal(task, device).empty() &&
-          (!best || solver->operations(task, device) < best->operations(task, device)))
-        best = solver;
-    return best->id();
+    const auto device = std::make_shared<devices::RecordingDevice>(devices::DeviceKind::cuda);
+    device->byte_dots = byte_dots;
+    const Problem any(problem);
+    return std::string(choice::choose(any.operation(), operations::AnyTask(task), any, device, {}).solver->id());
   };
   constexpr const char *dots = "filter2d/integer_dot/gpu-strips.1", *direct = "filter2d/direct/gpu-strips.1";
   EXPECT_EQ(solver_for("filter2d u8 h90w140c3r5s5 kernel:integer", true), dots);
@@ -212,8 +211,8 @@ std::vector<devices::RecordingDevice::Text> gemm_texts() {
   for (const operations::GemmTile& tile : operations::gemm_tiles())
     for (const std::int64_t parts : {1, 4}) {
       const operations::GemmTask task = task_of(fmt::format("gemm {} {} m512n512k{} batch2", gemm_types[number % 4],
-                                                         transpositions[number / 4 % 4], parts == 1 ? 513 : 2048),
-                                             number);
+                                                            transpositions[number / 4 % 4], parts == 1 ? 513 : 2048),
+                                                number);
       const auto choice = operations::choice_of(tile, parts, task, *device);
       EXPECT_TRUE(choice && choice->parts == parts);
       operations::plan_of_tiles(task, *device, *choice);
@@ -222,9 +221,9 @@ std::vector<devices::RecordingDevice::Text> gemm_texts() {
   for (const char* const type : {"f32", "f16", "bf16"})
     for (const char* const transposition : transpositions) {
       const operations::GemmTask task = task_of(fmt::format("gemm {} {} m70n90k33", type, transposition), ++number);
-      for (const operations::GemmSolver* const solver : {&operations::gemm_tiled_gpu(), &operations::gemm_plain_gpu()}) {
-        EXPECT_EQ(solver->refusal(task, *device), "");
-        solver->plan(task, device, -1);
+      for (const operations::GemmSolver* const solver :
+           {&operations::gemm_tiled_gpu(), &operations::gemm_plain_gpu()}) {
+        offer_by(*solver, task, operations::DevicePointer(device)).plan();
       }
     }
   return device->built;
@@ -279,6 +278,27 @@ KERNEL void f(GLOBAL uchar* RESTRICT a, GLOBAL ushort* b, GLOBAL short* c, GLOBA
     EXPECT_GT(count(text, part), 0) << part;
 }
 
+// A copy of a box by its tensor map, into memory that the launch asks for, and a multiplication that only compute
+// capability 9.0 itself has.
+TEST_F(CudaCompile, TargetsHaveInstructionsOfTheirOwn) {
+  constexpr const char* text = R"(
+KERNEL void f(GLOBAL float* y, TENSOR_MAP map) {
+  LAUNCH_LOCAL(float, box);
+  const uint to = (uint)__cvta_generic_to_shared(box);
+  asm volatile("wgmma.fence.sync.aligned;");
+  asm volatile("cp.async.bulk.tensor.2d.shared::cluster.global.mbarrier::complete_tx::bytes [%0], [%1, {%2, %3}], [%4];"
+               ::"r"(to), "l"(&map), "r"(0), "r"(0), "r"(to + 4096) : "memory");
+  y[GLOBAL_ID_X + GLOBAL_ID_Z + GROUP_ID_Z] = box[LOCAL_ID_X + LOCAL_ID_Z];
+}
+)";
+  EXPECT_EQ(nvrtc->target_refusal("sm_90a", 90), "");
+  EXPECT_EQ(nvrtc->target_refusal("", 90), "");
+  EXPECT_NE(nvrtc->target_refusal("sm_90a", 80), "");
+  EXPECT_NE(nvrtc->target_refusal("sm_999a", 999), "");  // no compiler knows it
+  EXPECT_FALSE(nvrtc->compile(text, {}, 90, "sm_90a").is_ptx);
+  EXPECT_THROW(nvrtc->compile(text, {}, 90), Error);
+}
+
 TEST_F(CudaCompile, ErrorsShowTheLog) {
   const auto message = [&](std::string_view text, std::vector<devices::Definition> definitions) -> std::string {
     try {
@@ -293,6 +313,10 @@ TEST_F(CudaCompile, ErrorsShowTheLog) {
   EXPECT_NE(text.find("nvrtcCompileProgram failed: NVRTC_ERROR_COMPILATION"), std::string::npos) << text;
   EXPECT_NE(text.find("kernel(2)"), std::string::npos) << text;
   EXPECT_NE(text.find("nonsense"), std::string::npos) << text;
+  const std::string named =
+      message("#line 1 \"first\"\n#warning not this\n#line 7 \"a/second.kernel\"\nnonsense;\n", {});
+  EXPECT_NE(named.find("a/second.kernel(7): error"), std::string::npos) << named;
+  EXPECT_EQ(named.find("not this"), std::string::npos) << named;
   EXPECT_NE(message("", {{"A", "1 --use_fast_math"}}).find("hold no blanks"), std::string::npos);
 }
 

@@ -3,8 +3,9 @@
 
 #include <set>
 
-#include "recording_device.h"
+#include "../conformance/solver_testing.h"
 #include "operations/gemm/tiled/tiles.h"
+#include "recording_device.h"
 
 namespace omniconv {
 namespace {
@@ -49,8 +50,7 @@ TEST_P(GemmChoices, ThinProductsAreSplitWhereTheWorkspaceAllows) {
       const GemmChoice within = choice(extents, limit);
       EXPECT_LE(within.workspace_bytes, limit) << extents;
       EXPECT_GE(within.cost, chosen.cost) << extents;
-      EXPECT_EQ(operations::gemm_tiled_gpu().workspace_bytes(task_of(extents), *device, limit), within.workspace_bytes);
-      EXPECT_EQ(operations::gemm_tiled_gpu().plan(task_of(extents), device, limit)->workspace_bytes(),
+      EXPECT_EQ(offer_by(operations::gemm_tiled_gpu(), task_of(extents), device, limit).workspace_bytes,
                 within.workspace_bytes);
     }
   }
@@ -94,7 +94,7 @@ TEST_P(GemmChoices, GroupsAreAsLargeAsTheDeviceAllows) {
     EXPECT_EQ(choice("m64n4096k4096").parts > 1, most >= 256);  // parts are added up by groups of 256
   }
   device->group_items = 32;
-  EXPECT_EQ(operations::gemm_tiled_gpu().refusal(task_of("m64n64k64"), *device),
+  EXPECT_EQ(refusal_of(operations::gemm_tiled_gpu(), task_of("m64n64k64"), device),
             "a group has 64 work items, and the device takes 32 at most");
 }
 
@@ -111,8 +111,8 @@ TEST_P(GemmChoices, RefusalsNameTheReason) {
   operations::GemmTask task = task_of("m8n8k8");
   task.problem.type = DataType::f64;
   for (const operations::GemmSolver* const solver : {&operations::gemm_tiled_gpu(), &operations::gemm_plain_gpu()}) {
-    EXPECT_EQ(solver->refusal(task_of("m8n8k8"), *device), "");
-    EXPECT_NE(solver->refusal(task, *device).find("f64 matrices are multiplied on the CPU"), std::string::npos);
+    EXPECT_EQ(refusal_of(*solver, task_of("m8n8k8"), device), "");
+    EXPECT_NE(refusal_of(*solver, task, device).find("f64 matrices are multiplied on the CPU"), std::string::npos);
   }
 }
 

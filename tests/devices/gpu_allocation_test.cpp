@@ -6,10 +6,10 @@
 #include <new>
 #include <vector>
 
-#include "operations/filter2d/weights.h"
 #include "devices/device.h"
 #include "gpu_testing.h"
 #include "omniconv/filter2d.h"
+#include "operations/filter2d/weights.h"
 
 namespace {
 thread_local long allocations = 0;

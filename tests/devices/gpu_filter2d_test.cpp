@@ -9,13 +9,14 @@
 #include <limits>
 #include <random>
 
+#include "../conformance/solver_testing.h"
 #include "core/border_map.h"
 #include "core/convert.h"
-#include "operations/filter2d/weights.h"
 #include "devices/device.h"
 #include "gpu_testing.h"
 #include "operations/filter2d/candidates.h"
 #include "operations/filter2d/strips.h"
+#include "operations/filter2d/weights.h"
 
 namespace omniconv::operations {
 namespace {
@@ -116,14 +117,15 @@ class Runner {
     std::mt19937_64 random(seed);
     x_ = random_image(task.problem, random);
     change(x_);
-    const std::string refusal = solver.refusal(task, *device);
+    const std::string refusal = refusal_of(solver, task, device);
     if (refusal.starts_with("PoCL newer")) {
       std::cout << device->info().id << " is left out: " << refusal << "\n";
       return;
     }
     EXPECT_EQ(refusal, "");
-    plan_ = solver.plan(task, device);
-    plan_->task = task;
+    const Offer offer = offer_by(solver, task, device);
+    plan_ = body_of<Filter2dPlanBody>(offer);
+    workspace_bytes_ = offer.workspace_bytes;
     const Filter2dProblem& problem = task.problem;
     const std::int64_t size = size_of(problem.output);
     const bool separable = &solver == &separable_gpu() || &solver == &separable_gpu_fused();
@@ -174,8 +176,8 @@ class Runner {
 
     run.input = upload(input);
     run.output = upload(output);
-    run.workspace = Buffer(device_->allocate(plan_->workspace_bytes()));
-    plan_->run(*queue_, run);
+    run.workspace = Buffer(device_->allocate(workspace_bytes_));
+    submit_run(*queue_, *plan_, run);
     queue_->download(output.data(), run.output.impl(), 0, static_cast<std::int64_t>(output_bytes)).wait();
     for (std::size_t i = 0; i < output_bytes; ++i) {
       if (output[i] == expected[i]) continue;
@@ -212,7 +214,8 @@ class Runner {
   Filter2dTask task_;
   std::shared_ptr<devices::Device> device_;
   std::shared_ptr<devices::Queue> queue_;
-  std::shared_ptr<Filter2dPlanBody> plan_;
+  std::shared_ptr<const Filter2dPlanBody> plan_;
+  std::int64_t workspace_bytes_ = 0;
   Image x_;
   std::vector<std::byte> y_;
 };
@@ -527,15 +530,8 @@ class Variant final : public Filter2dSolver {
  public:
   explicit Variant(const StripTunables& tunables) : tunables_(tunables) {}
   std::string_view id() const override { return "variant"; }
-  std::string refusal(const Filter2dTask& task, const devices::Device&) const override {
-    return strip_refusal(task, tunables_, 9);
-  }
-  ErrorBound bound(const Filter2dTask&) const override { return {}; }
-  double operations(const Filter2dTask&, const devices::Device&) const override { return 0; }
-  std::int64_t workspace_bytes(const Filter2dTask&, const devices::Device&) const override { return 0; }
-  std::unique_ptr<Filter2dPlanBody> plan(const Filter2dTask& task,
-                                         const std::shared_ptr<devices::Device>& device) const override {
-    return make_strip_plan(task, *device, tunables_);
+  Answer offer(const Filter2dTask& task, const DevicePointer& device, const SolverOptions&) const override {
+    return strip_offer(task, device, tunables_, 9, 0, {});
   }
 
  private:
@@ -668,7 +664,7 @@ TEST_F(GpuFilter2d, SeparableUnderLargeBoxes) {
     for (const std::int64_t extent : {18, 33}) {
       Filter2dProblem problem = u8_problem(24, 150, 3, extent, extent + 2, BorderMode::reflect);
       const Filter2dTask task = task_of(problem, Kind::equal);
-      EXPECT_NE(separable_gpu_fused().refusal(task, *device), "");
+      EXPECT_NE(refusal_of(separable_gpu_fused(), task, device), "");
       Runner runner(separable_gpu(), task, device, 1);
       runner.run(0, 24, {0, 24});
       runner.run(5, 9, needed_rows(task, 5, 9));
@@ -687,7 +683,7 @@ TEST_F(GpuFilter2d, SeparableAddsPixelsUpToTheLastExactSum) {
       image.bytes[300] = std::byte{254};  // an odd sum
     }).run(0, 20, {0, 20});
   problem.s = 17;
-  EXPECT_NE(separable_gpu().refusal(task_of(problem, Kind::equal), *devices_.front()).find("pass 2^24"),
+  EXPECT_NE(refusal_of(separable_gpu(), task_of(problem, Kind::equal), devices_.front()).find("pass 2^24"),
             std::string::npos);
 }
 
@@ -703,32 +699,33 @@ TEST_F(GpuFilter2d, SeparableInSeveralChunks) {
 }
 
 TEST_F(GpuFilter2d, RefusesInSentences) {
-  const devices::Device& device = *devices_.front();
+  const DevicePointer& device = devices_.front();
   Filter2dProblem problem = u8_problem(9, 9, 1, 3, 3, BorderMode::replicate);
-  EXPECT_NE(separable_gpu().refusal(task_of(problem, Kind::random), device).find("no product"), std::string::npos);
-  EXPECT_EQ(separable_gpu().refusal(task_of(problem, Kind::equal), device), "");
-  EXPECT_NE(direct_gpu().refusal(task_of(problem, Kind::rank_one), device).find("rows first"), std::string::npos);
-  EXPECT_EQ(direct_gpu().refusal(task_of(problem, Kind::integer_rank_one), device), "");
+  EXPECT_NE(refusal_of(separable_gpu(), task_of(problem, Kind::random), device).find("no product"), std::string::npos);
+  EXPECT_EQ(refusal_of(separable_gpu(), task_of(problem, Kind::equal), device), "");
+  EXPECT_NE(refusal_of(direct_gpu(), task_of(problem, Kind::rank_one), device).find("rows first"), std::string::npos);
+  EXPECT_EQ(refusal_of(direct_gpu(), task_of(problem, Kind::integer_rank_one), device), "");
   for (const auto& [input, output] :
        {std::pair(DataType::f64, DataType::f32), std::pair(DataType::u8, DataType::f64)}) {
     problem.input = input;
     problem.output = output;
-    EXPECT_NE(direct_gpu().refusal(task_of(problem, Kind::random), device).find("f64"), std::string::npos);
-    EXPECT_NE(separable_gpu().refusal(task_of(problem, Kind::rank_one), device).find("f64"), std::string::npos);
+    EXPECT_NE(refusal_of(direct_gpu(), task_of(problem, Kind::random), device).find("f64"), std::string::npos);
+    EXPECT_NE(refusal_of(separable_gpu(), task_of(problem, Kind::rank_one), device).find("f64"), std::string::npos);
   }
   problem = u8_problem(9, 90, 1, 11, 3, BorderMode::replicate);
-  EXPECT_NE(direct_gpu_strips().refusal(task_of(problem, Kind::random), device).find("11 x 3"), std::string::npos);
+  EXPECT_NE(refusal_of(direct_gpu_strips(), task_of(problem, Kind::random), device).find("11 x 3"), std::string::npos);
   problem = u8_problem(9, 90, 25, 3, 3, BorderMode::replicate);
-  EXPECT_NE(direct_gpu_strips().refusal(task_of(problem, Kind::random), device).find("2 columns of 25"),
+  EXPECT_NE(refusal_of(direct_gpu_strips(), task_of(problem, Kind::random), device).find("2 columns of 25"),
             std::string::npos);
   problem = u8_problem(9, 6, 1, 3, 3, BorderMode::replicate);
-  EXPECT_NE(direct_gpu_strips().refusal(task_of(problem, Kind::random), device).find("too short"), std::string::npos);
+  EXPECT_NE(refusal_of(direct_gpu_strips(), task_of(problem, Kind::random), device).find("too short"),
+            std::string::npos);
   problem = u8_problem(9, 90, 1, 3, 3, BorderMode::replicate);
-  EXPECT_NE(direct_gpu_strips().refusal(task_of(problem, Kind::equal), device).find("equal"), std::string::npos);
-  EXPECT_EQ(direct_gpu_strips().refusal(task_of(problem, Kind::random), device), "");
+  EXPECT_NE(refusal_of(direct_gpu_strips(), task_of(problem, Kind::equal), device).find("equal"), std::string::npos);
+  EXPECT_EQ(refusal_of(direct_gpu_strips(), task_of(problem, Kind::random), device), "");
   const auto dots_refusal = [&](std::vector<double> weights, double scale = 1) {
     const Filter filter{.weights = std::move(weights), .scale = scale};
-    return integer_dot_gpu_strips().refusal({problem, analyse(problem, filter)}, device);
+    return refusal_of(integer_dot_gpu_strips(), Filter2dTask{problem, analyse(problem, filter)}, device);
   };
   EXPECT_EQ(dots_refusal({0.25, 0.5, 0.25, 0.5, 31.75, 0.5, 0.25, 0.5, -32}), "");
   EXPECT_NE(dots_refusal({1, 2, 1, 2, 128, 2, 1, 2, 1}).find("beyond a signed byte"), std::string::npos);
@@ -739,8 +736,8 @@ TEST_F(GpuFilter2d, RefusesInSentences) {
   problem.input = DataType::u16;
   EXPECT_NE(dots_refusal({1, 2, 1, 2, 3, 2, 1, 2, 1}).find("u8 images"), std::string::npos);
   // A row of intermediates larger than any buffer.
-  problem = u8_problem(3, device.info().max_buffer_bytes / 4, 1, 3, 3, BorderMode::replicate);
-  EXPECT_NE(separable_gpu().refusal(task_of(problem, Kind::rank_one), device).find("workspace"), std::string::npos);
+  problem = u8_problem(3, device->info().max_buffer_bytes / 4, 1, 3, 3, BorderMode::replicate);
+  EXPECT_NE(refusal_of(separable_gpu(), task_of(problem, Kind::rank_one), device).find("workspace"), std::string::npos);
 }
 
 }  // namespace

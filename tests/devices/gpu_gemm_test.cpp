@@ -6,6 +6,7 @@
 #include <cstring>
 #include <random>
 
+#include "../conformance/solver_testing.h"
 #include "core/convert.h"
 #include "gpu_testing.h"
 #include "operations/gemm/gemm.h"
@@ -145,14 +146,15 @@ class GpuGemm : public Gpu {
   }
 
   // c as it is after a run. Its guards and what lies between its rows must be as they were.
-  Bytes run(const operations::GemmPlanBody& plan, const Trial& trial, std::int64_t guard) {
-    const Bytes workspace(static_cast<std::size_t>(plan.workspace_bytes()), poison);
+  Bytes run(const operations::GemmPlanBody& plan, std::int64_t workspace_bytes, const Trial& trial,
+            std::int64_t guard) {
+    const Bytes workspace(static_cast<std::size_t>(workspace_bytes), poison);
     const operations::GemmArrays arrays{.a = put(trial.data.a, guard),
-                                     .b = put(trial.data.b, guard),
-                                     .c = put(trial.data.c, guard),
-                                     .bias = put(trial.data.bias, guard),
-                                     .workspace = put(workspace, 64)};
-    plan.run(*queue, arrays).wait();
+                                        .b = put(trial.data.b, guard),
+                                        .c = put(trial.data.c, guard),
+                                        .bias = put(trial.data.bias, guard),
+                                        .workspace = put(workspace, 64)};
+    submit_run(*queue, plan, arrays).wait();
     const auto get = [&](const Operand& operand) {
       Bytes whole(static_cast<std::size_t>(operand.buffer.bytes()));
       queue->download(whole.data(), operand.buffer.impl(), 0, operand.buffer.bytes()).wait();
@@ -169,10 +171,10 @@ class GpuGemm : public Gpu {
     return {c.begin() + guard, c.end() - guard};
   }
 
-  void expect_exact(const operations::GemmPlanBody& plan, const GemmTask& task, std::int64_t guard,
-                    const std::string& what) {
+  void expect_exact(const operations::GemmPlanBody& plan, std::int64_t workspace_bytes, const GemmTask& task,
+                    std::int64_t guard, const std::string& what) {
     const Trial trial(task, false, 1);
-    const Bytes found = run(plan, trial, guard);
+    const Bytes found = run(plan, workspace_bytes, trial, guard);
     int wrong = 0;
     trial.c.for_each([&](std::int64_t matrix, std::int64_t i, std::int64_t j) {
       const double value = trial.result(found, matrix, i, j);
@@ -185,28 +187,30 @@ class GpuGemm : public Gpu {
   }
 
   std::string refusal(const operations::GemmSolver& solver) {
-    return solver.refusal(task_of({.problem = "gemm f32 nn m8n8k8"}), *device);
+    return refusal_of(solver, task_of({.problem = "gemm f32 nn m8n8k8"}), device);
   }
 
   void expect_exact(const operations::GemmSolver& solver, const Case& one) {
     const GemmTask task = task_of(one);
-    ASSERT_EQ(solver.refusal(task, *device), "") << one.problem;
+    ASSERT_EQ(refusal_of(solver, task, device), "") << one.problem;
     std::shared_ptr<const operations::GemmPlanBody> plan;
+    std::int64_t workspace_bytes = 0;
     if (one.tile < 0) {
-      plan = operations::make_plan(solver, task, device, -1);
+      const operations::Offer offer = offer_by(solver, task, device);
+      plan = operations::plan_of(offer);
+      workspace_bytes = offer.workspace_bytes;
     } else {
       const auto choice =
           operations::choice_of(operations::gemm_tiles()[static_cast<std::size_t>(one.tile)], one.parts, task, *device);
       ASSERT_TRUE(choice && choice->parts == one.parts) << one.problem;
-      std::unique_ptr<operations::GemmPlanBody> body = operations::plan_of_tiles(task, *device, *choice);
-      body->task = task, body->device = device;
-      plan = std::move(body);
+      plan = operations::plan_of_tiles(task, *device, *choice);
+      workspace_bytes = choice->workspace_bytes;
     }
     const std::string what = fmt::format("{} by {}, tile {}, parts {}", one.problem, solver.id(), one.tile, one.parts);
     const std::int64_t aligned = 256, element = size_of(task.problem.type),
                        odd = aligned + std::max<std::int64_t>(element, 4);
-    expect_exact(*plan, task, aligned, what);
-    expect_exact(*plan, task, odd, what);
+    expect_exact(*plan, workspace_bytes, task, aligned, what);
+    expect_exact(*plan, workspace_bytes, task, odd, what);
   }
 
   std::shared_ptr<devices::Queue> queue;
@@ -263,10 +267,8 @@ TEST_F(GpuGemm, PlainIsExactInBothShapes) {
                           Case{.problem = "gemm bf16 nt m5n270k11", .bias = columns}})
     for (const bool as_gpu : {false, true}) {
       const GemmTask task = task_of(one);
-      const std::unique_ptr<operations::GemmPlanBody> plan =
-          operations::plan_of_shape(task, *device, operations::plain_shape_for(task.problem, as_gpu));
-      plan->task = task, plan->device = device;
-      expect_exact(*plan, task, 0, fmt::format("{}, {}", one.problem, as_gpu ? "GPU" : "CPU"));
+      const auto plan = operations::plan_of_shape(task, *device, operations::plain_shape_for(task.problem, as_gpu));
+      expect_exact(*plan, 0, task, 0, fmt::format("{}, {}", one.problem, as_gpu ? "GPU" : "CPU"));
     }
 }
 
@@ -276,25 +278,26 @@ TEST_F(GpuGemm, StaysInsideBuffersThatFit) {
                           Case{.problem = "gemm f16 nn m36n36k12 batch2", .accumulate = true}}) {
     const GemmTask task = task_of(one);
     for (const operations::GemmSolver* const solver : {&operations::gemm_tiled_gpu(), &operations::gemm_plain_gpu()})
-      if (solver->refusal(task, *device).empty())
-        expect_exact(*operations::make_plan(*solver, task, device, -1), task, 0, one.problem);
+      if (refusal_of(*solver, task, device).empty()) {
+        const operations::Offer offer = offer_by(*solver, task, device);
+        expect_exact(*operations::plan_of(offer), offer.workspace_bytes, task, 0, one.problem);
+      }
   }
   const GemmTask task = task_of({.problem = "gemm f32 nn m3n5k150", .bias = rows});
   const auto choice = operations::choice_of(operations::gemm_tiles().back(), 2, task, *device);
   ASSERT_TRUE(choice);
   if (!refusal(operations::gemm_tiled_gpu()).empty()) return;
-  const std::unique_ptr<operations::GemmPlanBody> plan = operations::plan_of_tiles(task, *device, *choice);
-  plan->task = task, plan->device = device;
-  expect_exact(*plan, task, 0, "split sums");
+  expect_exact(*operations::plan_of_tiles(task, *device, *choice), choice->workspace_bytes, task, 0, "split sums");
 }
 
 TEST_F(GpuGemm, RandomDataKeepsTheBound) {
   const GemmTask task = task_of({.problem = "gemm f32 nt m70n90k333", .bias = columns, .accumulate = true});
   for (const operations::GemmSolver* const solver : {&operations::gemm_tiled_gpu(), &operations::gemm_plain_gpu()}) {
-    if (!solver->refusal(task, *device).empty()) continue;
+    if (!refusal_of(*solver, task, device).empty()) continue;
+    const operations::Offer offer = offer_by(*solver, task, device);
     const Trial trial(task, true, 7);
-    const Bytes found = run(*operations::make_plan(*solver, task, device, -1), trial, 256);
-    const operations::MatrixBound bound = solver->bound(task, *device);
+    const Bytes found = run(*operations::plan_of(offer), offer.workspace_bytes, trial, 256);
+    const operations::ErrorBound& bound = offer.bound;
     double largest = 0;
     trial.c.for_each([&](std::int64_t matrix, std::int64_t i, std::int64_t j) {
       const Sum sum = trial.sum_at(matrix, i, j);
@@ -311,11 +314,12 @@ TEST_F(GpuGemm, RandomDataKeepsTheBound) {
 TEST_F(GpuGemm, InfinitiesStayWhereTheyAre) {
   const GemmTask task = task_of({.problem = "gemm f32 nt m33n34k9", .pad = 1});
   for (const operations::GemmSolver* const solver : {&operations::gemm_tiled_gpu(), &operations::gemm_plain_gpu()}) {
-    if (!solver->refusal(task, *device).empty()) continue;
+    if (!refusal_of(*solver, task, device).empty()) continue;
+    const operations::Offer offer = offer_by(*solver, task, device);
     Trial trial(task, false, 3);
     for (Bytes* const data : {&trial.data.a, &trial.data.b})
       for (std::size_t at = 0; at < data->size(); at += 4) store_element(DataType::f32, INFINITY, data->data() + at);
-    const Bytes found = run(*operations::make_plan(*solver, task, device, -1), trial, 256);
+    const Bytes found = run(*operations::plan_of(offer), offer.workspace_bytes, trial, 256);
     trial.c.for_each([&](std::int64_t matrix, std::int64_t i, std::int64_t j) {
       ASSERT_EQ(trial.result(found, matrix, i, j), INFINITY) << solver->id() << " " << i << " " << j;
     });
@@ -324,7 +328,7 @@ TEST_F(GpuGemm, InfinitiesStayWhereTheyAre) {
 
 TEST_F(GpuGemm, RefusesDoublePrecisionByName) {
   for (const operations::GemmSolver* const solver : {&operations::gemm_tiled_gpu(), &operations::gemm_plain_gpu()})
-    EXPECT_HAS(solver->refusal(task_of({.problem = "gemm f64 nn m8n8k8"}), *device),
+    EXPECT_HAS(refusal_of(*solver, task_of({.problem = "gemm f64 nn m8n8k8"}), device),
                "f64 matrices are multiplied on the CPU");
 }
 

@@ -5,6 +5,7 @@
 #include <iterator>
 
 #include "gpu_testing.h"
+#include "image/kernel_text.h"
 #include "image/pipeline.h"
 #include "omniconv/filter2d_host.h"
 #include "omniconv/problem.h"

@@ -36,6 +36,22 @@ TEST_F(Gpu, ListsWhatCanBeOpened) {
   for (const DeviceListing::Missing& missing : listing.missing) EXPECT_FALSE(missing.reason.empty()) << missing.id;
 }
 
+TEST_F(Gpu, FactsAreOfTheDevice) {
+  const devices::DeviceFacts& facts = device->facts();
+  EXPECT_EQ(facts.kind, tested_backend().kind);
+  EXPECT_EQ(facts.takes_occupancy, tests_cuda() || facts.compute_capability > 0);
+  EXPECT_GT(facts.max_group_items, 0);
+  EXPECT_GE(facts.most_local_memory_bytes, facts.info.local_memory_bytes);
+  EXPECT_EQ(facts.has_byte_dots, facts.compute_capability >= 61);
+  EXPECT_EQ(facts.has_clusters, tests_cuda() && facts.compute_capability >= 90);
+  EXPECT_EQ(facts.has_overlap, facts.has_clusters);
+  if (!tests_cuda()) return;
+  EXPECT_GE(facts.unit_local_memory_bytes, facts.most_local_memory_bytes);
+  if (facts.compute_capability == 90) {
+    EXPECT_EQ(facts.most_local_memory_bytes, 227 << 10);
+  }
+}
+
 TEST_F(Gpu, NamesTheDevicesThereAreWhenAskedForAnother) {
   for (const char* rest : {"99.0", "0.99", "99", "x", "0.0.0", "-1"}) {
     const std::string text = error_of([&] { tested_backend().open(rest, {}); }, ErrorKind::bad_input);
@@ -95,8 +111,36 @@ TEST_F(Gpu, BuildErrorsShowTheLog) {
   EXPECT_HAS(text, tests_cuda() ? "NVRTC_ERROR_COMPILATION" : "CL_BUILD_PROGRAM_FAILURE");
   EXPECT_HAS(text, device->info().id);
   EXPECT_HAS(text, "nonsense");
+  // The text says what its lines are of; errors come first.
+  const std::string named = error_of(
+      [&] {
+        device->build(R"(#line 1 "first.kernel"
+#warning not this
+#line 40 "second.kernel"
+KERNEL void f() {
+  other_nonsense;
+}
+)",
+                      {});
+      },
+      ErrorKind::environment);
+  EXPECT_HAS(named, tests_cuda() ? "second.kernel(41): error" : "second.kernel:41:");
+  EXPECT_LT(named.find("second.kernel"), named.find("first.kernel")) << named;
   const Definition hostile[] = {{"A", "1 -cl-fast-relaxed-math"}};
   EXPECT_HAS(error_of([&] { device->build("", hostile); }, ErrorKind::bad_input), "A=1 -cl-fast");
+}
+
+TEST_F(Gpu, EqualProgramsAreOne) {
+  const Definition one[] = {{"A", "1"}}, two[] = {{"A", "2"}};
+  const auto first = device->build(add_text, one);
+  EXPECT_EQ(device->build(add_text, one), first);
+  EXPECT_NE(device->build(add_text, two), first);
+  std::vector<std::shared_ptr<devices::Program>> built(4);
+  std::vector<std::thread> threads;
+  for (auto& program : built) threads.emplace_back([&] { program = device->build(add_text, {}); });
+  for (std::thread& thread : threads) thread.join();
+  for (const auto& program : built) EXPECT_EQ(program, built[0]);
+  EXPECT_HAS(error_of([&] { device->build(add_text, {}, {{}, "sm_10a"}); }, ErrorKind::bad_input), "target sm_10a");
 }
 
 TEST_F(Gpu, TheFirstErrorOfAQueueStays) {
@@ -186,13 +230,13 @@ TEST_F(Gpu, RefusesLaunchesThatCannotBe) {
                  },
                  ErrorKind::bad_input),
              "none of");
-  const std::vector<KernelArgument> seventeen(17, buffer.get());
+  const std::vector<KernelArgument> too_many(65, buffer.get());
   EXPECT_HAS(error_of(
                  [&] {
-                   queue->launch(program, "add", {{4, 1}, {4, 1}}, seventeen);
+                   queue->launch(program, "add", {{4, 1}, {4, 1}}, too_many);
                  },
                  ErrorKind::bad_input),
-             "more than 16 of its arguments are buffers");
+             "65 arguments: 64 are the most");
   queue->launch(program, "add", {{0, 1}, {4, 1}}, arguments).wait();  // nothing to do
   Event incomplete = device->make_queue()->launch(program, "add", {{4, 1}, {4, 1}}, std::span(arguments, 1));
   EXPECT_HAS(error_of([&] { incomplete.wait(); }, ErrorKind::environment),

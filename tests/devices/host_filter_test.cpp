@@ -53,7 +53,7 @@ class HostFilter : public testing::Test {
  protected:
   HostFilter2d make(const Case& of, const HostFilter2dOptions& options) {
     plan_ = std::make_shared<FakePlan>(fake_, of.problem, of.filter, solver_);
-    return HostFilter2d(Context(fake_), Filter2dPlan(plan_), options);
+    return HostFilter2d(Context(fake_), plan_on(fake_, plan_->of_cpu(), plan_), options);
   }
   HostFilter2dReport expect_equal(const Case& of, const HostFilter2dOptions& options) {
     HostFilter2d filter = make(of, options);
@@ -200,7 +200,9 @@ TEST_F(Room, ADeviceLostWhileMemoryIsTakenIsNoLackOfMemory) {
 class LateDevice final : public devices::RecordingDevice {
  public:
   explicit LateDevice(ErrorKind kind) : RecordingDevice(devices::DeviceKind::opencl), kind_(kind) {}
-  std::shared_ptr<devices::Queue> make_queue() override { return std::make_shared<LateQueue>(kind_); }
+  std::shared_ptr<devices::Queue> make_queue(const QueueOptions&) override {
+    return std::make_shared<LateQueue>(kind_);
+  }
 
  private:
   struct LateQueue final : NoQueue {
@@ -290,15 +292,15 @@ TEST_F(HostFilter, BadInputIsNamed) {
 // No strip is finished before the device has three: a pipeline that waits for each in turn would wait forever.
 class ThreeAtOnce final : public operations::Filter2dPlanBody {
  public:
-  std::int64_t workspace_bytes() const override { return 0; }
-  Event run(devices::Queue& queue, const Filter2dRun&) const override {
-    return devices::submit(queue, devices::HostTask([this] {
-                             std::unique_lock lock(mutex_);
-                             most_ = std::max(most_, ++running_);
-                             changed_.notify_all();
-                             EXPECT_TRUE(changed_.wait_for(lock, std::chrono::seconds(30), [&] { return most_ >= 3; }));
-                             --running_;
-                           }));
+  using Filter2dPlanBody::Filter2dPlanBody;
+  void append(devices::Sequence& sequence, const Filter2dRun&) const override {
+    sequence.call(devices::HostTask([this] {
+      std::unique_lock lock(mutex_);
+      most_ = std::max(most_, ++running_);
+      changed_.notify_all();
+      EXPECT_TRUE(changed_.wait_for(lock, std::chrono::seconds(30), [&] { return most_ >= 3; }));
+      --running_;
+    }));
   }
 
  private:
@@ -311,11 +313,11 @@ TEST_F(HostFilter, ThreeStripsAreInFlight) {
   const Case of("u8 h90w20r3s3");
   for (const bool locks : {true, false}) {
     fake_->page_locks = locks;
-    const auto body = std::make_shared<ThreeAtOnce>();
-    body->task = Filter2dPlan(Context(fake_->cpu()), of.problem, of.filter).impl()->task;
-    body->device = fake_;
+    const Filter2dPlan of_cpu(Context(fake_->cpu()), of.problem, of.filter);
+    const auto body = std::make_shared<ThreeAtOnce>(choice::task_of(of_cpu));
     std::vector<std::byte> output(of.expected.size());
-    HostFilter2d(Context(fake_), Filter2dPlan(body), {.strip_rows = 10}).run(of.input.data(), 0, output.data(), 0);
+    HostFilter2d(Context(fake_), plan_on(fake_, of_cpu, body), {.strip_rows = 10})
+        .run(of.input.data(), 0, output.data(), 0);
   }
 }
 

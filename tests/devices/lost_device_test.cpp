@@ -6,6 +6,7 @@
 #include <fstream>
 #include <iterator>
 
+#include "image/kernel_text.h"
 #include "image/pipeline.h"
 #include "omniconv/error.h"
 #include "recording_device.h"
@@ -22,7 +23,9 @@ constexpr const char* lost = "; the device is lost to this process: start it aga
 class FailingDevice final : public RecordingDevice {
  public:
   explicit FailingDevice(int downloads) : RecordingDevice(devices::DeviceKind::opencl), left_(downloads) {}
-  std::shared_ptr<devices::Queue> make_queue() override { return std::make_shared<FailingQueue>(left_); }
+  std::shared_ptr<devices::Queue> make_queue(const QueueOptions&) override {
+    return std::make_shared<FailingQueue>(left_);
+  }
   int left() const { return left_; }
 
  private:

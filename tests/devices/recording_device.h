@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "devices/device.h"
+#include "omniconv/error.h"
 
 namespace omniconv::devices {
 
@@ -32,23 +33,21 @@ class RecordingDevice : public Device {
   };
   std::vector<Text> built;
 
-  explicit RecordingDevice(DeviceKind kind) : kind_(kind) {
-    info_.id = "recording";
-    info_.compute_units = 1;
-    info_.memory_bytes = info_.max_buffer_bytes = std::int64_t{1} << 40;
-    info_.local_memory_bytes = 48 << 10;
-    info_.is_gpu = true;
+  explicit RecordingDevice(DeviceKind kind)
+      : Device({.kind = kind, .takes_occupancy = kind == DeviceKind::cuda, .most_local_memory_bytes = 48 << 10}) {
+    DeviceInfo& info = facts_.info;
+    info.id = "recording";
+    info.compute_units = 1;
+    info.memory_bytes = info.max_buffer_bytes = std::int64_t{1} << 40;
+    info.local_memory_bytes = 48 << 10;
+    info.is_gpu = true;
   }
 
-  DeviceKind kind() const override { return kind_; }
-  const DeviceInfo& info() const override { return info_; }
-  bool has_byte_dots() const override { return byte_dots; }
-  std::int64_t max_group_items() const override { return group_items; }
   std::shared_ptr<Buffer> allocate(std::int64_t bytes) override { return std::make_shared<SizeAlone>(bytes); }
   std::shared_ptr<Buffer> borrow(void*, std::int64_t bytes) override { return allocate(bytes); }
-  std::shared_ptr<Queue> make_queue() override { return std::make_shared<NoQueue>(); }
+  std::shared_ptr<Queue> make_queue(const QueueOptions&) override { return std::make_shared<NoQueue>(); }
   std::shared_ptr<Program> build(std::string_view text, std::span<const Definition> definitions,
-                                 const Occupancy&) override {
+                                 const BuildOptions&) override {
     built.push_back({std::string(text), {definitions.begin(), definitions.end()}});
     return std::make_shared<NoProgram>();
   }
@@ -56,9 +55,10 @@ class RecordingDevice : public Device {
   std::shared_ptr<HostMemory> allocate_host(std::int64_t bytes) override {
     return std::make_shared<ClaimedMemory>(bytes, page_locks);
   }
-  void set_compute_units(int units) { info_.compute_units = units; }
-  bool page_locks = false, byte_dots = false;
-  std::int64_t group_items = 1024;
+  void set_compute_units(int units) { facts_.info.compute_units = units; }
+  bool page_locks = false;
+  bool& byte_dots = facts_.has_byte_dots;
+  std::int64_t& group_items = facts_.max_group_items;
 
  protected:
   class SizeAlone final : public Buffer {
@@ -81,7 +81,9 @@ class RecordingDevice : public Device {
                const Event&) override {
       return done();
     }
-    Event launch(const std::shared_ptr<Program>&, const char*, const Grid&, std::span<const KernelArgument>) override {
+    Event submit(const std::shared_ptr<const Sequence>& sequence) override {
+      for (const Sequence::Step& step : sequence->steps())
+        if (std::holds_alternative<HostTask>(step)) throw bad_input(foreign_host_task);
       return done();
     }
     Event span(Event, Event) override { return done(); }
@@ -90,10 +92,6 @@ class RecordingDevice : public Device {
     double seconds(std::uint64_t) override { return 0; }
     void release(std::uint64_t) noexcept override {}
   };
-
- private:
-  DeviceKind kind_;
-  DeviceInfo info_;
 };
 
 }  // namespace omniconv::devices

@@ -7,9 +7,9 @@
 #include <filesystem>
 #include <vector>
 
+#include "image/formats/npy/npy.h"
+#include "image/formats/pnm/pnm.h"
 #include "image/image.h"
-#include "image/npy.h"
-#include "image/pnm.h"
 #include "image/raster.h"
 #include "memory_file.h"
 #include "targets.h"

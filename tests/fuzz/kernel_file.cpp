@@ -4,14 +4,12 @@
 #include <cmath>
 #include <cstring>
 
-#include "operations/filter2d/kernels.h"
-#include "image/npy.h"
+#include "image/formats/npy/npy.h"
+#include "image/kernel_text.h"
 #include "targets.h"
 
 namespace omniconv::fuzz {
 namespace {
-
-using image::Kernel;
 
 std::string in_lines(const Kernel& kernel, char separator) {
   std::string text;
@@ -40,7 +38,7 @@ bool same_weights(const Kernel& a, const Kernel& b) {
 }
 
 void check(const Kernel& kernel) {
-  const auto is_side = [](std::int64_t extent) { return extent >= 1 && extent <= image::largest_kernel_side; };
+  const auto is_side = [](std::int64_t extent) { return extent >= 1 && extent <= largest_kernel_side; };
   require(is_side(kernel.r) && is_side(kernel.s), "a kernel has 1 to 4096 rows and columns");
   require(std::ssize(kernel.weights) == kernel.r * kernel.s, "a kernel has a weight for each tap");
   bool all_zero = true;
@@ -90,9 +88,9 @@ void kernel_file(std::string_view content) {
   if (!refused([&] { kernel = image::parse_kernel_file(content, "file"); })) {
     check(kernel);
     check_round_trip(kernel);
-    for (int orientation = 1; orientation <= 8; ++orientation) check(image::turned_to_stored(kernel, orientation));
+    for (int orientation = 1; orientation <= 8; ++orientation) check(turned_to_stored(kernel, orientation));
     // Weights that are far apart in size may leave nothing but zeros: infinities and NaN must not come of it.
-    if (!refused([&] { image::normalize(kernel); }))
+    if (!refused([&] { normalize(kernel); }))
       for (const double weight : kernel.weights) require(std::isfinite(weight), "normalized weights are finite");
   }
 

@@ -1,4 +1,4 @@
-#include "image/npy_array.h"
+#include "image/formats/npy/npy_array.h"
 
 #include <fmt/format.h>
 
@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "core/checked.h"
-#include "image/npy.h"
+#include "image/formats/npy/npy.h"
 #include "memory_file.h"
 #include "targets.h"
 

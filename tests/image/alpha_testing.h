@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "files.h"
+#include "image/kernel_text.h"
 #include "image/pipeline.h"
 
 namespace omniconv::image {

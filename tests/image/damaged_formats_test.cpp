@@ -6,8 +6,8 @@
 
 #include "files.h"
 #include "handmade.h"
-#include "image/libpng_silence.h"
-#include "image/module.h"
+#include "image/formats/module.h"
+#include "image/formats/oiio/libpng_silence.h"
 
 namespace omniconv::image {
 namespace {
@@ -57,7 +57,6 @@ class DamagedFormats : public ::testing::Test {
   // Not whole, which would need memory for as much as a damaged header claims.
   static void read_rows(const std::string& path) {
     const auto reader = open_image(path);
-    // A few at a time: OpenImageIO takes 64 MiB for each call, which an address sanitizer marks byte by byte.
     const std::int64_t bytes = bytes_per_row(reader->info()), h = std::min<std::int64_t>(reader->info().h, 1000);
     const std::int64_t few = std::clamp<std::int64_t>((1 << 20) / bytes, 1, 9);
     std::vector<std::byte> rows(static_cast<std::size_t>(few * bytes));

@@ -12,6 +12,7 @@
 #include <functional>
 #include <iterator>
 #include <memory>
+#include <optional>
 #include <random>
 #include <sstream>
 #include <string>
@@ -61,11 +62,12 @@ inline std::string read_file(const std::string& path) {
   return content.str();
 }
 
-// The message of the Error that `action` must throw.
-inline std::string error_of(const std::function<void()>& action) {
+// The message of the Error that `action` must throw, of that kind if one is named.
+inline std::string error_of(const std::function<void()>& action, std::optional<ErrorKind> kind = {}) {
   try {
     action();
   } catch (const Error& error) {
+    EXPECT_EQ(error.kind(), kind.value_or(error.kind())) << error.what();
     EXPECT_EQ(std::string(error.what()).find('\n'), std::string::npos) << error.what();
     return error.what();
   }

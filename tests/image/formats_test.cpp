@@ -209,6 +209,29 @@ TEST_F(Formats, TiledFiles) {
   EXPECT_EQ(open_image(path)->info().resident_bytes, 45 * 3 * 2 * 16);
 }
 
+// Read as the type that holds both, in rows and in tiles.
+TEST_F(Formats, ChannelsOfTwoTypes) {
+  Image image = random_image(70, 45, 3, DataType::f32, 4);
+  for (std::size_t at = 0; at < image.pixels.size(); at += sizeof(float)) {
+    const float value = static_cast<float>(at / sizeof(float) * 7 % 2000) - 1000;  // which half precision holds
+    std::memcpy(&image.pixels[at], &value, sizeof value);
+  }
+  for (const int tile : {0, 16}) {
+    OIIO::ImageSpec spec(45, 70, 3, OIIO::TypeDesc::FLOAT);
+    spec.channelformats = {OIIO::TypeDesc::HALF, OIIO::TypeDesc::FLOAT, OIIO::TypeDesc::HALF};
+    spec.tile_width = spec.tile_height = tile;
+    const auto output = OIIO::ImageOutput::create("a.exr");
+    ASSERT_TRUE(output->open(file("a.exr"), spec)) << output->geterror();
+    ASSERT_TRUE(output->write_image(OIIO::TypeDesc::FLOAT, image.pixels.data())) << output->geterror();
+    ASSERT_TRUE(output->close());
+    for (const std::int64_t rows : {1, 17, 70}) {
+      const Image found = read_image(file("a.exr"), 0, rows);
+      EXPECT_EQ(found.info.type, DataType::f32);
+      EXPECT_TRUE(found.pixels == image.pixels) << "tiles of " << tile << ", " << rows << " rows at a time";
+    }
+  }
+}
+
 TEST_F(Formats, RowsInAnyOrder) {
   const Image image = random_image(50, 40, 3, DataType::u8, 4);
   for (const char* extension : {"png", "tif", "bmp", "tga", "jp2"}) {

@@ -9,7 +9,7 @@
 #include <string_view>
 #include <vector>
 
-#include "operations/filter2d/kernels.h"
+#include "image/kernel_text.h"
 #include "omniconv/error.h"
 
 namespace omniconv::image {

@@ -1,4 +1,4 @@
-#include "image/npy.h"
+#include "image/formats/npy/npy.h"
 
 #include <gtest/gtest.h>
 

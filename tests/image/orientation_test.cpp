@@ -3,7 +3,7 @@
 
 #include <vector>
 
-#include "operations/filter2d/kernels.h"
+#include "image/kernel_text.h"
 
 namespace omniconv::image {
 namespace {

@@ -7,7 +7,7 @@
 
 #include "files.h"
 #include "handmade.h"
-#include "image/module.h"
+#include "image/formats/module.h"
 
 namespace omniconv::image {
 namespace {

@@ -4,8 +4,8 @@
 #include <string>
 #include <utility>
 
-#include "operations/filter2d/weights.h"
 #include "kernel_testing.h"
+#include "operations/filter2d/weights.h"
 
 namespace omniconv::image {
 namespace {

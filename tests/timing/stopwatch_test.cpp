@@ -35,10 +35,7 @@ class Scripted final : public devices::Queue {
              std::int64_t, const Event&) override {
     return {};
   }
-  Event launch(const std::shared_ptr<devices::Program>&, const char*, const devices::Grid&,
-               std::span<const devices::KernelArgument>) override {
-    return {};
-  }
+  Event submit(const std::shared_ptr<const devices::Sequence>&) override { return {}; }
   Event span(Event first, Event) override { return first; }
   void finish() override {}
   void wait(std::uint64_t) override {}

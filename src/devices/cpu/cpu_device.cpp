@@ -100,15 +100,15 @@ std::shared_ptr<Device> open(std::string_view rest, const ContextOptions& option
 }  // namespace
 
 CpuDevice::CpuDevice(int threads)
-    : info_(describe(threads)),
+    : Device({.kind = DeviceKind::cpu, .info = describe(threads)}),
       workers_(tbb::global_control::max_allowed_parallelism, static_cast<std::size_t>(most_threads())),
       arena_(threads, 1) {}
 
 std::shared_ptr<Buffer> CpuDevice::allocate(std::int64_t bytes) {
   check_size(bytes);
-  if (bytes > info_.memory_bytes)
+  if (bytes > info().memory_bytes)
     throw out_of_memory(
-        fmt::format("a buffer of {} bytes passes the machine's memory of {} bytes", bytes, info_.memory_bytes));
+        fmt::format("a buffer of {} bytes passes the machine's memory of {} bytes", bytes, info().memory_bytes));
   return std::make_shared<OwnedBuffer>(bytes);
 }
 
@@ -119,11 +119,16 @@ std::shared_ptr<Buffer> CpuDevice::borrow(void* memory, std::int64_t bytes) {
   return std::make_shared<BorrowedBuffer>(memory, bytes);
 }
 
-std::shared_ptr<Queue> CpuDevice::make_queue() {
-  return std::make_shared<CpuQueue>(std::static_pointer_cast<CpuDevice>(shared_from_this()));
+std::shared_ptr<Queue> CpuDevice::make_queue(const QueueOptions& options) {
+  return std::make_shared<CpuQueue>(std::static_pointer_cast<CpuDevice>(shared_from_this()), options);
 }
 
-std::shared_ptr<Program> CpuDevice::build(std::string_view, std::span<const Definition>, const Occupancy&) {
+std::shared_ptr<const Recording> CpuDevice::record(std::shared_ptr<const Sequence> sequence) {
+  if (sequence) check_cpu_steps(*sequence);
+  return Device::record(std::move(sequence));
+}
+
+std::shared_ptr<Program> CpuDevice::build(std::string_view, std::span<const Definition>, const BuildOptions&) {
   throw environment_error("the CPU device runs host functions and compiles no device text");
 }
 

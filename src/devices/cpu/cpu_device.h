@@ -17,16 +17,15 @@ class CpuDevice final : public Device {
  public:
   explicit CpuDevice(int threads);
 
-  DeviceKind kind() const override { return DeviceKind::cpu; }
-  const DeviceInfo& info() const override { return info_; }
   std::shared_ptr<Buffer> allocate(std::int64_t bytes) override;
   std::shared_ptr<Buffer> borrow(void* memory, std::int64_t bytes) override;
-  std::shared_ptr<Queue> make_queue() override;
+  std::shared_ptr<Queue> make_queue(const QueueOptions& options = {}) override;
+  std::shared_ptr<const Recording> record(std::shared_ptr<const Sequence> sequence) override;
   std::shared_ptr<Program> build(std::string_view text, std::span<const Definition> definitions,
-                                 const Occupancy& occupancy) override;
+                                 const BuildOptions& options) override;
   Peaks measure_peaks(double seconds) override;
 
-  int threads() const { return info_.compute_units; }
+  int threads() const { return info().compute_units; }
 
   // Calls body(i, slot) for every i in [0, count) on the arena's threads, at most threads() at once; calls that run at
   // the same time have different slots in [0, threads()). Returns when all are done; the first exception is rethrown.
@@ -40,12 +39,8 @@ class CpuDevice final : public Device {
  private:
   void parallel_for(std::int64_t count, void (*body)(const void*, std::int64_t, int), const void* context);
 
-  DeviceInfo info_;
   tbb::global_control workers_;  // more threads than cores, where asked for
   tbb::task_arena arena_;
 };
-
-// Submits a host function to a queue of a CPU device.
-Event submit(Queue& queue, HostTask task);
 
 }  // namespace omniconv::devices

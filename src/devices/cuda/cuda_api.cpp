@@ -82,6 +82,20 @@ Loader open_loader() {
   bind("cuModuleGetFunction", api.ModuleGetFunction);
   bind("cuLaunchKernel", api.LaunchKernel);
   bind("cuOccupancyMaxActiveBlocksPerMultiprocessor", api.OccupancyMaxActiveBlocksPerMultiprocessor);
+  bind("cuFuncSetAttribute", api.FuncSetAttribute);
+  bind("cuMemsetD8Async", api.MemsetD8Async);
+  bind("cuStreamBeginCapture_v2", api.StreamBeginCapture);
+  bind("cuStreamEndCapture", api.StreamEndCapture);
+  bind("cuGraphLaunch", api.GraphLaunch);
+  bind("cuGraphDestroy", api.GraphDestroy);
+  bind("cuGraphExecDestroy", api.GraphExecDestroy);
+  bind("cuGraphExecKernelNodeSetParams", api.GraphExecKernelNodeSetParams);
+  bind_function(library, "cuStreamGetCaptureInfo_v2", api.StreamGetCaptureInfo);
+  bind_function(library, "cuStreamGetCaptureInfo_v3", api.StreamGetCaptureInfo_v3);
+  bind_function(library, "cuGraphInstantiateWithFlags", api.GraphInstantiate);
+  bind_function(library, "cuLaunchKernelEx", api.LaunchKernelEx);
+  bind_function(library, "cuTensorMapEncodeTiled", api.TensorMapEncodeTiled);
+  bind_function(library, "cuTensorMapEncodeIm2col", api.TensorMapEncodeIm2col);
   bind_function(library, "cuFuncGetParamInfo", api.FuncGetParamInfo);
   if (!loader.why_not.empty()) return loader;
 

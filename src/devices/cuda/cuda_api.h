@@ -23,6 +23,9 @@ using CUstream = struct CUstream_st*;
 using CUevent = struct CUevent_st*;
 using CUmodule = struct CUmod_st*;
 using CUfunction = struct CUfunc_st*;
+using CUgraph = struct CUgraph_st*;
+using CUgraphNode = struct CUgraphNode_st*;
+using CUgraphExec = struct CUgraphExec_st*;
 
 inline constexpr CUresult CUDA_SUCCESS = 0, CUDA_ERROR_INVALID_VALUE = 1, CUDA_ERROR_OUT_OF_MEMORY = 2,
                           CUDA_ERROR_STUB_LIBRARY = 34, CUDA_ERROR_NO_DEVICE = 100, CUDA_ERROR_ECC_UNCORRECTABLE = 214,
@@ -34,14 +37,48 @@ inline constexpr CUresult CUDA_SUCCESS = 0, CUDA_ERROR_INVALID_VALUE = 1, CUDA_E
                           CUDA_ERROR_UNKNOWN = 999;
 inline constexpr int CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK = 8, CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT = 16,
                      CU_DEVICE_ATTRIBUTE_COMPUTE_MODE = 20, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR = 75,
-                     CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR = 76;
+                     CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR = 76,
+                     CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_MULTIPROCESSOR = 81,
+                     CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN = 97;
 inline constexpr int CU_COMPUTEMODE_PROHIBITED = 2;
-inline constexpr unsigned CU_STREAM_NON_BLOCKING = 1, CU_EVENT_DEFAULT = 0;
+inline constexpr unsigned CU_STREAM_NON_BLOCKING = 1, CU_EVENT_DEFAULT = 0, CU_EVENT_DISABLE_TIMING = 2;
+inline constexpr int CU_STREAM_CAPTURE_MODE_RELAXED = 2;
+inline constexpr int CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES = 8;
+inline constexpr int CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION = 4,
+                     CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION = 6;
 inline constexpr unsigned CU_MEMHOSTALLOC_PORTABLE = 1, CU_MEMORYTYPE_HOST = 1, CU_MEMORYTYPE_DEVICE = 2;
 inline constexpr int CU_POINTER_ATTRIBUTE_CONTEXT = 1, CU_POINTER_ATTRIBUTE_MEMORY_TYPE = 2,
                      CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL = 9, CU_POINTER_ATTRIBUTE_RANGE_START_ADDR = 11,
                      CU_POINTER_ATTRIBUTE_RANGE_SIZE = 12;
 inline constexpr unsigned CU_MEMHOSTREGISTER_PORTABLE = 1, CU_MEMHOSTREGISTER_DEVICEMAP = 2;
+
+struct CUlaunchAttribute {
+  int id;
+  union alignas(8) {
+    char pad[64];
+    struct {
+      unsigned x, y, z;
+    } clusterDim;
+    int programmaticStreamSerializationAllowed;
+  } value;
+};
+struct CUlaunchConfig {
+  unsigned gridDimX, gridDimY, gridDimZ, blockDimX, blockDimY, blockDimZ, sharedMemBytes;
+  CUstream hStream;
+  CUlaunchAttribute* attrs;
+  unsigned numAttrs;
+};
+
+struct CUDA_KERNEL_NODE_PARAMS_v1 {
+  CUfunction func;
+  unsigned gridDimX, gridDimY, gridDimZ, blockDimX, blockDimY, blockDimZ, sharedMemBytes;
+  void **kernelParams, **extra;
+};
+struct CUgraphEdgeData;
+
+struct alignas(128) CUtensorMap {
+  std::uint64_t opaque[16];
+};
 
 // The functions, named without their prefix "cu".
 struct Api {
@@ -89,7 +126,29 @@ struct Api {
   CUresult (*LaunchKernel)(CUfunction, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, CUstream,
                            void**, void**);
   CUresult (*OccupancyMaxActiveBlocksPerMultiprocessor)(int*, CUfunction, int, std::size_t);
-  // Of drivers since 12.4; null in older ones.
+  CUresult (*FuncSetAttribute)(CUfunction, int, int);
+  CUresult (*MemsetD8Async)(CUdeviceptr, unsigned char, std::size_t, CUstream);
+  CUresult (*StreamBeginCapture)(CUstream, int);
+  CUresult (*StreamEndCapture)(CUstream, CUgraph*);
+  CUresult (*GraphLaunch)(CUgraphExec, CUstream);
+  CUresult (*GraphDestroy)(CUgraph);
+  CUresult (*GraphExecDestroy)(CUgraphExec);
+  CUresult (*GraphExecKernelNodeSetParams)(CUgraphExec, CUgraphNode, const CUDA_KERNEL_NODE_PARAMS_v1*);
+  // Null in older drivers than 11.3 and, of the version whose answer has edges, 12.3,
+  CUresult (*StreamGetCaptureInfo)(CUstream, int*, std::uint64_t*, CUgraph*, const CUgraphNode**, std::size_t*);
+  CUresult (*StreamGetCaptureInfo_v3)(CUstream, int*, std::uint64_t*, CUgraph*, const CUgraphNode**,
+                                      const CUgraphEdgeData**, std::size_t*);
+  // 11.4,
+  CUresult (*GraphInstantiate)(CUgraphExec*, CUgraph, unsigned long long);
+  // 11.8,
+  CUresult (*LaunchKernelEx)(const CUlaunchConfig*, CUfunction, void**, void**);
+  // 12.0: enumerations are passed as int,
+  CUresult (*TensorMapEncodeTiled)(CUtensorMap*, int, unsigned, void*, const std::uint64_t*, const std::uint64_t*,
+                                   const std::uint32_t*, const std::uint32_t*, int, int, int, int);
+  CUresult (*TensorMapEncodeIm2col)(CUtensorMap*, int, unsigned, void*, const std::uint64_t*, const std::uint64_t*,
+                                    const int*, const int*, std::uint32_t, std::uint32_t, const std::uint32_t*, int,
+                                    int, int, int);
+  // and 12.4.
   CUresult (*FuncGetParamInfo)(CUfunction, std::size_t, std::size_t*, std::size_t*);
 };
 

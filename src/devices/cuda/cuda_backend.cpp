@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "devices/cuda/cuda_device.h"
+#include "devices/cuda/cuda_launch.h"
 #include "devices/unknown_device.h"
 
 namespace omniconv::devices::cuda {
@@ -11,9 +12,8 @@ namespace {
 
 struct Found {
   CUdevice device = 0;
-  Capability capability = 0;
   const Nvrtc* nvrtc = nullptr;
-  DeviceInfo info;
+  DeviceFacts facts;
 };
 
 int attribute(CUdevice device, int what) {
@@ -43,22 +43,37 @@ DeviceInfo describe(CUdevice device, std::string id, int version, const Nvrtc& n
   return info;
 }
 
+DeviceFacts facts_of(CUdevice device, DeviceInfo info, Capability capability) {
+  DeviceFacts facts;
+  facts.kind = DeviceKind::cuda;
+  facts.info = std::move(info);
+  facts.has_byte_dots = capability >= 61;
+  facts.takes_occupancy = true;
+  facts.most_local_memory_bytes = attribute(device, CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN);
+  facts.unit_local_memory_bytes = attribute(device, CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_MULTIPROCESSOR);
+  facts.compute_capability = capability;
+  facts.has_clusters = has_clusters(capability);
+  facts.has_overlap = has_overlap(capability);
+  facts.has_tensor_maps = has_tensor_maps(capability);
+  return facts;
+}
+
 void scan_device(int index, int version, std::vector<Found>& found, DeviceListing& listing) {
   const std::string id = fmt::format("cuda:{}", index);
   Found one;
   check("cuDeviceGet", api().DeviceGet(&one.device, index));
   std::string why_not;
   one.nvrtc = Nvrtc::find(version / 1000, &why_not);
-  one.capability = 10 * attribute(one.device, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR) +
-                   attribute(one.device, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR);
-  if (one.nvrtc) why_not = one.nvrtc->refusal(one.capability);
+  const Capability capability = 10 * attribute(one.device, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR) +
+                                attribute(one.device, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR);
+  if (one.nvrtc) why_not = one.nvrtc->refusal(capability);
   if (attribute(one.device, CU_DEVICE_ATTRIBUTE_COMPUTE_MODE) == CU_COMPUTEMODE_PROHIBITED)
     why_not = "its compute mode is 'prohibited'";
   if (!why_not.empty()) {
     listing.missing.push_back({id, fmt::format("{}: {}", name_of(one.device), why_not)});
     return;
   }
-  one.info = describe(one.device, id, version, *one.nvrtc, one.capability);
+  one.facts = facts_of(one.device, describe(one.device, id, version, *one.nvrtc, capability), capability);
   found.push_back(std::move(one));
 }
 
@@ -67,7 +82,7 @@ void note_peers(std::vector<Found>& found) {
     for (const Found& other : found) {
       int can = 0;
       if (&one != &other && api().DeviceCanAccessPeer(&can, one.device, other.device) == CUDA_SUCCESS && can != 0)
-        one.info.peers.push_back(other.info.id);
+        one.facts.info.peers.push_back(other.facts.info.id);
     }
 }
 
@@ -100,7 +115,7 @@ std::vector<Found> scan(DeviceListing& listing) {
 }
 
 void list(DeviceListing& listing) {
-  for (Found& found : scan(listing)) listing.found.push_back(std::move(found.info));
+  for (Found& found : scan(listing)) listing.found.push_back(std::move(found.facts.info));
 }
 
 std::shared_ptr<Device> open(std::string_view rest, const ContextOptions& options) {
@@ -108,12 +123,12 @@ std::shared_ptr<Device> open(std::string_view rest, const ContextOptions& option
   std::vector<Found> found = scan(listing);
   const std::string id = rest.empty() ? "cuda" : fmt::format("cuda:{}", rest);
   const auto chosen =
-      std::find_if(found.begin(), found.end(), [&](const Found& f) { return rest.empty() || f.info.id == id; });
+      std::find_if(found.begin(), found.end(), [&](const Found& f) { return rest.empty() || f.facts.info.id == id; });
   if (chosen != found.end())
-    return std::make_shared<CudaDevice>(std::move(chosen->info), chosen->device, chosen->capability, *chosen->nvrtc,
+    return std::make_shared<CudaDevice>(std::move(chosen->facts), chosen->device, *chosen->nvrtc,
                                         make_program_cache(options));
 
-  for (Found& f : found) listing.found.push_back(std::move(f.info));
+  for (Found& f : found) listing.found.push_back(std::move(f.facts.info));
   throw unknown_device(id, listing);
 }
 

@@ -55,9 +55,9 @@ CudaDevice& device_of(const Context& context, const char* what) {
 }  // namespace
 
 std::shared_ptr<Buffer> CudaDevice::borrow_memory(CUdeviceptr address, std::int64_t bytes) {
-  check_buffer_size(bytes, info_);
+  check_buffer_size(bytes, info());
   if (bytes == 0) return allocate(0);
-  const std::string what = fmt::format("device {}: borrowing {} bytes of device memory", info_.id, bytes);
+  const std::string what = fmt::format("device {}: borrowing {} bytes of device memory", info().id, bytes);
   if (address == 0) throw bad_input(what + " at a null pointer");
   const Current current(context_->get());
   if (const std::string reason = refusal(address, bytes, *context_); !reason.empty())
@@ -68,12 +68,12 @@ std::shared_ptr<Buffer> CudaDevice::borrow_memory(CUdeviceptr address, std::int6
   return std::make_shared<CudaBuffer>(shared_from_this(), std::move(memory), bytes);
 }
 
-std::shared_ptr<Queue> CudaDevice::borrow_stream(CUstream stream) {
+std::shared_ptr<Queue> CudaDevice::borrow_stream(CUstream stream, const QueueOptions& options) {
   if (stream == per_thread_stream)
     throw bad_input(
         fmt::format("device {}: borrowing CUDA's default stream of each thread, which is another one in "
                     "another thread; make a stream",
-                    info_.id));
+                    info().id));
   const Current current(context_->get());
   CUcontext owner = nullptr;
   check("cuStreamGetCtx", api().StreamGetCtx(stream, &owner));
@@ -81,8 +81,8 @@ std::shared_ptr<Queue> CudaDevice::borrow_stream(CUstream stream) {
     throw bad_input(
         fmt::format("device {}: borrowing a CUDA stream that belongs to another device, or to a CUDA "
                     "context that is not the device's primary one; make it with that one current",
-                    info_.id));
-  return std::make_shared<CudaQueue>(info_.id, context_, stream);
+                    info().id));
+  return std::make_shared<CudaQueue>(info().id, context_, stream, options);
 }
 
 }  // namespace omniconv::devices::cuda
@@ -95,8 +95,8 @@ Buffer borrow_buffer(const Context& context, unsigned long long device_pointer, 
   return Buffer(impl::device_of(context, "pointer").borrow_memory(device_pointer, bytes));
 }
 
-Queue borrow_queue(const Context& context, void* stream) {
-  return Queue(impl::device_of(context, "stream").borrow_stream(static_cast<impl::CUstream>(stream)));
+Queue borrow_queue(const Context& context, void* stream, const QueueOptions& options) {
+  return Queue(impl::device_of(context, "stream").borrow_stream(static_cast<impl::CUstream>(stream), options));
 }
 
 }  // namespace omniconv::cuda

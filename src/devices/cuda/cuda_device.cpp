@@ -8,6 +8,8 @@
 #include "core/build_info.h"
 #include "devices/buffer_size.h"
 #include "devices/cuda/cuda_queue.h"
+#include "devices/cuda/cuda_recording.h"
+#include "devices/cuda/cuda_steps.h"
 #include "devices/gpu_peaks.h"
 
 namespace omniconv::devices::cuda {
@@ -57,7 +59,7 @@ class LockedMemory final : public HostMemory {
 
 }  // namespace
 
-SharedContext::SharedContext(CUdevice device) : device_(device) {
+SharedContext::SharedContext(CUdevice device, Capability capability) : device_(device), capability_(capability) {
   check("cuDevicePrimaryCtxRetain", api().DevicePrimaryCtxRetain(&context_, device));
 }
 
@@ -75,16 +77,14 @@ void SharedContext::reach(const SharedContext& other) {
   api().CtxEnablePeerAccess(other.context_, 0);  // refused where others did it before, or the hardware has no more room
 }
 
-CudaDevice::CudaDevice(DeviceInfo info, CUdevice device, Capability capability, const Nvrtc& nvrtc,
-                       std::shared_ptr<ProgramCache> cache)
-    : info_(std::move(info)),
-      capability_(capability),
+CudaDevice::CudaDevice(DeviceFacts facts, CUdevice device, const Nvrtc& nvrtc, std::shared_ptr<ProgramCache> cache)
+    : Device(std::move(facts)),
       nvrtc_(nvrtc),
-      context_(std::make_shared<SharedContext>(device)),
+      context_(std::make_shared<SharedContext>(device, facts_.compute_capability)),
       cache_(std::move(cache)) {}
 
 std::shared_ptr<Buffer> CudaDevice::allocate(std::int64_t bytes) {
-  check_buffer_size(bytes, info_);
+  check_buffer_size(bytes, info());
   const Current current(context_->get());
   auto memory = std::make_shared<DeviceMemory>();
   memory->context = context_;
@@ -94,13 +94,13 @@ std::shared_ptr<Buffer> CudaDevice::allocate(std::int64_t bytes) {
     throw out_of_memory(fmt::format(
         "device {} has no room for a buffer of {} bytes: {} of its {} bytes are free; use smaller parts, or "
         "end what else uses it",
-        info_.id, bytes, free_bytes(), info_.memory_bytes));
-  if (code != CUDA_SUCCESS) throw call_error(fmt::format("device {}: cuMemAlloc of {} bytes", info_.id, bytes), code);
+        info().id, bytes, free_bytes(), info().memory_bytes));
+  if (code != CUDA_SUCCESS) throw call_error(fmt::format("device {}: cuMemAlloc of {} bytes", info().id, bytes), code);
   return std::make_shared<CudaBuffer>(shared_from_this(), std::move(memory), bytes);
 }
 
 std::shared_ptr<Buffer> CudaDevice::borrow(void* memory, std::int64_t bytes) {
-  check_buffer_size(bytes, info_);
+  check_buffer_size(bytes, info());
   if (bytes == 0) return allocate(0);
   if (!memory) throw bad_input(fmt::format("borrowing {} bytes of host memory at a null pointer", bytes));
   const Current current(context_->get());
@@ -111,30 +111,42 @@ std::shared_ptr<Buffer> CudaDevice::borrow(void* memory, std::int64_t bytes) {
                                               CU_MEMHOSTREGISTER_PORTABLE | CU_MEMHOSTREGISTER_DEVICEMAP);
   mapped->registered = code == CUDA_SUCCESS;
   if (code != CUDA_SUCCESS && code != CUDA_ERROR_HOST_MEMORY_ALREADY_REGISTERED)
-    throw call_error(fmt::format("device {}: cuMemHostRegister of {} bytes", info_.id, bytes), code);
+    throw call_error(fmt::format("device {}: cuMemHostRegister of {} bytes", info().id, bytes), code);
   check("cuMemHostGetDevicePointer", api().MemHostGetDevicePointer(&mapped->address, memory, 0));
   return std::make_shared<CudaBuffer>(shared_from_this(), std::move(mapped), bytes);
 }
 
-std::shared_ptr<Queue> CudaDevice::make_queue() {
-  return std::make_shared<CudaQueue>(info_.id, context_);
+std::shared_ptr<Queue> CudaDevice::make_queue(const QueueOptions& options) {
+  return std::make_shared<CudaQueue>(info().id, context_, options);
+}
+
+std::shared_ptr<const Recording> CudaDevice::record(std::shared_ptr<const Sequence> sequence) {
+  if (sequence) check_steps(*sequence, *context_, info().id);
+  return std::make_shared<CudaRecording>(std::move(sequence), info().id, context_);
 }
 
 std::shared_ptr<Program> CudaDevice::build(std::string_view text, std::span<const Definition> definitions,
-                                           const Occupancy&) {
-  const std::string key = cache_ ? cache_key(text, definitions) : "";
+                                           const BuildOptions& options) {
+  if (const std::string reason = nvrtc_.target_refusal(options.target, facts_.compute_capability); !reason.empty())
+    throw bad_input(fmt::format("device {}: {}", info().id, reason));
+  const std::string key = key_of(text, definitions, options.target);
+  return programs_.find_or_build(key, [&] { return build_anew(text, definitions, options.target, key); });
+}
+
+std::shared_ptr<Program> CudaDevice::build_anew(std::string_view text, std::span<const Definition> definitions,
+                                                const std::string& target, const std::string& key) {
   const Current current(context_->get());
   CUmodule module = nullptr;
   if (cache_)
     if (const std::optional<std::string> code = cache_->find(key)) {
       if (api().ModuleLoadData(&module, code->c_str()) == CUDA_SUCCESS)
         return std::make_shared<CudaProgram>(context_, module, 0);
-      cache_->discard(key, fmt::format("device {} does not take it", info_.id));
+      cache_->discard(key, fmt::format("device {} does not take it", info().id));
     }
   const auto start = std::chrono::steady_clock::now();
-  const std::string code = compile(text, definitions);
+  const std::string code = compile(text, definitions, target);
   if (const CUresult result = api().ModuleLoadData(&module, code.c_str()); result != CUDA_SUCCESS)
-    throw call_error(fmt::format("device {}: cuModuleLoadData of code by NVRTC {}", info_.id, nvrtc_.version()),
+    throw call_error(fmt::format("device {}: cuModuleLoadData of code by NVRTC {}", info().id, nvrtc_.version()),
                      result);
   const std::chrono::duration<double> seconds = std::chrono::steady_clock::now() - start;
   auto program = std::make_shared<CudaProgram>(context_, module, seconds.count());
@@ -142,19 +154,22 @@ std::shared_ptr<Program> CudaDevice::build(std::string_view text, std::span<cons
   return program;
 }
 
-std::string CudaDevice::compile(std::string_view text, std::span<const Definition> definitions) const {
+std::string CudaDevice::compile(std::string_view text, std::span<const Definition> definitions,
+                                const std::string& target) const {
   try {
-    return nvrtc_.compile(text, definitions, capability_).image;
+    return nvrtc_.compile(text, definitions, facts_.compute_capability, target).image;
   } catch (const Error& error) {
-    throw Error(error.kind(), fmt::format("device {}: {}", info_.id, error.what()));
+    throw Error(error.kind(), fmt::format("device {}: {}", info().id, error.what()));
   }
 }
 
-std::string CudaDevice::cache_key(std::string_view text, std::span<const Definition> definitions) const {
-  const std::string options = fmt::format("{}", fmt::join(nvrtc_.options(definitions, capability_), " "));
+std::string CudaDevice::key_of(std::string_view text, std::span<const Definition> definitions,
+                               const std::string& target) const {
+  const std::string options =
+      fmt::format("{}", fmt::join(nvrtc_.options(definitions, facts_.compute_capability, target), " "));
   // The driver's text names the compiler's version and the device's capability too.
-  const std::string_view parts[] = {"omniconv",   build_version(), "CUDA",    info_.name,
-                                    info_.driver, options,         prelude(), text};
+  const std::string_view parts[] = {"omniconv",    build_version(), "CUDA",    info().name,
+                                    info().driver, options,         prelude(), text};
   return ProgramCache::key(parts);
 }
 
@@ -177,7 +192,7 @@ std::shared_ptr<HostMemory> CudaDevice::allocate_host(std::int64_t bytes) {
   const CUresult code =
       api().MemHostAlloc(&memory, static_cast<std::size_t>(std::max<std::int64_t>(bytes, 1)), CU_MEMHOSTALLOC_PORTABLE);
   if (code != CUDA_SUCCESS)
-    throw call_error(fmt::format("device {}: cuMemHostAlloc of {} bytes", info_.id, bytes), code);
+    throw call_error(fmt::format("device {}: cuMemHostAlloc of {} bytes", info().id, bytes), code);
   return std::make_shared<LockedMemory>(context_, memory, bytes);
 }
 
@@ -188,8 +203,10 @@ CudaProgram::~CudaProgram() {
   api().CtxPopCurrent(&popped);
 }
 
-CUfunction CudaProgram::kernel(const char* name, std::span<const std::size_t> arguments) const {
+CUfunction CudaProgram::kernel(const char* name, std::span<const std::size_t> arguments,
+                               std::int64_t local_memory_bytes) const {
   const Kernel& kernel = find(name);
+  allow_local_memory(kernel, local_memory_bytes);
   if (!kernel.parameters_known) return kernel.function;
   if (arguments.size() != kernel.parameters.size())
     throw environment_error(fmt::format("cuLaunchKernel ({}): it takes {} arguments, not {}", name,
@@ -201,28 +218,52 @@ CUfunction CudaProgram::kernel(const char* name, std::span<const std::size_t> ar
   return kernel.function;
 }
 
-std::int64_t CudaProgram::resident_groups(const char* kernel, std::int64_t group_items) const {
+void CudaProgram::allow_local_memory(const Kernel& kernel, std::int64_t bytes) const {
+  if (bytes <= kernel.local_memory_bytes) return;
+  const std::lock_guard lock(mutex_);
+  if (bytes <= kernel.local_memory_bytes) return;
+  if (const CUresult code = api().FuncSetAttribute(kernel.function, CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES,
+                                                   static_cast<int>(bytes));
+      code != CUDA_SUCCESS)
+    throw call_error(fmt::format("cuFuncSetAttribute ({}, {} bytes of local memory)", kernel.name, bytes), code);
+  kernel.local_memory_bytes = bytes;
+}
+
+std::int64_t CudaProgram::resident_groups(const char* name, std::int64_t group_items,
+                                          std::int64_t local_memory_bytes) const {
   const Current current(context_->get());
+  const Kernel& kernel = find(name);
+  allow_local_memory(kernel, local_memory_bytes);
   int groups = 0;
   check("cuOccupancyMaxActiveBlocksPerMultiprocessor",
-        api().OccupancyMaxActiveBlocksPerMultiprocessor(&groups, find(kernel).function, static_cast<int>(group_items),
-                                                        0));
+        api().OccupancyMaxActiveBlocksPerMultiprocessor(&groups, kernel.function, static_cast<int>(group_items),
+                                                        static_cast<std::size_t>(local_memory_bytes)));
   return groups;
 }
 
+const CudaProgram::Kernel* CudaProgram::find_known(const char* name) const {
+  for (const Kernel* kernel = first_.load(std::memory_order_acquire); kernel; kernel = kernel->next.get())
+    if (kernel->name == name) return kernel;
+  return nullptr;
+}
+
 const CudaProgram::Kernel& CudaProgram::find(const char* name) const {
+  if (const Kernel* const known = find_known(name)) return *known;
   const std::lock_guard lock(mutex_);
-  for (const std::unique_ptr<const Kernel>& kernel : kernels_)
-    if (kernel->name == name) return *kernel;
-  Kernel kernel{name, nullptr, {}, api().FuncGetParamInfo != nullptr};
-  if (const CUresult code = api().ModuleGetFunction(&kernel.function, module_, name); code != CUDA_SUCCESS)
+  if (const Kernel* const known = find_known(name)) return *known;
+  auto kernel = std::make_unique<Kernel>();
+  kernel->name = name;
+  kernel->parameters_known = api().FuncGetParamInfo != nullptr;
+  if (const CUresult code = api().ModuleGetFunction(&kernel->function, module_, name); code != CUDA_SUCCESS)
     throw call_error(fmt::format("cuModuleGetFunction ({})", name), code);
   for (std::size_t offset = 0, size = 0;
-       kernel.parameters_known &&
-       api().FuncGetParamInfo(kernel.function, kernel.parameters.size(), &offset, &size) == CUDA_SUCCESS;)
-    kernel.parameters.push_back(size);
-  kernels_.push_back(std::make_unique<const Kernel>(std::move(kernel)));
-  return *kernels_.back();
+       kernel->parameters_known &&
+       api().FuncGetParamInfo(kernel->function, kernel->parameters.size(), &offset, &size) == CUDA_SUCCESS;)
+    kernel->parameters.push_back(size);
+  kernel->next = std::move(owned_);
+  owned_ = std::move(kernel);
+  first_.store(owned_.get(), std::memory_order_release);
+  return *owned_;
 }
 
 }  // namespace omniconv::devices::cuda

@@ -1,8 +1,10 @@
 // CUDA devices: a GPU's primary context, its memory, its programs.
 #pragma once
 
+#include <atomic>
 #include <mutex>
 
+#include "devices/built_programs.h"
 #include "devices/cuda/cuda_api.h"
 #include "devices/cuda/nvrtc.h"
 #include "devices/device.h"
@@ -14,17 +16,19 @@ namespace omniconv::devices::cuda {
 // borrowed. Buffers, programs and queues share it.
 class SharedContext {
  public:
-  explicit SharedContext(CUdevice device);
+  SharedContext(CUdevice device, Capability capability);
   ~SharedContext();
   SharedContext(const SharedContext&) = delete;
   SharedContext& operator=(const SharedContext&) = delete;
   CUcontext get() const { return context_; }
   CUdevice device() const { return device_; }
+  Capability capability() const { return capability_; }
   // Lets its device reach the other's memory, where the hardware can. Elsewhere the driver copies by way of the host.
   void reach(const SharedContext& other);
 
  private:
   CUdevice device_;
+  Capability capability_;
   CUcontext context_ = nullptr;
   std::mutex mutex_;
   std::vector<CUcontext> reached_;  // or found to be out of reach
@@ -41,37 +45,37 @@ struct Memory {
 class CudaDevice final : public Device {
  public:
   // `cache` may be null.
-  CudaDevice(DeviceInfo info, CUdevice device, Capability capability, const Nvrtc& nvrtc,
-             std::shared_ptr<ProgramCache> cache);
+  CudaDevice(DeviceFacts facts, CUdevice device, const Nvrtc& nvrtc, std::shared_ptr<ProgramCache> cache);
 
-  DeviceKind kind() const override { return DeviceKind::cuda; }
-  const DeviceInfo& info() const override { return info_; }
-  bool has_byte_dots() const override { return capability_ >= 61; }
   std::shared_ptr<Buffer> allocate(std::int64_t bytes) override;
   // Page-locks the memory and maps it: kernels read and write it over the bus, and see it as it is.
   std::shared_ptr<Buffer> borrow(void* memory, std::int64_t bytes) override;
-  std::shared_ptr<Queue> make_queue() override;
+  std::shared_ptr<Queue> make_queue(const QueueOptions& options = {}) override;
+  // As a graph.
+  std::shared_ptr<const Recording> record(std::shared_ptr<const Sequence> sequence) override;
   std::shared_ptr<Program> build(std::string_view text, std::span<const Definition> definitions,
-                                 const Occupancy& occupancy) override;
+                                 const BuildOptions& options) override;
   Peaks measure_peaks(double seconds) override;
   std::int64_t free_bytes() override;
   std::shared_ptr<HostMemory> allocate_host(std::int64_t bytes) override;
 
   // The caller's memory and stream, of this device's primary context (omniconv/cuda.h).
   std::shared_ptr<Buffer> borrow_memory(CUdeviceptr address, std::int64_t bytes);
-  std::shared_ptr<Queue> borrow_stream(CUstream stream);
+  std::shared_ptr<Queue> borrow_stream(CUstream stream, const QueueOptions& options);
 
   const std::shared_ptr<SharedContext>& context() const { return context_; }
 
  private:
-  std::string compile(std::string_view text, std::span<const Definition> definitions) const;
-  std::string cache_key(std::string_view text, std::span<const Definition> definitions) const;
+  std::shared_ptr<Program> build_anew(std::string_view text, std::span<const Definition> definitions,
+                                      const std::string& target, const std::string& key);
+  std::string compile(std::string_view text, std::span<const Definition> definitions, const std::string& target) const;
+  // What a program is made from, whole.
+  std::string key_of(std::string_view text, std::span<const Definition> definitions, const std::string& target) const;
 
-  DeviceInfo info_;
-  Capability capability_;
   const Nvrtc& nvrtc_;
   std::shared_ptr<SharedContext> context_;
   std::shared_ptr<ProgramCache> cache_;
+  BuiltPrograms programs_;
 };
 
 class CudaBuffer final : public Buffer {
@@ -79,6 +83,7 @@ class CudaBuffer final : public Buffer {
   CudaBuffer(std::shared_ptr<Device> device, std::shared_ptr<const Memory> memory, std::int64_t bytes)
       : device_(std::move(device)), memory_(std::move(memory)), bytes_(bytes) {}
   std::int64_t bytes() const override { return bytes_; }
+  const void* context() const override { return memory_->context->get(); }
   std::shared_ptr<Device> device() const override { return device_; }
   Place place() const override {
     return {nullptr, memory_->borrowed ? reinterpret_cast<std::uintptr_t>(memory_->borrowed)
@@ -98,25 +103,32 @@ class CudaProgram final : public Program {
       : context_(std::move(context)), module_(module), compile_seconds_(seconds) {}
   ~CudaProgram() override;
   double compile_seconds() const override { return compile_seconds_; }
-  std::int64_t resident_groups(const char* kernel, std::int64_t group_items) const override;
-  const std::shared_ptr<SharedContext>& context() const { return context_; }
-  // Throws where there is no such kernel, or it does not take `arguments`, given by their sizes in bytes.
-  CUfunction kernel(const char* name, std::span<const std::size_t> arguments) const;
+  std::int64_t resident_groups(const char* kernel, std::int64_t group_items,
+                               std::int64_t local_memory_bytes = 0) const override;
+  const void* context() const override { return context_->get(); }
+  // Throws where there is no such kernel, or it does not take `arguments`, given by their sizes in bytes, or so much
+  // local memory besides its text's.
+  CUfunction kernel(const char* name, std::span<const std::size_t> arguments, std::int64_t local_memory_bytes) const;
 
  private:
   struct Kernel {
     std::string name;
-    CUfunction function;
+    CUfunction function = nullptr;
     std::vector<std::size_t> parameters;  // sizes in bytes
-    bool parameters_known;
+    bool parameters_known = false;
+    mutable std::atomic<std::int64_t> local_memory_bytes = 0;  // that it may take, besides its text's
+    std::unique_ptr<const Kernel> next = nullptr;
   };
   const Kernel& find(const char* name) const;
+  void allow_local_memory(const Kernel& kernel, std::int64_t bytes) const;
+  const Kernel* find_known(const char* name) const;
 
   std::shared_ptr<SharedContext> context_;
   CUmodule module_;
   double compile_seconds_;
-  mutable std::mutex mutex_;
-  mutable std::vector<std::unique_ptr<const Kernel>> kernels_;
+  mutable std::mutex mutex_;  // of those who add a kernel, or its memory: the others read what there is
+  mutable std::unique_ptr<const Kernel> owned_;
+  mutable std::atomic<const Kernel*> first_ = nullptr;
 };
 
 }  // namespace omniconv::devices::cuda

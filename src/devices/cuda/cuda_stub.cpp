@@ -32,7 +32,7 @@ namespace cuda {
 Buffer borrow_buffer(const Context&, unsigned long long, std::int64_t) {
   throw environment_error(reason);
 }
-Queue borrow_queue(const Context&, void*) {
+Queue borrow_queue(const Context&, void*, const QueueOptions&) {
   throw environment_error(reason);
 }
 

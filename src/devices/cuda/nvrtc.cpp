@@ -134,11 +134,25 @@ std::string Nvrtc::refusal(Capability device) const {
                      capabilities_.empty() ? 0 : capabilities_.front() % 10, device / 10, device % 10);
 }
 
-std::vector<std::string> Nvrtc::options(std::span<const Definition> definitions, Capability device) const {
+std::string Nvrtc::target_refusal(std::string_view target, Capability device) const {
+  if (target.empty()) return {};
+  const std::string of_device = fmt::format("sm_{}", device);
+  if (target.substr(0, of_device.size()) != of_device || target.size() > of_device.size() + 1 ||
+      (target.size() > of_device.size() && target.back() != 'a' && target.back() != 'f'))
+    return fmt::format("a program for the target {}: the device runs {}, and {}a where it has instructions of its own",
+                       target, of_device, of_device);
+  if (!std::binary_search(capabilities_.begin(), capabilities_.end(), device))
+    return fmt::format("a program for the target {}: NVRTC {} does not know it; take a newer one", target, version());
+  return {};
+}
+
+std::vector<std::string> Nvrtc::options(std::span<const Definition> definitions, Capability device,
+                                        const std::string& target) const {
   const bool known = std::binary_search(capabilities_.begin(), capabilities_.end(), device);
   // A device newer than the compiler gets PTX of the newest that it knows, and the driver compiles that.
   const Capability newest = *std::prev(std::upper_bound(capabilities_.begin(), capabilities_.end(), device));
-  std::vector<std::string> options = {fmt::format("--gpu-architecture={}_{}", known ? "sm" : "compute", newest),
+  const std::string architecture = target.empty() ? fmt::format("{}_{}", known ? "sm" : "compute", newest) : target;
+  std::vector<std::string> options = {"--gpu-architecture=" + architecture,
                                       "--std=c++17",
                                       "--fmad=false",
                                       "--ftz=false",
@@ -148,8 +162,9 @@ std::vector<std::string> Nvrtc::options(std::span<const Definition> definitions,
   return options;
 }
 
-Nvrtc::Code Nvrtc::compile(std::string_view text, std::span<const Definition> definitions, Capability device) const {
-  const std::vector<std::string> words = options(definitions, device);
+Nvrtc::Code Nvrtc::compile(std::string_view text, std::span<const Definition> definitions, Capability device,
+                           const std::string& target) const {
+  const std::vector<std::string> words = options(definitions, device, target);
   std::vector<const char*> pointers;
   for (const std::string& word : words) pointers.push_back(word.c_str());
   // Lines in the log count from the start of the text itself.

@@ -29,10 +29,15 @@ class Nvrtc {
     std::string image;    // for cuModuleLoadData
     bool is_ptx = false;  // else code of the device itself
   };
-  // Kernel text without its prelude, for a device that is not refused. Throws with the first lines of the log.
-  Code compile(std::string_view text, std::span<const Definition> definitions, Capability device) const;
+  // Kernel text without its prelude, for a device and a target that are not refused. Throws with the first lines of the
+  // log.
+  Code compile(std::string_view text, std::span<const Definition> definitions, Capability device,
+               const std::string& target = {}) const;
   // The options that `compile` gives, to tell one program from another.
-  std::vector<std::string> options(std::span<const Definition> definitions, Capability device) const;
+  std::vector<std::string> options(std::span<const Definition> definitions, Capability device,
+                                   const std::string& target = {}) const;
+  // Why there is no code of this target (sm_90a; empty: of the device itself) that the device runs; empty if there is.
+  std::string target_refusal(std::string_view target, Capability device) const;
 
  private:
   struct Functions;

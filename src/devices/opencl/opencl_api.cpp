@@ -65,6 +65,7 @@ Loader open_loader() {
   bind("clEnqueueWriteBuffer", api.EnqueueWriteBuffer);
   bind("clEnqueueReadBuffer", api.EnqueueReadBuffer);
   bind("clEnqueueCopyBuffer", api.EnqueueCopyBuffer);
+  bind("clEnqueueFillBuffer", api.EnqueueFillBuffer);
   bind("clEnqueueMapBuffer", api.EnqueueMapBuffer);
   bind("clEnqueueUnmapMemObject", api.EnqueueUnmapMemObject);
   bind("clEnqueueMarkerWithWaitList", api.EnqueueMarkerWithWaitList);

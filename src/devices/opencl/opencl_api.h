@@ -99,6 +99,8 @@ struct Api {
                               const cl_event*, cl_event*);
   cl_int (*EnqueueCopyBuffer)(cl_command_queue, cl_mem, cl_mem, std::size_t, std::size_t, std::size_t, cl_uint,
                               const cl_event*, cl_event*);
+  cl_int (*EnqueueFillBuffer)(cl_command_queue, cl_mem, const void*, std::size_t, std::size_t, std::size_t, cl_uint,
+                              const cl_event*, cl_event*);
   void* (*EnqueueMapBuffer)(cl_command_queue, cl_mem, cl_bool, cl_bitfield, std::size_t, std::size_t, cl_uint,
                             const cl_event*, cl_event*, cl_int*);
   cl_int (*EnqueueUnmapMemObject)(cl_command_queue, cl_mem, void*, cl_uint, const cl_event*, cl_event*);

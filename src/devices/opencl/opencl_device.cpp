@@ -10,6 +10,7 @@
 #include "devices/definitions.h"
 #include "devices/gpu_peaks.h"
 #include "devices/opencl/opencl_queue.h"
+#include "devices/opencl/opencl_steps.h"
 #include "embedded/prelude.opencl.h"
 
 namespace omniconv::devices::opencl {
@@ -49,6 +50,28 @@ std::string binary_of(cl_program program) {
   return binary;
 }
 
+// 10 times the major plus the minor compute capability; 0 of other vendors' devices.
+int nvidia_capability(cl_device_id device, const std::string& extensions) {
+  if (extensions.find("cl_nv_device_attribute_query") == std::string::npos) return 0;
+  return static_cast<int>(10 * fact<cl_uint>(device, CL_DEVICE_COMPUTE_CAPABILITY_MAJOR_NV) +
+                          fact<cl_uint>(device, CL_DEVICE_COMPUTE_CAPABILITY_MINOR_NV));
+}
+
+DeviceFacts facts_of(DeviceInfo info, cl_device_id device) {
+  const std::string extensions = text(device, CL_DEVICE_EXTENSIONS);
+  DeviceFacts facts;
+  facts.kind = DeviceKind::opencl;
+  facts.info = std::move(info);
+  facts.has_denormals = (fact<cl_bitfield>(device, CL_DEVICE_SINGLE_FP_CONFIG) & CL_FP_DENORM) != 0;
+  facts.compute_capability = nvidia_capability(device, extensions);
+  facts.has_byte_dots = facts.compute_capability >= 61;
+  facts.takes_occupancy =
+      facts.compute_capability > 0 && extensions.find("cl_nv_compiler_options") != std::string::npos;
+  facts.max_group_items = static_cast<std::int64_t>(fact<std::size_t>(device, CL_DEVICE_MAX_WORK_GROUP_SIZE));
+  facts.most_local_memory_bytes = facts.info.local_memory_bytes;
+  return facts;
+}
+
 class MappedMemory final : public HostMemory {
  public:
   MappedMemory(std::shared_ptr<OpenClDevice> device, Owned<cl_command_queue> queue, Owned<cl_mem> memory,
@@ -79,27 +102,21 @@ class MappedMemory final : public HostMemory {
 
 OpenClDevice::OpenClDevice(DeviceInfo info, cl_platform_id platform, cl_device_id device,
                            std::shared_ptr<ProgramCache> cache)
-    : info_(std::move(info)), device_(device), context_(make_context(platform, device)), cache_(std::move(cache)) {}
+    : Device(facts_of(std::move(info), device)),
+      device_(device),
+      context_(make_context(platform, device)),
+      cache_(std::move(cache)) {}
 
 OpenClDevice::OpenClDevice(DeviceInfo info, cl_context context, cl_device_id device)
-    : info_(std::move(info)), device_(device), context_(retain_context(context)) {}
-
-bool OpenClDevice::has_denormals() const {
-  return (fact<cl_bitfield>(device_, CL_DEVICE_SINGLE_FP_CONFIG) & CL_FP_DENORM) != 0;
-}
-
-cl_uint OpenClDevice::nvidia_capability() const {
-  if (text(device_, CL_DEVICE_EXTENSIONS).find("cl_nv_device_attribute_query") == std::string::npos) return 0;
-  const auto major = fact<cl_uint>(device_, CL_DEVICE_COMPUTE_CAPABILITY_MAJOR_NV);
-  return 10 * major + fact<cl_uint>(device_, CL_DEVICE_COMPUTE_CAPABILITY_MINOR_NV);
-}
+    : Device(facts_of(std::move(info), device)), device_(device), context_(retain_context(context)) {}
 
 std::shared_ptr<Buffer> OpenClDevice::create(cl_bitfield flags, void* memory, std::int64_t bytes) {
-  check_buffer_size(bytes, info_);
+  check_buffer_size(bytes, info());
   cl_int code = CL_SUCCESS;
   const auto size = static_cast<std::size_t>(std::max<std::int64_t>(bytes, 1));  // OpenCL knows no empty buffers
   Owned<cl_mem> buffer(api().CreateBuffer(context_.get(), flags, size, memory, &code));
-  if (code != CL_SUCCESS) throw call_error(fmt::format("device {}: clCreateBuffer of {} bytes", info_.id, bytes), code);
+  if (code != CL_SUCCESS)
+    throw call_error(fmt::format("device {}: clCreateBuffer of {} bytes", info().id, bytes), code);
   return std::make_shared<OpenClBuffer>(self(), std::move(buffer), bytes, memory);
 }
 
@@ -115,33 +132,30 @@ std::shared_ptr<Buffer> OpenClDevice::borrow(void* memory, std::int64_t bytes) {
 
 std::shared_ptr<HostMemory> OpenClDevice::allocate_host(std::int64_t bytes) {
   if (bytes <= 0) return Device::allocate_host(bytes);
-  if (bytes > info_.max_buffer_bytes)
+  if (bytes > info().max_buffer_bytes)
     throw environment_error(fmt::format("device {} locks at most {} bytes of host memory in one piece, not {}",
-                                        info_.id, info_.max_buffer_bytes, bytes));
+                                        info().id, info().max_buffer_bytes, bytes));
   cl_int code = CL_SUCCESS;
   Owned<cl_mem> memory(api().CreateBuffer(context_.get(), CL_MEM_READ_WRITE | CL_MEM_ALLOC_HOST_PTR,
                                           static_cast<std::size_t>(bytes), nullptr, &code));
   if (code != CL_SUCCESS)
-    throw call_error(fmt::format("device {}: clCreateBuffer of {} bytes of host memory", info_.id, bytes), code);
+    throw call_error(fmt::format("device {}: clCreateBuffer of {} bytes of host memory", info().id, bytes), code);
   Owned<cl_command_queue> queue(api().CreateCommandQueue(context_.get(), device_, 0, &code));
   check("clCreateCommandQueue", code);
   return std::make_shared<MappedMemory>(self(), std::move(queue), std::move(memory), bytes);
 }
 
-std::shared_ptr<Queue> OpenClDevice::make_queue() {
+std::shared_ptr<Queue> OpenClDevice::make_queue(const QueueOptions& options) {
   cl_int code = CL_SUCCESS;
-  Owned<cl_command_queue> queue(api().CreateCommandQueue(context_.get(), device_, CL_QUEUE_PROFILING_ENABLE, &code));
+  const cl_bitfield properties = options.timing ? CL_QUEUE_PROFILING_ENABLE : 0;
+  Owned<cl_command_queue> queue(api().CreateCommandQueue(context_.get(), device_, properties, &code));
   check("clCreateCommandQueue", code);
-  return std::make_shared<OpenClQueue>(self(), std::move(queue));
+  return std::make_shared<OpenClQueue>(self(), std::move(queue), options);
 }
 
-bool OpenClDevice::takes_occupancy() const {
-  return nvidia_capability() > 0 &&
-         text(device_, CL_DEVICE_EXTENSIONS).find("cl_nv_compiler_options") != std::string::npos;
-}
-
-std::int64_t OpenClDevice::max_group_items() const {
-  return static_cast<std::int64_t>(fact<std::size_t>(device_, CL_DEVICE_MAX_WORK_GROUP_SIZE));
+std::shared_ptr<const Recording> OpenClDevice::record(std::shared_ptr<const Sequence> sequence) {
+  if (sequence) check_steps(*sequence, *this);
+  return std::make_shared<Recording>(std::move(sequence), info().id, context_.get());
 }
 
 std::string OpenClDevice::driver_options(const Occupancy& occupancy) const {
@@ -154,20 +168,31 @@ std::string OpenClDevice::driver_options(const Occupancy& occupancy) const {
 }
 
 std::shared_ptr<Program> OpenClDevice::build(std::string_view kernel_text, std::span<const Definition> definitions,
-                                             const Occupancy& occupancy) {
-  const std::string own_options = driver_options(occupancy);
-  const Occupancy asked_for = own_options.empty() ? Occupancy{} : occupancy;
+                                             const BuildOptions& build_options) {
+  if (!build_options.target.empty())
+    throw bad_input(fmt::format("device {}: a program for the target {}: OpenCL's compilers know no targets", info().id,
+                                build_options.target));
+  const std::string own_options = driver_options(build_options.occupancy);
+  const Occupancy asked_for = own_options.empty() ? Occupancy{} : build_options.occupancy;
   std::string options = "-cl-std=CL1.2" + own_options;
-  if (const cl_uint capability = nvidia_capability()) options += fmt::format(" -DNVIDIA_CAPABILITY={}", capability);
+  if (const int capability = facts_.compute_capability) options += fmt::format(" -DNVIDIA_CAPABILITY={}", capability);
   for (const std::string& option : definition_options(definitions)) options += " " + option;
-  const std::string key = cache_ ? cache_key(kernel_text, options) : "";
+  const std::string key = key_of(kernel_text, options);
+  const std::string with_occupancy = fmt::format("{} {} {}", asked_for.groups, asked_for.group_items, key);
+  return programs_.find_or_build(with_occupancy,
+                                 [&] { return build_anew(kernel_text, options, own_options, asked_for, key); });
+}
+
+std::shared_ptr<Program> OpenClDevice::build_anew(std::string_view kernel_text, const std::string& options,
+                                                  const std::string& own_options, const Occupancy& asked_for,
+                                                  const std::string& key) {
   if (cache_)
     if (const std::optional<std::string> entry = cache_->find(key)) {
       const std::size_t line = entry->starts_with(' ') || entry->starts_with('\n') ? entry->find('\n') : entry->npos;
       if (line != entry->npos)
         if (Owned<cl_program> program = load(entry->substr(line + 1), own_options))
           return std::make_shared<OpenClProgram>(self(), std::move(program), 0, entry->substr(0, line), asked_for);
-      cache_->discard(key, fmt::format("device {} does not take it", info_.id));
+      cache_->discard(key, fmt::format("device {} does not take it", info().id));
     }
   const auto start = std::chrono::steady_clock::now();
   Owned<cl_program> program = compile(kernel_text, options);
@@ -189,7 +214,7 @@ Owned<cl_program> OpenClDevice::compile(std::string_view kernel_text, const std:
   check("clCreateProgramWithSource", code);
   code = api().BuildProgram(program.get(), 1, &device_, options.c_str(), nullptr, nullptr);
   if (code != CL_SUCCESS)
-    throw environment_error(fmt::format("device {}: clBuildProgram failed: {}: {}", info_.id, error_name(code),
+    throw environment_error(fmt::format("device {}: clBuildProgram failed: {}: {}", info().id, error_name(code),
                                         first_lines(build_log(program.get(), device_))));
   return program;
 }
@@ -205,20 +230,20 @@ Owned<cl_program> OpenClDevice::load(const std::string& binary, const std::strin
   return program;
 }
 
-std::string OpenClDevice::cache_key(std::string_view kernel_text, const std::string& options) const {
+std::string OpenClDevice::key_of(std::string_view kernel_text, const std::string& options) const {
   const std::string version = text(device_, CL_DEVICE_VERSION), driver = text(device_, CL_DRIVER_VERSION);
-  const std::string_view parts[] = {"omniconv", build_version(), "OpenCL",       info_.name, version,
+  const std::string_view parts[] = {"omniconv", build_version(), "OpenCL",       info().name, version,
                                     driver,     options,         prelude_opencl, kernel_text};
   return ProgramCache::key(parts);
 }
 
-std::int64_t OpenClProgram::resident_groups(const char* kernel, std::int64_t group_items) const {
+std::int64_t OpenClProgram::resident_groups(const char* kernel, std::int64_t group_items, std::int64_t) const {
   const std::string word = fmt::format(" {}=", kernel);
   const std::size_t at = registers_.find(word);
   if (at == std::string::npos) return group_items == asked_for_.group_items ? asked_for_.groups : 0;
   return groups_by_registers(fact<cl_uint>(device_->device(), CL_DEVICE_REGISTERS_PER_BLOCK_NV),
                              std::atoll(registers_.c_str() + at + word.size()), group_items,
-                             device_->nvidia_capability());
+                             device_->facts().compute_capability);
 }
 
 std::string registers_of_kernels(std::string_view build_log) {
@@ -237,7 +262,7 @@ std::string registers_of_kernels(std::string_view build_log) {
 }
 
 std::int64_t groups_by_registers(std::int64_t all_registers, std::int64_t of_an_item, std::int64_t group_items,
-                                 cl_uint capability) {
+                                 int capability) {
   // CUDA C++ Programming Guide, "Technical specifications per compute capability".
   constexpr std::int64_t warp = 32, granule = 8, quarters = 4, most_groups = 32;
   const std::int64_t most_items = capability == 75                                            ? 1024
@@ -290,7 +315,7 @@ std::shared_ptr<Queue> OpenClDevice::borrow_queue(cl_command_queue queue) {
   if (properties & CL_QUEUE_OUT_OF_ORDER_EXEC_MODE_ENABLE)
     throw bad_input("borrowing a cl_command_queue: it runs out of order; make one that runs in order");
   check("clRetainCommandQueue", api().RetainCommandQueue(queue));
-  return std::make_shared<OpenClQueue>(self(), Owned<cl_command_queue>(queue));
+  return std::make_shared<OpenClQueue>(self(), Owned<cl_command_queue>(queue), QueueOptions{});
 }
 
 }  // namespace omniconv::devices::opencl

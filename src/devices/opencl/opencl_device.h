@@ -3,6 +3,7 @@
 
 #include <map>
 
+#include "devices/built_programs.h"
 #include "devices/device.h"
 #include "devices/opencl/opencl_api.h"
 #include "devices/program_cache.h"
@@ -15,19 +16,14 @@ class OpenClDevice final : public Device {
   OpenClDevice(DeviceInfo info, cl_platform_id platform, cl_device_id device, std::shared_ptr<ProgramCache> cache);
   OpenClDevice(DeviceInfo info, cl_context context, cl_device_id device);
 
-  DeviceKind kind() const override { return DeviceKind::opencl; }
-  const DeviceInfo& info() const override { return info_; }
-  bool has_denormals() const override;
-  bool has_byte_dots() const override { return nvidia_capability() >= 61; }
-  bool takes_occupancy() const override;
-  std::int64_t max_group_items() const override;
   std::shared_ptr<Buffer> allocate(std::int64_t bytes) override;
   // The driver may copy: the device sees the memory as it is now, and later changes of either side only by an upload
   // from, or a download to, the same memory.
   std::shared_ptr<Buffer> borrow(void* memory, std::int64_t bytes) override;
-  std::shared_ptr<Queue> make_queue() override;
+  std::shared_ptr<Queue> make_queue(const QueueOptions& options = {}) override;
+  std::shared_ptr<const Recording> record(std::shared_ptr<const Sequence> sequence) override;
   std::shared_ptr<Program> build(std::string_view text, std::span<const Definition> definitions,
-                                 const Occupancy& occupancy) override;
+                                 const BuildOptions& options) override;
   Peaks measure_peaks(double seconds) override;
   // Memory of the driver's own, mapped: what drivers of GPUs lock into place.
   std::shared_ptr<HostMemory> allocate_host(std::int64_t bytes) override;
@@ -38,24 +34,25 @@ class OpenClDevice final : public Device {
 
   cl_context context() const { return context_.get(); }
   cl_device_id device() const { return device_; }
-  // 10 times the major plus the minor compute capability; 0 of other vendors' devices.
-  cl_uint nvidia_capability() const;
 
  private:
   // What makes the driver's compiler say what registers kernels take, and keep to an occupancy; empty where that cannot
   // be asked for.
   std::string driver_options(const Occupancy& occupancy) const;
   std::shared_ptr<Buffer> create(cl_bitfield flags, void* memory, std::int64_t bytes);
+  std::shared_ptr<Program> build_anew(std::string_view text, const std::string& options, const std::string& own_options,
+                                      const Occupancy& asked_for, const std::string& key);
   Owned<cl_program> compile(std::string_view text, const std::string& options) const;
   // Null where the driver does not take it. The binary may be of a kind that is compiled further: by these options.
   Owned<cl_program> load(const std::string& binary, const std::string& own_options) const;
-  std::string cache_key(std::string_view text, const std::string& options) const;
+  // What a program is made from, whole.
+  std::string key_of(std::string_view text, const std::string& options) const;
   std::shared_ptr<OpenClDevice> self() { return std::static_pointer_cast<OpenClDevice>(shared_from_this()); }
 
-  DeviceInfo info_;
   cl_device_id device_;
   Owned<cl_context> context_;
   std::shared_ptr<ProgramCache> cache_;
+  BuiltPrograms programs_;
 };
 
 class OpenClBuffer final : public Buffer {
@@ -82,7 +79,7 @@ class OpenClBuffer final : public Buffer {
     return {whole_ ? whole_ : memory_.get(), origin_};
   }
   Access access() const override { return access_; }
-  cl_context context() const { return device_->context(); }
+  const void* context() const override { return device_->context(); }
   std::byte* borrowed() const { return borrowed_; }  // the host memory behind it, or null
 
  private:
@@ -108,9 +105,10 @@ class OpenClProgram final : public Program {
         asked_for_(asked_for) {}
   double compile_seconds() const override { return compile_seconds_; }
   // By registers alone.
-  std::int64_t resident_groups(const char* kernel, std::int64_t group_items) const override;
+  std::int64_t resident_groups(const char* kernel, std::int64_t group_items,
+                               std::int64_t local_memory_bytes = 0) const override;
   cl_program program() const { return program_.get(); }
-  cl_context context() const { return device_->context(); }
+  const void* context() const override { return device_->context(); }
 
  private:
   std::shared_ptr<OpenClDevice> device_;
@@ -124,7 +122,7 @@ class OpenClProgram final : public Program {
 std::string registers_of_kernels(std::string_view build_log);
 // How many groups fit on a multiprocessor of this compute capability.
 std::int64_t groups_by_registers(std::int64_t all_registers, std::int64_t of_an_item, std::int64_t group_items,
-                                 cl_uint capability);
+                                 int capability);
 
 // Facts of platforms and devices.
 std::string text(cl_platform_id platform, cl_uint what);

@@ -15,10 +15,13 @@
 
 #define GLOBAL_ID_X ((long)get_global_id(0))
 #define GLOBAL_ID_Y ((long)get_global_id(1))
+#define GLOBAL_ID_Z ((long)get_global_id(2))
 #define LOCAL_ID_X ((int)get_local_id(0))
 #define LOCAL_ID_Y ((int)get_local_id(1))
+#define LOCAL_ID_Z ((int)get_local_id(2))
 #define GROUP_ID_X ((long)get_group_id(0))
 #define GROUP_ID_Y ((long)get_group_id(1))
+#define GROUP_ID_Z ((long)get_group_id(2))
 #define BARRIER barrier(CLK_LOCAL_MEM_FENCE)
 // A barrier where the condition holds, which it does for all work items of a group or for none; and REJOIN, where work
 // items that took different branches come together before a loop begins again with a barrier. PoCL takes all work items

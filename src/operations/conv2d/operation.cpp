@@ -2,6 +2,7 @@
 #include "operations/operation.h"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 
 #include "core/convert.h"
@@ -163,13 +164,26 @@ Conv2dElements elements_of(const Conv2dProblem& problem) {
           problem.n * problem.k * P(problem) * Q(problem)};
 }
 
+namespace {
+
+// As the plan names them, of which a problem without a bias has the first three.
+std::array<NamedOperand, 4> named(Pass pass, const Conv2dRun& run) {
+  return {{{pass == Pass::backward_data ? "dx" : "x", run.x},
+           {pass == Pass::backward_filter ? "dw" : "w", run.w},
+           {pass == Pass::forward ? "y" : "dy", run.y},
+           {"bias", run.bias}}};
+}
+
+}  // namespace
+
 Event Conv2dPlan::run(Queue& queue, const Conv2dRun& run) const {
-  const Conv2dProblem& p = problem();
-  const NamedOperand arrays[] = {{p.pass == Pass::backward_data ? "dx" : "x", run.x},
-                                 {p.pass == Pass::backward_filter ? "dw" : "w", run.w},
-                                 {p.pass == Pass::forward ? "y" : "dy", run.y},
-                                 {"bias", run.bias}};
-  return plan_.run(queue, std::span(arrays).first(p.bias ? 4 : 3), run.workspace);
+  const auto arrays = named(problem().pass, run);
+  return plan_.run(queue, std::span(arrays).first(problem().bias ? 4 : 3), run.workspace);
+}
+
+void Conv2dPlan::append(Sequence& sequence, const Conv2dRun& run) const {
+  const auto arrays = named(problem().pass, run);
+  plan_.append(sequence, std::span(arrays).first(problem().bias ? 4 : 3), run.workspace);
 }
 
 }  // namespace omniconv

@@ -75,7 +75,7 @@ std::int32_t border_word(const Filter2dTask& task);
 // Rows of input and output begin at multiples of 16 bytes, if they are packed.
 bool strips_are_aligned(const Filter2dProblem& problem);
 
-// What was fastest for direct filtering of u8 images on an H200 (docs/measuring.md).
+// What was fastest for direct filtering of u8 images on an H200 (README.md of `direct`).
 StripTunables byte_strip_tunables(const Filter2dProblem& problem, const devices::Device& device);
 
 // Narrower strips where the row is too short for such, or where results are written one by one.

@@ -22,9 +22,17 @@ struct Allocation {
   bool of_primary = true;
 };
 
+// Kernels alone have a value: their second argument, a float.
+struct Graph {
+  std::vector<std::string> nodes;
+  std::vector<float> values;
+};
+
 struct State {
   std::mutex mutex;
   std::vector<std::string> calls;
+  std::map<std::string, int> counts;
+  Graph* captured = nullptr;
   bool peers = true;
   std::string failing;
   CUresult failure = CUDA_SUCCESS;
@@ -79,6 +87,24 @@ CUresult begin(const char* call) {
   return state().failure;
 }
 
+// True where the call becomes a node of the graph that is being captured.
+bool capture(const std::string& node, float value = 0) {
+  if (!state().captured) return false;
+  state().captured->nodes.push_back(node);
+  state().captured->values.push_back(value);
+  return true;
+}
+// Nodes are numbered from 1.
+CUgraphNode node_of(std::size_t number) {
+  return reinterpret_cast<CUgraphNode>(number);
+}
+
+float second_argument(void** arguments) {
+  float value = 0;
+  std::memcpy(&value, arguments[1], sizeof value);
+  return value;
+}
+
 void move_bytes(CUdeviceptr to, CUdeviceptr from, std::size_t bytes) {
   std::memmove(reinterpret_cast<void*>(to), reinterpret_cast<const void*>(from), bytes);
 }
@@ -105,6 +131,10 @@ void add_locked_memory(void* memory, std::size_t bytes) {
 }
 void* make_stream(int device, bool of_primary) {
   return handle_of<void*>(device, of_primary ? 7 : foreign);
+}
+int take_count(const std::string& call) {
+  const std::lock_guard lock(state().mutex);
+  return std::exchange(state().counts[call], 0);
 }
 void set_peers(bool reach) {
   const std::lock_guard lock(state().mutex);
@@ -148,10 +178,11 @@ CUresult cuDeviceGetName(char* name, int size, CUdevice) {
   return CUDA_SUCCESS;
 }
 CUresult cuDeviceGetAttribute(int* value, int attribute, CUdevice) {
-  *value = attribute == CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR      ? 9
-           : attribute == CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT        ? 4
-           : attribute == CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK ? 49152
-                                                                          : 0;
+  *value = attribute == CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR            ? 9
+           : attribute == CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN ? 232448
+           : attribute == CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT              ? 4
+           : attribute == CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK       ? 49152
+                                                                                : 0;
   return CUDA_SUCCESS;
 }
 CUresult cuDeviceTotalMem_v2(std::size_t* bytes, CUdevice) {
@@ -166,6 +197,8 @@ CUresult cuDevicePrimaryCtxRelease_v2(CUdevice) {
   return CUDA_SUCCESS;
 }
 CUresult cuCtxPushCurrent_v2(CUcontext context) {
+  const std::lock_guard lock(state().mutex);
+  ++state().counts["cuCtxPushCurrent"];
   current.push_back(context);
   return CUDA_SUCCESS;
 }
@@ -237,8 +270,16 @@ CUresult cuMemcpyDtoHAsync_v2(void* to, CUdeviceptr from, std::size_t bytes, CUs
 }
 CUresult cuMemcpyAsync(CUdeviceptr to, CUdeviceptr from, std::size_t bytes, CUstream stream) {
   const std::lock_guard lock(state().mutex);
+  if (capture("copy")) return CUDA_SUCCESS;
   state().calls.push_back(fmt::format("cuMemcpyAsync {} bytes on {}", bytes, name_of(stream)));
   move_bytes(to, from, bytes);
+  return CUDA_SUCCESS;
+}
+CUresult cuMemsetD8Async(CUdeviceptr address, unsigned char value, std::size_t bytes, CUstream stream) {
+  const std::lock_guard lock(state().mutex);
+  if (capture("fill")) return CUDA_SUCCESS;
+  state().calls.push_back(fmt::format("cuMemsetD8Async {} bytes on {}", bytes, name_of(stream)));
+  std::memset(reinterpret_cast<void*>(address), value, bytes);
   return CUDA_SUCCESS;
 }
 CUresult cuMemcpyPeerAsync(CUdeviceptr to, CUcontext to_context, CUdeviceptr from, CUcontext from_context,
@@ -282,7 +323,9 @@ CUresult cuStreamWaitEvent(CUstream stream, CUevent event, unsigned) {
   state().calls.push_back(fmt::format("cuStreamWaitEvent of {} on {}", device_of(event), name_of(stream)));
   return CUDA_SUCCESS;
 }
-CUresult cuEventCreate(CUevent* event, unsigned) {
+CUresult cuEventCreate(CUevent* event, unsigned flags) {
+  const std::lock_guard lock(state().mutex);
+  if (flags == CU_EVENT_DISABLE_TIMING) ++state().counts["cuEventCreate without timing"];
   *event = handle_of<CUevent>(current_device());
   return CUDA_SUCCESS;
 }
@@ -290,9 +333,13 @@ CUresult cuEventDestroy_v2(CUevent) {
   return CUDA_SUCCESS;
 }
 CUresult cuEventRecord(CUevent, CUstream) {
+  const std::lock_guard lock(state().mutex);
+  ++state().counts["cuEventRecord"];
   return CUDA_SUCCESS;
 }
 CUresult cuEventQuery(CUevent) {
+  const std::lock_guard lock(state().mutex);
+  ++state().counts["cuEventQuery"];
   return CUDA_SUCCESS;
 }
 CUresult cuEventSynchronize(CUevent) {
@@ -303,6 +350,8 @@ CUresult cuEventElapsedTime(float* milliseconds, CUevent, CUevent) {
   return CUDA_SUCCESS;
 }
 CUresult cuModuleLoadData(CUmodule* module, const void*) {
+  const std::lock_guard lock(state().mutex);
+  if (const CUresult code = begin("cuModuleLoadData")) return code;
   *module = handle_of<CUmodule>(current_device());
   return CUDA_SUCCESS;
 }
@@ -313,10 +362,19 @@ CUresult cuModuleGetFunction(CUfunction* function, CUmodule module, const char*)
   *function = handle_of<CUfunction>(device_of(module));
   return CUDA_SUCCESS;
 }
-// Its first argument is a buffer.
+CUresult cuFuncSetAttribute(CUfunction, int attribute, int value) {
+  const std::lock_guard lock(state().mutex);
+  state().calls.push_back(fmt::format("cuFuncSetAttribute {} to {}", attribute, value));
+  return CUDA_SUCCESS;
+}
+// Its first argument is a buffer, and its second a float where it is captured.
 CUresult cuLaunchKernel(CUfunction, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned,
                         CUstream stream, void** arguments, void**) {
   const std::lock_guard lock(state().mutex);
+  if (state().captured) {
+    capture("kernel", second_argument(arguments));
+    return CUDA_SUCCESS;
+  }
   CUdeviceptr address = 0;
   std::memcpy(&address, arguments[0], sizeof address);
   state().calls.push_back(fmt::format("cuLaunchKernel of memory of {} on {}", owner_of(address), name_of(stream)));
@@ -324,6 +382,100 @@ CUresult cuLaunchKernel(CUfunction, unsigned, unsigned, unsigned, unsigned, unsi
 }
 CUresult cuOccupancyMaxActiveBlocksPerMultiprocessor(int* groups, CUfunction, int, std::size_t) {
   *groups = 0;
+  return CUDA_SUCCESS;
+}
+
+CUresult cuLaunchKernelEx(const CUlaunchConfig* config, CUfunction, void**, void**) {
+  const std::lock_guard lock(state().mutex);
+  std::string call =
+      fmt::format("cuLaunchKernelEx {} x {} x {} groups", config->gridDimX, config->gridDimY, config->gridDimZ);
+  for (unsigned i = 0; i < config->numAttrs; ++i) {
+    const CUlaunchAttribute& attribute = config->attrs[i];
+    if (attribute.id == CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION)
+      call += fmt::format(", clusters of {} x {} x {}", attribute.value.clusterDim.x, attribute.value.clusterDim.y,
+                          attribute.value.clusterDim.z);
+    if (attribute.id == CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION)
+      call += fmt::format(", overlap {}", attribute.value.programmaticStreamSerializationAllowed);
+  }
+  state().calls.push_back(call);
+  return CUDA_SUCCESS;
+}
+CUresult cuTensorMapEncodeTiled(CUtensorMap*, int element, unsigned rank, void* address, const std::uint64_t* extents,
+                                const std::uint64_t* strides, const std::uint32_t* box, const std::uint32_t*, int,
+                                int swizzle, int promotion, int fill) {
+  const std::lock_guard lock(state().mutex);
+  state().calls.push_back(
+      fmt::format("cuTensorMapEncodeTiled element {} rank {} of {}: {} x {}, stride {}, box {} x {}, "
+                  "swizzle {} promotion {} fill {}",
+                  element, rank, owner_of(reinterpret_cast<CUdeviceptr>(address)), extents[0], extents[1], strides[0],
+                  box[0], box[1], swizzle, promotion, fill));
+  return CUDA_SUCCESS;
+}
+CUresult cuTensorMapEncodeIm2col(CUtensorMap*, int element, unsigned rank, void*, const std::uint64_t*,
+                                 const std::uint64_t*, const int* lower, const int* upper, std::uint32_t channels,
+                                 std::uint32_t pixels, const std::uint32_t* steps, int, int, int, int) {
+  const std::lock_guard lock(state().mutex);
+  state().calls.push_back(fmt::format(
+      "cuTensorMapEncodeIm2col element {} rank {} corners {} {} to {} {}, {} channels, {} pixels, steps {} {}", element,
+      rank, lower[0], lower[1], upper[0], upper[1], channels, pixels, steps[1], steps[2]));
+  return CUDA_SUCCESS;
+}
+
+CUresult cuStreamBeginCapture_v2(CUstream, int mode) {
+  const std::lock_guard lock(state().mutex);
+  if (mode != CU_STREAM_CAPTURE_MODE_RELAXED) return CUDA_ERROR_INVALID_VALUE;
+  state().captured = new Graph;
+  return CUDA_SUCCESS;
+}
+CUresult cuStreamEndCapture(CUstream, CUgraph* graph) {
+  const std::lock_guard lock(state().mutex);
+  *graph = reinterpret_cast<CUgraph>(std::exchange(state().captured, nullptr));
+  return CUDA_SUCCESS;
+}
+CUresult cuStreamGetCaptureInfo_v2(CUstream, int* status, std::uint64_t*, CUgraph*, const CUgraphNode** nodes,
+                                   std::size_t* count) {
+  static CUgraphNode last;
+  const std::lock_guard lock(state().mutex);
+  *status = state().captured ? 1 : 0;
+  last = state().captured ? node_of(state().captured->nodes.size()) : nullptr;
+  *nodes = &last;
+  *count = state().captured ? 1 : 0;
+  return CUDA_SUCCESS;
+}
+CUresult cuGraphInstantiateWithFlags(CUgraphExec* made, CUgraph graph, unsigned long long) {
+  const std::lock_guard lock(state().mutex);
+  if (const CUresult code = begin("cuGraphInstantiate")) return code;
+  const auto& captured = *reinterpret_cast<const Graph*>(graph);
+  std::string call = "cuGraphInstantiate of";
+  for (const std::string& node : captured.nodes) call += " " + node;
+  state().calls.push_back(call);
+  *made = reinterpret_cast<CUgraphExec>(new Graph(captured));
+  return CUDA_SUCCESS;
+}
+CUresult cuGraphExecKernelNodeSetParams(CUgraphExec graph, CUgraphNode node, const CUDA_KERNEL_NODE_PARAMS_v1* given) {
+  const std::lock_guard lock(state().mutex);
+  const auto index = reinterpret_cast<std::size_t>(node) - 1;
+  auto& values = reinterpret_cast<Graph*>(graph)->values;
+  values.at(index) = second_argument(given->kernelParams);
+  state().calls.push_back(fmt::format("cuGraphExecKernelNodeSetParams of node {}: {} groups of {}, {}", index,
+                                      given->gridDimX, given->blockDimX, values[index]));
+  return CUDA_SUCCESS;
+}
+CUresult cuGraphLaunch(CUgraphExec graph, CUstream stream) {
+  const std::lock_guard lock(state().mutex);
+  std::string call = "cuGraphLaunch on " + name_of(stream) + ":";
+  for (const float value : reinterpret_cast<const Graph*>(graph)->values) call += fmt::format(" {}", value);
+  state().calls.push_back(call);
+  return CUDA_SUCCESS;
+}
+CUresult cuGraphDestroy(CUgraph graph) {
+  delete reinterpret_cast<Graph*>(graph);
+  return CUDA_SUCCESS;
+}
+CUresult cuGraphExecDestroy(CUgraphExec graph) {
+  const std::lock_guard lock(state().mutex);
+  state().ends.push_back("cuGraphExecDestroy");
+  delete reinterpret_cast<Graph*>(graph);
   return CUDA_SUCCESS;
 }
 

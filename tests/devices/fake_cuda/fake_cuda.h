@@ -1,5 +1,5 @@
 // A CUDA driver without hardware, with two devices: memory is the host's, and work is done as it is submitted. It keeps
-// the calls that copy between devices, and fails where it is told to.
+// the calls that copy, launch and record, and fails where it is told to. A graph is run by nobody.
 #pragma once
 
 #include <cstddef>
@@ -17,6 +17,12 @@ void add_memory(void* memory, std::size_t bytes, int device, bool of_primary = t
 void add_locked_memory(void* memory, std::size_t bytes);
 // A stream of the caller's, whose name in calls is "0#7" (of another context "0#9"); the default stream is "default".
 void* make_stream(int device, bool of_primary = true);
+// How often it was called since the last time: cuCtxPushCurrent, cuEventRecord, cuEventQuery,
+// "cuEventCreate without timing".
+int take_count(const std::string& call);
+// The architectures that were compiled for since the last time. Compilations fail that do not meet so many at a time.
+std::vector<std::string> take_compilations();
+void compile_together(int count);
 // Whether the devices reach each other's memory.
 void set_peers(bool reach);
 // The next call of this name returns this code, and does nothing.

@@ -1,6 +1,44 @@
 // A compiler that knows one device and makes nothing of any text, so that the fake driver's devices are found and get
 // programs.
+#include <chrono>
+#include <condition_variable>
 #include <cstddef>
+#include <mutex>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "fake_cuda.h"
+
+namespace {
+
+struct State {
+  std::mutex mutex;
+  std::condition_variable changed;
+  std::vector<std::string> architectures;
+  int together = 1, inside = 0, most = 0;
+};
+
+State& state() {
+  static State instance;
+  return instance;
+}
+
+}  // namespace
+
+namespace fake_cuda {
+
+std::vector<std::string> take_compilations() {
+  const std::lock_guard lock(state().mutex);
+  return std::move(state().architectures);
+}
+void compile_together(int count) {
+  const std::lock_guard lock(state().mutex);
+  state().together = count;
+  state().most = 0;
+}
+
+}  // namespace fake_cuda
 
 extern "C" {
 
@@ -27,8 +65,15 @@ int nvrtcCreateProgram(void* program, const char*, const char*, int, const char*
 int nvrtcDestroyProgram(void*) {
   return 0;
 }
-int nvrtcCompileProgram(void*, int, const char* const*) {
-  return 0;
+int nvrtcCompileProgram(void*, int, const char* const* options) {
+  std::unique_lock lock(state().mutex);
+  state().architectures.push_back(options[0]);
+  state().most = std::max(state().most, ++state().inside);
+  state().changed.notify_all();
+  const bool met =
+      state().changed.wait_for(lock, std::chrono::seconds(20), [] { return state().most >= state().together; });
+  --state().inside;
+  return met ? 0 : 6;
 }
 int nvrtcGetPTXSize(void*, std::size_t* size) {
   *size = 1;

@@ -10,7 +10,7 @@ namespace {
 
 constexpr std::int64_t most_rows_and_columns = 9;
 
-// What was fastest on an H200 (docs/measuring.md).
+// What was fastest on an H200 (README.md).
 StripTunables tunables_for(const Filter2dTask& task, const devices::Device& device) {
   const Filter2dProblem& problem = task.problem;
   const bool cuda = device.kind() == devices::DeviceKind::cuda;

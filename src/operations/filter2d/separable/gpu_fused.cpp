@@ -35,7 +35,7 @@ std::int64_t best_segment(const Filter2dProblem& problem) {
   return best;
 }
 
-// Groups that share a multiprocessor with registers left for their chains and windows (docs/measuring.md).
+// Groups that share a multiprocessor with registers left for their chains and windows (README.md).
 std::int64_t resident_groups(const Filter2dProblem& problem) {
   const std::int64_t size = size_of(problem.input), window = size == 1 ? 0 : size == 2 ? 8 : 24;
   return std::clamp<std::int64_t>(65536 / group / (44 + 4 * problem.r + window), 4, 8);

@@ -1,0 +1,283 @@
+// Runs every solver of a device over problems, on inputs that are always the same, and prints hashes of their outputs:
+//
+//   output_hashes [--device ID] [--threads N] [--cache DIR] [--thorough] PROBLEM|@LIST...
+//   output_hashes --as-written [--solver ID] [--runs N] ... PROBLEM|@LIST...
+//
+// LIST is a file of problems. Each is shrunk and varied as cases.h says, thoroughly on the CPU; --as-written leaves
+// them as they are, --solver runs one solver alone, and --runs repeats its run, for measuring. What is printed is a
+// line `PROBLEM <tab> SOLVER <tab> HASH` for each solver that serves it (references only where it is small), with an
+// error in the hash's place where there is one; a line `every problem <tab> SOLVER <tab> known` for each id that was
+// heard of; and at last how many outputs there were. Status 77: there is no such device.
+//
+// scripts/compare-commits.py builds this with two commits' headers and libraries: it uses nothing else of the project.
+#include <omniconv/context.h>
+#include <omniconv/error.h>
+
+#include <algorithm>
+#include <cstdio>
+#include <exception>
+#include <fstream>
+#include <iterator>
+#include <optional>
+#include <set>
+#include <span>
+#include <stdexcept>
+#include <string>
+#include <vector>
+
+#include "cases.h"
+#include "compatible.h"
+#include "data.h"
+
+namespace omniconv::hashes {
+namespace {
+
+constexpr std::int64_t guard_bytes = 256;
+constexpr std::byte poison{0xFF};  // NaN in every type of floating-point numbers
+
+struct Options {
+  ContextOptions context = {.device = "cpu"};
+  bool as_written = false, thorough = false;
+  std::string solver = {};  // empty: all
+  int runs = 1;
+  std::vector<std::string> problems = {};
+};
+
+std::size_t size(std::int64_t bytes) {
+  return static_cast<std::size_t>(bytes);
+}
+
+class Program {
+ public:
+  explicit Program(const Options& options)
+      : options_(options), context_(options.context), queue_(context_.make_queue()) {}
+
+  void run() {
+    for (const std::string& text : options_.problems) {
+      if (!text.starts_with('@')) {
+        add(parse_problem(text), 0);
+        continue;
+      }
+      std::ifstream file(text.substr(1));
+      if (!file) throw std::runtime_error(text.substr(1) + ": no such file, or it cannot be read");
+      const std::string list{std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};
+      std::size_t place = 0;
+      for (const Problem& problem : parse_problem_list(list, text.substr(1))) place += add(problem, place);
+    }
+    for (const std::string& id : ids_) std::printf("every problem\t%s\tknown\n", id.c_str());
+    std::printf("%d outputs\n", outputs_);
+  }
+
+ private:
+  // Where the problem's cases are others than those before: 1, else 0.
+  std::size_t add(const Problem& problem, std::size_t place) {
+    if (const auto* filter = get_if<Filter2dProblem>(problem)) return add_cases(*filter, place);
+    if (const auto* convolution = get_if<Conv2dProblem>(problem)) return add_cases(*convolution, place);
+    if (const auto* product = get_if<GemmProblem>(problem)) return add_cases(*product, place);
+    throw std::runtime_error(to_text(problem) + ": no filter, convolution or product");
+  }
+
+  template <typename T>
+  std::size_t add_cases(const T& problem, std::size_t place) {
+    const bool thorough = options_.thorough || context_.device().id == "cpu";
+    if (options_.as_written) {
+      add_case(problem);
+    } else if (thorough || shapes_.insert(to_text(cases_of(problem, 0, false).front())).second) {
+      for (const T& one : cases_of(problem, place, thorough)) add_case(one);
+    } else {
+      return 0;
+    }
+    return 1;
+  }
+
+  template <typename T>
+  void add_case(const T& problem) {
+    if (seen_.insert(to_text(problem)).second) run_case(problem);
+  }
+
+  // Without scale and bias, and with them; each as a whole, and by one run for each half of the rows.
+  void run_case(const Filter2dProblem& problem) {
+    const std::vector<bool> ways = options_.as_written ? std::vector{false} : std::vector{false, true};
+    for (const bool scaled : ways) {
+      const Filter filter = filter_for(problem, scaled);
+      for (const std::string& id : applicable(explain(context_, problem, filter), multiply_adds(problem))) {
+        std::optional<Filter2dPlan> plan;
+        for (const bool halves : ways)
+          report(to_text(problem) + (scaled ? ", scaled" : "") + (halves ? ", by halves" : ""), id, [&] {
+            if (!plan) plan.emplace(context_, problem, filter, Filter2dPlan::Options{.solver = id});
+            return filtered(*plan, problem, halves);
+          });
+      }
+    }
+  }
+
+  // What the output hashes to. Of halves the rows are one pixel longer than the image's, which no solver may heed.
+  std::uint64_t filtered(const Filter2dPlan& plan, const Filter2dProblem& problem, bool halves) {
+    const bool valid = problem.border.mode == BorderMode::valid;
+    const std::int64_t rows = valid ? problem.h - problem.r + 1 : problem.h;
+    const std::int64_t columns = valid ? problem.w - problem.s + 1 : problem.w;
+    const std::int64_t gap = halves ? 1 : 0;
+    Filter2dRun run;
+    run.input_stride_bytes = (problem.w + gap) * problem.c * size_of(problem.input);
+    run.output_stride_bytes = (columns + gap) * problem.c * size_of(problem.output);
+    std::vector<std::byte> image(size(problem.h * run.input_stride_bytes));
+    fill_random(problem.input, 4, problem.c, problem.alpha_channel, image);
+    run.input = put(image);
+    run.output = poisoned(2 * guard_bytes + rows * run.output_stride_bytes);
+    run.workspace = poisoned(plan.workspace_bytes());
+    for (int i = 0; i < options_.runs; ++i) run_parts(plan, run, rows, halves && rows > 1 ? 2 : 1);
+    return hash_of(run.output);
+  }
+
+  void run_parts(const Filter2dPlan& plan, Filter2dRun run, std::int64_t rows, std::int64_t parts) {
+    for (std::int64_t part = 0; part < parts; ++part) {
+      run.output_first = rows * part / parts;
+      run.output_rows = rows * (part + 1) / parts - run.output_first;
+      run.output_offset_bytes = guard_bytes + run.output_first * run.output_stride_bytes;
+      plan.run(queue_, run).wait();
+    }
+  }
+
+  void run_case(const Conv2dProblem& problem) {
+    const Conv2dElements elements = elements_of(problem);
+    Conv2dRun run;
+    run.x = operand(elements.x, problem.type, 0);
+    run.w = operand(elements.w, problem.type, 1);
+    run.y = operand(elements.y, problem.type, 2);
+    if (problem.bias) run.bias = operand(problem.k, problem.type, 3);
+    Operand& output = problem.pass == Pass::forward ? run.y : problem.pass == Pass::backward_data ? run.x : run.w;
+    run_matrix<Conv2dPlan>(problem, problem.accumulate, run, output);
+  }
+
+  void run_case(const GemmProblem& problem) {
+    GemmRun run;
+    run.a = operand(problem.batch * problem.m * problem.k, problem.type, 0);
+    run.b = operand(problem.batch * problem.k * problem.n, problem.type, 1);
+    run.c = operand(problem.batch * problem.m * problem.n, problem.type, 2);
+    run_matrix<GemmPlan>(problem, false, run, run.c);
+  }
+
+  // `output` is an operand of `run`.
+  template <typename Plan, typename T, typename Run>
+  void run_matrix(const T& problem, bool accumulates, Run& run, Operand& output) {
+    const std::vector<std::byte> old(accumulates ? download(output.buffer) : std::vector<std::byte>{});
+    for (const std::string& id : applicable(explain(context_, problem), multiply_adds(problem)))
+      report(to_text(problem), id, [&] {
+        const Plan plan(context_, problem, {.solver = id});
+        if (accumulates)
+          queue_.upload(output.buffer, 0, old.data(), output.buffer.bytes()).wait();
+        else
+          output.buffer = poisoned(output.buffer.bytes());
+        run.workspace = poisoned(plan.workspace_bytes());
+        for (int i = 0; i < options_.runs; ++i) plan.run(queue_, run).wait();
+        return hash_of(output.buffer);
+      });
+  }
+
+  // The ids to run. All that were heard of are remembered: which of them serve is the lines' affair.
+  template <typename Candidates>
+  std::vector<std::string> applicable(const Candidates& candidates, double work) {
+    std::vector<std::string> ids;
+    for (const auto& candidate : candidates) {
+      const std::string& id = candidate.solver;
+      ids_.insert(id);
+      const bool is_reference =
+          id.find("/definition/") != std::string::npos || id.find("/double/") != std::string::npos;
+      const bool is_wanted =
+          options_.solver.empty() ? !is_reference || work <= most_of_references : id == options_.solver;
+      if (candidate.applicable && is_wanted) ids.push_back(id);
+    }
+    return ids;
+  }
+
+  template <typename Work>
+  void report(const std::string& label, const std::string& id, const Work& work) {
+    try {
+      std::printf("%s\t%s\t%016llx\n", label.c_str(), id.c_str(), static_cast<unsigned long long>(work()));
+    } catch (const Error& error) {
+      std::printf("%s\t%s\terror: %s\n", label.c_str(), id.c_str(), error.what());
+    }
+    std::fflush(stdout);  // what comes next may end the process
+    ++outputs_;
+  }
+
+  Buffer put(const std::vector<std::byte>& data) {
+    const Buffer buffer = context_.allocate(static_cast<std::int64_t>(data.size()));
+    queue_.upload(buffer, 0, data.data(), buffer.bytes()).wait();
+    return buffer;
+  }
+  Buffer poisoned(std::int64_t bytes) { return put(std::vector(size(std::max<std::int64_t>(bytes, 1)), poison)); }
+  Operand operand(std::int64_t elements, DataType type, std::uint64_t seed) {
+    const std::int64_t bytes = elements * size_of(type);
+    std::vector<std::byte> data(size(bytes + 2 * guard_bytes), poison);
+    fill_random(type, seed, 1, -1, std::span(data).subspan(size(guard_bytes), size(bytes)));
+    return {put(data), guard_bytes};
+  }
+  std::vector<std::byte> download(const Buffer& buffer) {
+    std::vector<std::byte> data(size(buffer.bytes()));
+    queue_.download(data.data(), buffer, 0, buffer.bytes()).wait();
+    return data;
+  }
+  // With the guards: who writes there changes it.
+  std::uint64_t hash_of(const Buffer& buffer) { return hash(download(buffer)); }
+
+  Options options_;
+  Context context_;
+  Queue queue_;
+  std::set<std::string> shapes_, seen_, ids_;
+  int outputs_ = 0;
+};
+
+Options parse_arguments(int argc, char** argv) {
+  Options options;
+  for (int i = 1; i < argc; ++i) {
+    const std::string word = argv[i];
+    const auto value = [&] {
+      if (++i == argc) throw std::runtime_error(word + " needs a value");
+      return std::string(argv[i]);
+    };
+    if (word == "--device")
+      options.context.device = value();
+    else if (word == "--threads")
+      options.context.threads = std::stoi(value());
+    else if (word == "--cache")
+      options.context.program_cache = value();
+    else if (word == "--as-written")
+      options.as_written = true;
+    else if (word == "--thorough")
+      options.thorough = true;
+    else if (word == "--solver")
+      options.solver = value();
+    else if (word == "--runs")
+      options.runs = std::stoi(value());
+    else if (word.starts_with("--"))
+      throw std::runtime_error("unknown option " + word +
+                               ": --device, --threads, --cache, --thorough, --as-written, --solver, --runs");
+    else
+      options.problems.push_back(word);
+  }
+  if (options.problems.empty()) throw std::runtime_error("no problem: give a problem, or @LIST");
+  return options;
+}
+
+std::optional<Program> open(const Options& options) try {
+  return std::optional<Program>(std::in_place, options);
+} catch (const Error& error) {
+  std::fprintf(stderr, "output_hashes: %s\n", error.what());
+  return std::nullopt;
+}
+
+}  // namespace
+}  // namespace omniconv::hashes
+
+int main(int argc, char** argv) try {
+  using namespace omniconv::hashes;
+  constexpr int no_device = 77;
+  std::optional<Program> program = open(parse_arguments(argc, argv));
+  if (!program) return no_device;
+  program->run();
+  return 0;
+} catch (const std::exception& error) {
+  std::fprintf(stderr, "output_hashes: error: %s\n", error.what());
+  return 1;
+}

@@ -1,0 +1,76 @@
+// How long plans take to make, and the host's part of a run: the plans of a problem list in all passes, made at once
+// with an empty cache of programs, again from that cache, and asked for again of a context that remembers them; then
+// runs of one small convolution in batches of 32, without timing.
+//
+//   plan_times DEVICE PROBLEM_LIST CACHE_FOLDER
+#include <omniconv/conv2d.h>
+
+#include <chrono>
+#include <cstdio>
+#include <fstream>
+#include <sstream>
+
+namespace {
+
+using namespace omniconv;
+
+double seconds(const auto& work) {
+  const auto start = std::chrono::steady_clock::now();
+  work();
+  return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+}
+
+std::vector<Problem> in_all_passes(const char* path) {
+  std::ifstream file(path);
+  std::stringstream text;
+  text << file.rdbuf();
+  std::vector<Problem> problems;
+  for (const Problem& problem : parse_problem_list(text.str(), path))
+    for (const Pass pass : {Pass::forward, Pass::backward_data, Pass::backward_filter}) {
+      auto conv = get<Conv2dProblem>(problem);
+      conv.pass = pass;
+      if (pass != Pass::forward) conv.bias = conv.relu = false;
+      problems.emplace_back(conv);
+    }
+  return problems;
+}
+
+double host_microseconds_of_a_run(const Context& context) {
+  const Conv2dPlan plan(context, get<Conv2dProblem>(parse_problem("n1c8h8w8k8r1s1")), {.allow = {"conv2d/direct"}});
+  const Conv2dElements elements = elements_of(plan.problem());
+  const Conv2dRun run{.x = {context.allocate(elements.x * 4)},
+                      .w = {context.allocate(elements.w * 4)},
+                      .y = {context.allocate(elements.y * 4)},
+                      .bias = {},
+                      .workspace = context.allocate(plan.workspace_bytes())};
+  Queue queue = context.make_queue({.timing = false});
+  double best = 1e9;
+  for (int batch = 0; batch < 200; ++batch) {
+    queue.finish();
+    constexpr int runs = 32;
+    const double all = seconds([&] {
+      for (int i = 0; i < runs; ++i) plan.run(queue, run);
+    });
+    best = std::min(best, all / runs * 1e6);
+  }
+  return best;
+}
+
+}  // namespace
+
+int main(int count, char** arguments) {
+  if (count != 4) return std::fputs("plan_times DEVICE PROBLEM_LIST CACHE_FOLDER\n", stderr), 2;
+  const std::vector<Problem> problems = in_all_passes(arguments[2]);
+  for (const char* const what : {"with an empty cache", "from the cache"}) {
+    const Context context({.device = arguments[1], .program_cache = arguments[3]});
+    context.make_queue().finish();
+    std::printf("%zu plans %s: %.3f s\n", problems.size(), what, seconds([&] { make_plans(context, problems); }));
+    const double again = seconds([&] {
+      for (const Problem& problem : problems) Plan(context, problem);
+    });
+    std::printf("a plan that the context remembers: %.2f us\n", again / static_cast<double>(problems.size()) * 1e6);
+  }
+  const Context context({.device = arguments[1], .program_cache = arguments[3]});
+  std::printf("the host's part of a run, batches of 32, timing off: %.2f us\n", host_microseconds_of_a_run(context));
+  return 0;
+}

@@ -1,0 +1,157 @@
+"""The tables of docs/performance, one for each form of report: JSON in, lines of Markdown out."""
+
+
+def compared(report):
+    yield (f"## Filtering beside OpenCV {report['opencv']}\n\n{report['cpu']}, {report['threads']} threads, commit {report['commit']}, "
+           f"{report['date'][:10]}; {report['peak_tflops']:.3f} TFLOP/s of multiply-adds, {report['peak_gbps']:.1f} GB/s of copying, measured in the same "
+           "run. Weights are random (of full rank, no integers) unless named; border `replicate`. The last column is the largest difference of the two results.\n\n"
+           "| problem | OpenCV's | omniconv, Mpixel/s | OpenCV, Mpixel/s | ratio (95 %) | difference |\n| --- | --- | --- | --- | --- | --- |\n")
+    for result in report["results"]:
+        height, width = (int(result["problem"].split("h")[1].split("w")[0]), int(result["problem"].split("w")[1].split("c")[0]))
+        rate = lambda milliseconds: f"{height * width / milliseconds / 1e3:.0f}"
+        low, high = result["ratio_ci95"]
+        yield (f"| `{result['problem']}` | `{result['peer']}` | {rate(result['median_ms'])} | {rate(result['opencv_median_ms'])} | {result['ratio']:.2f} "
+               f"({low:.2f} to {high:.2f}) | {result['largest_difference']:g} |\n")
+
+
+def compared_layers(report):
+    yield (f"## Convolutions beside oneDNN {report['onednn']}\n\n{report['cpu']}, {report['threads']} threads, commit {report['commit']}, {report['date'][:10]}; "
+           f"{report['peak_tflops']:.3f} TFLOP/s of multiply-adds, measured in the same run. Forward in fp32, nchw in and out on both sides; oneDNN's direct convolution, in turn "
+           "with omniconv, its weights reordered beforehand, and x and y within the run where that is faster. The difference is the largest of the two results, relative to the largest value.\n\n"
+           "| problem | solver | omniconv, GFLOP/s | oneDNN, GFLOP/s | ratio (95 %) | difference | oneDNN ran |\n| --- | --- | --- | --- | --- | --- | --- |\n")
+    for result in report["results"]:
+        low, high = result["ratio_ci95"]
+        yield (f"| `{result['problem']}` | `{result['solver']}` | {result['gflops']:.0f} | {result['onednn_gflops']:.0f} | {result['ratio']:.2f} ({low:.2f} to {high:.2f}) | "
+               f"{result['largest_difference']:.2g} | {result['onednn']} |\n")
+    yield f"\nGeometric mean of the ratios: {report['geometric_mean']:.2f}.\n"
+
+
+def compared_products(report):
+    device = report["device"]
+    yield (f"## {device['name']} ({device['driver']}): matrix products beside CLBlast {report['clblast']}\n\nCommit {report['commit']}, {report['date'][:10]}; "
+           f"{significant(report['peak_tflops'])} TFLOP/s of multiply-adds, measured in the same run. fp32 on one OpenCL queue, in turns of several runs; of small integers both sides' "
+           "results were compared bit by bit. The difference is the largest of random data, relative to the largest value.\n\n"
+           "| problem | solver | omniconv, TFLOP/s | CLBlast, TFLOP/s | ratio (95 %) | integers | difference |\n| --- | --- | --- | --- | --- | --- | --- |\n")
+    for result in report["results"]:
+        low, high = result["ratio_ci95"]
+        yield (f"| `{result['problem']}` | `{result['solver']}` | {significant(result['tflops'])} | {significant(result['clblast_tflops'])} | {result['ratio']:.2f} ({low:.2f} to {high:.2f}) | "
+               f"{result['integers']} | {result['largest_difference']:.2g} |\n")
+    yield f"\nGeometric mean of the ratios: {report['geometric_mean']:.2f}.\n"
+
+
+def significant(value):
+    return f"{value:.1f}" if value >= 1 else f"{value:.3f}"
+
+
+def operations(results):
+    kinds = {"filter2d": "filters", "gemm": "matrix products"}
+    return " and ".join(dict.fromkeys(kinds.get(result["problem"].split()[0], "convolutions") for result in results))
+
+
+def benched(report):
+    device, results = report["device"], report["results"]
+    versus = next((result["vs"]["solver"] for result in results if "vs" in result), None)
+    yield (f"## {device['name']} ({device['driver']}): {operations(results)}\n\nCommit {report['commit']}, {report['date'][:10]}; {significant(device['peak_tflops'])} TFLOP/s of "
+           f"multiply-adds, {device['peak_gbps']:.0f} GB/s of copying, measured.\n\n"
+           f"| problem | solver | ms (95 %) | TFLOP/s | GB/s | share of the floor |{f' times as fast as {versus} (95 %) |' if versus else ''}\n"
+           f"| --- | --- | --- | --- | --- | --- |{' --- |' if versus else ''}\n")
+    for result in results:
+        low, high = result["ci95_ms"]
+        if result["status"] != "ok":
+            yield f"| `{result['problem']}` | `{result['solver']}` | {result['status']}: {result['reason']} | | | |{' |' if versus else ''}\n"
+            continue
+        yield (f"| `{result['problem']}` | `{result['solver']}` | {result['median_ms']:.3f} ({low:.3f} to {high:.3f}) | {result['tflops']:.{2 if result['tflops'] >= 1 else 3}f} | "
+               f"{result['gbps']:.0f} | {100 * result['roofline']:.0f} % |{beside(result.get('vs')) if versus else ''}\n")
+
+
+def beside(versus):
+    if versus is None or versus["status"] != "ok":
+        return f" {'' if versus is None else versus['status']} |"
+    low, high = versus["ratio_ci95"]
+    return f" {versus['ratio']:.2f} ({low:.2f} to {high:.2f}) |"
+
+
+def files(report):
+    versions = ", ".join(f"{name} {version}" for name, version in report["versions"].items())
+    yield (f"## Whole files beside ImageMagick and libvips\n\n{report['cpu']}, {report['threads']} threads, commit {report['commit']}, "
+           f"{report['date'][:10]}; {versions}. From file to file in memory, {report['pixels'] / 1e6:.0f} megapixels of RGB, start of the program included, "
+           f"medians of {min(r['rounds'] for r in report['results'])} runs in turn or more, in Mpixel/s. The codec's share is that of reading and writing in the time of all stages, which "
+           "omniconv runs side by side; the ratio is to the faster of the two others.\n\n"
+           "| file, kernel | omniconv | ImageMagick | libvips | ratio | reads, computes, writes (s) | codec's share | largest difference | peak memory (MB) |\n"
+           "| --- | --- | --- | --- | --- | --- | --- | --- | --- |\n")
+    for result in report["results"]:
+        programs = result["programs"]
+        rate = lambda name: report["pixels"] / programs[name]["median_seconds"] / 1e6
+        peers = [rate("ImageMagick"), rate("libvips integer")]
+        yield (f"| {result['format']}, {result['kernel']} | {rate('omniconv'):.1f} | {peers[0]:.1f} | {peers[1]:.1f} | "
+               f"{rate('omniconv') / max(peers):.2f} | {result['read_seconds']:.2f}, {result['compute_seconds']:.2f}, {result['write_seconds']:.2f} | "
+               f"{100 * result['codec_share']:.0f} % | {max(p['largest_difference'] for p in programs.values())} | "
+               f"{programs['omniconv']['peak_bytes'] / 2**20:.0f}, {programs['ImageMagick']['peak_bytes'] / 2**20:.0f}, "
+               f"{programs['libvips integer']['peak_bytes'] / 2**20:.0f} |\n")
+
+
+def huge(report):
+    yield (f"## Larger than memory: {report['side']} x {report['side']} RGB as TIFF, in {report['layout']}\n\nCommit {report['commit']}, "
+           f"{report['date'][:10]}, {report['threads']} threads, `--max-memory {report['max_memory_mb']}M`; a sample of rows was compared with NumPy.\n\n"
+           "| run | seconds | Mpixel/s | reads, computes, writes (s), side by side | planned (MB) | peak of the process (MB) |\n"
+           "| --- | --- | --- | --- | --- | --- |\n")
+    for result in report["results"]:
+        stages = ", ".join(f"{result[key] / 1e3:.1f}" for key in ("read_ms", "compute_ms", "write_ms"))
+        yield (f"| {result['run']} | {result['seconds']:.1f} | {report['side'] ** 2 / result['seconds'] / 1e6:.0f} | {stages} | "
+               f"{result['planned_bytes'] / 2**20:.0f} | {result['peak_bytes'] / 2**20:.0f} |\n")
+
+
+def peers(report):
+    device = report["results"][0]["device"]
+    versions = ", ".join(f"{name} {version}" for name, version in report["versions"].items())
+    yield (f"## {device['name']} beside {versions}\n\nu8, {report['results'][0]['side']} pixels along each side, weights random (of full rank, no integers), device time, data "
+           f"resident; omniconv on {device['id']}, commit {report['commit']}, {report['date'][:10]}. NPP and CV-CUDA under `replicate`, CuPy under `reflect`; the ratio "
+           "is the peer's time divided by omniconv's of the same border.\n\n"
+           "| channels, kernel | omniconv (ms) | peer | its call | ms | ratio | largest difference |\n| --- | --- | --- | --- | --- | --- | --- |\n")
+    for result in report["results"]:
+        for peer in result["peers"]:
+            ours = result["omniconv"][peer["border"]]["median_ms"]
+            yield (f"| {result['channels']}, {result['size']}x{result['size']} | {ours:.3f} | {peer['name']} | `{peer['call']}` | {peer['median_ms']:.3f} | "
+                   f"{peer['ratio']:.2f} | {peer['largest_difference']:.3g} |\n")
+
+
+def end_to_end(report):
+    yield (f"## {report['device']['name']} ({report['device']['id'].split(':')[0]}), from host memory to host memory\n\nPageable memory, {report['in_flight']} strips on the device at once; "
+           f"commit {report['commit']}, {report['date'][:10]}. Copies are the same run without kernels, in turn with the filter.\n\n"
+           "| problem | filter (ms, 95 %) | copies (ms, 95 %) | ratio (95 %) | bits |\n| --- | --- | --- | --- | --- |\n")
+    time = lambda side: f"{side['median_ms']:.1f} ({side['ci95_ms'][0]:.1f} to {side['ci95_ms'][1]:.1f})"
+    for result in report["results"]:
+        low, high = result["ratio_ci95"]
+        yield (f"| `{result['problem']}` | {time(result['filter'])} | {time(result['copies'])} | {result['ratio']:.3f} ({low:.3f} to {high:.3f}) | "
+               f"{result['bits']} |\n")
+
+
+def huge_gpu(report):
+    device = next(result["device_name"] for result in report["results"] if result["device"] != "cpu")
+    unlimited = max((result.get("device_bytes_without_limit", 0) for result in report["results"]), default=0)
+    tall = f", and *tall* has strips as tall as the limit allows, which without it would take {unlimited / 1e6:.0f} MB" if unlimited else ""
+    yield (f"## {device}: {report['width']} x {report['height']} gray through {report['device_memory_bytes'] / 2**30:g} GiB of its memory\n\nA PGM file in memory, "
+           f"`omniconv filter`; commit {report['commit']}, {report['date'][:10]}. The first run on the device compiles, the second finds the programs{tall}; every byte of theirs "
+           f"{'is' if report['passed'] else 'IS NOT'} the CPU's. Milliseconds; stages run side by side.\n\n"
+           "| kernel | run | total | context | compilation | reads | copies in | kernels | copies out | writes | rows of a strip | device memory (MB) |\n"
+           "| --- | --- | --- | --- | --- | --- | --- | --- | --- | --- | --- | --- |\n")
+    for result in report["results"]:
+        stages = " | ".join(f"{result[key]:.0f}" for key in ("total_ms", "context_ms", "compile_ms", "read_ms", "copy_in_ms", "kernel_ms", "copy_out_ms", "write_ms"))
+        yield f"| `{result['kernel']}` | {result['run']} | {stages} | {result['strip_rows']} | {result['device_bytes'] / 1e6:.0f} |\n"
+
+
+def gpu_check(report):
+    names = dict.fromkeys(step["step"].split(":")[0] for step in report["steps"])
+    yield (f"## The GPU check: {', '.join(name for name in names if name not in ('build', 'devices'))}\n\n`scripts/gpu-check.sh`, commit {report['commit']}, {report['date'][:10]}, {report['seconds']} s: "
+           f"{report['passed']} passed, {report['failed']} failed.\n\n| step | seconds | passed | failed | |\n| --- | --- | --- | --- | --- |\n")
+    for step in report["steps"]:
+        yield f"| {step['step']} | {step['seconds']} | {step['passed']} | {step['failed']} | {step['detail']} |\n"
+
+
+MAKERS = {"omniconv-compare/1": compared, "omniconv-compare-conv2d/1": compared_layers, "omniconv-compare-gemm/1": compared_products,
+          "omniconv-bench/1": benched, "omniconv-files/1": files, "omniconv-huge/1": huge,
+          "omniconv-peers/1": peers, "omniconv-end-to-end/1": end_to_end, "omniconv-huge-gpu/1": huge_gpu, "omniconv-gpu-check/1": gpu_check}
+
+
+def table(report):
+    return "".join(MAKERS[report["schema"]](report))

@@ -1,0 +1,74 @@
+// Inside the module that speaks to OpenImageIO.
+#pragma once
+
+#include <OpenImageIO/imageio.h>
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "image/formats/module.h"
+#include "image/image.h"
+#include "image/input_file.h"
+
+namespace omniconv::image::oiio {
+
+// Everything that a file said beside its pixels.
+class SpecMetadata final : public Metadata {
+ public:
+  SpecMetadata(std::string plugin, OIIO::ImageSpec spec) : plugin_(std::move(plugin)), spec_(std::move(spec)) {}
+  const std::string& plugin() const { return plugin_; }
+  const OIIO::ImageSpec& spec() const { return spec_; }
+
+ private:
+  std::string plugin_;
+  OIIO::ImageSpec spec_;
+};
+
+// OpenImageIO's name for the format of the file, by its content. Throws for what is not read.
+std::string plugin_of(const InputFile& file);
+
+// From a file's own first bytes: what its decoder holds, where OpenImageIO decodes (or allocates) when it opens the
+// file and could no longer be asked; else 0. Of a damaged header too: opening then names the damage.
+std::int64_t bytes_held_by_opening(const InputFile& file, const std::string& plugin);
+// True for a PNG file that can only be decoded whole.
+bool is_interlaced_png(const InputFile& file);
+// Throws unless a PNG file begins with a header that PNG allows, and chunks with the right checksums follow each other
+// to its end. Reads the file once.
+void check_png(const InputFile& file);
+// False for a TIFF page that leaves the number of bits to its default, 1, which OpenImageIO 2.4 takes for 8. True where
+// the file is too damaged to say.
+bool tiff_says_bits_per_sample(const InputFile& file, int page_index);
+
+enum class Alpha { none, apart, multiplied, either };
+
+// A format that is written. All of it was found by writing and reading back, with OpenImageIO 2.4, which takes any type
+// and converts silently, and drops an orientation without a word.
+struct Format {
+  std::string_view plugin;
+  std::vector<std::string_view> extensions;
+  std::vector<DataType> types;
+  std::vector<std::int64_t> channels;  // empty: any number
+  Alpha alpha;
+  bool orientation;                     // is stored, and read back
+  std::int64_t min_extent, max_extent;  // rows or columns; 0: no limit of its own
+  bool counts_in_32_bits;               // the bytes of the file
+  // What the encoder holds, in bytes for each pixel and for each byte of pixels.
+  std::int64_t bytes_per_pixel, bytes_per_byte;
+};
+// By the extension of `path`; throws for what is not written.
+const Format& format_of(const std::string& path);
+// Throws when the format cannot hold such an image.
+void check_format(const Format& format, const std::string& path, const ImageInfo& info);
+// What OpenImageIO is told, with all that is kept of the input's description.
+OIIO::ImageSpec spec_of(const Format& format, const ImageInfo& like);
+bool has_exif(const OIIO::ImageSpec& spec);
+
+std::unique_ptr<ImageReader> open(const std::string& path, int page, std::int64_t max_resident_bytes);
+std::unique_ptr<ImageWriter> create(const std::string& path, const ImageInfo& like, int threads);
+FormatTraits traits(const std::string& path);
+
+}  // namespace omniconv::image::oiio

@@ -1,0 +1,129 @@
+// What can be known of a PNG file before libpng sees it.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <string_view>
+#include <vector>
+
+#include "core/quoted.h"
+#include "image/formats/oiio/oiio.h"
+#include "omniconv/error.h"
+
+namespace omniconv::image::oiio {
+namespace {
+
+constexpr std::int64_t signature_bytes = 8;
+constexpr std::uint32_t header_bytes = 13;
+// libpng's own limit, for want of a larger wish.
+constexpr std::uint32_t largest_extent = 1000000;
+
+std::uint32_t big_endian(const std::byte* bytes) {
+  std::uint32_t value = 0;
+  for (int i = 0; i < 4; ++i) value = value << 8 | std::to_integer<std::uint32_t>(bytes[i]);
+  return value;
+}
+
+// The checksum of every chunk, x^32 + x^26 + ... + 1 with its bits reversed. Eight tables take eight bytes a step: a
+// large file is checked in a fraction of the time that it takes to decode.
+class Crc32 {
+ public:
+  void add(const std::byte* bytes, std::size_t count) {
+    for (; count >= 8; count -= 8, bytes += 8) {
+      std::uint32_t next = 0;
+      for (std::size_t i = 0; i < 8; ++i) {
+        const std::uint32_t folded = i < 4 ? remainder_ >> (8 * i) : 0;
+        next ^= tables[7 - i][(folded ^ std::to_integer<std::uint32_t>(bytes[i])) & 255];
+      }
+      remainder_ = next;
+    }
+    for (; count > 0; --count, ++bytes)
+      remainder_ = remainder_ >> 8 ^ tables[0][(remainder_ ^ std::to_integer<std::uint32_t>(*bytes)) & 255];
+  }
+  std::uint32_t value() const { return ~remainder_; }
+
+ private:
+  using Tables = std::array<std::array<std::uint32_t, 256>, 8>;
+  static constexpr Tables make_tables() {
+    Tables made{};
+    for (std::uint32_t byte = 0; byte < 256; ++byte) {
+      std::uint32_t remainder = byte;
+      for (int bit = 0; bit < 8; ++bit) remainder = (remainder & 1 ? 0xEDB88320u : 0u) ^ remainder >> 1;
+      made[0][byte] = remainder;
+    }
+    for (std::size_t table = 1; table < 8; ++table)
+      for (std::size_t byte = 0; byte < 256; ++byte) {
+        const std::uint32_t before = made[table - 1][byte];
+        made[table][byte] = before >> 8 ^ made[0][before & 255];
+      }
+    return made;
+  }
+  static const Tables tables;
+
+  std::uint32_t remainder_ = 0xFFFFFFFFu;
+};
+constexpr Crc32::Tables Crc32::tables = Crc32::make_tables();
+
+// The file is there as far as the chunk's end.
+void check_sum(const InputFile& file, std::int64_t begin, std::uint32_t length, std::string_view kind) {
+  Crc32 sum;
+  std::vector<std::byte> block;
+  const std::int64_t end = begin + 8 + length;
+  for (std::int64_t at = begin + 4; at < end; at += static_cast<std::int64_t>(block.size())) {
+    block.resize(static_cast<std::size_t>(std::min<std::int64_t>(end - at, 1 << 18)));
+    file.read_at(at, block.data(), static_cast<std::int64_t>(block.size()));
+    sum.add(block.data(), block.size());
+  }
+  std::byte stored[4];
+  file.read_at(end, stored, 4);
+  if (big_endian(stored) != sum.value())
+    throw bad_input(fmt::format("{} is damaged: the {} bytes of its chunk {} at byte {} do not match their checksum",
+                                file.path(), length, quoted(kind), begin));
+}
+
+void check_header(const InputFile& file) {
+  std::byte header[header_bytes];
+  file.read_at(signature_bytes + 8, header, header_bytes);
+  const std::uint32_t w = big_endian(header), h = big_endian(header + 4);
+  if (w < 1 || w > largest_extent || h < 1 || h > largest_extent)
+    throw bad_input(fmt::format("{}: its header says {} rows and {} columns; a PNG file is read with 1 to {} of each",
+                                file.path(), h, w, largest_extent));
+  const auto byte = [&header](std::size_t i) { return std::to_integer<int>(header[i]); };
+  const int bits = byte(8), color = byte(9);
+  const bool few = bits == 1 || bits == 2 || bits == 4, many = bits == 16;
+  const bool known = color == 0   ? few || bits == 8 || many
+                     : color == 3 ? few || bits == 8
+                                  : (color == 2 || color == 4 || color == 6) && (bits == 8 || many);
+  if (!known || byte(10) != 0 || byte(11) != 0 || byte(12) > 1)
+    throw bad_input(
+        fmt::format("{} is damaged: its header says {} bits of the colour type {}, compression {}, filter {} and "
+                    "interlacing {}, which PNG has not",
+                    file.path(), bits, color, byte(10), byte(11), byte(12)));
+}
+
+}  // namespace
+
+bool is_interlaced_png(const InputFile& file) {
+  const std::vector<std::byte> found = file.read_some(28, 1);
+  return !found.empty() && found[0] != std::byte{0};
+}
+
+void check_png(const InputFile& file) {
+  for (std::int64_t at = signature_bytes; at + 12 <= file.size();) {
+    std::byte beginning[8];
+    file.read_at(at, beginning, 8);
+    const std::uint32_t length = big_endian(beginning);
+    const std::string_view kind(reinterpret_cast<const char*>(beginning) + 4, 4);
+    if (at == signature_bytes && (kind != "IHDR" || length != header_bytes))
+      throw bad_input(fmt::format("{} is damaged: it begins with {} bytes of {}, where PNG has {} of \"IHDR\"",
+                                  file.path(), length, quoted(kind), header_bytes));
+    if (at + 12 + length > file.size()) break;
+    check_sum(file, at, length, kind);
+    if (at == signature_bytes) check_header(file);
+    if (kind == "IEND") return;
+    at += 12 + static_cast<std::int64_t>(length);
+  }
+  throw bad_input(fmt::format("{} is damaged or cut short: it has no end", file.path()));
+}
+
+}  // namespace omniconv::image::oiio

@@ -1,0 +1,99 @@
+"""Small files for the commands of documents: images, matrices of weights, arrays of the extents that a problem's text says."""
+import math
+import re
+import shutil
+import struct
+import zlib
+
+HEIGHT, WIDTH = 48, 64
+
+
+def pixels():
+    return bytes((3 * row + 5 * column + 80 * channel) % 256 for row in range(HEIGHT) for column in range(WIDTH) for channel in range(3))
+
+
+def png():
+    def chunk(kind, content):
+        return struct.pack(">I", len(content)) + kind + content + struct.pack(">I", zlib.crc32(kind + content))
+
+    rows = b"".join(b"\0" + pixels()[row * WIDTH * 3:(row + 1) * WIDTH * 3] for row in range(HEIGHT))
+    return (b"\x89PNG\r\n\x1a\n" + chunk(b"IHDR", struct.pack(">IIBBBBB", WIDTH, HEIGHT, 8, 2, 0, 0, 0)) + chunk(b"IDAT", zlib.compress(rows)) +
+            chunk(b"IEND", b""))
+
+
+def tiff():
+    """Gray, 8 bits, one strip behind the list of entries (tag, type, count, value)."""
+    gray = pixels()[:HEIGHT * WIDTH]
+    entries = [(256, WIDTH), (257, HEIGHT), (258, 8), (259, 1), (262, 1), (273, 8 + 2 + 12 * 9 + 4), (277, 1), (278, HEIGHT), (279, len(gray))]
+    listed = b"".join(struct.pack("<HHII", tag, 4, 1, value) for tag, value in entries)
+    return b"II*\0" + struct.pack("<IH", 8, len(entries)) + listed + struct.pack("<I", 0) + gray
+
+
+def npy(kind, shape, values):
+    extents = ", ".join(str(extent) for extent in shape) + ("," if len(shape) == 1 else "")
+    header = f"{{'descr': '{kind}', 'fortran_order': False, 'shape': ({extents}), }}"
+    header += " " * (63 - (10 + len(header)) % 64) + "\n"
+    return b"\x93NUMPY\1\0" + struct.pack("<H", len(header)) + header.encode() + values
+
+
+def put_image(path, photograph):
+    makers = {".png": png, ".tif": tiff, ".ppm": lambda: b"P6 %d %d 255\n" % (WIDTH, HEIGHT) + pixels(), ".npy": lambda: npy("|u1", (HEIGHT, WIDTH, 3), pixels())}
+    if path.suffix == ".jpg":
+        shutil.copy(photograph, path)
+    elif path.suffix in makers:
+        path.write_bytes(makers[path.suffix]())
+    else:
+        raise SystemExit(f"{path.name}: no image of this kind is made here; use one of .jpg {' '.join(makers)}")
+
+
+def put_weights(path):
+    path.write_text("1 2 1\n2 4 2\n1 2 1\n")
+
+
+def extents_of(problem):
+    return {letters: int(value) for word in problem.split() if re.fullmatch(r"(?:[a-z]+\d+)+", word) and not re.fullmatch(r"b?f\d+|tf32", word)
+            for letters, value in re.findall(r"([a-z]+)(\d+)", word)}
+
+
+def outputs_along(e, axis, size, window):
+    """Of a window along h or w, where padding and stride are said for all sides, for an axis, or for a side."""
+    sides = {"h": ("pt", "pb"), "w": ("pl", "pr")}[axis]
+    padding = sum(e.get(side, e.get("p" + axis, e.get("p", 0))) for side in sides)
+    dilation, stride = e.get("d" + axis, e.get("d", 1)), e.get("u" + axis, e.get("u", 1))
+    return (e[size] + padding - dilation * (e[window] - 1) - 1) // stride + 1
+
+
+def shapes(problem):
+    """Extents of each array of a problem by the option that names its file."""
+    words = problem.split()
+    e = extents_of(problem)
+    if words[0] == "gemm":
+        a, b = [e["m"], e["k"]], [e["k"], e["n"]]
+        form = next(word for word in words if word in ("nn", "nt", "tn", "tt"))
+        a, b = a[::-1] if form[0] == "t" else a, b[::-1] if form[1] == "t" else b
+        batch = [e["batch"]] if "batch" in e else []
+        return {"--a": batch + a, "--b": batch + b}
+    last = "nhwc" in words
+
+    def image(n, c, h, w):
+        return [n, h, w, c] if last else [n, c, h, w]
+
+    output = [outputs_along(e, "h", "h", "r"), outputs_along(e, "w", "w", "s")]
+    x = image(e["n"], e["c"], e["h"], e["w"])
+    if words[0] == "pool2d":
+        y = image(e["n"], e["c"], *output)
+        return {"--x": x, "--dy": y, "--y0": y}
+    y = image(e["n"], e["k"], *output)
+    w = image(e["k"], e["c"] // e.get("g", 1), e["r"], e["s"])
+    return {"--x": x, "--w": w, "--dy": y, "--bias-array": [e["k"]], "--bias": [e["k"]], "--y0": x if "bwd_data" in words else w if "bwd_filter" in words else y}
+
+
+def put_array(path, option, problem):
+    known = shapes(problem)
+    if option not in known:
+        raise SystemExit(f"'{problem}': no extents are known of {option}; name them in {__file__}")
+    shape, words = known[option], problem.split()
+    kind = next((kind for word, kind in {"f16": "<f2", "f64": "<f8"}.items() if word in words), "<f4")
+    pattern = struct.pack(f"<7{ {'<f2': 'e', '<f4': 'f', '<f8': 'd'}[kind] }", *range(-3, 4))
+    count, size = math.prod(shape), int(kind[2])
+    path.write_bytes(npy(kind, shape, (pattern * (count // 7 + 1))[:count * size]))
