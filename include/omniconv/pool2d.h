@@ -63,6 +63,8 @@ class Pool2dPlan {
   double compile_seconds() const { return plan_.compile_seconds(); }  // that making the plan spent on device text
   // Asynchronous on a queue of the plan's context.
   Event run(Queue& queue, const Pool2dRun& run) const;
+  // The same work at the end of a sequence of the plan's context.
+  void append(Sequence& sequence, const Pool2dRun& run) const;
 
   const Plan& plan() const { return plan_; }
 

@@ -181,11 +181,24 @@ const operations::Operation& operation_of(const Pool2dProblem*) {
   return operation;
 }
 
+namespace {
+
+// Calls with(arrays) for those that the problem has.
+template <typename With>
+auto with_named(const Pool2dProblem& problem, const Pool2dRun& run, const With& with) {
+  const NamedOperand all[] = {
+      {problem.backward ? "dx" : "x", run.x}, {problem.backward ? "dy" : "y", run.y}, {"indices", run.indices}};
+  return with(std::span(all).first(operations::has_indices(problem) ? 3 : 2));
+}
+
+}  // namespace
+
 Event Pool2dPlan::run(Queue& queue, const Pool2dRun& run) const {
-  const Pool2dProblem& p = problem();
-  const NamedOperand arrays[] = {
-      {p.backward ? "dx" : "x", run.x}, {p.backward ? "dy" : "y", run.y}, {"indices", run.indices}};
-  return plan_.run(queue, std::span(arrays).first(operations::has_indices(p) ? 3 : 2), run.workspace);
+  return with_named(problem(), run, [&](auto arrays) { return plan_.run(queue, arrays, run.workspace); });
+}
+
+void Pool2dPlan::append(Sequence& sequence, const Pool2dRun& run) const {
+  with_named(problem(), run, [&](auto arrays) { plan_.append(sequence, arrays, run.workspace); });
 }
 
 }  // namespace omniconv
