@@ -34,40 +34,12 @@ struct PoolAxis {
   std::int64_t most_windows() const { return std::min(outputs, (taps + stride - 1) / stride); }
 };
 
-// The windows that hold element i, for one i after the other: without their divisions.
-class PoolWindows {
- public:
-  PoolWindows(const PoolAxis& axis, std::int64_t i)
-      : axis_(&axis), begun_(i + axis.pad, axis.stride), ended_(i + axis.pad - axis.taps, axis.stride) {}
-  PoolRange operator*() const {
-    return {std::max<std::int64_t>(0, ended_.quotient + 1), std::min(axis_->outputs, begun_.quotient + 1)};
-  }
-  PoolWindows& operator++() {
-    begun_.increase(axis_->stride);
-    ended_.increase(axis_->stride);
-    return *this;
-  }
-
- private:
-  struct Steps {
-    Steps(std::int64_t distance, std::int64_t stride)
-        : quotient(distance / stride - (distance % stride < 0 ? 1 : 0)), rest(distance - quotient * stride) {}
-    void increase(std::int64_t stride) {
-      if (++rest == stride) rest = 0, ++quotient;
-    }
-    std::int64_t quotient, rest;
-  };
-
-  const PoolAxis* axis_;
-  Steps begun_, ended_;
-};
-
 struct Pool2dShape {
   explicit Pool2dShape(const Pool2dProblem& problem)
       : n(problem.n),
         c(problem.c),
-        rows{problem.h, problem.r, problem.stride_h, problem.pad_top, P(problem)},
-        columns{problem.w, problem.s, problem.stride_w, problem.pad_left, Q(problem)},
+        rows(axis(problem.h, problem.r, problem.stride_h, problem.pad_top, P(problem))),
+        columns(axis(problem.w, problem.s, problem.stride_w, problem.pad_left, Q(problem))),
         nhwc(problem.layout == Layout::nhwc),
         pooling(problem.pooling) {}
 
@@ -94,6 +66,11 @@ struct Pool2dShape {
   }
 
  private:
+  // The stride of one window means nothing, and may be any number.
+  static PoolAxis axis(std::int64_t extent, std::int64_t taps, std::int64_t stride, std::int64_t pad,
+                       std::int64_t outputs) {
+    return {extent, taps, outputs == 1 ? taps : stride, pad, outputs};
+  }
   std::int64_t at(std::int64_t in, std::int64_t ic, std::int64_t y, std::int64_t x, std::int64_t height,
                   std::int64_t width) const {
     return nhwc ? ((in * height + y) * width + x) * c + ic : ((in * c + ic) * height + y) * width + x;

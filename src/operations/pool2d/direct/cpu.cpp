@@ -1,37 +1,50 @@
-// Pooling on the CPU: rows of the output, or backward of the input, by vectors along columns, planes or channels.
+// Pooling on the CPU: rows of y, or backward of dx, made by vector code and shared out to threads.
 #include <algorithm>
 
 #include "core/checked.h"
 #include "devices/cpu/cpu_device.h"
 #include "operations/host_operand.h"
-#include "operations/pool2d/direct/rows.h"
+#include "operations/pool2d/direct/planes.h"
 #include "operations/pool2d/pool2d.h"
 
 namespace omniconv {
 
-kernels::PoolWork kernels::pool_work(const Pool2dShape& g, DataType type, bool backward) {
-  const PoolAxis &rows = g.rows, &columns = g.columns;
-  const auto of = [&](PoolRows forward_rows, PoolRows backward_rows, std::int64_t count, std::int64_t row_elements) {
-    return PoolWork{backward ? backward_rows : forward_rows, count, row_elements};
-  };
-  const std::int64_t planes = g.n * g.c, lanes = pool_lanes(type), height = backward ? rows.extent : rows.outputs,
-                     width = backward ? columns.extent : columns.outputs;
-  const auto is_whole = [](const PoolAxis& axis) {
-    return axis.taps == axis.extent && axis.pad == 0 && axis.outputs == 1;
-  };
-  if (g.nhwc) return of(pool_channels_forward, pool_channels_backward, g.n * height, width * g.c);
-  if (is_whole(rows) && is_whole(columns)) return of(pool_global_forward, pool_global_backward, planes, height * width);
-  if (width < lanes) return of(pool_planes_forward, pool_planes_backward, divide_up(planes, lanes) * height, 0);
-  return of(pool_columns_forward, pool_columns_backward, planes * height, width);
+kernels::PoolPlanes::PoolPlanes(const Pool2dProblem& problem)
+    : pooling(problem.pooling), type(problem.type), backward(problem.backward) {
+  const Pool2dShape shape(problem);
+  rows = shape.rows;
+  columns = shape.columns;
+  planes = shape.nhwc ? shape.n : shape.n * shape.c;
+  depth = shape.nhwc ? shape.c : 1;
+  // One window as wide as the image: its rows follow each other as one.
+  if (rows.outputs == 1 && columns.outputs == 1 && columns.taps == columns.extent && columns.pad == 0) {
+    const std::int64_t width = columns.extent;
+    columns = {width * rows.extent, width * rows.taps, width * rows.taps, width * rows.pad, 1};
+    rows = {1, 1, 1, 0, 1};
+  }
+  first_position = columns.pad / columns.stride;
+  positions = (columns.pad + columns.extent - 1) / columns.stride - first_position + 1;
+  const std::int64_t made = backward ? positions : columns.outputs;
+  constexpr std::int64_t short_row = 8, most_planes = 16, most_elements = 4096;
+  if (depth == 1 && made < short_row && made * columns.stride * most_planes <= most_elements) together = most_planes;
+}
+
+std::int64_t kernels::PoolPlanes::units() const {
+  return together > 1 ? divide_up(planes, together) : planes * (backward ? rows.extent : rows.outputs);
+}
+
+std::int64_t kernels::PoolPlanes::unit_elements() const {
+  const std::int64_t row = depth * (backward ? columns.extent : columns.outputs);
+  return together > 1 ? together * row * (backward ? rows.extent : rows.outputs) : row;
 }
 
 namespace operations {
 namespace {
 
-// Where much is written, rows are made in memory of a thread's own, which stays in its cache, and copied past the
-// caches from there: half of what is written is not read before.
+// Where much is written, units are made in memory of a thread's own, which stays in its cache, and copied past the
+// caches from there: what is written is not read before.
 struct Staging {
-  std::int64_t rows = 0;  // at a time; 0: none
+  std::int64_t units = 0;  // at a time; 0: none
   std::int64_t elements = 0;
 
   std::int64_t bytes_of_thread(const Pool2dProblem& problem) const {
@@ -39,28 +52,29 @@ struct Staging {
     return round_up(elements * size_of(problem.type), 64) + round_up(indices, 64);
   }
 };
-Staging staging_for(const Pool2dProblem& problem, const kernels::PoolWork& work) {
-  constexpr std::int64_t least_written = std::int64_t{16} << 20, wanted = 1 << 13,
-                         most = 1 << 16;  // elements of a thread
-  if (work.row_elements == 0 || work.row_elements > most) return {};
-  if (work.count * work.row_elements * size_of(problem.type) < least_written) return {};
-  const std::int64_t rows = std::max<std::int64_t>(1, wanted / work.row_elements);
-  return {rows, rows * work.row_elements};
+Staging staging_for(const Pool2dProblem& problem, const kernels::PoolPlanes& planes) {
+  constexpr std::int64_t least_written = std::int64_t{16} << 20, wanted = 1 << 13, most = 1 << 16;  // elements
+  const std::int64_t elements = planes.unit_elements();
+  if (elements > most || elements * planes.units() < least_written / size_of(problem.type)) return {};
+  const std::int64_t units = std::max<std::int64_t>(1, wanted / elements);
+  return {units, units * elements};
 }
 
 class Plan final : public Pool2dPlanBody {
  public:
-  Plan(const Pool2dProblem& problem, const DevicePointer& device, const kernels::PoolWork& work, const Staging& staging)
+  Plan(const Pool2dProblem& problem, const DevicePointer& device, const kernels::PoolPlanes& planes,
+       const Staging& staging)
       : Pool2dPlanBody(problem),
         device_(device),
         cpu_(dynamic_cast<devices::CpuDevice&>(*device)),
-        shape_(problem),
-        work_(work),
+        planes_(planes),
         staging_(staging) {
+    const Pool2dShape shape(problem);
+    written_ = problem.backward ? shape.x_elements() : shape.y_elements();
     // Work is shared out in parts of some microseconds.
     constexpr double part_bytes = 1 << 17;
-    const double row_bytes = least_bytes(problem) / static_cast<double>(work_.count);
-    part_ = static_cast<std::int64_t>(std::clamp(part_bytes / row_bytes, 1.0, 0x1p40));
+    const double unit_bytes = least_bytes(problem) / static_cast<double>(planes.units());
+    part_ = static_cast<std::int64_t>(std::clamp(part_bytes / unit_bytes, 1.0, 0x1p40));
   }
 
   void append(devices::Sequence& sequence, const Pool2dRun& run) const override {
@@ -69,46 +83,37 @@ class Plan final : public Pool2dPlanBody {
 
  private:
   void execute(const Pool2dRun& run) const {
-    kernels::PoolArrays arrays{&shape_, problem().type, host(run.x), host(run.y),
-                               reinterpret_cast<std::int32_t*>(host(run.indices))};
-    const auto reading = [&](const Operand& array, std::int64_t bytes) {
-      return kernels::PoolReading{host(array), bytes, bytes / work_.count};
-    };
-    const std::int64_t size = size_of(problem().type), outputs = shape_.y_elements();
-    arrays.reading[0] =
-        problem().backward ? reading(run.y, outputs * size) : reading(run.x, shape_.x_elements() * size);
-    if (problem().backward && has_indices(problem())) arrays.reading[1] = reading(run.indices, outputs * 4);
-    const std::int64_t own = staging_.bytes_of_thread(problem());
-    cpu_.parallel_for(divide_up(work_.count, part_), [&](std::int64_t i, int slot) {
-      const std::int64_t first = i * part_, end = std::min(work_.count, first + part_);
-      if (staging_.rows == 0) return work_.rows(arrays, first, end);
-      for (std::int64_t row = first; row < end; row += staging_.rows)
-        make_staged(arrays, row, std::min(end, row + staging_.rows), host({run.workspace, slot * own}));
+    const kernels::PoolArrays arrays{host(run.x), host(run.y), reinterpret_cast<std::int32_t*>(host(run.indices))};
+    const std::int64_t units = planes_.units(), own = staging_.bytes_of_thread(problem());
+    cpu_.parallel_for(divide_up(units, part_), [&](std::int64_t i, int slot) {
+      const std::int64_t first = i * part_, end = std::min(units, first + part_);
+      if (staging_.units == 0) return kernels::make_pool_units(planes_, arrays, first, end);
+      for (std::int64_t unit = first; unit < end; unit += staging_.units)
+        make_staged(arrays, unit, std::min(end, unit + staging_.units), host({run.workspace, slot * own}));
       kernels::pool_stream_done();
     });
   }
 
   void make_staged(const kernels::PoolArrays& arrays, std::int64_t first, std::int64_t end, std::byte* own) const {
-    const std::int64_t size = size_of(arrays.type), before = first * work_.row_elements,
-                       elements = (end - first) * work_.row_elements;
-    kernels::PoolArrays staged = arrays;
-    staged.written = before;
-    (problem().backward ? staged.x : staged.y) = own;
+    const bool backward = problem().backward, writes_indices = has_indices(problem()) && !backward;
+    const std::int64_t size = size_of(problem().type), before = first * planes_.unit_elements(),
+                       elements = std::min(end * planes_.unit_elements(), written_) - before;
     std::byte* const own_indices = own + round_up(staging_.elements * size, 64);
-    const bool writes_indices = has_indices(problem()) && !problem().backward;
+    kernels::PoolArrays staged = arrays;
+    staged.before = before;
+    (backward ? staged.x : staged.y) = own;
     if (writes_indices) staged.indices = reinterpret_cast<std::int32_t*>(own_indices);
-    work_.rows(staged, first, end);
-    kernels::pool_stream((problem().backward ? arrays.x : arrays.y) + before * size, own, elements * size);
+    kernels::make_pool_units(planes_, staged, first, end);
+    kernels::pool_stream((backward ? arrays.x : arrays.y) + before * size, own, elements * size);
     if (writes_indices)
       kernels::pool_stream(reinterpret_cast<std::byte*>(arrays.indices + before), own_indices, elements * 4);
   }
 
   DevicePointer device_;
   devices::CpuDevice& cpu_;
-  Pool2dShape shape_;
-  kernels::PoolWork work_;
+  kernels::PoolPlanes planes_;
   Staging staging_;
-  std::int64_t part_;
+  std::int64_t part_, written_;
 };
 
 class DirectCpu final : public Pool2dSolver {
@@ -117,8 +122,8 @@ class DirectCpu final : public Pool2dSolver {
   Answer offer(const Pool2dProblem& problem, const DevicePointer& device, const SolverOptions& request) const override {
     if (device->kind() != devices::DeviceKind::cpu) return "this variant runs on the CPU";
     if (std::string reason = tuning_refusal(request); !reason.empty()) return reason;
-    const kernels::PoolWork work = kernels::pool_work(Pool2dShape(problem), problem.type, problem.backward);
-    Staging staging = staging_for(problem, work);
+    const kernels::PoolPlanes planes(problem);
+    Staging staging = staging_for(problem, planes);
     const std::int64_t limit = request.max_workspace_bytes, threads = device->info().compute_units;
     if (limit >= 0 && staging.bytes_of_thread(problem) > limit / threads) staging = {};
     // An element of a window takes some five instructions of a vector, of which two fill the time of a multiply-add.
@@ -127,7 +132,7 @@ class DirectCpu final : public Pool2dSolver {
         .cost = {std::max(byte_cost(*device) * least_bytes(problem), element * window_elements(problem))},
         .bound = pool2d_bound(problem),
         .workspace_bytes = threads * staging.bytes_of_thread(problem),
-        .plan = [=] { return std::make_shared<Plan>(problem, device, work, staging); },
+        .plan = [=] { return std::make_shared<Plan>(problem, device, planes, staging); },
     };
   }
 };
