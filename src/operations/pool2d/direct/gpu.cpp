@@ -71,7 +71,7 @@ bool is_moderate(const Pool2dProblem& problem, const Tiling& t) {
     const std::int64_t held = windows(t.rows, problem.r, t.stride_h, problem.pad_top) *
                               windows(t.columns, problem.s, t.stride_w, problem.pad_left) * t.channels *
                               (has_indices(problem) ? 2 : 1);
-    return held <= 48 && t.columns * t.channels <= 32 && t.rows * t.columns * t.channels <= 256;
+    return held <= 40 && t.columns * t.channels <= 32 && t.rows * t.columns * t.channels <= 256;
   }
   const std::int64_t span = ((t.columns - 1) * t.stride_w + problem.s) * t.channels;
   const std::int64_t taps = problem.s * t.columns * t.channels * (t.unrolls_taps ? problem.r * t.rows : 1);
@@ -146,7 +146,7 @@ struct Extents {
 };
 struct Blocks {
   Divisor lanes, columns, channels, rows;
-  std::uint32_t items;
+  std::uint32_t items, step;
 };
 
 // How blocks follow each other: those of an image (NHWC) or plane (NCHW), of which a launch takes some.
@@ -201,6 +201,9 @@ std::vector<devices::Definition> definitions_of(const Pool2dProblem& problem, co
       add("ROWS", tiling.rows), add("COLUMNS", tiling.columns), add("CHANNELS", tiling.channels);
       add("X_VECTOR", tiling.x_vector), add("Y_VECTOR", tiling.y_vector);
       add("UNROLL_TAPS", tiling.unrolls_taps ? 1 : 0);
+      // 64 registers a work item; for vectors of channels, all of whose rows are in flight at once, 80, or 96 where
+      // they are widened.
+      add("RESIDENT", problem.layout == Layout::nchw ? 8 : problem.type == DataType::f32 ? 6 : 5);
       break;
     case Form::planes: add(problem.backward ? "X_VECTOR" : "WORDS_AT_ONCE", tiling.x_vector); break;
     case Form::any: add("LANES", tiling.lanes); break;
@@ -252,8 +255,12 @@ class Plan final : public Pool2dPlanBody {
     const std::int64_t images = problem().layout == Layout::nhwc ? problem().n : problem().n * problem().c;
     for (std::int64_t first = 0; first < images; first += most) {
       const std::int64_t of_launch = std::min(most, images - first) * items;
-      const Blocks blocks{Divisor(grid.lanes), Divisor(grid.columns), Divisor(grid.channels), Divisor(grid.rows),
-                          static_cast<std::uint32_t>(of_launch)};
+      const Blocks blocks{Divisor(grid.lanes),
+                          Divisor(grid.columns),
+                          Divisor(grid.channels),
+                          Divisor(grid.rows),
+                          static_cast<std::uint32_t>(of_launch),
+                          static_cast<std::uint32_t>(tiling_.channels)};
       sequence.launch(program_, problem().backward ? "backward" : "forward",
                       {{divide_up(of_launch, tiling_.group) * tiling_.group}, {tiling_.group}},
                       arguments(run, std::as_bytes(std::span(&blocks, 1)), first));
