@@ -40,13 +40,14 @@ void check(const Context& context, const std::string& text) {
 
 TEST_F(GpuPool2d, EveryFormIsExactOrBounded) {
   const Context context(device);
-  int number = 0;
+  int number = 0, turn = 0;
   for (const char* const pooling : {"max", "avg", "avg_inside"})
     for (const char* const pass : {"fwd", "bwd"})
       for (const char* const layout : {"nchw", "nhwc"}) {
         int of_geometry = 0;
+        ++turn;
         for (const char* const geometry : geometries) {
-          if (std::string_view(pooling) != "max" && (of_geometry++ + number) % 3 != 0) continue;
+          if ((of_geometry++ + turn) % 3 != 0) continue;
           constexpr const char* types[] = {"f32", "f16", "bf16"};
           check(context, fmt::format("pool2d {} {} {} {} {}", pooling, pass, types[++number % 3], layout, geometry));
         }
