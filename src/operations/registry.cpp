@@ -4,14 +4,16 @@
 #include "omniconv/conv2d.h"
 #include "omniconv/filter2d.h"
 #include "omniconv/gemm.h"
+#include "omniconv/pool2d.h"
 #include "operations/operation.h"
 
 namespace omniconv::operations {
 
 std::span<const Operation* const> operations() {
-  static const std::array<const Operation*, 3> all = {
+  static const std::array<const Operation*, 4> all = {
       &operation_of(static_cast<const Filter2dProblem*>(nullptr)),
       &operation_of(static_cast<const GemmProblem*>(nullptr)),
+      &operation_of(static_cast<const Pool2dProblem*>(nullptr)),
       &operation_of(static_cast<const Conv2dProblem*>(nullptr)),
   };
   return all;

@@ -21,6 +21,7 @@
 #include "operations/filter2d/weights.h"
 #include "operations/gemm/gemm.h"
 #include "operations/gemm/tiled/tiles.h"
+#include "operations/pool2d/pool2d.h"
 #include "recording_device.h"
 
 namespace omniconv {
@@ -251,6 +252,62 @@ TEST_F(CudaCompile, GemmUsesNoDoublePrecision) {
     EXPECT_EQ(count(text, ".ftz"), 0);
     EXPECT_GT(count(text, "fma.rn.f32"), 0);
     EXPECT_EQ(count(text, "mul.f32") + count(text, "mul.rn.f32"), 0) << "a product that is rounded by itself";
+  }
+}
+
+// pool2d: every form of its kernels in every pooling, pass and layout; the types in turn.
+std::vector<devices::RecordingDevice::Text> pool2d_texts() {
+  const auto device = std::make_shared<devices::RecordingDevice>(devices::DeviceKind::cuda);
+  constexpr const char* pool2d_types[] = {"f32", "f16", "bf16"};
+  constexpr const char* geometries[] = {"n2c8h56w56r3s3p1u2", "n2c5h15w15r3s3p1", "n2c8h7w7r7s7", "n1c2h40w50r30s40pt3",
+                                        "n1c2h2w2500r2s1100"};
+  int number = 0, turn = 0;
+  for (const char* const geometry : geometries)
+    for (const char* const pooling : {"max", "avg", "avg_inside"})
+      for (const char* const pass : {"fwd", "bwd"})
+        for (const char* const layout : {"nchw", "nhwc"}) {
+          if (std::string_view(pooling) == "avg_inside" && ++turn % 2 == 0) continue;
+          const std::string text =
+              fmt::format("pool2d {} {} {} {} {}", pooling, pass, pool2d_types[++number % 3], layout, geometry);
+          offer_by(operations::pool2d_direct_gpu(), get<Pool2dProblem>(parse_problem(text)),
+                   operations::DevicePointer(device))
+              .plan();
+        }
+  return device->built;
+}
+
+// Vectors of f32 in both layouts and passes: 16 bytes at a time, and no sum or quotient but those that are written.
+TEST_F(CudaCompile, Pool2dInEveryForm) {
+  int number = 0;
+  for (const auto& built : pool2d_texts()) {
+    const int capability = number++ % 2 == 0 ? 81 : 90;
+    try {
+      const std::string image = nvrtc->compile(built.text, built.definitions, capability).image;
+      EXPECT_FALSE(image.empty());
+      if (capability == 90) continue;
+      EXPECT_EQ(count(image, ".f64"), 0) << number;
+      EXPECT_EQ(count(image, "approx"), 0) << number;
+      EXPECT_EQ(count(image, ".ftz"), 0) << number;
+    } catch (const Error& error) {
+      ADD_FAILURE() << "text " << number << " for " << capability << ": " << error.what();
+    }
+  }
+}
+
+TEST_F(CudaCompile, Pool2dReadsAndWritesVectors) {
+  const auto device = std::make_shared<devices::RecordingDevice>(devices::DeviceKind::cuda);
+  for (const char* const words : {"fwd nchw", "fwd nhwc", "bwd nchw", "bwd nhwc", "avg fwd nchw", "avg fwd nhwc",
+                                  "avg bwd nchw", "avg bwd nhwc"}) {
+    offer_by(operations::pool2d_direct_gpu(),
+             get<Pool2dProblem>(parse_problem(fmt::format("pool2d {} n2c8h56w56r3s3p1u2", words))),
+             operations::DevicePointer(device))
+        .plan();
+    const auto& built = device->built.back();
+    const std::string text = nvrtc->compile(built.text, built.definitions, 81).image;
+    EXPECT_GE(count(text, "ld.global.nc.v"), 3) << words;
+    EXPECT_GE(count(text, "st.global.v4"), 2) << words;
+    EXPECT_EQ(count(text, "ld.local"), 0) << words;
+    EXPECT_EQ(count(text, "st.local"), 0) << words;
   }
 }
 

@@ -1,0 +1,148 @@
+// Pooling on the CPU: rows of y, or backward of dx, made by vector code and shared out to threads.
+#include <algorithm>
+
+#include "core/checked.h"
+#include "devices/cpu/cpu_device.h"
+#include "operations/host_operand.h"
+#include "operations/pool2d/direct/planes.h"
+#include "operations/pool2d/pool2d.h"
+
+namespace omniconv {
+
+kernels::PoolPlanes::PoolPlanes(const Pool2dProblem& problem)
+    : pooling(problem.pooling), type(problem.type), backward(problem.backward) {
+  const Pool2dShape shape(problem);
+  rows = shape.rows;
+  columns = shape.columns;
+  planes = shape.nhwc ? shape.n : shape.n * shape.c;
+  depth = shape.nhwc ? shape.c : 1;
+  // One window as wide as the image: its rows follow each other as one.
+  if (rows.outputs == 1 && columns.outputs == 1 && columns.taps == columns.extent && columns.pad == 0) {
+    const std::int64_t width = columns.extent;
+    columns = {width * rows.extent, width * rows.taps, width * rows.taps, width * rows.pad, 1};
+    rows = {1, 1, 1, 0, 1};
+  }
+  first_position = columns.pad / columns.stride;
+  positions = (columns.pad + columns.extent - 1) / columns.stride - first_position + 1;
+  const std::int64_t made = backward ? positions : columns.outputs;
+  constexpr std::int64_t short_row = 8, most_planes = 16, most_elements = 4096;
+  if (depth == 1 && made < short_row && made * columns.stride * most_planes <= most_elements) together = most_planes;
+}
+
+std::int64_t kernels::PoolPlanes::units() const {
+  return together > 1 ? divide_up(planes, together) : planes * (backward ? rows.extent : rows.outputs);
+}
+
+std::int64_t kernels::PoolPlanes::unit_elements() const {
+  const std::int64_t row = depth * (backward ? columns.extent : columns.outputs);
+  return together > 1 ? together * row * (backward ? rows.extent : rows.outputs) : row;
+}
+
+namespace operations {
+namespace {
+
+// Where much is written, units are made in memory of a thread's own, which stays in its cache, and copied past the
+// caches from there: what is written is not read before.
+struct Staging {
+  std::int64_t units = 0;  // at a time; 0: none
+  std::int64_t elements = 0;
+
+  std::int64_t bytes_of_thread(const Pool2dProblem& problem) const {
+    const std::int64_t indices = has_indices(problem) && !problem.backward ? elements * 4 : 0;
+    return round_up(elements * size_of(problem.type), 64) + round_up(indices, 64);
+  }
+};
+Staging staging_for(const Pool2dProblem& problem, const kernels::PoolPlanes& planes) {
+  constexpr std::int64_t least_written = std::int64_t{16} << 20, wanted = 1 << 13, most = 1 << 16;  // elements
+  const std::int64_t elements = planes.unit_elements();
+  if (elements > most || elements * planes.units() < least_written / size_of(problem.type)) return {};
+  const std::int64_t units = std::max<std::int64_t>(1, wanted / elements);
+  return {units, units * elements};
+}
+
+class Plan final : public Pool2dPlanBody {
+ public:
+  Plan(const Pool2dProblem& problem, const DevicePointer& device, const kernels::PoolPlanes& planes,
+       const Staging& staging)
+      : Pool2dPlanBody(problem),
+        device_(device),
+        cpu_(dynamic_cast<devices::CpuDevice&>(*device)),
+        planes_(planes),
+        staging_(staging) {
+    const Pool2dShape shape(problem);
+    written_ = problem.backward ? shape.x_elements() : shape.y_elements();
+    // Work is shared out in parts of some microseconds.
+    constexpr double part_bytes = 1 << 17;
+    const double unit_bytes = least_bytes(problem) / static_cast<double>(planes.units());
+    part_ = static_cast<std::int64_t>(std::clamp(part_bytes / unit_bytes, 1.0, 0x1p40));
+  }
+
+  void append(devices::Sequence& sequence, const Pool2dRun& run) const override {
+    sequence.call(devices::HostTask([self = shared_from_this(), this, run] { execute(run); }));
+  }
+
+ private:
+  void execute(const Pool2dRun& run) const {
+    const kernels::PoolArrays arrays{host(run.x), host(run.y), reinterpret_cast<std::int32_t*>(host(run.indices))};
+    const std::int64_t units = planes_.units(), own = staging_.bytes_of_thread(problem());
+    cpu_.parallel_for(divide_up(units, part_), [&](std::int64_t i, int slot) {
+      const std::int64_t first = i * part_, end = std::min(units, first + part_);
+      if (staging_.units == 0) return kernels::make_pool_units(planes_, arrays, first, end);
+      for (std::int64_t unit = first; unit < end; unit += staging_.units)
+        make_staged(arrays, unit, std::min(end, unit + staging_.units), host({run.workspace, slot * own}));
+      kernels::pool_stream_done();
+    });
+  }
+
+  void make_staged(const kernels::PoolArrays& arrays, std::int64_t first, std::int64_t end, std::byte* own) const {
+    const bool backward = problem().backward, writes_indices = has_indices(problem()) && !backward;
+    const std::int64_t size = size_of(problem().type), before = first * planes_.unit_elements(),
+                       elements = std::min(end * planes_.unit_elements(), written_) - before;
+    std::byte* const own_indices = own + round_up(staging_.elements * size, 64);
+    kernels::PoolArrays staged = arrays;
+    staged.before = before;
+    (backward ? staged.x : staged.y) = own;
+    if (writes_indices) staged.indices = reinterpret_cast<std::int32_t*>(own_indices);
+    kernels::make_pool_units(planes_, staged, first, end);
+    kernels::pool_stream((backward ? arrays.x : arrays.y) + before * size, own, elements * size);
+    if (writes_indices)
+      kernels::pool_stream(reinterpret_cast<std::byte*>(arrays.indices + before), own_indices, elements * 4);
+  }
+
+  DevicePointer device_;
+  devices::CpuDevice& cpu_;
+  kernels::PoolPlanes planes_;
+  Staging staging_;
+  std::int64_t part_, written_;
+};
+
+class DirectCpu final : public Pool2dSolver {
+ public:
+  std::string_view id() const override { return "pool2d/direct/cpu.1"; }
+  Answer offer(const Pool2dProblem& problem, const DevicePointer& device, const SolverOptions& request) const override {
+    if (device->kind() != devices::DeviceKind::cpu) return "this variant runs on the CPU";
+    if (std::string reason = tuning_refusal(request); !reason.empty()) return reason;
+    const kernels::PoolPlanes planes(problem);
+    Staging staging = staging_for(problem, planes);
+    const std::int64_t limit = request.max_workspace_bytes, threads = device->info().compute_units;
+    if (limit >= 0 && staging.bytes_of_thread(problem) > limit / threads) staging = {};
+    // An element of a window takes some five instructions of a vector, of which two fill the time of a multiply-add.
+    constexpr double element = 3;
+    return Offer{
+        .cost = {std::max(byte_cost(*device) * least_bytes(problem), element * window_elements(problem))},
+        .bound = pool2d_bound(problem),
+        .workspace_bytes = threads * staging.bytes_of_thread(problem),
+        .plan = [=] { return std::make_shared<Plan>(problem, device, planes, staging); },
+    };
+  }
+};
+
+}  // namespace
+
+const Pool2dSolver& pool2d_direct_cpu() {
+  static const DirectCpu solver;
+  return solver;
+}
+
+}  // namespace operations
+}  // namespace omniconv
