@@ -78,10 +78,15 @@ class Call:
                 self.words.append(word)
 
     def outputs(self):
-        writes = [self.options[name] for name in ("-o", "--json") if name in self.options]
+        writes = [self.options[name] for name in self.written_options() if name in self.options]
         if self.name == "filter" and len(self.words) == 2 and not {"--dry-run", "--print-kernel", "--list-kernels"} & set(self.options):
             writes.append(self.words[1])
         return [path for path in [*writes, self.redirected_to] if path and path != "-"]
+
+    def written_options(self):
+        """Those that name files which the command writes."""
+        reads_indices = any(word == "bwd" for word in " ".join(self.words).split())
+        return ("-o", "--json") if reads_indices else ("-o", "--json", "--indices")
 
     def image(self):
         return self.words[0] if self.name == "filter" and self.words else None
@@ -93,9 +98,11 @@ class Call:
     def arrays(self):
         """Option and file of each array that is read; of `-` the file that is piped in."""
         for option, value in self.options.items():
-            if value == "-" and option not in ("-o", "--json"):
+            if option in self.written_options():
+                continue
+            if value == "-":
                 yield option, self.piped_from
-            elif value.endswith(".npy") and option not in ("-o", "--kernel"):
+            elif value.endswith(".npy") and option != "--kernel":
                 yield option, value
 
 

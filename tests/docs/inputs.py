@@ -50,9 +50,18 @@ def put_weights(path):
     path.write_text("1 2 1\n2 4 2\n1 2 1\n")
 
 
+# Of required letters that a text leaves to the arrays.
+LEFT_TO_ARRAYS = {"n": 2, "c": 4, "h": 9, "w": 8, "k": 6, "r": 3, "s": 3, "m": 5}
+# What `.npy` files call types of problems; those of others are f4.
+KINDS = {"f16": "<f2", "f64": "<f8", "u8": "|u1", "u16": "<u2", "s16": "<i2", "s32": "<i4"}
+
+
 def extents_of(problem):
-    return {letters: int(value) for word in problem.split() if re.fullmatch(r"(?:[a-z]+\d+)+", word) and not re.fullmatch(r"b?f\d+|tf32", word)
+    is_filter = problem.startswith("filter2d")
+    said = {letters: int(value) for word in problem.split() if re.fullmatch(r"(?:[a-z]+\d+)+", word)
+            and not re.fullmatch(r"b?f\d+|tf32", word) and not (is_filter and word in KINDS)
             for letters, value in re.findall(r"([a-z]+)(\d+)", word)}
+    return {**LEFT_TO_ARRAYS, **({"c": 1} if is_filter else {}), **said}
 
 
 def outputs_along(e, axis, size, window):
@@ -73,6 +82,8 @@ def shapes(problem):
         a, b = a[::-1] if form[0] == "t" else a, b[::-1] if form[1] == "t" else b
         batch = [e["batch"]] if "batch" in e else []
         return {"--a": batch + a, "--b": batch + b}
+    if words[0] == "filter2d":
+        return {"--x": [e["h"], e["w"], e["c"]]}
     last = "nhwc" in words
 
     def image(n, c, h, w):
@@ -82,10 +93,10 @@ def shapes(problem):
     x = image(e["n"], e["c"], e["h"], e["w"])
     if words[0] == "pool2d":
         y = image(e["n"], e["c"], *output)
-        return {"--x": x, "--dy": y, "--y0": y}
+        return {"--x": x, "--dy": y, "--indices": y}
     y = image(e["n"], e["k"], *output)
     w = image(e["k"], e["c"] // e.get("g", 1), e["r"], e["s"])
-    return {"--x": x, "--w": w, "--dy": y, "--bias-array": [e["k"]], "--bias": [e["k"]], "--y0": x if "bwd_data" in words else w if "bwd_filter" in words else y}
+    return {"--x": x, "--w": w, "--dy": y, "--bias-array": [e["k"]], "--bias": [e["k"]], "--y": y, "--y0": y, "--dx": x, "--dw": w}
 
 
 def put_array(path, option, problem):
@@ -93,7 +104,9 @@ def put_array(path, option, problem):
     if option not in known:
         raise SystemExit(f"'{problem}': no extents are known of {option}; name them in {__file__}")
     shape, words = known[option], problem.split()
-    kind = next((kind for word, kind in {"f16": "<f2", "f64": "<f8"}.items() if word in words), "<f4")
-    pattern = struct.pack(f"<7{ {'<f2': 'e', '<f4': 'f', '<f8': 'd'}[kind] }", *range(-3, 4))
+    kind = "<i4" if option == "--indices" else next((KINDS[word] for word in words if word in KINDS), "<f4")
+    element = {"|u1": "B", "<u2": "H", "<i2": "h", "<i4": "i", "<f2": "e", "<f4": "f", "<f8": "d"}[kind]
+    # An index names an element of a window, whose first there always is.
+    pattern = struct.pack(f"<7{element}", *(7 * [0] if option == "--indices" else range(7) if element in "BH" else range(-3, 4)))
     count, size = math.prod(shape), int(kind[2])
     path.write_bytes(npy(kind, shape, (pattern * (count // 7 + 1))[:count * size]))
