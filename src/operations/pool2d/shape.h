@@ -66,10 +66,10 @@ struct Pool2dShape {
   }
 
  private:
-  // The stride of one window means nothing, and may be any number.
+  // The stride of one window means nothing, and may be any number: here it is so large that there is no other.
   static PoolAxis axis(std::int64_t extent, std::int64_t taps, std::int64_t stride, std::int64_t pad,
                        std::int64_t outputs) {
-    return {extent, taps, outputs == 1 ? taps : stride, pad, outputs};
+    return {extent, taps, outputs == 1 ? std::max(taps, pad + extent) : stride, pad, outputs};
   }
   std::int64_t at(std::int64_t in, std::int64_t ic, std::int64_t y, std::int64_t x, std::int64_t height,
                   std::int64_t width) const {

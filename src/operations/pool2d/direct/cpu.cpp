@@ -19,14 +19,13 @@ kernels::PoolPlanes::PoolPlanes(const Pool2dProblem& problem)
   // One window as wide as the image: its rows follow each other as one.
   if (rows.outputs == 1 && columns.outputs == 1 && columns.taps == columns.extent && columns.pad == 0) {
     const std::int64_t width = columns.extent;
-    columns = {width * rows.extent, width * rows.taps, width * rows.taps, width * rows.pad, 1};
+    columns = {width * rows.extent, width * rows.taps, width * rows.stride, width * rows.pad, 1};
     rows = {1, 1, 1, 0, 1};
   }
   first_position = columns.pad / columns.stride;
   positions = (columns.pad + columns.extent - 1) / columns.stride - first_position + 1;
-  const std::int64_t made = backward ? positions : columns.outputs;
-  constexpr std::int64_t short_row = 8, most_planes = 16, most_elements = 4096;
-  if (depth == 1 && made < short_row && made * columns.stride * most_planes <= most_elements) together = most_planes;
+  constexpr std::int64_t most_planes = 16;
+  if (depth == 1 && columns.outputs == 1) together = most_planes;
 }
 
 std::int64_t kernels::PoolPlanes::units() const {

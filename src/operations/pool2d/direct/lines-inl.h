@@ -29,32 +29,40 @@ constexpr std::int64_t bytes_of = type == DataType::f64                         
                                   : type == DataType::f16 || type == DataType::bf16 ? 2
                                                                                     : 4;
 
-// Some columns of a row: column first + position * step + phase is line[phase * pitch() + position * width + i].
+// Some columns of some rows of an array of planes, as a line: column first + position * step + phase of row
+// row + i * row_step is line[phase * pitch() + (i * row_positions + position) * width() + channel].
 struct Part {
-  std::int64_t start;              // elements of the array before the row
-  std::int64_t columns, depth;     // of the row
-  std::int64_t channel, channels;  // of a pixel, those that the line has
-  std::int64_t width;              // i: channels, or planes where several lie side by side
-  std::int64_t planes = 1, plane_elements = 0;
-  std::int64_t first = 0, step = 1, phases = 1, positions = 1;
+  std::int64_t start = 0;                           // elements of the array before its first plane
+  std::int64_t height = 0, columns = 0, depth = 0;  // of the planes
+  std::int64_t channel = 0, channels = 0;           // of a pixel, those that the line has
+  std::int64_t row = 0, row_step = 1, rows = 1;
+  std::int64_t first = 0, step = 1, phases = 1, positions = 1, row_positions = 1;
+  // Or one row and one position of each of several planes, in place of channels.
+  bool turned = false;
+  std::int64_t planes = 1;
 
-  bool is_turned() const { return width > channels; }
-  std::int64_t pitch() const { return round_up(positions * width, most_lanes); }
-  bool has(std::int64_t column) const { return column >= 0 && column < columns; }
-  std::int64_t at(std::int64_t column) const { return start + column * depth + channel; }
-
-  static constexpr std::int64_t most_lanes = 16;
+  static constexpr std::int64_t most_planes = 16;
+  std::int64_t width() const { return turned ? most_planes : channels; }
+  std::int64_t pitch() const { return aligned(rows * row_positions * width()); }
+  std::int64_t plane_elements() const { return height * columns * depth; }
+  std::int64_t row_of(std::int64_t i) const { return row + i * row_step; }
+  bool has_row(std::int64_t i) const { return row_of(i) >= 0 && row_of(i) < height; }
+  std::int64_t at(std::int64_t i, std::int64_t column) const {
+    return start + (row_of(i) * columns + column) * depth + channel;
+  }
+  // Elements of the line between which vectors may begin.
+  static std::int64_t aligned(std::int64_t elements) { return (elements + 15) / 16 * 16; }
 };
 
 // Lines are read and written in whole vectors, beyond their ends.
-constexpr std::int64_t line_elements = 4096, spare_elements = 2 * Part::most_lanes;
+constexpr std::int64_t line_elements = 4096, spare_elements = 32;
 
 template <typename T>
 struct Lines {
   HWY_ALIGN T values[line_elements + spare_elements];   // maxima or sums
   HWY_ALIGN T read[line_elements + spare_elements];     // x or dy
   HWY_ALIGN T indices[line_elements + spare_elements];  // integers of as many bits
-  HWY_ALIGN T row[2 * line_elements];                   // columns in their order, for load_line and store_line alone
+  HWY_ALIGN T row[2 * line_elements + spare_elements];  // columns in their order, for load_line and store_line alone
 };
 
 // Indices are s32 in memory, and as wide as the elements in lines.
@@ -154,7 +162,7 @@ HWY_INLINE void narrow(D d, const T* from, std::int64_t count, std::byte* to) {
   for (; i < count; ++i) store_one<type>(from[i], to + i * bytes_of<type>);
 }
 
-// Columns from the part's first on, of row `row`, all of their channels.
+// `count` columns from the part's first on, of the row that begins at `row`, all of their channels.
 template <DataType type, class D, typename T = hn::TFromD<D>>
 HWY_INLINE void widen_columns(D d, const std::byte* row, const Part& part, std::int64_t count, T outside, T* to) {
   const std::int64_t left = std::clamp<std::int64_t>(-part.first, 0, count),
@@ -176,111 +184,114 @@ HWY_INLINE void narrow_columns(D d, const T* from, const Part& part, std::int64_
 template <typename T>
 constexpr std::int64_t square = HWY_TARGET == HWY_SCALAR ? 1 : 16 / sizeof(T);
 template <typename T>
-HWY_INLINE void turn_square(const T* const (&from)[square<T>], T* const (&to)[square<T>]) {
+HWY_INLINE void turn_square(const T* from, [[maybe_unused]] std::int64_t from_pitch, T* to,
+                            [[maybe_unused]] std::int64_t to_pitch) {
 #if HWY_TARGET == HWY_SCALAR
-  *to[0] = *from[0];
+  *to = *from;
 #else
   const hn::FixedTag<T, square<T>> d;
-  const auto row = [&](int i) HWY_ATTR { return hn::LoadU(d, from[i]); };
+  const auto row = [&](std::int64_t i) HWY_ATTR { return hn::LoadU(d, from + i * from_pitch); };
   if constexpr (sizeof(T) == 8) {
-    hn::StoreU(hn::InterleaveLower(d, row(0), row(1)), d, to[0]);
-    hn::StoreU(hn::InterleaveUpper(d, row(0), row(1)), d, to[1]);
+    hn::StoreU(hn::InterleaveLower(d, row(0), row(1)), d, to);
+    hn::StoreU(hn::InterleaveUpper(d, row(0), row(1)), d, to + to_pitch);
   } else {
     const hn::RepartitionToWide<decltype(d)> pairs;
     const auto lower0 = hn::BitCast(pairs, hn::InterleaveLower(d, row(0), row(1))),
                lower2 = hn::BitCast(pairs, hn::InterleaveLower(d, row(2), row(3))),
                upper0 = hn::BitCast(pairs, hn::InterleaveUpper(d, row(0), row(1))),
                upper2 = hn::BitCast(pairs, hn::InterleaveUpper(d, row(2), row(3)));
-    hn::StoreU(hn::BitCast(d, hn::InterleaveLower(pairs, lower0, lower2)), d, to[0]);
-    hn::StoreU(hn::BitCast(d, hn::InterleaveUpper(pairs, lower0, lower2)), d, to[1]);
-    hn::StoreU(hn::BitCast(d, hn::InterleaveLower(pairs, upper0, upper2)), d, to[2]);
-    hn::StoreU(hn::BitCast(d, hn::InterleaveUpper(pairs, upper0, upper2)), d, to[3]);
+    hn::StoreU(hn::BitCast(d, hn::InterleaveLower(pairs, lower0, lower2)), d, to);
+    hn::StoreU(hn::BitCast(d, hn::InterleaveUpper(pairs, lower0, lower2)), d, to + to_pitch);
+    hn::StoreU(hn::BitCast(d, hn::InterleaveLower(pairs, upper0, upper2)), d, to + 2 * to_pitch);
+    hn::StoreU(hn::BitCast(d, hn::InterleaveUpper(pairs, upper0, upper2)), d, to + 3 * to_pitch);
   }
 #endif
 }
-// Between a line of planes that lie side by side and rows of theirs, `row_pitch` elements apart.
+// Between a line of planes and rows of theirs, `row_pitch` elements apart.
 template <bool to_line, typename T>
-HWY_INLINE void turn(const Part& part, T* line, T* rows, std::int64_t columns, std::int64_t row_pitch) {
-  constexpr std::int64_t side = square<T>;
-  T none[Part::most_lanes] = {};
-  std::int64_t position = 0, phase = 0;
-  for (std::int64_t column = 0; column < columns; column += side) {
-    T* places[side];
-    for (T*& place : places) {
-      const bool is_there = phase < part.phases && position < part.positions;
-      place = is_there ? line + phase * part.pitch() + position * part.width : nullptr;
-      if (++phase == part.step) phase = 0, ++position;
-    }
-    for (std::int64_t plane = 0; plane < part.width; plane += side) {
-      T *in_line[side], *in_rows[side];
-      for (std::int64_t i = 0; i < side; ++i) {
-        in_line[i] = places[i] == nullptr ? none : places[i] + plane;
-        in_rows[i] = rows + (plane + i) * row_pitch + column;
-      }
+HWY_INLINE void turn(T* line, T* rows, std::int64_t columns, std::int64_t row_pitch) {
+  constexpr std::int64_t side = square<T>, width = Part::most_planes;
+  for (std::int64_t column = 0; column < columns; column += side)
+    for (std::int64_t plane = 0; plane < width; plane += side) {
+      T *const in_line = line + column * width + plane, *const in_rows = rows + plane * row_pitch + column;
       if constexpr (to_line)
-        turn_square<T>(in_rows, in_line);
+        turn_square(in_rows, row_pitch, in_line, width);
       else
-        turn_square<T>(in_line, in_rows);
+        turn_square(in_line, width, in_rows, row_pitch);
     }
-  }
 }
 
 template <DataType type, class D, typename T = hn::TFromD<D>>
 HWY_INLINE void load_line(D d, const std::byte* array, const Part& part, T outside, T* row, T* line) {
-  const std::int64_t columns = (part.positions - 1) * part.step + part.phases,
-                     row_pitch = round_up(columns, Part::most_lanes / 4);
-  const std::byte* const from = array + part.start * bytes_of<type>;
-  if (part.is_turned()) {
-    for (std::int64_t plane = 0; plane < part.width; ++plane)
-      widen_columns<type>(d, from + std::min(plane, part.planes - 1) * part.plane_elements * bytes_of<type>, part,
-                          columns, outside, row + plane * row_pitch);
-    turn<true>(part, line, row, columns, row_pitch);
-  } else if (part.step == 1 && part.channels == part.depth) {
-    widen_columns<type>(d, from, part, columns, outside, line);
-  } else if (part.step == 2 && part.depth == 1) {
-    widen_columns<type>(d, from, part, columns, outside, row);
-    for (std::int64_t i = 0; i < part.positions; i += lanes_of(d)) {
-      hn::Vec<D> even, odd;
-      hn::LoadInterleaved2(d, row + 2 * i, even, odd);
-      hn::StoreU(even, d, line + i);
-      if (part.phases == 2) hn::StoreU(odd, d, line + part.pitch() + i);
+  if (part.turned) {
+    const std::int64_t row_pitch = (part.phases + 3) / 4 * 4;
+    for (std::int64_t plane = 0; plane < Part::most_planes; ++plane) {
+      const std::int64_t before = std::min(plane, part.planes - 1) * part.plane_elements();
+      widen_columns<type>(d, array + (part.at(0, 0) + before) * bytes_of<type>, part, part.phases, outside,
+                          row + plane * row_pitch);
     }
-  } else {
+    return turn<true>(line, row, part.phases, row_pitch);
+  }
+  const bool pairs = part.step == 2 && part.depth == 1, whole = part.step == 1 && part.channels == part.depth;
+  for (std::int64_t i = 0; i < part.rows; ++i) {
+    const std::int64_t before = i * part.row_positions;
+    if (pairs || whole) {
+      const std::int64_t count = pairs ? 2 * part.row_positions : part.positions;
+      T* const to = pairs ? row + 2 * before : line + before * part.depth;
+      if (part.has_row(i))
+        widen_columns<type>(d, array + part.at(i, 0) * bytes_of<type>, part, count, outside, to);
+      else
+        fill(d, to, count * part.depth, outside);
+      continue;
+    }
     for (std::int64_t phase = 0; phase < part.phases; ++phase)
       for (std::int64_t position = 0; position < part.positions; ++position) {
         const std::int64_t column = part.first + position * part.step + phase;
-        T* const to = line + phase * part.pitch() + position * part.width;
-        if (!part.has(column))
-          fill(d, to, part.channels, outside);
+        T* const to = line + phase * part.pitch() + (before + position) * part.channels;
+        if (part.has_row(i) && column >= 0 && column < part.columns)
+          widen<type>(d, array + part.at(i, column) * bytes_of<type>, part.channels, to);
         else
-          widen<type>(d, array + part.at(column) * bytes_of<type>, part.channels, to);
+          std::fill_n(to, part.channels, outside);
       }
+  }
+  if (!pairs) return;
+  for (std::int64_t i = 0; i < part.rows * part.row_positions; i += lanes_of(d)) {
+    hn::Vec<D> even, odd;
+    hn::LoadInterleaved2(d, row + 2 * i, even, odd);
+    hn::StoreU(even, d, line + i);
+    if (part.phases == 2) hn::StoreU(odd, d, line + part.pitch() + i);
   }
 }
 
+// Its rows are all there.
 template <DataType type, class D, typename T = hn::TFromD<D>>
 HWY_INLINE void store_line(D d, T* line, const Part& part, T* row, std::byte* array) {
-  const std::int64_t columns = (part.positions - 1) * part.step + part.phases,
-                     row_pitch = round_up(columns, Part::most_lanes / 4);
-  std::byte* const to = array + part.start * bytes_of<type>;
-  if (part.is_turned()) {
-    turn<false>(part, line, row, columns, row_pitch);
+  if (part.turned) {
+    const std::int64_t row_pitch = (part.phases + 3) / 4 * 4;
+    turn<false>(line, row, part.phases, row_pitch);
     for (std::int64_t plane = 0; plane < part.planes; ++plane)
-      narrow_columns<type>(d, row + plane * row_pitch, part, columns,
-                           to + plane * part.plane_elements * bytes_of<type>);
-  } else if (part.step == 1 && part.channels == part.depth) {
-    narrow_columns<type>(d, line, part, columns, to);
-  } else if (part.step == 2 && part.phases == 2 && part.depth == 1) {
-    for (std::int64_t i = 0; i < part.positions; i += lanes_of(d))
+      narrow_columns<type>(d, row + plane * row_pitch, part, part.phases,
+                           array + (part.at(0, 0) + plane * part.plane_elements()) * bytes_of<type>);
+    return;
+  }
+  const bool pairs = part.step == 2 && part.phases == 2 && part.depth == 1,
+             whole = part.step == 1 && part.channels == part.depth;
+  if (pairs)
+    for (std::int64_t i = 0; i < part.rows * part.row_positions; i += lanes_of(d))
       hn::StoreInterleaved2(hn::LoadU(d, line + i), hn::LoadU(d, line + part.pitch() + i), d, row + 2 * i);
-    narrow_columns<type>(d, row, part, columns, to);
-  } else {
+  for (std::int64_t i = 0; i < part.rows; ++i) {
+    const std::int64_t before = i * part.row_positions;
+    if (pairs || whole) {
+      narrow_columns<type>(d, pairs ? row + 2 * before : line + before * part.depth, part,
+                           pairs ? 2 * part.positions : part.positions, array + part.at(i, 0) * bytes_of<type>);
+      continue;
+    }
     for (std::int64_t phase = 0; phase < part.phases; ++phase)
       for (std::int64_t position = 0; position < part.positions; ++position) {
         const std::int64_t column = part.first + position * part.step + phase;
-        if (part.has(column))
-          narrow<type>(d, line + phase * part.pitch() + position * part.width, part.channels,
-                       array + part.at(column) * bytes_of<type>);
+        if (column >= 0 && column < part.columns)
+          narrow<type>(d, line + phase * part.pitch() + (before + position) * part.channels, part.channels,
+                       array + part.at(i, column) * bytes_of<type>);
       }
   }
 }

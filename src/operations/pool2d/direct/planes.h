@@ -19,7 +19,8 @@ struct PoolPlanes {
 
   PoolAxis rows, columns;
   std::int64_t planes, depth;
-  // Rows are short: a vector is the same pixel of so many planes, which are one unit. Else 1, and a unit is a row.
+  // Where a row has one window of depth 1, a vector is one pixel of so many planes, which are one unit. Else 1, and a
+  // unit is a row.
   std::int64_t together = 1;
   // Backward: a column with padding in front is number `position` * stride + phase; those of the image are in
   // `positions` from the first on.
