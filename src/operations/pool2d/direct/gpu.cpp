@@ -17,7 +17,7 @@
 namespace omniconv::operations {
 namespace {
 
-constexpr std::int64_t group = 128, most_groups = std::int64_t{1} << 28;
+constexpr std::int64_t group = 128, vectors_at_once = 4, most_groups = std::int64_t{1} << 28;
 constexpr double launch_cost = 9e7;  // in multiply-adds: 3 microseconds of an H200's peak
 
 enum class Form { blocks, planes, any };
@@ -114,7 +114,7 @@ std::optional<Tiling> blocks_tiling(const Pool2dProblem& problem) {
       continue;
     }
     for (t.rows = std::max<std::int64_t>(overlap ? 2 : 1, 4 / line); t.rows >= 1; t.rows /= 2)
-      if (is_moderate(problem, t)) return t;
+      if (is_moderate(problem, t) && (overlap || problem.r * problem.s * line <= 128)) return t;
     t.rows = 1, t.unrolls_taps = false;
     if (is_moderate(problem, t)) return t;
   }
@@ -205,7 +205,10 @@ std::vector<devices::Definition> definitions_of(const Pool2dProblem& problem, co
       // they are widened.
       add("RESIDENT", problem.layout == Layout::nchw ? 8 : problem.type == DataType::f32 ? 6 : 5);
       break;
-    case Form::planes: add(problem.backward ? "X_VECTOR" : "WORDS_AT_ONCE", tiling.x_vector); break;
+    case Form::planes:
+      add(problem.backward ? "X_VECTOR" : "WORDS_AT_ONCE", tiling.x_vector);
+      add("AT_ONCE", vectors_at_once);
+      break;
     case Form::any: add("LANES", tiling.lanes); break;
   }
   return all;
@@ -269,16 +272,20 @@ class Plan final : public Pool2dPlanBody {
 
   void append_groups(devices::Sequence& sequence, const Pool2dRun& run, const char* kernel) const {
     const std::int64_t groups = divide_up(work_items(problem(), tiling_), tiling_.group);
-    for (std::int64_t first = 0; first < groups; first += most_groups)
-      sequence.launch(program_, kernel, {{std::min(most_groups, groups - first) * tiling_.group}, {tiling_.group}},
-                      arguments(run, first));
+    for (std::int64_t first = 0; first < groups; first += most_groups) {
+      const devices::Grid grid{{std::min(most_groups, groups - first) * tiling_.group}, {tiling_.group}};
+      if (tiling_.form == Form::planes && problem().backward)
+        sequence.launch(program_, kernel, grid, arguments(run, first, tiling_.x_vector));
+      else
+        sequence.launch(program_, kernel, grid, arguments(run, first));
+    }
   }
 
   // Of the forms that have one for each output, or several.
   static std::int64_t work_items(const Pool2dProblem& problem, const Tiling& tiling) {
     const Pool2dShape shape(problem);
     if (!problem.backward) return checked_multiply(shape.y_elements(), tiling.lanes, "the work items");
-    return divide_up(shape.x_elements(), tiling.form == Form::planes ? tiling.x_vector : 1);
+    return divide_up(shape.x_elements(), tiling.form == Form::planes ? vectors_at_once * tiling.x_vector : 1);
   }
 
   Tiling tiling_;

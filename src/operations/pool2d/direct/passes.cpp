@@ -284,13 +284,11 @@ HWY_INLINE void backward_block(const PoolPlanes& g, const PoolArrays& a, Block b
                                  std::bit_cast<T>(Integer<T>{-1}), lines.row, lines.indices);
       else
         divide(d, g, block, from.row, from.first, from.positions, lines.read, lines.indices);
-      for (std::int64_t k = 0; k < phases; ++k) {
-        const std::int64_t tap = phase + k + before * stride;
-        if (tap >= all) break;
-        const std::int64_t windows = std::min(some, (all - 1 - tap) / stride + 1);
-        add_gradients<is_maximum>(d, block, windows, r * all + tap, stride, (some - 1) * block.width, lines,
-                                  lines.values + k * to.pitch());
-      }
+      const std::int64_t nearest = phase + before * stride, beyond = (all - 1 - nearest) / stride,
+                         rest = (all - 1 - nearest) % stride;
+      for (std::int64_t k = 0; k < std::min(phases, all - nearest); ++k)
+        add_gradients<is_maximum>(d, block, std::min(some, beyond + (k <= rest ? 1 : 0)), r * all + nearest + k, stride,
+                                  (some - 1) * block.width, lines, lines.values + k * to.pitch());
     }
   store_line<type>(d, lines.values, to, lines.row, a.x);
 }
