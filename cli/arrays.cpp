@@ -72,30 +72,42 @@ bool can_be_read_twice(const std::string& path) {
 }  // namespace
 
 void add_array_options(CLI::App& app, ArrayFiles& files) {
-  std::vector<ArrayHelp> all;
+  std::vector<std::pair<std::string, std::string>> options;  // with what each means
+  const auto add = [&](const std::string& name, const std::string& meaning) {
+    const auto known = std::find_if(options.begin(), options.end(), [&](const auto& one) { return one.first == name; });
+    if (known == options.end())
+      options.emplace_back(name, meaning);
+    else if (known->second != meaning)
+      known->second += "; " + meaning;
+  };
   for (const Operation* const operation : operations::operations())
     for (const ArrayHelp& array : operation->array_help()) {
-      const std::string meaning = fmt::format("{}: {}", operation->name(), array.meaning);
-      const auto known =
-          std::find_if(all.begin(), all.end(), [&](const ArrayHelp& other) { return other.name == array.name; });
-      if (known == all.end()) {
-        all.push_back({array.name, meaning, array.alias});
-      } else {
-        known->meaning += "; " + meaning;
-        if (known->alias.empty()) known->alias = array.alias;
-      }
+      add(array.name, fmt::format("{}: {}", operation->name(), array.meaning));
+      if (!array.alias.empty()) add(array.alias, "the same");
     }
-  for (const ArrayHelp& array : all) {
-    const std::string option = array.alias.empty() ? "--" + array.name : "--" + array.name + ",--" + array.alias;
+  for (const auto& [name, meaning] : options)
     app.add_option_function<std::string>(
-           option, [&files, name = array.name](const std::string& path) { files[name] = path; }, array.meaning)
+           "--" + name, [&files, name = name](const std::string& path) { files[name] = path; }, meaning)
         ->type_name("FILE")
         ->check(not_empty());
-  }
 }
 
-Problem completed_problem(const std::string& text, const ArrayFiles& files) {
+ArrayFiles by_name(const Problem& problem, ArrayFiles files) {
+  for (const ArraySpec& array : problem.operation().arrays(problem))
+    for (const ArrayHelp& help : problem.operation().array_help()) {
+      const auto given = files.find(help.alias);
+      if (help.name != array.name || array.role == ArrayRole::out || given == files.end()) continue;
+      if (files.contains(array.name))
+        throw bad_input(fmt::format("--{} and --{} are the same array: give one of them", array.name, help.alias));
+      files[array.name] = given->second;
+      files.erase(given);
+    }
+  return files;
+}
+
+Problem completed_problem(const std::string& text, const ArrayFiles& given) {
   Problem problem = operations::parse_partial_problem(text);
+  const ArrayFiles files = by_name(problem, given);
   if (problem.operation().missing(problem).empty()) return parse_problem(text);
   std::map<std::string, Said> said;
   for (const ArraySpec& array : problem.operation().arrays(problem)) {

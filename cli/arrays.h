@@ -16,6 +16,9 @@ using ArrayFiles = std::map<std::string, std::string>;
 // An option for each array that any operation has.
 void add_array_options(CLI::App& app, ArrayFiles& files);
 
+// The files by the names that the problem's arrays have: an alias, such as y0, is that of the array which it is of.
+ArrayFiles by_name(const Problem& problem, ArrayFiles files);
+
 // The text's problem; extents that it leaves out are those of the arrays in the files. Throws where two arrays, or an
 // array and the text, say different things, and where something is left open.
 Problem completed_problem(const std::string& text, const ArrayFiles& files);

@@ -31,13 +31,6 @@ const char* floor_name(const MeasureResult& r) {
   return r.memory_binds ? "memory" : "arithmetic";
 }
 
-Json config_of(const std::string& tuning) {
-  Json config = Json::object();
-  const operations::Tuning parsed = operations::Tuning::parse(tuning);
-  for (const auto& [name, value] : parsed.values()) config[name] = value;
-  return config;
-}
-
 Json to_json(const Problem& problem, const MeasureResult& r) {
   const auto per_second = [&](double amount) { return r.seconds.median > 0 ? amount / r.seconds.median : 0; };
   Json json = {{"problem", to_text(problem)},
@@ -95,7 +88,7 @@ class Table {
   void print_head() const {
     std::string line;
     for (std::size_t i = 0; i < columns_.size(); ++i) add(i, columns_[i].head, line);
-    fmt::print("{}\n", line);
+    print_line(line);
   }
 
   // A solver that was not timed has its reason there.
@@ -106,7 +99,7 @@ class Table {
     } else {
       const std::vector<std::string> cells = cells_of(r);
       for (std::size_t i = 0; i < cells.size(); ++i) add(i, cells[i], line);
-      fmt::print("{}\n", line);
+      print_line(line);
     }
     std::fflush(stdout);
   }

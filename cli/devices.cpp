@@ -13,13 +13,12 @@ namespace {
 
 constexpr double seconds_in_all = 2;
 
-int run(const Common& common) {
-  JsonOutput output(common.json);
+int run(const Common& common, Json& json) {
   // Throws for one that is not there, listing those that are.
   const std::string wanted = common.device == "auto" ? "" : Context({.device = common.device}).device().id;
   const DeviceListing listing = list_devices();
   std::vector<std::vector<std::string>> table = {{"device", "name", "units", "memory", "TFLOP/s", "GB/s"}};
-  Json json = {{"schema", "omniconv-devices/1"}, {"devices", Json::array()}, {"missing", Json::array()}};
+  json["devices"] = json["missing"] = Json::array();
   for (const DeviceInfo& info : listing.found) {
     if (!wanted.empty() && wanted != info.id) continue;
     ContextOptions options = context_options(common);
@@ -35,7 +34,6 @@ int run(const Common& common) {
                      fmt::format("{:.3f}", peaks.tflops), fmt::format("{:.1f}", peaks.gbps)});
   }
   for (const auto& [id, reason] : listing.missing) json["missing"].push_back({{"id", id}, {"reason", reason}});
-  output.write(json);
   if (common.quiet || common.json == "-") return 0;
   print_table(table);
   fmt::print("Measured: fp32 multiply-adds (two operations each), and a copy (bytes read + written).\n");
@@ -51,7 +49,11 @@ void add_devices(CLI::App& app, Body& body) {
   command->footer("Example: omniconv devices");
   const auto common = std::make_shared<Common>();
   add_common(*command, *common);
-  command->callback([common, &body] { body = [common] { return run(*common); }; });
+  command->callback([common, &body] {
+    body = [common] {
+      return with_report(common->json, "omniconv-devices/1", [&](Json& json) { return run(*common, json); });
+    };
+  });
 }
 
 }  // namespace omniconv::cli

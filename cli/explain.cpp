@@ -41,14 +41,10 @@ Json to_json(const Shown& shown) {
 }
 
 std::vector<std::string> table_row(const Shown& shown) {
-  const Candidate& c = shown.candidate;
-  if (!c.applicable) return {"  no", c.solver, c.reason};
-  std::vector<std::string> row = {"  yes", c.solver, fmt::format("cost {:.3g} multiply-adds", c.cost),
-                                  "predicted " + milliseconds(shown.predicted_seconds)};
+  std::vector<std::string> times = {"predicted " + milliseconds(shown.predicted_seconds)};
   if (const auto& m = shown.measured)
-    row.push_back(m->status == Status::ok ? "measured " + milliseconds(m->seconds.median) : m->reason);
-  row.insert(row.end(), {"workspace " + print_bytes(c.workspace_bytes), c.bound});
-  return row;
+    times.push_back(m->status == Status::ok ? "measured " + milliseconds(m->seconds.median) : m->reason);
+  return candidate_row(shown.candidate, times);
 }
 
 // Explains one problem after the other, on one device.

@@ -135,6 +135,7 @@ void add_to(Json& json, const image::FilterReport& report, const DeviceInfo& dev
   set_device(json, device, nullptr);
   json["problem"] = to_text(report.problem);
   json["solver"] = report.solver;
+  json["config"] = config_of(report.tuning);
   json["strip_rows"] = report.strip_rows;
   json["strips"] = report.strips;
   json["planned_bytes"] = report.planned_bytes;
@@ -159,9 +160,14 @@ void print_plan(std::FILE* to, const image::FilterReport& report, const Context&
   if (report.device_bytes > 0) fmt::print(to, "  {} of the device's memory\n", print_bytes(report.device_bytes));
 }
 
-void print_candidates(std::FILE* to, const image::FilterReport& report, const Context& context) {
-  for (const Candidate& c : explain(context, report.problem, report.filter))
-    fmt::print(to, "  {:<3} {:<28} {}\n", c.applicable ? "yes" : "no", c.solver, c.applicable ? c.bound : c.reason);
+// All, not the one of --solver alone.
+void print_candidates(std::FILE* to, const image::FilterReport& report, const Context& context, SolverOptions options) {
+  options.solver = "auto";
+  options.tuning.clear();
+  std::vector<std::vector<std::string>> table;
+  for (const Candidate& candidate : explain(context, report.problem, report.filter, options))
+    table.push_back(candidate_row(candidate));
+  print_table(table, to);
 }
 
 // The report would replace the image, or what it was made from.
@@ -203,7 +209,7 @@ int run(FilterOptions& options, Json& json) {
   if (options.dry_run || options.explain) {
     report = image::plan_filter(context, options.job);
     if (!options.common.quiet) print_plan(text, report, context);
-    if (options.explain && !options.common.quiet) print_candidates(text, report, context);
+    if (options.explain && !options.common.quiet) print_candidates(text, report, context, options.job.solver);
   }
   if (!options.dry_run) {
     ProgressBar bar(read_environment().progress && !options.common.quiet);

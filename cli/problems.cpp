@@ -57,24 +57,23 @@ std::vector<WordVariant> word_variants(const ProblemInput& input) {
           {"--layout", "layout", "layouts", input.layouts}};
 }
 
-// Words that no operation knows are refused, and variants that no problem of the list has.
+// Variants that no problem of the list has are refused, and words that none of their operations knows.
 void check_variant(const WordVariant& variant, const std::vector<Problem>& problems) {
   if (variant.words.empty()) return;
   require_once(variant.option, variant.words);
   std::vector<std::string_view> known;
-  for (const Operation* const operation : operations::operations())
-    for (const std::string_view word : operation->words(variant.what))
+  for (const Problem& problem : problems)
+    for (const std::string_view word : problem.operation().words(variant.what))
       if (std::find(known.begin(), known.end(), word) == known.end()) known.push_back(word);
+  if (known.empty())
+    throw bad_input(fmt::format("{} varies problems that have {}, and none of these has: leave it out", variant.option,
+                                variant.of));
   for (const std::string& word : variant.words) {
     if (word == "all" && variant.words.size() > 1)
       throw bad_input(fmt::format("{}: 'all' stands beside others: give it alone", variant.option));
     if (word != "all" && std::find(known.begin(), known.end(), word) == known.end())
       throw bad_input(fmt::format("unknown {} {}: {}", variant.option, shown(word), suggest(word, known)));
   }
-  if (std::none_of(problems.begin(), problems.end(),
-                   [&](const Problem& problem) { return !problem.operation().words(variant.what).empty(); }))
-    throw bad_input(fmt::format("{} varies problems that have {}, and none of these has: leave it out", variant.option,
-                                variant.of));
 }
 
 // The problems, each with every word in turn that its operation has; those that have no such words as they are.

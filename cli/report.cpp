@@ -15,6 +15,7 @@
 #include "core/build_info.h"
 #include "image/atomic_file.h"
 #include "omniconv/error.h"
+#include "operations/tuning.h"
 
 namespace omniconv::cli {
 
@@ -102,7 +103,20 @@ void JsonOutput::write(const Json& json) {
   file_->commit();
 }
 
-void print_table(const std::vector<std::vector<std::string>>& rows) {
+Json config_of(const std::string& tuning) {
+  Json config = Json::object();
+  const operations::Tuning parsed = operations::Tuning::parse(tuning);
+  for (const auto& [name, value] : parsed.values()) config[name] = value;
+  return config;
+}
+
+void print_line(std::string line, std::FILE* to) {
+  line.erase(line.find_last_not_of(' ') + 1);
+  fmt::print(to, "{}\n", line);
+}
+
+void print_table(const std::vector<std::vector<std::string>>& rows, std::FILE* to) {
+  const int terminal = to == stdout ? terminal_columns() : 0;
   std::size_t columns = 0;
   for (const auto& row : rows) columns = std::max(columns, row.size());
   std::vector<std::size_t> widths(columns, 0);
@@ -113,13 +127,24 @@ void print_table(const std::vector<std::vector<std::string>>& rows) {
     std::string line;
     for (std::size_t i = 0; i < row.size(); ++i) {
       const std::string& cell = row[i];
+      if (terminal > 0 && i > 1 && line.size() + widths[i] > static_cast<std::size_t>(terminal)) {
+        print_line(line, to);
+        line = std::string(6, ' ');
+      }
       const bool number = !cell.empty() && (std::isdigit(static_cast<unsigned char>(cell[0])) != 0 || cell[0] == '-');
       line += number ? fmt::format("{:>{}}", cell, widths[i]) : fmt::format("{:<{}}", cell, widths[i]);
       line += "  ";
     }
-    line.erase(line.find_last_not_of(' ') + 1);
-    fmt::print("{}\n", line);
+    print_line(line, to);
   }
+}
+
+std::vector<std::string> candidate_row(const Candidate& c, const std::vector<std::string>& times) {
+  if (!c.applicable) return {"  no", c.solver, c.reason};
+  std::vector<std::string> row = {"  yes", c.solver, fmt::format("cost {:.3g} multiply-adds", c.cost)};
+  row.insert(row.end(), times.begin(), times.end());
+  row.insert(row.end(), {"workspace " + print_bytes(c.workspace_bytes), c.bound});
+  return row;
 }
 
 }  // namespace omniconv::cli

@@ -1,6 +1,7 @@
 // Results as JSON (docs/cli.md) and as tables.
 #pragma once
 
+#include <cstdio>
 #include <functional>
 #include <memory>
 #include <nlohmann/json.hpp>
@@ -9,6 +10,7 @@
 
 #include "devices/device.h"
 #include "omniconv/context.h"
+#include "omniconv/solver_options.h"
 
 namespace omniconv::image {
 class AtomicFile;
@@ -46,6 +48,16 @@ int terminal_columns();
 
 // Columns as wide as their widest cell; numbers (cells that begin with a digit or a minus) to the right. The last cell
 // of a row that is shorter than others, a reason, may run over the columns that the row lacks.
-void print_table(const std::vector<std::vector<std::string>>& rows);
+// Without blanks at its end.
+void print_line(std::string line, std::FILE* to = stdout);
+
+// A tuning's text, as names and numbers.
+Json config_of(const std::string& tuning);
+
+// On a terminal, cells that do not fit beside the others follow below them.
+void print_table(const std::vector<std::vector<std::string>>& rows, std::FILE* to = stdout);
+
+// A candidate's row of such a table; `times` stand between its cost and its workspace.
+std::vector<std::string> candidate_row(const Candidate& candidate, const std::vector<std::string>& times = {});
 
 }  // namespace omniconv::cli

@@ -187,6 +187,7 @@ void add_to(Json& json, const Plan& plan, const Times& times) {
   json["problem"] = to_text(plan.problem());
   json["solver"] = plan.solver();
   json["bound"] = choice::describe(plan.record().bound);
+  json["config"] = config_of(plan.record().tuning.to_text());
   for (const ArraySpec& array : plan.arrays())
     if (array.role != ArrayRole::in) json["shapes"][array.name] = array.extents;
   json["workspace_bytes"] = plan.workspace_bytes();
@@ -211,18 +212,18 @@ void check_scalars(const std::vector<operations::ScalarSpec>& known, const std::
 
 // Where each output goes: the first where -o says, others where an option of their name does.
 std::map<std::size_t, std::unique_ptr<ArrayOutput>> open_outputs(const std::vector<ArraySpec>& arrays,
-                                                                 const RunOptions& options) {
+                                                                 const ArrayFiles& files, const std::string& first) {
   std::map<std::size_t, std::unique_ptr<ArrayOutput>> outputs;
   bool is_first = true;
   for (std::size_t i = 0; i < arrays.size(); ++i) {
     if (arrays[i].role == ArrayRole::in) continue;
-    const auto named = options.files.find(arrays[i].name);
-    if (is_first && arrays[i].role == ArrayRole::out && named != options.files.end())
+    const auto named = files.find(arrays[i].name);
+    if (is_first && arrays[i].role == ArrayRole::out && named != files.end())
       throw bad_input(fmt::format("--{0} is what this problem writes, and does not read: name its file with -o alone",
                                   arrays[i].name));
     if (is_first)
-      outputs[i] = std::make_unique<ArrayOutput>(options.output);
-    else if (named != options.files.end())
+      outputs[i] = std::make_unique<ArrayOutput>(first);
+    else if (named != files.end())
       outputs[i] = std::make_unique<ArrayOutput>(named->second);
     is_first = false;
   }
@@ -233,14 +234,15 @@ int run(const RunOptions& options, const char* alias, Json& json) {
   if (options.output.empty())
     throw bad_input(fmt::format("{} needs an output file: name one with -o, as in -o y.npy", alias));
   const Problem problem = completed_problem(options.problem, options.files);
+  const ArrayFiles files = by_name(problem, options.files);
   const Operation& operation = problem.operation();
   const operations::AnyTask task = operation.task(problem, 1);  // refuses what cannot run before files are touched
   const std::vector<ArraySpec> arrays = operation.arrays(problem);
-  check_files(problem, arrays, options.files);
+  check_files(problem, arrays, files);
   if (options.choice.solver != "auto") require_solver_for(options.choice.solver, {problem});
   check_scalars(operation.scalars(task), scalars_of(options.scalars));
   const SolverOptions choice = solver_options(options.choice, problem.operation_name());
-  const auto outputs = open_outputs(arrays, options);
+  const auto outputs = open_outputs(arrays, files, options.output);
 
   Times times;
   Clock clock;
@@ -250,7 +252,7 @@ int run(const RunOptions& options, const char* alias, Json& json) {
   const Plan plan(context, problem, choice);
   times.plan = clock.lap();
   times.compile = plan.compile_seconds();
-  auto results = Running(plan, context, options.files, options.scalars, times).results();
+  auto results = Running(plan, context, files, options.scalars, times).results();
   clock.lap();
   for (const auto& [i, output] : outputs) {
     const std::string header = image::npy_file_header(arrays[i].type, arrays[i].extents, results[i]);

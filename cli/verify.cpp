@@ -23,9 +23,11 @@ void refuse_strips_of_others(const Checks& checks, const std::vector<Problem>& p
 }
 
 Json to_json(const Problem& problem, const VerifyResult& result) {
-  return {{"problem", to_text(problem)},   {"name", problem.name()},  {"solver", result.solver},
-          {"status", name(result.status)}, {"reason", result.reason}, {"checked", result.checked},
-          {"error", result.error},         {"bound", result.bound},   {"unit", result.unit}};
+  return {{"problem", to_text(problem)}, {"name", problem.name()},
+          {"solver", result.solver},     {"status", name(result.status)},
+          {"reason", result.reason},     {"checked", result.checked},
+          {"error", result.error},       {"bound", result.bound},
+          {"unit", result.unit},         {"config", config_of(result.tuning)}};
 }
 
 void print_result(const VerifyResult& result) {

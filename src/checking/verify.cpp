@@ -160,6 +160,7 @@ VerifyResult verify_one(const Context& context, const Problem& problem, const An
   result.plan_seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
   result.compile_seconds = plan.compile_seconds();
   result.unit = unit_of(plan.record().bound);
+  result.tuning = plan.record().tuning.to_text();
   for (const std::unique_ptr<Trial>& trial : trials) {
     trial->check(context, plan, result);
     if (result.status == Status::failed) return result;

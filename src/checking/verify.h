@@ -32,6 +32,7 @@ struct VerifyResult {
   std::int64_t checked = 0;     // elements
   double error = 0, bound = 0;  // the largest, in the units of the bound: stored values where bits are promised (bound
                                 // 0), else epsilon times the bound's norm
+  std::string tuning = {};      // in full
   std::string unit = {};        // of both: "2^-23 * sum|a*b|", or "stored values"
   double plan_seconds = 0, compile_seconds = 0;  // of making the plan, and of that in the compiler of device text
 };

@@ -82,8 +82,15 @@ Answer answer_of(const Solver& solver, const AnyTask& task, const DevicePointer&
   untuned.tuning.clear();
   Answer first = solver.offer_any(task, device, untuned);
   if (first.offer() == nullptr) return first;
-  std::string reason = names_refusal(operations::Tuning::parse(options.tuning), first.offer()->tuning);
-  return reason.empty() ? solver.offer_any(task, device, options) : Answer(std::move(reason));
+  const operations::Tuning wanted = operations::Tuning::parse(options.tuning), &known = first.offer()->tuning;
+  std::string reason = names_refusal(wanted, known);
+  if (reason.empty()) return solver.offer_any(task, device, options);
+  if (!known.is_empty()) return reason;
+  // The first may have nothing to tune where others have, as of a product inside.
+  Answer tuned = solver.offer_any(task, device, options);
+  const bool is_it = tuned.offer() != nullptr && names_refusal(wanted, tuned.offer()->tuning).empty() &&
+                     !tuned.offer()->tuning.is_empty();
+  return is_it ? tuned : Answer(std::move(reason));
 }
 
 bool served_by_cpu(const Operation& operation, const AnyTask& task) {
@@ -97,13 +104,15 @@ bool served_by_cpu(const Operation& operation, const AnyTask& task) {
                          const Problem& problem, const DevicePointer& device, const SolverOptions& options) {
   if (options.solver != "auto")
     throw bad_input(fmt::format("solver {} cannot serve {}: {}", options.solver, to_text(problem), all.front().reason));
+  SolverOptions unlimited = options;
+  unlimited.max_workspace_bytes = -1;
   std::string reasons;
   std::int64_t least = -1;
   for (const Considered& one : all) {
     if (!operations::is_for(one.solver->id(), device->kind())) continue;
     reasons += fmt::format("; {}: {}", one.solver->id(), one.reason);
     const Offer* const offer = one.answer.offer();
-    if (offer != nullptr && offer->workspace_bytes > options.max_workspace_bytes && options.max_workspace_bytes >= 0)
+    if (offer != nullptr && excluded(one.solver->id(), *offer, unlimited).empty())
       least = least < 0 ? offer->workspace_bytes : std::min(least, offer->workspace_bytes);
   }
   const std::string& id = device->info().id;

@@ -8,6 +8,7 @@
 #include <memory>
 #include <thread>
 
+#include "choice/plan_record.h"
 #include "core/checked.h"
 #include "image/image.h"
 #include "omniconv/error.h"
@@ -261,6 +262,7 @@ FilterReport process(const Context& context, const FilterJob& wanted, const Prog
   job.report.plan_seconds = planning.get();
   job.report.compile_seconds = plan.compile_seconds();
   job.report.solver = plan.solver();
+  job.report.tuning = plan.plan().record().tuning.to_text();
   choose_strips(context, wanted, plan, writer->resident_bytes(), job);
   if (write) {
     filter_strips(context, wanted, plan, *writer, progress, job);

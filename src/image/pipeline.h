@@ -36,7 +36,7 @@ struct FilterJob {
 struct FilterReport {
   Filter2dProblem problem;
   Filter filter;  // as it ran, --rescale included
-  std::string solver;
+  std::string solver, tuning;
   std::int64_t strip_rows = 0, strips = 0;
   std::int64_t planned_bytes = 0;                // what strips, codecs and workspace take at most
   std::int64_t device_bytes = 0;                 // what strips and workspaces take of a device's own memory

@@ -113,6 +113,14 @@ TEST_F(Conv, EveryPassIsItsDefinition) {
     runs("'bwd_filter " + geometry + "' --x x.npy --dy dy.npy -o dw.npy --device " + device);
     EXPECT_EQ(values_of(read_here("dw.npy"), DataType::f32, w_shape), dw);
   }
+  std::vector<double> added = x;
+  for (std::size_t i = 0; i < x.size(); ++i) added[i] += dx[i];
+  for (const std::string old : {"--y0", "--dx"}) {  // what the output held, by either name
+    runs("'bwd_data acc " + geometry + "' --w w.npy --dy dy.npy " + old + " x.npy -o sum.npy");
+    EXPECT_EQ(values_of(read_here("sum.npy"), DataType::f32, x_shape), added);
+  }
+  refuses("conv 'bwd_data acc " + geometry + "' --w w.npy --dy dy.npy --dx x.npy --y0 x.npy -o sum.npy",
+          {"--dx and --y0 are the same array"});
 }
 
 TEST_F(Conv, BiasOldOutputAndReluInThatOrder) {
@@ -208,7 +216,7 @@ TEST_F(Conv, ArraysThatAPassNeedsOrDoesNotRead) {
   conv("bias", "--x x.npy --w w.npy", {"reads --bias (k)"});
   conv("", "--x x.npy --w w.npy --bias-array w.npy", {"has no array --bias"});
   conv("acc", "--x x.npy --w w.npy", {"reads --y (n, k, P, Q)"});
-  conv("", "--x x.npy --w w.npy --y0 dy.npy", {"--y is what this problem writes", "-o alone"});
+  conv("", "--x x.npy --w w.npy --y0 dy.npy", {"has no array --y0", "--x, --w, --y"});
   conv("", "--x - --w -", {"--x and --w are both -"});
   conv("bwd_data relu", "--w w.npy --dy dy.npy", {"relu is of the forward pass", "leave it out"});
 }

@@ -73,8 +73,8 @@ class Conv2d final : public OperationOf<Conv2dProblem> {
             {"dy", "the output's gradient; of bwd_data and bwd_filter"},
             {"bias", "k numbers, where the problem says bias", "bias-array"},
             {"y", "what the output held, where the problem says acc", "y0"},
-            {"dx", "the same of bwd_data"},
-            {"dw", "the same of bwd_filter"}};
+            {"dx", "the same of bwd_data", "y0"},
+            {"dw", "the same of bwd_filter", "y0"}};
   }
 
   Figures figures(const AnyTask& task) const override {
