@@ -72,10 +72,10 @@ class Queue : public std::enable_shared_from_this<Queue> {
   virtual double seconds_after(std::uint64_t token, Queue& other, std::uint64_t other_token);
   virtual void release(std::uint64_t token) noexcept = 0;
 
-  // Until plans append to sequences: a sequence of one launch, and one event from the start of `first` to the end of
-  // `last`, both of this queue and submitted in this order.
+  // A sequence of one launch.
   virtual Event launch(const std::shared_ptr<Program>& program, const char* kernel, const Grid& grid,
                        std::span<const KernelArgument> arguments);
+  // From the start of `first` to the end of `last`, both of this queue and submitted in this order.
   virtual Event span(Event first, Event last) = 0;
 };
 // A sequence of one host function, for the CPU's queue.
@@ -108,11 +108,6 @@ class Device : public std::enable_shared_from_this<Device> {
   const DeviceFacts& facts() const { return facts_; }
   DeviceKind kind() const { return facts_.kind; }
   const DeviceInfo& info() const { return facts_.info; }
-  // Until solvers ask for facts().
-  bool has_denormals() const { return facts_.has_denormals; }
-  bool has_byte_dots() const { return facts_.has_byte_dots; }
-  bool takes_occupancy() const { return facts_.takes_occupancy; }
-  std::int64_t max_group_items() const { return facts_.max_group_items; }
   virtual std::shared_ptr<Buffer> allocate(std::int64_t bytes) = 0;
   virtual std::shared_ptr<Buffer> borrow(void* memory, std::int64_t bytes) = 0;
   virtual std::shared_ptr<Queue> make_queue(const QueueOptions& options = {}) = 0;

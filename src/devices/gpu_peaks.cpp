@@ -15,7 +15,7 @@ Device::Peaks measure_gpu_peaks(Device& device, int lanes, double seconds) {
   const DeviceInfo& info = device.info();
   constexpr std::int64_t chains = 8;
   const auto group = static_cast<std::int64_t>(
-      std::bit_floor(static_cast<std::uint64_t>(std::clamp<std::int64_t>(device.max_group_items(), 1, 256))));
+      std::bit_floor(static_cast<std::uint64_t>(std::clamp<std::int64_t>(device.facts().max_group_items, 1, 256))));
   const Definition definitions[] = {{"VECTOR", std::to_string(lanes)}, {"CHAINS", std::to_string(chains)}};
   const std::shared_ptr<Program> program = device.build(peaks_kernel, definitions);
   const std::shared_ptr<Queue> queue = device.make_queue();

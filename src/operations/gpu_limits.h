@@ -14,7 +14,7 @@ namespace omniconv::operations {
 
 // Why a kernel whose groups have so many work items cannot run there; empty if it can.
 inline std::string group_refusal(const devices::Device& device, std::int64_t items) {
-  const std::int64_t most = device.max_group_items();
+  const std::int64_t most = device.facts().max_group_items;
   return items <= most ? "" : fmt::format("a group has {} work items, and the device takes {} at most", items, most);
 }
 

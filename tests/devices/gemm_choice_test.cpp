@@ -32,7 +32,7 @@ TEST_P(GemmChoices, LargeSquaresAreNotSplit) {
     const GemmChoice chosen = choice(extents);
     EXPECT_EQ(chosen.parts, 1) << extents;
     EXPECT_EQ(chosen.workspace_bytes, 0) << extents;
-    EXPECT_EQ(chosen.tile.m, device->takes_occupancy() ? m : 64) << extents;
+    EXPECT_EQ(chosen.tile.m, device->facts().takes_occupancy ? m : 64) << extents;
     EXPECT_EQ(chosen.tile.n, 128) << extents;
   }
 }
@@ -82,7 +82,7 @@ TEST_P(GemmChoices, EveryTileHasItsUse) {
         }
   for (const operations::GemmTile& tile : operations::gemm_tiles())
     EXPECT_TRUE(taken.contains({tile.m, tile.n, tile.group()}) ||
-                (!device->takes_occupancy() && tile.quads_m * tile.quads_n > 4))
+                (!device->facts().takes_occupancy && tile.quads_m * tile.quads_n > 4))
         << tile.m << " x " << tile.n << " of " << tile.group();
 }
 

@@ -543,7 +543,8 @@ TEST_F(GpuFilter2d, StripsWithOtherTunables) {
   const Filter2dTask task = strip_task(DataType::u8, DataType::u8, BorderMode::constant, 730);
   for (const auto& device : devices_)
     for (const StripTunables& tunables :
-         {StripTunables{.v = 16, .prefetch = 2, .halo = 1, .denormal = device->has_denormals(), .ring = 1, .group = 64},
+         {StripTunables{
+              .v = 16, .prefetch = 2, .halo = 1, .denormal = device->facts().has_denormals, .ring = 1, .group = 64},
           StripTunables{.v = 16, .prefetch = 0, .halo = 4, .ring = 1}, StripTunables{.v = 8, .prefetch = 4, .halo = 2},
           StripTunables{.v = 8, .rows = 7}})
       Runner(Variant(tunables), task, device, 731).run_all();
@@ -572,7 +573,7 @@ TEST_F(GpuFilter2d, StripsUnderTinyAndHugeWeights) {
       task.weights = analyse(task.problem, filter);
       EXPECT_EQ(denormals_are_exact(task), unit >= 0x1p-86 && unit <= 127) << unit;
       Runner(direct_gpu_strips(), task, device, 711).run_all();
-      if (!denormals_are_exact(task) || !device->has_denormals()) continue;
+      if (!denormals_are_exact(task) || !device->facts().has_denormals) continue;
       Runner(Variant(StripTunables{.denormal = 1}), task, device, 712).run_all();
     }
 }

@@ -159,7 +159,7 @@ std::shared_ptr<const Recording> OpenClDevice::record(std::shared_ptr<const Sequ
 }
 
 std::string OpenClDevice::driver_options(const Occupancy& occupancy) const {
-  if (!takes_occupancy()) return {};
+  if (!facts_.takes_occupancy) return {};
   if (occupancy.groups == 0) return " -cl-nv-verbose";
   constexpr std::int64_t granule = 8, most = 255;  // of a work item
   const std::int64_t all = fact<cl_uint>(device_, CL_DEVICE_REGISTERS_PER_BLOCK_NV);

@@ -7,7 +7,7 @@
 namespace omniconv::operations {
 
 // chains: over the taps; rows_first: along rows, then down columns; byte_dots: chains of integers
-// (kernels/cpu/dot_rows.h).
+// (vector/dot_rows.h).
 enum class CpuMethod { chains, rows_first, byte_dots };
 
 Offer cpu_offer(const Filter2dTask& task, const DevicePointer& device, CpuMethod method, double operations,

@@ -25,7 +25,7 @@ class IntegerDotGpuStrips final : public Filter2dSolver {
     if (!byte_weights(task.weights).high.empty())
       return "weights beyond a signed byte would take two dot products each, and those no less time than multiply-adds";
     const double dots = dots_of(task.problem);
-    const double dot = device->has_byte_dots() ? strip_dot_operations : gpu_written_dot_operations;
+    const double dot = device->facts().has_byte_dots ? strip_dot_operations : gpu_written_dot_operations;
     const double operations = device->info().is_gpu
                                   ? strip_dot_pixel_operations + dot * dots
                                   : cpu_strip_factor * (gpu_pixel_operations + gpu_written_dot_operations * dots);

@@ -75,8 +75,8 @@ class Plan final : public Filter2dPlanBody {
     const std::int64_t segment = best_segment(problem);
     columns_ = divide_up(Q(problem) * problem.c, group * columns_of_an_item / segment * segment);
     std::vector<devices::Definition> definitions = pixel_definitions(task);
-    const bool denormal =
-        !adds_pixels(task) && device.info().is_gpu && device.has_denormals() && denormals_are_exact_in_two_chains(task);
+    const bool denormal = !adds_pixels(task) && device.info().is_gpu && device.facts().has_denormals &&
+                          denormals_are_exact_in_two_chains(task);
     // Not of floating outputs, which tell a sum of -0 from 0.
     const bool scaled = task.weights.scale != 1 || task.weights.bias != 0 || !is_integer(problem.output);
     definitions.push_back({"V", std::to_string(columns_of_an_item)});

@@ -124,7 +124,7 @@ std::optional<GemmChoice> choice_of(const GemmTile& tile, std::int64_t parts, co
 }
 
 std::vector<GemmTile> tiles_taken_by(const devices::Device& device, std::span<const GemmTile> tiles) {
-  const std::int64_t most_items = device.max_group_items();
+  const std::int64_t most_items = device.facts().max_group_items;
   const auto taken = [&](const GemmTile& tile) {
     return tile.local_bytes() <= device.info().local_memory_bytes && tile.group() <= most_items;
   };
@@ -136,9 +136,9 @@ std::vector<GemmTile> tiles_taken_by(const devices::Device& device, std::span<co
 GemmChoice choose_tiles(const GemmTask& task, const devices::Device& device, std::int64_t workspace_limit) {
   GemmChoice best;
   best.cost = std::numeric_limits<double>::infinity();
-  const bool splits = device.max_group_items() >= combine_group;
+  const bool splits = device.facts().max_group_items >= combine_group;
   // More sums of a work item would be spilled where the compiler is not told that they are worth their registers.
-  const std::int64_t most_quads = device.takes_occupancy() ? 8 : 4;
+  const std::int64_t most_quads = device.facts().takes_occupancy ? 8 : 4;
   for (const GemmTile& tile : tiles_taken_by(device, gemm_tiles())) {
     if (tile.quads_m * tile.quads_n > most_quads) continue;
     for (const std::int64_t parts : part_counts) {
@@ -164,9 +164,9 @@ std::variant<GemmChoice, std::string> tuned(const Tuning& tuning, const GemmTask
   const GemmTile tile = tile_of(tuning);
   if (std::string reason = tile_refusal(tile, device); !reason.empty()) return reason;
   const std::int64_t parts = tuning.at("parts");
-  if (parts > 1 && device.max_group_items() < combine_group)
+  if (parts > 1 && device.facts().max_group_items < combine_group)
     return fmt::format("tuning parts={}: their sums are added up by groups of {} work items, and the device takes {}",
-                       parts, combine_group, device.max_group_items());
+                       parts, combine_group, device.facts().max_group_items);
   const std::optional<GemmChoice> choice = choice_of(tile, parts, task, device);
   if (!choice || choice->parts != parts)
     return fmt::format(
