@@ -7,6 +7,7 @@
 #include <optional>
 
 #include "common.h"
+#include "core/checked.h"
 #include "image/formats/npy/npy_array.h"
 #include "omniconv/error.h"
 #include "operations/operation.h"
@@ -52,8 +53,8 @@ Problem with_extents_of(Problem problem, const ArraySpec& array, const std::vect
   for (std::size_t i = 0; i < axes.size(); ++i) {
     const auto& [axis, divisor] = axes[i];
     if (std::find(letters.begin(), letters.end(), axis) == letters.end()) continue;
-    const std::int64_t value =
-        shape[i] * (divisor.empty() ? 1 : std::max<std::int64_t>(operation.extent(problem, divisor), 1));
+    const std::int64_t times = divisor.empty() ? 1 : std::max<std::int64_t>(operation.extent(problem, divisor), 1);
+    const std::int64_t value = checked_multiply(shape[i], times, "an extent that an array says");
     const auto [known, is_new] = said.try_emplace(axis, Said{array.name, value});
     if (!is_new && known->second.value != value)
       throw bad_input(fmt::format("{} is {} by --{} and {} by --{}: these arrays do not belong together", axis,

@@ -213,7 +213,7 @@ class Benching {
   Tally tally_;
 };
 
-int run_bench(const Checks& checks, Json& json) {
+int run_bench(const Checks& checks, Json& json, const Keep& keep) {
   const std::vector<Problem> problems = read_problems(checks.input);
   if (!checks.versus.empty()) require_solver_for(checks.versus, problems);
   const Context context(context_options(checks.common));
@@ -229,6 +229,7 @@ int run_bench(const Checks& checks, Json& json) {
   }
   for (const Problem& problem : problems) {
     stop_if_interrupted();
+    if (&problem != problems.data()) keep();  // this one may exhaust the machine's memory
     benching.measure_problem(problem, print ? &table : nullptr);
   }
   if (print && !checks.versus.empty())
@@ -255,7 +256,8 @@ void add_bench(CLI::App& app, Body& body) {
       ->check(not_empty());
   command->callback([checks, &body] {
     body = [checks] {
-      return with_report(checks->common.json, "omniconv-bench/1", [&](Json& json) { return run_bench(*checks, json); });
+      return with_growing_report(checks->common.json, "omniconv-bench/1",
+                                 [&](Json& json, const Keep& keep) { return run_bench(*checks, json, keep); });
     };
   });
 }

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 #include <unistd.h>
+#include <filesystem>
 
 #include <charconv>
 #include <cmath>
@@ -145,10 +146,21 @@ void watch_interrupts() {
   action.sa_handler = [](int) { interrupt_seen = 1; };
   sigemptyset(&action.sa_mask);
   action.sa_flags = SA_RESETHAND;  // the second one ends the program at once
-  sigaction(SIGINT, &action, nullptr);
-  sigaction(SIGTERM, &action, nullptr);
-  sigaction(SIGHUP, &action, nullptr);
+  for (const int signal : {SIGINT, SIGTERM, SIGHUP}) {
+    struct sigaction before {};
+    sigaction(signal, nullptr, &before);
+    if (before.sa_handler != SIG_IGN) sigaction(signal, &action, nullptr);  // as under nohup
+  }
   std::signal(SIGXFSZ, SIG_IGN);  // a file-size limit is an error of the write, as a full disk is
+}
+
+bool is_same_file(const std::string& a, const std::string& b) {
+  if (a == "-" || b == "-" || a.empty() || b.empty()) return false;
+  std::error_code ignored;
+  const auto place = [&](const std::string& path) {
+    return std::filesystem::weakly_canonical(std::filesystem::absolute(path, ignored), ignored);
+  };
+  return place(a) == place(b);
 }
 
 }  // namespace omniconv::cli

@@ -57,4 +57,7 @@ void add_verify(CLI::App& app, Body& body);
 void add_bench(CLI::App& app, Body& body);
 void add_explain(CLI::App& app, Body& body);
 
+// Two names of one file, that may not be there yet; - and no name are none.
+bool is_same_file(const std::string& a, const std::string& b);
+
 }  // namespace omniconv::cli

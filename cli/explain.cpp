@@ -57,24 +57,25 @@ class Explaining {
   bool any_failed() const { return failed_; }
   bool any_served() const { return served_; }
 
-  Json explain_problem(const Problem& problem) {
+  // Into the results as it comes: what is found before an interruption stays.
+  void explain_problem(const Problem& problem, Json& results) {
     if (print_) fmt::print("{}\n", to_text(problem));
     std::string reason = foreign_solver(checks_.input.choice.solver, problem);
     if (reason.empty()) try {
-        return entry_of(problem);
+        return explain_candidates(problem, results);
       } catch (const Error& error) {
         if (error.kind() != ErrorKind::bad_input) throw;
         reason = error.what();
       }
     if (print_) fmt::print("  refused: {}\n", reason);
-    return {{"problem", to_text(problem)}, {"reason", reason}, {"candidates", Json::array()}};
+    results.push_back({{"problem", to_text(problem)}, {"reason", reason}, {"candidates", Json::array()}});
   }
 
  private:
   bool every() const { return checks_.input.choice.solver == "auto" || checks_.input.choice.solver == "all"; }
 
   // What is known of the problem, then the candidates (of --solver ID that one).
-  Json entry_of(const Problem& problem) {
+  void explain_candidates(const Problem& problem, Json& results) {
     const operations::Operation& operation = problem.operation();
     const operations::AnyTask task = operation.task(problem, checks_.input.seed);
     SolverOptions options = solver_options(checks_.input.choice, problem.operation_name());
@@ -85,19 +86,23 @@ class Explaining {
     if (print_) fmt::print("  on {} ({})\n", context_.device().id, context_.device().name);
     if (print_ && !known.empty()) fmt::print("  {}\n", known);
     if (print_ && every()) fmt::print("  cheapest first; the first is what auto runs\n");
-    Json entry = {{"problem", to_text(problem)},
-                  {"about", known},
-                  {"multiply_adds", figures.operations / 2},
-                  {"bytes", checking::array_bytes(operation.arrays(problem))},
-                  {"candidates", Json::array()}};
+    results.push_back({{"problem", to_text(problem)},
+                       {"about", known},
+                       {"multiply_adds", figures.operations / 2},
+                       {"bytes", checking::array_bytes(operation.arrays(problem))},
+                       {"candidates", Json::array()}});
     std::vector<std::vector<std::string>> table;
-    for (const choice::Considered& one : found) {
-      const Shown shown = shown_of(problem, choice::candidate_of(one), options);
-      entry["candidates"].push_back(to_json(shown));
-      table.push_back(table_row(shown));
+    try {
+      for (const choice::Considered& one : found) {
+        const Shown shown = shown_of(problem, choice::candidate_of(one), options);
+        results.back()["candidates"].push_back(to_json(shown));
+        table.push_back(table_row(shown));
+      }
+    } catch (...) {
+      if (print_) print_table(table);
+      throw;
     }
     if (print_) print_table(table);
-    return entry;
   }
 
   Shown shown_of(const Problem& problem, Candidate candidate, SolverOptions options) {
@@ -124,7 +129,7 @@ class Explaining {
   bool print_, failed_ = false, served_ = false;
 };
 
-int run_explain(const Checks& checks, Json& json) {
+int run_explain(const Checks& checks, Json& json, const Keep& keep) {
   const std::vector<Problem> problems = read_problems(checks.input);
   const Context context(context_options(checks.common));
   Explaining explaining(checks, context);
@@ -132,7 +137,8 @@ int run_explain(const Checks& checks, Json& json) {
   json["results"] = Json::array();
   for (const Problem& problem : problems) {
     stop_if_interrupted();
-    json["results"].push_back(explaining.explain_problem(problem));
+    if (&problem != problems.data()) keep();  // this one may exhaust the machine's memory
+    explaining.explain_problem(problem, json["results"]);
   }
   return explaining.any_failed() || !explaining.any_served() ? 1 : 0;
 }
@@ -154,8 +160,8 @@ void add_explain(CLI::App& app, Body& body) {
       ->check(finite_number(0.001));
   command->callback([checks, &body] {
     body = [checks] {
-      return with_report(checks->common.json, "omniconv-explain/1",
-                         [&](Json& json) { return run_explain(*checks, json); });
+      return with_growing_report(checks->common.json, "omniconv-explain/1",
+                                 [&](Json& json, const Keep& keep) { return run_explain(*checks, json, keep); });
     };
   });
 }

@@ -173,13 +173,8 @@ void print_candidates(std::FILE* to, const image::FilterReport& report, const Co
 // The report would replace the image, or what it was made from.
 void refuse_report_over_image(const FilterOptions& options) {
   if (options.common.json.empty() || options.common.json == "-") return;
-  const auto same = [&](const std::string& path) {
-    std::error_code ignored;
-    return std::filesystem::weakly_canonical(path, ignored) ==
-           std::filesystem::weakly_canonical(options.common.json, ignored);
-  };
   for (const std::string& image : {options.job.input, options.job.output})
-    if (same(image))
+    if (is_same_file(image, options.common.json))
       throw bad_input(fmt::format("--json {} is the image {}: name another file", options.common.json, image));
 }
 

@@ -17,7 +17,8 @@ namespace {
 constexpr int usage_status = 2, environment_status = 3, interrupted_status = 130;
 
 int complain(const std::string& message, int status) {
-  fmt::print(stderr, "omniconv: error: {}\n", omniconv::cli::one_line(message));
+  // Where nobody can be told, the status says it.
+  std::fputs(fmt::format("omniconv: error: {}\n", omniconv::cli::one_line(message)).c_str(), stderr);
   return status;
 }
 

@@ -1,6 +1,7 @@
 #include "problems.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <array>
@@ -84,6 +85,7 @@ std::vector<Problem> varied(const std::vector<Problem>& problems, const WordVari
     const Operation& operation = problem.operation();
     const std::vector<std::string_view> own = operation.words(variant.what);
     if (own.empty()) family.push_back(problem);
+    const std::size_t before = family.size();
     for (const std::string_view word : own) {
       if (variant.words.front() != "all" &&
           std::find(variant.words.begin(), variant.words.end(), word) == variant.words.end())
@@ -91,6 +93,9 @@ std::vector<Problem> varied(const std::vector<Problem>& problems, const WordVari
       family.push_back(operation.with_word(problem, variant.what, word));
       validate(family.back());
     }
+    if (!own.empty() && family.size() == before)
+      throw bad_input(fmt::format("{} {}: {} has none of them, but {}", variant.option, fmt::join(variant.words, ","),
+                                  to_text(problem), fmt::join(own, ", ")));
   }
   return family;
 }

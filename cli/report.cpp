@@ -60,11 +60,16 @@ const char* name_of(ErrorKind kind) {
 }  // namespace
 
 int with_report(const std::string& path, std::string_view schema, const std::function<int(Json&)>& body) {
+  return with_growing_report(path, schema, [&](Json& report, const Keep&) { return body(report); });
+}
+
+int with_growing_report(const std::string& path, std::string_view schema,
+                        const std::function<int(Json&, const Keep&)>& body) {
   JsonOutput output(path);
   Json report = report_head(schema);
   int status = 0;
   try {
-    status = body(report);
+    status = body(report, [&] { output.keep(report); });
   } catch (const Error& error) {
     if (error.kind() == ErrorKind::interrupted)
       report["interrupted"] = true;
@@ -101,6 +106,15 @@ void JsonOutput::write(const Json& json) {
   }
   file_->write_at(0, text.data(), static_cast<std::int64_t>(text.size()));
   file_->commit();
+}
+
+void JsonOutput::keep(Json json) {
+  if (!file_) return;
+  json["interrupted"] = true;
+  const std::string text = json.dump(2) + "\n";
+  image::AtomicFile so_far(path_);
+  so_far.write_at(0, text.data(), static_cast<std::int64_t>(text.size()));
+  so_far.commit();
 }
 
 Json config_of(const std::string& tuning) {

@@ -32,6 +32,8 @@ class JsonOutput {
   explicit JsonOutput(const std::string& path);
   ~JsonOutput();
   void write(const Json& json);
+  // What there is until then, where that is a file.
+  void keep(Json json);
 
  private:
   std::string path_;
@@ -42,18 +44,23 @@ class JsonOutput {
 // body: after an interruption with "interrupted": true and what was reported until then, after another error with
 // "error": {"kind", "message"}. Returns what the body returns.
 int with_report(const std::string& path, std::string_view schema, const std::function<int(Json&)>& body);
+// The same of a report that grows: keep() writes what there is, as an interrupted report, so that it outlives even a
+// process that is killed.
+using Keep = std::function<void()>;
+int with_growing_report(const std::string& path, std::string_view schema,
+                        const std::function<int(Json&, const Keep&)>& body);
 
 // Columns of the terminal; 0 where the standard output is none.
 int terminal_columns();
 
-// Columns as wide as their widest cell; numbers (cells that begin with a digit or a minus) to the right. The last cell
-// of a row that is shorter than others, a reason, may run over the columns that the row lacks.
 // Without blanks at its end.
 void print_line(std::string line, std::FILE* to = stdout);
 
 // A tuning's text, as names and numbers.
 Json config_of(const std::string& tuning);
 
+// Columns as wide as their widest cell; numbers (cells that begin with a digit or a minus) to the right. The last cell
+// of a row that is shorter than others, a reason, may run over the columns that the row lacks.
 // On a terminal, cells that do not fit beside the others follow below them.
 void print_table(const std::vector<std::vector<std::string>>& rows, std::FILE* to = stdout);
 

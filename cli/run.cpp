@@ -59,20 +59,29 @@ std::vector<NamedScalar> scalars_of(const std::vector<std::string>& words) {
   return scalars;
 }
 
-// The report would replace an array, or be mixed with it.
-void check_report(const RunOptions& options) {
-  const std::string& json = options.common.json;
-  if (json.empty()) return;
-  if (json == "-" && options.output == "-")
-    throw bad_input("--json - and -o - both write to the standard output: name a file for one of them");
-  const auto same = [&](const std::string& path) {
-    std::error_code ignored;
-    return path != "-" && json != "-" && !path.empty() &&
-           std::filesystem::weakly_canonical(path, ignored) == std::filesystem::weakly_canonical(json, ignored);
-  };
-  for (const auto& [name, path] : options.files)
-    if (same(path)) throw bad_input(fmt::format("--json {} is that of --{}: name another file", json, name));
-  if (same(options.output)) throw bad_input(fmt::format("--json {} is that of -o: name another file", json));
+// Two of what is written would be one file, or be mixed on the standard output; or the report would replace an array.
+void check_outputs(const RunOptions& options, const std::vector<ArraySpec>& arrays, const ArrayFiles& files) {
+  std::vector<std::pair<std::string, std::string>> written = {{"-o", options.output}};
+  bool is_first = true;
+  for (const ArraySpec& array : arrays) {
+    const bool is_output = array.role != ArrayRole::in;
+    const auto named = files.find(array.name);
+    if (is_output && !is_first && named != files.end()) written.emplace_back("--" + array.name, named->second);
+    is_first = is_first && !is_output;
+  }
+  if (!options.common.json.empty()) written.emplace_back("--json", options.common.json);
+  for (std::size_t i = 0; i < written.size(); ++i)
+    for (std::size_t j = 0; j < i; ++j) {
+      const auto& [later, path] = written[i];
+      if (path == "-" && written[j].second == "-")
+        throw bad_input(fmt::format("{} - and {} - both write to the standard output: name a file for one of them",
+                                    later, written[j].first));
+      if (is_same_file(path, written[j].second))
+        throw bad_input(fmt::format("{} {} is that of {}: name another file", later, path, written[j].first));
+    }
+  for (const auto& [name, path] : files)
+    if (is_same_file(options.common.json, path))
+      throw bad_input(fmt::format("--json {} is that of --{}: name another file", options.common.json, name));
 }
 
 // Where the result goes: a file that appears whole or not at all, or the standard output.
@@ -239,6 +248,7 @@ int run(const RunOptions& options, const char* alias, Json& json) {
   const operations::AnyTask task = operation.task(problem, 1);  // refuses what cannot run before files are touched
   const std::vector<ArraySpec> arrays = operation.arrays(problem);
   check_files(problem, arrays, files);
+  check_outputs(options, arrays, files);
   if (options.choice.solver != "auto") require_solver_for(options.choice.solver, {problem});
   check_scalars(operation.scalars(task), scalars_of(options.scalars));
   const SolverOptions choice = solver_options(options.choice, problem.operation_name());
@@ -294,7 +304,6 @@ void add(CLI::App& app, Body& body, const char* name, const char* meaning, const
   add_common(*command, options->common);
   command->callback([options, name, &body] {
     body = [options, name] {
-      check_report(*options);
       return with_report(options->common.json, "omniconv-run/1", [&](Json& json) { return run(*options, name, json); });
     };
   });

@@ -41,7 +41,7 @@ void print_result(const VerifyResult& result) {
   std::fflush(stdout);
 }
 
-int run_verify(const Checks& checks, Json& json) {
+int run_verify(const Checks& checks, Json& json, const Keep& keep) {
   const std::vector<Problem> problems = read_problems(checks.input);
   refuse_strips_of_others(checks, problems);
   const Context context(context_options(checks.common));
@@ -51,6 +51,7 @@ int run_verify(const Checks& checks, Json& json) {
   Tally tally;
   for (const Problem& problem : problems) {
     stop_if_interrupted();
+    if (&problem != problems.data()) keep();  // this one may exhaust the machine's memory
     if (print) fmt::print("{}\n", to_text(problem));
     const auto report = [&](const VerifyResult& result) {
       json["results"].push_back(to_json(problem, result));
@@ -89,8 +90,8 @@ void add_verify(CLI::App& app, Body& body) {
       ->check(whole_number(0, std::int64_t{1} << 40));
   command->callback([checks, &body] {
     body = [checks] {
-      return with_report(checks->common.json, "omniconv-verify/1",
-                         [&](Json& json) { return run_verify(*checks, json); });
+      return with_growing_report(checks->common.json, "omniconv-verify/1",
+                                 [&](Json& json, const Keep& keep) { return run_verify(*checks, json, keep); });
     };
   });
 }

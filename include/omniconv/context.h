@@ -182,6 +182,9 @@ class Context {
   using Options = ContextOptions;
   explicit Context(const Options& options = {});
   explicit Context(std::shared_ptr<devices::Device> device);
+  // Moving copies, so that none is ever empty.
+  Context(const Context&) = default;
+  Context& operator=(const Context&) = default;
 
   const DeviceInfo& device() const;
   Queue make_queue(const QueueOptions& options = {}) const;

@@ -84,7 +84,7 @@ class Filter2dPlan {
   void append(Sequence& sequence, const Filter2dRun& run) const;
 
   const Plan& plan() const { return plan_; }
-  explicit Filter2dPlan(Plan plan) : plan_(std::move(plan)) {}  // of a filter2d problem
+  explicit Filter2dPlan(Plan plan);  // throws where it is another operation's
 
  private:
   void append_checked(devices::Sequence& sequence, const Filter2dRun& run) const;

@@ -27,6 +27,10 @@ class Problem {
       : operation_(&operation_of(static_cast<const T*>(nullptr))),
         value_(std::make_shared<const T>(std::move(problem))) {}
 
+  // Moving copies, so that none is ever empty.
+  Problem(const Problem&) = default;
+  Problem& operator=(const Problem&) = default;
+
   // Null where it is another operation's.
   template <typename T>
   const T* get_if() const {

@@ -22,10 +22,14 @@ namespace {
 // Weights beyond so many are no part of what a context remembers.
 constexpr std::size_t most_remembered_weights = 1024;
 
+std::string written(const std::optional<std::int64_t>& anchor) {
+  return anchor ? std::to_string(*anchor) : "middle";
+}
+
 std::string key_of(const Filter2dProblem& problem, const Filter& filter, const SolverOptions& options) {
-  std::string key = fmt::format("{} {} {} {} {} {} {}\n{}", choice::key_of(problem, options),
-                                filter.anchor_y.value_or(-1), filter.anchor_x.value_or(-1), filter.scale, filter.bias,
-                                filter.opaque_input, filter.opaque_output, filter.weights.size());
+  std::string key = fmt::format("{} {} {} {} {} {} {}\n{}", choice::key_of(problem, options), written(filter.anchor_y),
+                                written(filter.anchor_x), filter.scale, filter.bias, filter.opaque_input,
+                                filter.opaque_output, filter.weights.size());
   for (const std::vector<double>* const weights : {&filter.weights, &filter.second_weights})
     key.append(reinterpret_cast<const char*>(weights->data()), weights->size() * sizeof(double));
   return key;
@@ -37,6 +41,7 @@ std::shared_ptr<const choice::PlanRecord> record_for(const Context& context, con
     return choice::make_record(context, problem, operations::AnyTask(task_for(problem, filter)), options);
   };
   if (filter.weights.size() > most_remembered_weights) return make();
+  validate(problem);  // what is not valid may have the text of what is
   return choice::remembered(context, key_of(problem, filter, options), make);
 }
 
@@ -132,6 +137,10 @@ const Filter2dTask& choice::task_of(const Filter2dPlan& plan) {
 Filter2dPlan::Filter2dPlan(const Context& context, const Filter2dProblem& problem, const Filter& filter,
                            const Options& options)
     : plan_(record_for(context, problem, filter, options)) {}
+
+Filter2dPlan::Filter2dPlan(Plan plan) : plan_(std::move(plan)) {
+  get<Filter2dProblem>(plan_.problem());  // throws
+}
 
 const Filter2dProblem& Filter2dPlan::problem() const {
   return choice::task_of(*this).problem;

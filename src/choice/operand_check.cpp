@@ -40,7 +40,8 @@ void check_plain(const ArraySpec& array, const Operand& operand, const devices::
 void check_format(const ArraySpec& array, const Operand& operand, const PreparedFormat* wanted,
                   const std::string& solver) {
   const PreparedFormat* const given = operand.format.get();
-  if (given == wanted || (given != nullptr && wanted != nullptr && given->text == wanted->text)) return;
+  if (given == wanted) return;
+  if (given != nullptr && wanted != nullptr && given->text == wanted->text && given->bytes == wanted->bytes) return;
   if (given == nullptr)
     throw bad_input(fmt::format("{} is not prepared, and {} takes it as {}: make that by Plan::prepare", array.name,
                                 solver, wanted->text));

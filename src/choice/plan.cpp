@@ -18,7 +18,9 @@ namespace omniconv {
 namespace choice {
 
 std::string key_of(const Problem& problem, const SolverOptions& options) {
-  std::string key = fmt::format("{}\n{} {} {} {} {}", to_text(problem), options.solver, static_cast<int>(options.units),
+  const std::string text = to_text(problem);
+  const std::string_view without_name = std::string_view(text).substr(0, text.find('"'));  // which decides nothing
+  std::string key = fmt::format("{}\n{} {} {} {} {}", without_name, options.solver, static_cast<int>(options.units),
                                 options.max_error, options.max_workspace_bytes, options.deterministic);
   for (const std::string& allowed : options.allow) key += " +" + allowed;
   for (const std::string& denied : options.deny) key += " -" + denied;
@@ -51,8 +53,8 @@ std::shared_ptr<const PlanRecord> make_record(const Context& context, const Prob
 
 std::shared_ptr<const PlanRecord> remembered_record(const Context& context, const Problem& problem,
                                                     const SolverOptions& options) {
+  validate(problem);  // what is not valid may have the text of what is
   return remembered(context, key_of(problem, options), [&] {
-    validate(problem);
     constexpr std::uint64_t seed = 1;  // of what the text leaves open
     return make_record(context, problem, problem.operation().task(problem, seed), options);
   });
@@ -118,8 +120,12 @@ std::size_t place_of(const std::vector<ArraySpec>& specs, std::string_view array
 // Those that were given, in the plan's order.
 std::array<Operand, most_arrays> in_order(const std::vector<ArraySpec>& specs, std::span<const NamedOperand> given) {
   std::array<Operand, most_arrays> operands;
+  std::array<bool, most_arrays> given_already{};
   for (const NamedOperand& one : given) {
-    operands[place_of(specs, one.name)] = one.operand;
+    const std::size_t place = place_of(specs, one.name);
+    if (given_already[place]) throw bad_input(fmt::format("array '{}' is given twice", one.name));
+    given_already[place] = true;
+    operands[place] = one.operand;
   }
   return operands;
 }
@@ -137,6 +143,8 @@ std::array<Scalar, most_scalars> in_order(const std::vector<operations::ScalarSp
       throw bad_input(names.empty() ? fmt::format("unknown scalar '{}': this operation has none", one.name)
                                     : fmt::format("unknown scalar '{}': {}", one.name, suggest(one.name, names)));
     }
+    for (const NamedScalar* other = given.data(); other != &one; ++other)
+      if (other->name == one.name) throw bad_input(fmt::format("scalar '{}' is given twice", one.name));
     scalars[static_cast<std::size_t>(found - specs.begin())] = one.value;
   }
   return scalars;

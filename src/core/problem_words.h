@@ -136,7 +136,13 @@ template <typename T>
 T finish(T problem, const Words& line, std::span<const LetterGroup<T>> groups, const Places& places,
          Completeness completeness, std::optional<BrokenRule> (*rule)(const T&)) {
   if (!line.quoted_name.empty()) problem.name = line.quoted_name.substr(1, line.quoted_name.size() - 2);
-  if (completeness == Completeness::partial) return problem;
+  if (completeness == Completeness::partial) {  // 0 stands for what is left out, and cannot be written
+    for (const auto& group : groups)
+      if (const std::string_view said = places.find(group.letters);
+          group.required && !said.empty() && problem.*group.members[0] == 0)
+        refuse(said, fmt::format("{} must be at least 1", group.meaning));
+    return problem;
+  }
   require_letters(line, groups, places);
   if (const auto broken = rule(problem)) {
     std::string_view blamed = broken->word == "name" ? line.quoted_name : places.find(broken->word);

@@ -52,7 +52,7 @@ void check_names_a_file(const std::string& path) {
     throw bad_input(fmt::format("cannot write {}: it is a folder; name a file in it", path));
   if (is_there && !S_ISREG(status.st_mode))
     throw bad_input(
-        fmt::format("cannot write {}: it is a device or a pipe; images are written to regular files", path));
+        fmt::format("cannot write {}: it is a device or a pipe; results are written to regular files", path));
 }
 
 AtomicFile::AtomicFile(const std::string& path, Temporary temporary) : path_(path) {

@@ -191,6 +191,7 @@ HostFilter2d& HostFilter2d::operator=(HostFilter2d&&) noexcept = default;
 
 HostFilter2dReport HostFilter2d::run(const void* input, std::int64_t input_stride_bytes, void* output,
                                      std::int64_t output_stride_bytes) {
+  if (!body_) throw bad_input("the filter was moved from: keep the one that it was moved to");
   return body_->run(input, input_stride_bytes, output, output_stride_bytes);
 }
 

@@ -291,6 +291,8 @@ TEST_F(Conv, ExtentsAreThoseOfTheArrays) {
   refuses("run 'bwd_data pt1pr1uh2g2' --w w.npy --dy dy.npy -o y.npy", {"leaves out h (rows), w (columns)"});
   refuses("run 'bwd_data n2h5w4pt1pr1uh2g2' --w w.npy -o y.npy", {"reads --dy"});
   refuses("run pt1 -o y.npy", {"column 4", "expected n (batch size)"});
+  refuses("run n0pt1pr1uh2g2" + files, {"column 1", "'n0'", "at least 1"});
+  refuses("run pt1pr1uh2g9223372036854775807" + files, {"an extent that an array says"});
   write("flat.npy", array(DataType::f32, {160}, integers({160}, 1)));
   refuses("run pt1pr1uh2g2 --x flat.npy --w w.npy -o y.npy", {"--x", "1 axes", "has 4 (n, c, h, w)"});
 }

@@ -40,6 +40,10 @@ TEST_F(Pool, ArraysThatDoNotBelong) {
   refuses("run 'pool2d bwd n1c1h4w4r2s2u2' --dy y.npy -o dx.npy", {"reads --indices"});
   refuses("run 'pool2d bwd n1c1h4w4r2s2u2' --dy y.npy --indices i.npy -o dx.npy", {"i.npy", "(1, 1, 2, 2)"});
   refuses("run 'pool2d bwd n1c1h4w4r2s2u2' --dy y.npy --indices y.npy -o dx.npy", {"y.npy", "<i4"});
+  const std::string pool = "run 'pool2d r2s2u2' --x x.npy ";
+  refuses(pool + "-o z.npy --indices z.npy", {"--indices z.npy is that of -o"});
+  refuses(pool + "-o - --indices -", {"both write to the standard output"});
+  refuses(pool + "-o z.npy --indices z2.npy --json ./z2.npy", {"is that of --indices"});
   refuses("run 'pool2d r6s2u2' --x x.npy -o y2.npy", {"r"});
   refuses("run 'pool2d r2s2p2' --x x.npy -o y2.npy", {"pad"});
   refuses("run 'pool2d s32 r2s2' --x x.npy -o y2.npy", {"s32"});

@@ -156,6 +156,35 @@ TEST_F(Prepared, IsRefusedWhereItDoesNotBelong) {
   EXPECT_EQ(Plan(context, problem, {.prepared = {"w"}}).solver(), id);  // the one that has it
 }
 
+// As many lines, steps and panels, of other numbers.
+TEST_F(Prepared, FormatsSayWhatTheyAreOf) {
+  const auto text = [&](const char* problem, const char* array) {
+    return Plan(context, parse_problem(problem), {.prepared = {array}}).format(array)->text;
+  };
+  const std::string w = text("n1c64h8w8k64r1s1", "w");
+  EXPECT_NE(w, text("bwd_data n1c64h8w8k64r1s1", "w"));
+  EXPECT_NE(w, text("nhwc n1c64h8w8k64r1s1", "w"));
+  EXPECT_NE(w, text("f16 n1c64h8w8k64r1s1", "w"));
+  EXPECT_NE(w, text("n1c64h8w8k64r1s1g2", "w"));
+  EXPECT_NE(text("n1c18h8w8k64r1s1", "w"), text("n1c2h8w8k64r3s3", "w"));
+  const std::string a = text("gemm f32 nn m64n64k64", "a");
+  EXPECT_NE(a, text("gemm f32 tn m64n64k64", "a"));
+  EXPECT_NE(a, text("gemm f32 nn m64n64k64", "b"));
+  EXPECT_NE(a, text("gemm f16 nn m64n64k64", "a"));
+  EXPECT_EQ(a, text("gemm f32 nt m64n32k64", "a"));
+}
+
+TEST_F(Prepared, NamesStandOnce) {
+  const Plan plan(context, parse_problem("gemm f32 nn m2n2k2"));
+  std::vector<NamedOperand> arrays = arrays_for(plan);
+  arrays.push_back(arrays.front());
+  const Buffer workspace = context.allocate(plan.workspace_bytes() + 64);
+  EXPECT_EQ(error_of([&] { plan.run(queue, arrays, workspace); }), "array 'a' is given twice");
+  arrays.pop_back();
+  const NamedScalar twice[] = {{"alpha", 1.0}, {"alpha", 2.0}};
+  EXPECT_EQ(error_of([&] { plan.run(queue, arrays, workspace, twice); }), "scalar 'alpha' is given twice");
+}
+
 // By the checks that every solver passes.
 TEST_F(Prepared, IsVerified) {
   for (const char* const text : {"n2c8h9w11k12r3s3p1", "bwd_data n2c8h9w11k12r3s3p1", "nhwc n2c8h9w11k12r3s3p1g2"})

@@ -207,8 +207,9 @@ TEST_F(Output, ImpossibleTargets) {
   EXPECT_EQ(refusal(folder_.file("folder.pgm")),
             "cannot write " + folder_.file("folder.pgm") + ": it is a folder; name a file in it");
   fs::create_symlink("/dev/null", folder_.file("device.pgm"));
-  EXPECT_EQ(refusal(folder_.file("device.pgm")), "cannot write " + folder_.file("device.pgm") +
-                                                     ": it is a device or a pipe; images are written to regular files");
+  EXPECT_EQ(refusal(folder_.file("device.pgm")),
+            "cannot write " + folder_.file("device.pgm") +
+                ": it is a device or a pipe; results are written to regular files");
   EXPECT_TRUE(refusal("/proc/a.pgm").starts_with("cannot write /proc/a.pgm: "));
   EXPECT_EQ(refusal(folder_.file("a")),
             "the output " + folder_.file("a") + " has no extension to name its format; add one, such as .png");
@@ -216,7 +217,7 @@ TEST_F(Output, ImpossibleTargets) {
   for (const std::string& path : {std::string("."), folder_.path().string(), folder_.file("new.png/")})
     EXPECT_EQ(refusal(path), "cannot write " + path + ": it is a folder; name a file in it");
   EXPECT_EQ(refusal("/dev/null"),
-            "cannot write /dev/null: it is a device or a pipe; images are written to regular files");
+            "cannot write /dev/null: it is a device or a pipe; results are written to regular files");
 }
 
 TEST_F(Output, ProtectedFilesAndFoldersAreNotReplaced) {

@@ -49,8 +49,7 @@ std::byte* checked_range(const Buffer& buffer, std::int64_t offset, std::int64_t
 void check_cpu_steps(const Sequence& sequence) {
   for (const Sequence::Step& step : sequence.steps()) {
     if (const auto* const launch = std::get_if<Sequence::Launch>(&step))
-      throw environment_error(
-          fmt::format("the CPU device runs host functions, not the device kernel {}", launch->kernel));
+      throw bad_input(fmt::format("the CPU device runs host functions, not the device kernel {}", launch->kernel));
     if (std::holds_alternative<Sequence::Native>(step))
       throw bad_input("a native call was submitted to a queue of cpu, which has no stream: submit a host function");
     if (const auto* const copy = std::get_if<Sequence::Copy>(&step)) {

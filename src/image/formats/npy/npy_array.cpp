@@ -64,6 +64,7 @@ class Stream {
 
 const char* numpy_name(DataType file) {
   if (file == DataType::f16) return "<f2 (float16)";
+  if (file == DataType::s32) return "<i4 (int32)";
   return file == DataType::f64 ? "<f8 (float64)" : "<f4 (float32)";
 }
 

@@ -31,16 +31,25 @@ bool reads_x_as_it_is(const Conv2dShape& g) {
          g.p == g.h && g.q == g.w;
 }
 
+// Of one run: each is some steps of a sequence.
+constexpr std::int64_t most_parts = std::int64_t{1} << 18;
+
+std::int64_t part_count(const Conv2dShape& g, const Parting& parting) {
+  return checked_multiply(divide_up(g.n, parting.images), divide_up(g.p, parting.rows), "the parts of the columns");
+}
+ColumnPart part_of(const Conv2dShape& g, const Parting& parting, std::int64_t i) {
+  const std::int64_t of_image = divide_up(g.p, parting.rows);
+  const std::int64_t n = i / of_image * parting.images, p = i % of_image * parting.rows;
+  return {n, std::min(parting.images, g.n - n), p, std::min(parting.rows, g.p - p)};
+}
 std::vector<ColumnPart> parts_of(const Conv2dShape& g, const Parting& parting) {
   std::vector<ColumnPart> parts;
-  for (std::int64_t n = 0; n < g.n; n += parting.images)
-    for (std::int64_t p = 0; p < g.p; p += parting.rows)
-      parts.push_back({n, std::min(parting.images, g.n - n), p, std::min(parting.rows, g.p - p)});
+  for (std::int64_t i = 0; i < part_count(g, parting); ++i) parts.push_back(part_of(g, parting, i));
   return parts;
 }
 
 // Partial filters follow each other; each part's first images add to the same ones as the part's before.
-bool accumulates(const Conv2dProblem& problem, std::size_t part) {
+bool accumulates(const Conv2dProblem& problem, std::int64_t part) {
   return problem.pass == Pass::backward_filter ? part > 0 : problem.accumulate;
 }
 
@@ -99,9 +108,9 @@ Parting sized(const Conv2dProblem& problem, const DevicePointer& device, Parting
     parting.partials_bytes =
         bytes(parting.partials, elements_of(problem).w * size_of(accumulating(problem.type)), "the partial filters");
   const std::int64_t gemm_limit = limit_of_products(parting, limit);
-  const std::vector<ColumnPart> parts = parts_of(g, parting);
-  for (const std::size_t i : {std::size_t{0}, std::min<std::size_t>(1, parts.size() - 1), parts.size() - 1}) {
-    const GemmTask task = product_for(problem, parting, parts[i], accumulates(problem, i));
+  const std::int64_t count = part_count(g, parting);
+  for (const std::int64_t i : {std::int64_t{0}, std::min<std::int64_t>(1, count - 1), count - 1}) {
+    const GemmTask task = product_for(problem, parting, part_of(g, parting, i), accumulates(problem, i));
     parting.gemm_bytes = std::max(parting.gemm_bytes, best_gemm(task, device, gemm_limit).workspace_bytes);
   }
   return parting;
@@ -162,7 +171,7 @@ bool filters_are_a(const Conv2dProblem& problem) {
 using ProductKey = std::tuple<std::int64_t, std::int64_t, bool>;
 
 ProductKey key_of(const Conv2dProblem& problem, const std::vector<ColumnPart>& parts, std::size_t i) {
-  return {parts[i].images, parts[i].rows, accumulates(problem, i)};
+  return {parts[i].images, parts[i].rows, accumulates(problem, static_cast<std::int64_t>(i))};
 }
 
 class Im2colPlan final : public Conv2dPlanBody {
@@ -356,6 +365,10 @@ Answer im2col_offer(const Conv2dProblem& problem, const DevicePointer& device, P
     return "has a prepared form of w alone, where it is read, on the CPU";
   Parting parting = parting_for(problem, device, sizes, request.max_workspace_bytes);
   const Tuning tuning = Tuning::parse(request.tuning).inner("gemm");
+  const std::int64_t part_number = part_count(Conv2dShape(problem), parting);
+  if (part_number > most_parts)
+    return fmt::format("its columns would be cut into {} parts, and {} are the most: take fewer images at a time",
+                       part_number, most_parts);
   const std::vector<ColumnPart> parts = parts_of(Conv2dShape(problem), parting);
   const std::int64_t gemm_limit = limit_of_products(parting, request.max_workspace_bytes);
   // The products', and the columns' way to memory and back.
@@ -386,8 +399,11 @@ Answer im2col_offer(const Conv2dProblem& problem, const DevicePointer& device, P
     constexpr std::size_t of_w = 1;
     const std::int64_t count = products_of_a_part(problem);
     prepared_bytes = first.prepared.begin()->second.bytes;
-    prepared[of_w] = {fmt::format("{} of {}", count, format_of(first)),
-                      checked_multiply(count, prepared_bytes, "the prepared filters")};
+    const Conv2dShape g(problem);
+    prepared[of_w] = {
+        fmt::format("w of {} {} k{}c{}r{}s{}, {} of {}", problem.pass == Pass::forward ? "fwd" : "bwd_data",
+                    g.nhwc ? "nhwc" : "nchw", g.k, g.c_group, g.r, g.s, count, format_of(first)),
+        checked_multiply(count, prepared_bytes, "the prepared filters")};
   }
   return Offer{
       .cost = {cost},

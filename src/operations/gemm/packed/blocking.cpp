@@ -180,7 +180,9 @@ std::int64_t GemmBlocking::prepared_elements(const GemmProblem& problem, bool of
 
 PreparedFormat GemmBlocking::format(const GemmProblem& problem, bool of_a) const {
   const std::int64_t matrices_there = (of_a ? shares_a : shares_b) ? 1 : problem.batch;
-  return {fmt::format("{} x {} lines of {} {} in panels of {}, by {} steps, in blocks of {} lines", matrices_there,
+  const bool is_transposed = of_a ? problem.transpose_a : problem.transpose_b;
+  return {fmt::format("{} of {}{}, {} x {} lines of {} {} in panels of {}, by {} steps, in blocks of {} lines",
+                      of_a ? "a" : "b", name(problem.type), is_transposed ? ", transposed" : "", matrices_there,
                       of_a ? problem.m : problem.n, problem.k, name(sums), of_a ? tile.rows : tile.columns, chunk,
                       of_a ? m : n),
           checked_multiply(matrices_there * size_of(sums), prepared_elements(problem, of_a), "a prepared operand")};

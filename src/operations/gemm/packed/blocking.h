@@ -56,7 +56,7 @@ class GemmBlocking {
   std::int64_t workspace_bytes() const;
   // Of one matrix that comes packed: chunk after chunk of one block of lines after the other.
   std::int64_t prepared_elements(const GemmProblem& problem, bool of_a) const;
-  PreparedFormat format(const GemmProblem& problem, bool of_a) const;
+  PreparedFormat format(const GemmProblem& problem, bool of_a) const;  // as a problem of that product stores it
 
  private:
   static std::int64_t round_64(std::int64_t elements) { return (elements + 63) / 64 * 64; }
