@@ -16,25 +16,29 @@ kernels::PoolPlanes::PoolPlanes(const Pool2dProblem& problem)
   columns = shape.columns;
   planes = shape.nhwc ? shape.n : shape.n * shape.c;
   depth = shape.nhwc ? shape.c : 1;
-  // One window as wide as the image: its rows follow each other as one.
-  if (rows.outputs == 1 && columns.outputs == 1 && columns.taps == columns.extent && columns.pad == 0) {
-    const std::int64_t width = columns.extent;
-    columns = {width * rows.extent, width * rows.taps, width * rows.stride, width * rows.pad, 1};
+  const auto is_whole = [](const PoolAxis& axis) {
+    return axis.outputs == 1 && axis.taps == axis.extent && axis.pad == 0;
+  };
+  if (depth == 1 && is_whole(rows) && is_whole(columns)) {
+    const std::int64_t elements = rows.extent * columns.extent;
+    columns = {elements, elements, elements, 0, 1};
     rows = {1, 1, 1, 0, 1};
   }
   first_position = columns.pad / columns.stride;
   positions = (columns.pad + columns.extent - 1) / columns.stride - first_position + 1;
-  constexpr std::int64_t most_planes = 16;
-  if (depth == 1 && columns.outputs == 1) together = most_planes;
+}
+
+bool kernels::PoolPlanes::is_global() const {
+  return depth == 1 && rows.extent == 1 && rows.taps == 1 && columns.outputs == 1 && columns.taps == columns.extent &&
+         columns.pad == 0;
 }
 
 std::int64_t kernels::PoolPlanes::units() const {
-  return together > 1 ? divide_up(planes, together) : planes * (backward ? rows.extent : rows.outputs);
+  return planes * (backward ? rows.extent : rows.outputs);
 }
 
 std::int64_t kernels::PoolPlanes::unit_elements() const {
-  const std::int64_t row = depth * (backward ? columns.extent : columns.outputs);
-  return together > 1 ? together * row * (backward ? rows.extent : rows.outputs) : row;
+  return depth * (backward ? columns.extent : columns.outputs);
 }
 
 namespace operations {
@@ -68,8 +72,6 @@ class Plan final : public Pool2dPlanBody {
         cpu_(dynamic_cast<devices::CpuDevice&>(*device)),
         planes_(planes),
         staging_(staging) {
-    const Pool2dShape shape(problem);
-    written_ = problem.backward ? shape.x_elements() : shape.y_elements();
     // Work is shared out in parts of some microseconds.
     constexpr double part_bytes = 1 << 17;
     const double unit_bytes = least_bytes(problem) / static_cast<double>(planes.units());
@@ -96,7 +98,7 @@ class Plan final : public Pool2dPlanBody {
   void make_staged(const kernels::PoolArrays& arrays, std::int64_t first, std::int64_t end, std::byte* own) const {
     const bool backward = problem().backward, writes_indices = has_indices(problem()) && !backward;
     const std::int64_t size = size_of(problem().type), before = first * planes_.unit_elements(),
-                       elements = std::min(end * planes_.unit_elements(), written_) - before;
+                       elements = (end - first) * planes_.unit_elements();
     std::byte* const own_indices = own + round_up(staging_.elements * size, 64);
     kernels::PoolArrays staged = arrays;
     staged.before = before;
@@ -112,7 +114,7 @@ class Plan final : public Pool2dPlanBody {
   devices::CpuDevice& cpu_;
   kernels::PoolPlanes planes_;
   Staging staging_;
-  std::int64_t part_, written_;
+  std::int64_t part_;
 };
 
 class DirectCpu final : public Pool2dSolver {

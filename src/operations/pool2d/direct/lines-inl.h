@@ -7,6 +7,8 @@
 #define OMNICONV_POOL_LINES_INL_H
 #endif
 
+#include <hwy/cache_control.h>
+
 #include <algorithm>
 #include <bit>
 #include <cstring>
@@ -30,28 +32,25 @@ constexpr std::int64_t bytes_of = type == DataType::f64                         
                                                                                     : 4;
 
 // Some columns of some rows of an array of planes, as a line: column first + position * step + phase of row
-// row + i * row_step is line[phase * pitch() + (i * row_positions + position) * width() + channel].
+// row + i * row_step + row_phase is line[at(row_phase, phase, i, position) + channel].
 struct Part {
-  std::int64_t start = 0;                           // elements of the array before its first plane
-  std::int64_t height = 0, columns = 0, depth = 0;  // of the planes
-  std::int64_t channel = 0, channels = 0;           // of a pixel, those that the line has
-  std::int64_t row = 0, row_step = 1, rows = 1;
-  std::int64_t first = 0, step = 1, phases = 1, positions = 1, row_positions = 1;
-  // Or one row and one position of each of several planes, in place of channels.
-  bool turned = false;
-  std::int64_t planes = 1;
+  std::int64_t start = 0;                                   // elements of the array before its first plane
+  std::int64_t columns = 0, depth = 0, plane_elements = 0;  // of the planes
+  std::int64_t row_begin = 0, row_end = 0;                  // those that are there, or to be written
+  std::int64_t channel = 0, channels = 0;                   // of a pixel, those that the line has
+  std::int64_t row = 0, row_step = 1, row_phases = 1, rows = 1, needed_rows = 1;   // of the array, from `row` on
+  std::int64_t first = 0, step = 1, phases = 1, positions = 1, row_positions = 1;  // at most, of a row of the line
 
-  static constexpr std::int64_t most_planes = 16;
-  std::int64_t width() const { return turned ? most_planes : channels; }
-  std::int64_t pitch() const { return aligned(rows * row_positions * width()); }
-  std::int64_t plane_elements() const { return height * columns * depth; }
-  std::int64_t row_of(std::int64_t i) const { return row + i * row_step; }
-  bool has_row(std::int64_t i) const { return row_of(i) >= 0 && row_of(i) < height; }
-  std::int64_t at(std::int64_t i, std::int64_t column) const {
-    return start + (row_of(i) * columns + column) * depth + channel;
+  // A phase of its own begins where no vector of the one before ends.
+  static std::int64_t pitch_of(std::int64_t elements) { return (elements + 31) / 16 * 16; }
+  std::int64_t pitch() const { return pitch_of(rows * row_positions * channels); }
+  std::int64_t elements() const { return row_phases * phases * pitch(); }
+  std::int64_t at(std::int64_t row_phase, std::int64_t phase, std::int64_t i, std::int64_t position) const {
+    return (row_phase * phases + phase) * pitch() + (i * row_positions + position) * channels;
   }
-  // Elements of the line between which vectors may begin.
-  static std::int64_t aligned(std::int64_t elements) { return (elements + 15) / 16 * 16; }
+  std::int64_t in_array(std::int64_t h, std::int64_t column) const {
+    return start + (h * columns + column) * depth + channel;
+  }
 };
 
 // Lines are read and written in whole vectors, beyond their ends.
@@ -63,6 +62,8 @@ struct Lines {
   HWY_ALIGN T read[line_elements + spare_elements];     // x or dy
   HWY_ALIGN T indices[line_elements + spare_elements];  // integers of as many bits
   HWY_ALIGN T row[2 * line_elements + spare_elements];  // columns in their order, for load_line and store_line alone
+  std::int32_t offsets[line_elements];                  // where in a line the taps of the first window are
+  std::int32_t tap_indices[line_elements];              // and their numbers
 };
 
 // Indices are s32 in memory, and as wide as the elements in lines.
@@ -132,6 +133,9 @@ HWY_INLINE void store_one(T value, std::byte* to) {
   }
 }
 
+// What will be read soon is asked for.
+constexpr std::int64_t ahead_bytes = 4096;
+
 template <class D, typename T = hn::TFromD<D>>
 HWY_INLINE void fill(D d, T* to, std::int64_t count, T value) {
   for (std::int64_t i = 0; i < count; i += lanes_of(d)) hn::StoreU(hn::Set(d, value), d, to + i);
@@ -141,7 +145,10 @@ template <DataType type, class D, typename T = hn::TFromD<D>>
 HWY_INLINE void widen(D d, const std::byte* from, std::int64_t count, T* to) {
   const std::int64_t lanes = lanes_of(d);
   std::int64_t i = 0;
-  for (; i + lanes <= count; i += lanes) hn::StoreU(load_vector<type>(d, from + i * bytes_of<type>), d, to + i);
+  for (; i + lanes <= count; i += lanes) {
+    hwy::Prefetch(from + i * bytes_of<type> + ahead_bytes);
+    hn::StoreU(load_vector<type>(d, from + i * bytes_of<type>), d, to + i);
+  }
   if (i == count) return;
   if (count >= lanes) {
     i = count - lanes;
@@ -180,120 +187,99 @@ HWY_INLINE void narrow_columns(D d, const T* from, const Part& part, std::int64_
                row + (part.first + left) * part.depth * bytes_of<type>);
 }
 
-// Rows of a square of 16 bytes a side as its columns.
-template <typename T>
-constexpr std::int64_t square = HWY_TARGET == HWY_SCALAR ? 1 : 16 / sizeof(T);
-template <typename T>
-HWY_INLINE void turn_square(const T* from, [[maybe_unused]] std::int64_t from_pitch, T* to,
-                            [[maybe_unused]] std::int64_t to_pitch) {
-#if HWY_TARGET == HWY_SCALAR
-  *to = *from;
-#else
-  const hn::FixedTag<T, square<T>> d;
-  const auto row = [&](std::int64_t i) HWY_ATTR { return hn::LoadU(d, from + i * from_pitch); };
-  if constexpr (sizeof(T) == 8) {
-    hn::StoreU(hn::InterleaveLower(d, row(0), row(1)), d, to);
-    hn::StoreU(hn::InterleaveUpper(d, row(0), row(1)), d, to + to_pitch);
-  } else {
-    const hn::RepartitionToWide<decltype(d)> pairs;
-    const auto lower0 = hn::BitCast(pairs, hn::InterleaveLower(d, row(0), row(1))),
-               lower2 = hn::BitCast(pairs, hn::InterleaveLower(d, row(2), row(3))),
-               upper0 = hn::BitCast(pairs, hn::InterleaveUpper(d, row(0), row(1))),
-               upper2 = hn::BitCast(pairs, hn::InterleaveUpper(d, row(2), row(3)));
-    hn::StoreU(hn::BitCast(d, hn::InterleaveLower(pairs, lower0, lower2)), d, to);
-    hn::StoreU(hn::BitCast(d, hn::InterleaveUpper(pairs, lower0, lower2)), d, to + to_pitch);
-    hn::StoreU(hn::BitCast(d, hn::InterleaveLower(pairs, upper0, upper2)), d, to + 2 * to_pitch);
-    hn::StoreU(hn::BitCast(d, hn::InterleaveUpper(pairs, upper0, upper2)), d, to + 3 * to_pitch);
-  }
+// Every other column to the first phase, those between to the second. Both of a pair are in the row, but for edges.
+template <DataType type, class D, typename T = hn::TFromD<D>>
+HWY_INLINE void load_pairs(D d, const std::byte* row, const Part& part, T outside, T* line) {
+  const std::int64_t lanes = lanes_of(d), pitch = part.pitch(), positions = part.positions;
+  std::int64_t begin = std::clamp<std::int64_t>((1 - part.first) / 2, 0, positions),
+               end = std::clamp<std::int64_t>((part.columns - part.first) / 2, begin, positions);
+  if (HWY_TARGET == HWY_SCALAR || end - begin < lanes) begin = end = positions;
+#if HWY_TARGET != HWY_SCALAR
+  const auto load = [&](std::int64_t j) HWY_ATTR {
+    const std::byte* const from = row + (part.first + 2 * j) * bytes_of<type>;
+    const auto low = load_vector<type>(d, from), high = load_vector<type>(d, from + lanes * bytes_of<type>);
+    hn::StoreU(hn::ConcatEven(d, high, low), d, line + j);
+    hn::StoreU(hn::ConcatOdd(d, high, low), d, line + pitch + j);
+  };
+  std::int64_t j = begin;
+  for (; j + lanes <= end; j += lanes) load(j);
+  if (j < end) load(end - lanes);
 #endif
-}
-// Between a line of planes and rows of theirs, `row_pitch` elements apart.
-template <bool to_line, typename T>
-HWY_INLINE void turn(T* line, T* rows, std::int64_t columns, std::int64_t row_pitch) {
-  constexpr std::int64_t side = square<T>, width = Part::most_planes;
-  for (std::int64_t column = 0; column < columns; column += side)
-    for (std::int64_t plane = 0; plane < width; plane += side) {
-      T *const in_line = line + column * width + plane, *const in_rows = rows + plane * row_pitch + column;
-      if constexpr (to_line)
-        turn_square(in_rows, row_pitch, in_line, width);
-      else
-        turn_square(in_line, width, in_rows, row_pitch);
+  const auto load_edge = [&](std::int64_t edge) {
+    for (std::int64_t phase = 0; phase < 2; ++phase) {
+      const std::int64_t column = part.first + 2 * edge + phase;
+      line[phase * pitch + edge] =
+          column >= 0 && column < part.columns ? load_one<type, T>(row + column * bytes_of<type>) : outside;
     }
+  };
+  for (std::int64_t edge = 0; edge < begin; ++edge) load_edge(edge);
+  for (std::int64_t edge = end; edge < positions; ++edge) load_edge(edge);
+}
+template <DataType type, class D, typename T = hn::TFromD<D>>
+HWY_INLINE void store_pairs(D d, const T* line, const Part& part, T* together, std::byte* row) {
+  const std::int64_t lanes = lanes_of(d), pitch = part.pitch(), positions = part.positions;
+  for (std::int64_t j = 0; j < positions; j += lanes)
+    hn::StoreInterleaved2(hn::LoadU(d, line + j), hn::LoadU(d, line + pitch + j), d, together + 2 * j);
+  narrow_columns<type>(d, together, part, 2 * positions, row);
 }
 
 template <DataType type, class D, typename T = hn::TFromD<D>>
-HWY_INLINE void load_line(D d, const std::byte* array, const Part& part, T outside, T* row, T* line) {
-  if (part.turned) {
-    const std::int64_t row_pitch = (part.phases + 3) / 4 * 4;
-    for (std::int64_t plane = 0; plane < Part::most_planes; ++plane) {
-      const std::int64_t before = std::min(plane, part.planes - 1) * part.plane_elements();
-      widen_columns<type>(d, array + (part.at(0, 0) + before) * bytes_of<type>, part, part.phases, outside,
-                          row + plane * row_pitch);
-    }
-    return turn<true>(line, row, part.phases, row_pitch);
-  }
-  const bool pairs = part.step == 2 && part.depth == 1, whole = part.step == 1 && part.channels == part.depth;
-  for (std::int64_t i = 0; i < part.rows; ++i) {
-    const std::int64_t before = i * part.row_positions;
-    if (pairs || whole) {
-      const std::int64_t count = pairs ? 2 * part.row_positions : part.positions;
-      T* const to = pairs ? row + 2 * before : line + before * part.depth;
-      if (part.has_row(i))
-        widen_columns<type>(d, array + part.at(i, 0) * bytes_of<type>, part, count, outside, to);
-      else
-        fill(d, to, count * part.depth, outside);
-      continue;
-    }
-    for (std::int64_t phase = 0; phase < part.phases; ++phase)
-      for (std::int64_t position = 0; position < part.positions; ++position) {
-        const std::int64_t column = part.first + position * part.step + phase;
-        T* const to = line + phase * part.pitch() + (before + position) * part.channels;
-        if (part.has_row(i) && column >= 0 && column < part.columns)
-          widen<type>(d, array + part.at(i, column) * bytes_of<type>, part.channels, to);
-        else
-          std::fill_n(to, part.channels, outside);
-      }
-  }
-  if (!pairs) return;
-  for (std::int64_t i = 0; i < part.rows * part.row_positions; i += lanes_of(d)) {
-    hn::Vec<D> even, odd;
-    hn::LoadInterleaved2(d, row + 2 * i, even, odd);
-    hn::StoreU(even, d, line + i);
-    if (part.phases == 2) hn::StoreU(odd, d, line + part.pitch() + i);
-  }
-}
-
-// Its rows are all there.
-template <DataType type, class D, typename T = hn::TFromD<D>>
-HWY_INLINE void store_line(D d, T* line, const Part& part, T* row, std::byte* array) {
-  if (part.turned) {
-    const std::int64_t row_pitch = (part.phases + 3) / 4 * 4;
-    turn<false>(line, row, part.phases, row_pitch);
-    for (std::int64_t plane = 0; plane < part.planes; ++plane)
-      narrow_columns<type>(d, row + plane * row_pitch, part, part.phases,
-                           array + (part.at(0, 0) + plane * part.plane_elements()) * bytes_of<type>);
-    return;
-  }
+HWY_INLINE void load_row(D d, const std::byte* array, const Part& part, std::int64_t row_phase, std::int64_t i,
+                         T outside, T* line) {
+  const std::int64_t h = part.row + i * part.row_step + row_phase, positions = part.positions;
   const bool pairs = part.step == 2 && part.phases == 2 && part.depth == 1,
-             whole = part.step == 1 && part.channels == part.depth;
-  if (pairs)
-    for (std::int64_t i = 0; i < part.rows * part.row_positions; i += lanes_of(d))
-      hn::StoreInterleaved2(hn::LoadU(d, line + i), hn::LoadU(d, line + part.pitch() + i), d, row + 2 * i);
-  for (std::int64_t i = 0; i < part.rows; ++i) {
-    const std::int64_t before = i * part.row_positions;
-    if (pairs || whole) {
-      narrow_columns<type>(d, pairs ? row + 2 * before : line + before * part.depth, part,
-                           pairs ? 2 * part.positions : part.positions, array + part.at(i, 0) * bytes_of<type>);
-      continue;
-    }
+             is_there = h >= part.row_begin && h < part.row_end;
+  T* const to = line + part.at(row_phase, 0, i, 0);
+  if (!is_there) {
     for (std::int64_t phase = 0; phase < part.phases; ++phase)
-      for (std::int64_t position = 0; position < part.positions; ++position) {
-        const std::int64_t column = part.first + position * part.step + phase;
-        if (column >= 0 && column < part.columns)
-          narrow<type>(d, line + phase * part.pitch() + (before + position) * part.channels, part.channels,
-                       array + part.at(i, column) * bytes_of<type>);
-      }
+      fill(d, to + phase * part.pitch(), positions * part.channels, outside);
+  } else if (pairs) {
+    load_pairs<type>(d, array + part.in_array(h, 0) * bytes_of<type>, part, outside, to);
+  } else if (part.step == 1 && part.channels == part.depth) {
+    widen_columns<type>(d, array + part.in_array(h, 0) * bytes_of<type>, part, positions, outside, to);
+  } else {
+    const std::int64_t channels = part.channels, step = part.step, columns = part.columns, phases = part.phases,
+                       pitch = part.pitch(), pixel = part.depth * bytes_of<type>, first = part.first;
+    const std::byte* const from = array + part.in_array(h, 0) * bytes_of<type>;
+    for (std::int64_t phase = 0; phase < phases; ++phase)
+      for (std::int64_t j = 0, column = first + phase; j < positions; ++j, column += step)
+        if (column >= 0 && column < columns)
+          widen<type>(d, from + column * pixel, channels, to + phase * pitch + j * channels);
+        else
+          fill(d, to + phase * pitch + j * channels, channels, outside);
   }
+}
+
+template <DataType type, class D, typename T = hn::TFromD<D>>
+HWY_NOINLINE void load_line(D d, const std::byte* array, const Part& part, T outside, T* line) {
+  for (std::int64_t row_phase = 0; row_phase < part.row_phases; ++row_phase)
+    for (std::int64_t i = 0; i < part.rows && i * part.row_step + row_phase < part.needed_rows; ++i)
+      load_row<type>(d, array, part, row_phase, i, outside, line);
+}
+
+template <DataType type, class D, typename T = hn::TFromD<D>>
+HWY_INLINE void store_row(D d, const Part& part, std::int64_t i, T* row, T* line, std::byte* array) {
+  const std::int64_t h = part.row + i * part.row_step, positions = part.positions;
+  if (h < part.row_begin || h >= part.row_end) return;
+  T* const from = line + part.at(0, 0, i, 0);
+  std::byte* const to = array + part.in_array(h, 0) * bytes_of<type>;
+  if (part.step == 2 && part.phases == 2 && part.depth == 1) {
+    store_pairs<type>(d, from, part, row, to);
+  } else if (part.step == 1 && part.channels == part.depth) {
+    narrow_columns<type>(d, from, part, positions, to);
+  } else {
+    const std::int64_t channels = part.channels, step = part.step, columns = part.columns, phases = part.phases,
+                       pitch = part.pitch(), pixel = part.depth * bytes_of<type>, first = part.first;
+    for (std::int64_t phase = 0; phase < phases; ++phase)
+      for (std::int64_t j = 0, column = first + phase; j < positions && column < columns; ++j, column += step)
+        if (column >= 0) narrow<type>(d, from + phase * pitch + j * channels, channels, to + column * pixel);
+  }
+}
+
+// Of one phase of rows.
+template <DataType type, class D, typename T = hn::TFromD<D>>
+HWY_NOINLINE void store_line(D d, T* line, const Part& part, T* row, std::byte* array) {
+  for (std::int64_t i = 0; i < part.rows; ++i) store_row<type>(d, part, i, row, line, array);
 }
 
 }  // namespace omniconv::kernels::HWY_NAMESPACE

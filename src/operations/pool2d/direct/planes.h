@@ -14,14 +14,13 @@ struct PoolPlanes {
   explicit PoolPlanes(const Pool2dProblem& problem);
 
   // Parts of the written array that are made on their own, in its order, and the elements of all but the last.
+  // Of depth 1, and one window, which is all of it: one row then.
+  bool is_global() const;
   std::int64_t units() const;
   std::int64_t unit_elements() const;
 
   PoolAxis rows, columns;
   std::int64_t planes, depth;
-  // Where a row has one window of depth 1, a vector is one pixel of so many planes, which are one unit. Else 1, and a
-  // unit is a row.
-  std::int64_t together = 1;
   // Backward: a column with padding in front is number `position` * stride + phase; those of the image are in
   // `positions` from the first on.
   std::int64_t first_position, positions;

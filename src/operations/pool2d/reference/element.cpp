@@ -44,8 +44,8 @@ Pool2dMaximum pool2d_maximum(const Pool2dShape& shape, DataType type, const std:
   double best = 0;
   for_each_element(shape, window, [&](std::int64_t r, std::int64_t s, std::int64_t at) {
     const double value = load_element(type, x + at * size_of(type));
-    const bool is_first = maximum.index<0, wins = value> best || (std::isnan(value) && !std::isnan(best));
-    if (!is_first && !wins) return;
+    const bool is_greater = value > best, is_first_nan = std::isnan(value) && !std::isnan(best);
+    if (maximum.index >= 0 && !is_greater && !is_first_nan) return;
     best = value;
     maximum = {at, static_cast<std::int32_t>(r * shape.columns.taps + s)};
   });
