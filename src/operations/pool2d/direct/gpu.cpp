@@ -26,7 +26,7 @@ struct Tiling {
   Form form = Form::any;
   std::int64_t group = operations::group;
   std::int64_t rows = 1, columns = 1, channels = 1, x_vector = 1, y_vector = 1, lanes = 1;
-  bool unrolls_taps = true;
+  bool unrolls_taps = true, within_rows = false, within_columns = false;
   std::int64_t stride_h = 1, stride_w = 1;  // of one window alone the stride is free
 };
 
@@ -35,9 +35,11 @@ std::int64_t power_of_two_in(std::int64_t number, std::int64_t most) {
   return std::min(number & -number, most);
 }
 
-// Elements that are read or written at once: 16 bytes; of maxima, which have an index of four bytes each, four.
+// Elements that are read or written at once: 16 bytes; of maxima, which have an index of four bytes each, four, but for
+// the vectors of channels that are compared in pairs.
 std::int64_t most_at_once(const Pool2dProblem& problem) {
-  return has_indices(problem) ? 4 : 16 / size_of(problem.type);
+  const bool in_pairs = problem.layout == Layout::nhwc && !problem.backward;
+  return has_indices(problem) && !in_pairs ? 4 : 16 / size_of(problem.type);
 }
 
 std::optional<Tiling> planes_tiling(const Pool2dProblem& problem, const devices::Device& device) {
@@ -78,13 +80,22 @@ bool is_moderate(const Pool2dProblem& problem, const Tiling& t) {
   return span <= 64 && taps <= 512;
 }
 
+// Whether all that blocks of so many elements read along an axis is there.
+bool is_within(const PoolAxis& axis, std::int64_t stride, std::int64_t of_block, bool backward) {
+  if (axis.pad != 0) return false;
+  if (backward)  // an element's windows begin in its block
+    return axis.taps <= stride && divide_up(axis.extent, of_block) * of_block / stride <= axis.outputs;
+  return axis.outputs % of_block == 0 && (axis.outputs - 1) * stride + axis.taps <= axis.extent;
+}
+
 // The first that is moderate, from the longest vectors on.
-std::optional<Tiling> blocks_tiling(const Pool2dProblem& problem) {
+std::optional<Tiling> moderate_blocks(const Pool2dProblem& problem) {
   const Pool2dShape shape(problem);
   constexpr std::int64_t most_extent = std::int64_t{1} << 28, most_window = std::int64_t{1} << 10;
   for (const std::int64_t extent : {problem.c, problem.h, problem.w})
     if (extent > most_extent) return std::nullopt;
   if (std::max({problem.r, problem.s, problem.stride_h, problem.stride_w}) > most_window) return std::nullopt;
+  if (has_indices(problem) && problem.r * problem.s > std::int64_t{1} << 16) return std::nullopt;  // indices in pairs
   Tiling t{.form = Form::blocks};
   t.stride_h = shape.rows.outputs == 1 ? problem.r : problem.stride_h;
   t.stride_w = shape.columns.outputs == 1 ? problem.s : problem.stride_w;
@@ -119,6 +130,15 @@ std::optional<Tiling> blocks_tiling(const Pool2dProblem& problem) {
     if (is_moderate(problem, t)) return t;
   }
   return std::nullopt;
+}
+
+std::optional<Tiling> blocks_tiling(const Pool2dProblem& problem) {
+  std::optional<Tiling> tiling = moderate_blocks(problem);
+  if (!tiling) return tiling;
+  const Pool2dShape shape(problem);
+  tiling->within_rows = is_within(shape.rows, tiling->stride_h, tiling->rows, problem.backward);
+  tiling->within_columns = is_within(shape.columns, tiling->stride_w, tiling->columns, problem.backward);
+  return tiling;
 }
 
 // Of a window that one work item would read for long: so many that neighbours read neighbouring elements, NHWC of
@@ -194,13 +214,15 @@ std::vector<devices::Definition> definitions_of(const Pool2dProblem& problem, co
     all.push_back({symbol, fmt::format("{}{}", value, value < 1 << 15 ? "" : "L")});  // products are no less wide
   };
   add("BACKWARD", problem.backward ? 1 : 0), add("NHWC", problem.layout == Layout::nhwc ? 1 : 0);
-  add("R", problem.r), add("S", problem.s), add("STRIDE_H", tiling.stride_h), add("STRIDE_W", tiling.stride_w);
+  add("POOL_R", problem.r), add("POOL_S", problem.s), add("STRIDE_H", tiling.stride_h),
+      add("STRIDE_W", tiling.stride_w);
   add("PAD_TOP", problem.pad_top), add("PAD_LEFT", problem.pad_left), add("GROUP", tiling.group);
   switch (tiling.form) {
     case Form::blocks:
       add("ROWS", tiling.rows), add("COLUMNS", tiling.columns), add("CHANNELS", tiling.channels);
       add("X_VECTOR", tiling.x_vector), add("Y_VECTOR", tiling.y_vector);
       add("UNROLL_TAPS", tiling.unrolls_taps ? 1 : 0);
+      add("WITHIN_ROWS", tiling.within_rows ? 1 : 0), add("WITHIN_COLUMNS", tiling.within_columns ? 1 : 0);
       // 64 registers a work item; for vectors of channels, all of whose rows are in flight at once, 80, or 96 where
       // they are widened.
       add("RESIDENT", problem.layout == Layout::nchw ? 8 : problem.type == DataType::f32 ? 6 : 5);
