@@ -17,10 +17,15 @@
 namespace omniconv::operations {
 namespace {
 
-constexpr std::int64_t group = 128, vectors_at_once = 4, most_groups = std::int64_t{1} << 28;
+constexpr std::int64_t group = 128, most_groups = std::int64_t{1} << 28;
 constexpr double launch_cost = 9e7;  // in multiply-adds: 3 microseconds of an H200's peak
 
 enum class Form { blocks, planes, any };
+
+// Of planes: the reads of a work item that are in flight together; backward its stores.
+std::int64_t at_once(const Pool2dProblem& problem) {
+  return problem.backward ? 8 : 4;
+}
 
 struct Tiling {
   Form form = Form::any;
@@ -35,11 +40,12 @@ std::int64_t power_of_two_in(std::int64_t number, std::int64_t most) {
   return std::min(number & -number, most);
 }
 
-// Elements that are read or written at once: 16 bytes; of maxima, which have an index of four bytes each, four, but for
-// the vectors of channels that are compared in pairs.
+// Elements that are read or written at once: 16 bytes; of maxima, which have an index of four bytes each, four. Those
+// that are compared in pairs take eight where windows are larger than the smallest, whose bytes are mostly indices.
 std::int64_t most_at_once(const Pool2dProblem& problem) {
-  const bool in_pairs = problem.layout == Layout::nhwc && !problem.backward;
-  return has_indices(problem) && !in_pairs ? 4 : 16 / size_of(problem.type);
+  const std::int64_t of_vector = 16 / size_of(problem.type);
+  if (!has_indices(problem)) return of_vector;
+  return problem.backward || problem.r * problem.s <= 4 ? 4 : of_vector;
 }
 
 std::optional<Tiling> planes_tiling(const Pool2dProblem& problem, const devices::Device& device) {
@@ -229,7 +235,7 @@ std::vector<devices::Definition> definitions_of(const Pool2dProblem& problem, co
       break;
     case Form::planes:
       add(problem.backward ? "X_VECTOR" : "WORDS_AT_ONCE", tiling.x_vector);
-      add("AT_ONCE", vectors_at_once);
+      add("AT_ONCE", at_once(problem));
       break;
     case Form::any: add("LANES", tiling.lanes); break;
   }
@@ -307,7 +313,7 @@ class Plan final : public Pool2dPlanBody {
   static std::int64_t work_items(const Pool2dProblem& problem, const Tiling& tiling) {
     const Pool2dShape shape(problem);
     if (!problem.backward) return checked_multiply(shape.y_elements(), tiling.lanes, "the work items");
-    return divide_up(shape.x_elements(), tiling.form == Form::planes ? vectors_at_once * tiling.x_vector : 1);
+    return divide_up(shape.x_elements(), tiling.form == Form::planes ? at_once(problem) * tiling.x_vector : 1);
   }
 
   Tiling tiling_;
