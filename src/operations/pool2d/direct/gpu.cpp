@@ -40,12 +40,13 @@ std::int64_t power_of_two_in(std::int64_t number, std::int64_t most) {
   return std::min(number & -number, most);
 }
 
-// Elements that are read or written at once: 16 bytes; of maxima, which have an index of four bytes each, four. Those
-// that are compared in pairs take eight where windows are larger than the smallest, whose bytes are mostly indices.
+// Elements that are read or written at once: 16 bytes; of 32-bit maxima's indices, too. 16-bit maxima take eight where
+// that makes up for indices that are two vectors: of larger windows, and of channels backward.
 std::int64_t most_at_once(const Pool2dProblem& problem) {
   const std::int64_t of_vector = 16 / size_of(problem.type);
   if (!has_indices(problem)) return of_vector;
-  return problem.backward || problem.r * problem.s <= 4 ? 4 : of_vector;
+  const bool wide = problem.backward ? problem.layout == Layout::nhwc : problem.r * problem.s > 4;
+  return wide ? of_vector : 4;
 }
 
 std::optional<Tiling> planes_tiling(const Pool2dProblem& problem, const devices::Device& device) {
@@ -79,7 +80,9 @@ bool is_moderate(const Pool2dProblem& problem, const Tiling& t) {
     const std::int64_t held = windows(t.rows, problem.r, t.stride_h, problem.pad_top) *
                               windows(t.columns, problem.s, t.stride_w, problem.pad_left) * t.channels *
                               (has_indices(problem) ? 2 : 1);
-    return held <= 40 && t.columns * t.channels <= 32 && t.rows * t.columns * t.channels <= 256;
+    const bool narrow = problem.layout == Layout::nhwc && size_of(problem.type) == 2;
+    const std::int64_t most_held = has_indices(problem) && narrow ? 64 : 40;
+    return held <= most_held && t.columns * t.channels <= 32 && t.rows * t.columns * t.channels <= 256;
   }
   const std::int64_t span = ((t.columns - 1) * t.stride_w + problem.s) * t.channels;
   const std::int64_t taps = problem.s * t.columns * t.channels * (t.unrolls_taps ? problem.r * t.rows : 1);
