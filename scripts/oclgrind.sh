@@ -98,6 +98,29 @@ problems() {
   done
 }
 
+# Every form of the kernels, both passes, and what is left of groups and vectors.
+pooling_problems() {
+  cat <<'LIST'
+pool2d n1c3h8w16r2s2u2
+pool2d f16 n1c3h9w16r3s3u2p1
+pool2d bf16 nhwc n1c8h5w6r3s3u2p1
+pool2d f16 n1c3h5w7r3s3u2p1
+pool2d avg nhwc n1c4h5w6r3s3u2p1
+pool2d n33c4h3w3r3s3
+pool2d f16 n35c4h3w3r3s3
+pool2d bwd n5c3h3w3r3s3
+pool2d bwd bf16 avg n5c3h3w3r3s3
+pool2d bwd f16 n160c8h3w3r3s3
+pool2d bwd n1c3h8w16r2s2u2
+pool2d bwd f16 nhwc n1c4h5w6r3s3u2p1
+pool2d n1c2h4w4r4s4
+pool2d n2c2h10w20r10s19p1
+pool2d bwd n1c2h2w25r2s11uw7
+pool2d avg_inside f16 n33c4h4w2r4s2
+pool2d avg_inside bf16 bwd nhwc n1c3h5w7r3s3p1u2
+LIST
+}
+
 # verify_all NAME ARGUMENT...
 verify_all() {
   local name=$1 status=0
@@ -121,6 +144,8 @@ verify_all "Every solver, type, border and form of weights: $(wc -l <"$work/prob
 verify_all "In strips" --strip-rows 4 "filter2d u8 h11w50c3r5s3 wrap" "filter2d f32 h11w50c3r5s3 reflect kernel:rank1"
 verify_all "Convolutions: passes, types and layouts" --pass all --type f32,f16,bf16 --layout nchw,nhwc "acc n2c4h5w4k6r3s2p1uh2g2"
 verify_all "Convolutions: what is fused" "bias relu acc f16 n1c2h4w3k3r2s2p1" "bias flip nhwc bf16 n1c2h4w3k3r2s2p1"
+pooling_problems >"$work/poolings"
+verify_all "Poolings" --problems "$work/poolings"
 # Their buffers end with the arrays, so that every byte beside these is reported.
 fitting() { # NAME TESTS FILTER
   step "$1"

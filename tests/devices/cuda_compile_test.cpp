@@ -313,6 +313,28 @@ TEST_F(CudaCompile, Pool2dReadsAndWritesVectors) {
   }
 }
 
+// Maxima of 16-bit types by one comparison for two elements, and none by the compiler's own maximum, which forgets
+// NaN's bits.
+TEST_F(CudaCompile, Pool2dComparesInPairs) {
+  const auto device = std::make_shared<devices::RecordingDevice>(devices::DeviceKind::cuda);
+  for (const char* const type : {"f16", "bf16", "f32"})
+    for (const char* const geometry :
+         {"nchw n2c8h56w56r3s3p1u2", "nhwc n2c8h56w56r3s3p1u2", "nchw n3c7h57w75r3s3p1u2", "nchw n200c2h7w7r7s7"}) {
+      const std::string problem = fmt::format("pool2d {} {}", type, geometry);
+      offer_by(operations::pool2d_direct_gpu(), get<Pool2dProblem>(parse_problem(problem)),
+               operations::DevicePointer(device))
+          .plan();
+      const auto& built = device->built.back();
+      const std::string text = nvrtc->compile(built.text, built.definitions, 91).image;  // PTX of 9.0
+      const std::string pairs = fmt::format("set.gt.u32.{}x2", type);
+      if (type != std::string_view("f32")) {
+        EXPECT_GE(count(text, pairs), 9) << problem;
+      }
+      EXPECT_EQ(count(text, "max.NaN"), 0) << problem;
+      EXPECT_EQ(count(text, "cvt.f32"), 0) << problem;
+    }
+}
+
 TEST_F(CudaCompile, TheWordsOfThePreludeAreThere) {
   const std::string text = ptx(R"(
 CONSTANT int table[2] = {1, 2};

@@ -147,3 +147,21 @@ DEVICE uint PACK_F16(const float a, const float b) {
   return both;
 #endif
 }
+
+// Of two 16-bit floats each: all bits, where a's is greater than b's. Only where one instruction compares both.
+#if NVIDIA_CAPABILITY >= 53
+DEVICE uint GREATER_F16X2(const uint a, const uint b) {
+  uint mask;
+  asm("set.gt.u32.f16x2 %0, %1, %2;" : "=r"(mask) : "r"(a), "r"(b));
+  return mask;
+}
+#define GREATER_F16X2 GREATER_F16X2
+#endif
+#if NVIDIA_CAPABILITY >= 90
+DEVICE uint GREATER_BF16X2(const uint a, const uint b) {
+  uint mask;
+  asm("set.gt.u32.bf16x2 %0, %1, %2;" : "=r"(mask) : "r"(a), "r"(b));
+  return mask;
+}
+#define GREATER_BF16X2 GREATER_BF16X2
+#endif

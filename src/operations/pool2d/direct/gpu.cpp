@@ -17,16 +17,21 @@
 namespace omniconv::operations {
 namespace {
 
-constexpr std::int64_t group = 128, vectors_at_once = 4, most_groups = std::int64_t{1} << 28;
+constexpr std::int64_t group = 128, most_groups = std::int64_t{1} << 28;
 constexpr double launch_cost = 9e7;  // in multiply-adds: 3 microseconds of an H200's peak
 
 enum class Form { blocks, planes, any };
+
+// Of planes: the reads of a work item that are in flight together; backward its stores.
+std::int64_t at_once(const Pool2dProblem& problem) {
+  return problem.backward ? 8 : 4;
+}
 
 struct Tiling {
   Form form = Form::any;
   std::int64_t group = operations::group;
   std::int64_t rows = 1, columns = 1, channels = 1, x_vector = 1, y_vector = 1, lanes = 1;
-  bool unrolls_taps = true;
+  bool unrolls_taps = true, within_rows = false, within_columns = false;
   std::int64_t stride_h = 1, stride_w = 1;  // of one window alone the stride is free
 };
 
@@ -35,9 +40,13 @@ std::int64_t power_of_two_in(std::int64_t number, std::int64_t most) {
   return std::min(number & -number, most);
 }
 
-// Elements that are read or written at once: 16 bytes; of maxima, which have an index of four bytes each, four.
+// Elements that are read or written at once: 16 bytes; of 32-bit maxima's indices, too. 16-bit maxima take eight where
+// that makes up for indices that are two vectors: of larger windows, and of channels backward.
 std::int64_t most_at_once(const Pool2dProblem& problem) {
-  return has_indices(problem) ? 4 : 16 / size_of(problem.type);
+  const std::int64_t of_vector = 16 / size_of(problem.type);
+  if (!has_indices(problem)) return of_vector;
+  const bool wide = problem.backward ? problem.layout == Layout::nhwc : problem.r * problem.s > 4;
+  return wide ? of_vector : 4;
 }
 
 std::optional<Tiling> planes_tiling(const Pool2dProblem& problem, const devices::Device& device) {
@@ -71,20 +80,31 @@ bool is_moderate(const Pool2dProblem& problem, const Tiling& t) {
     const std::int64_t held = windows(t.rows, problem.r, t.stride_h, problem.pad_top) *
                               windows(t.columns, problem.s, t.stride_w, problem.pad_left) * t.channels *
                               (has_indices(problem) ? 2 : 1);
-    return held <= 40 && t.columns * t.channels <= 32 && t.rows * t.columns * t.channels <= 256;
+    const bool narrow = problem.layout == Layout::nhwc && size_of(problem.type) == 2;
+    const std::int64_t most_held = has_indices(problem) && narrow ? 64 : 40;
+    return held <= most_held && t.columns * t.channels <= 32 && t.rows * t.columns * t.channels <= 256;
   }
   const std::int64_t span = ((t.columns - 1) * t.stride_w + problem.s) * t.channels;
   const std::int64_t taps = problem.s * t.columns * t.channels * (t.unrolls_taps ? problem.r * t.rows : 1);
   return span <= 64 && taps <= 512;
 }
 
+// Whether all that blocks of so many elements read along an axis is there.
+bool is_within(const PoolAxis& axis, std::int64_t stride, std::int64_t of_block, bool backward) {
+  if (axis.pad != 0) return false;
+  if (backward)  // an element's windows begin in its block
+    return axis.taps <= stride && divide_up(axis.extent, of_block) * of_block / stride <= axis.outputs;
+  return axis.outputs % of_block == 0 && (axis.outputs - 1) * stride + axis.taps <= axis.extent;
+}
+
 // The first that is moderate, from the longest vectors on.
-std::optional<Tiling> blocks_tiling(const Pool2dProblem& problem) {
+std::optional<Tiling> moderate_blocks(const Pool2dProblem& problem) {
   const Pool2dShape shape(problem);
   constexpr std::int64_t most_extent = std::int64_t{1} << 28, most_window = std::int64_t{1} << 10;
   for (const std::int64_t extent : {problem.c, problem.h, problem.w})
     if (extent > most_extent) return std::nullopt;
   if (std::max({problem.r, problem.s, problem.stride_h, problem.stride_w}) > most_window) return std::nullopt;
+  if (has_indices(problem) && problem.r * problem.s > std::int64_t{1} << 16) return std::nullopt;  // indices in pairs
   Tiling t{.form = Form::blocks};
   t.stride_h = shape.rows.outputs == 1 ? problem.r : problem.stride_h;
   t.stride_w = shape.columns.outputs == 1 ? problem.s : problem.stride_w;
@@ -119,6 +139,15 @@ std::optional<Tiling> blocks_tiling(const Pool2dProblem& problem) {
     if (is_moderate(problem, t)) return t;
   }
   return std::nullopt;
+}
+
+std::optional<Tiling> blocks_tiling(const Pool2dProblem& problem) {
+  std::optional<Tiling> tiling = moderate_blocks(problem);
+  if (!tiling) return tiling;
+  const Pool2dShape shape(problem);
+  tiling->within_rows = is_within(shape.rows, tiling->stride_h, tiling->rows, problem.backward);
+  tiling->within_columns = is_within(shape.columns, tiling->stride_w, tiling->columns, problem.backward);
+  return tiling;
 }
 
 // Of a window that one work item would read for long: so many that neighbours read neighbouring elements, NHWC of
@@ -194,20 +223,22 @@ std::vector<devices::Definition> definitions_of(const Pool2dProblem& problem, co
     all.push_back({symbol, fmt::format("{}{}", value, value < 1 << 15 ? "" : "L")});  // products are no less wide
   };
   add("BACKWARD", problem.backward ? 1 : 0), add("NHWC", problem.layout == Layout::nhwc ? 1 : 0);
-  add("R", problem.r), add("S", problem.s), add("STRIDE_H", tiling.stride_h), add("STRIDE_W", tiling.stride_w);
+  add("POOL_R", problem.r), add("POOL_S", problem.s), add("STRIDE_H", tiling.stride_h),
+      add("STRIDE_W", tiling.stride_w);
   add("PAD_TOP", problem.pad_top), add("PAD_LEFT", problem.pad_left), add("GROUP", tiling.group);
   switch (tiling.form) {
     case Form::blocks:
       add("ROWS", tiling.rows), add("COLUMNS", tiling.columns), add("CHANNELS", tiling.channels);
       add("X_VECTOR", tiling.x_vector), add("Y_VECTOR", tiling.y_vector);
       add("UNROLL_TAPS", tiling.unrolls_taps ? 1 : 0);
+      add("WITHIN_ROWS", tiling.within_rows ? 1 : 0), add("WITHIN_COLUMNS", tiling.within_columns ? 1 : 0);
       // 64 registers a work item; for vectors of channels, all of whose rows are in flight at once, 80, or 96 where
       // they are widened.
       add("RESIDENT", problem.layout == Layout::nchw ? 8 : problem.type == DataType::f32 ? 6 : 5);
       break;
     case Form::planes:
       add(problem.backward ? "X_VECTOR" : "WORDS_AT_ONCE", tiling.x_vector);
-      add("AT_ONCE", vectors_at_once);
+      add("AT_ONCE", at_once(problem));
       break;
     case Form::any: add("LANES", tiling.lanes); break;
   }
@@ -285,7 +316,7 @@ class Plan final : public Pool2dPlanBody {
   static std::int64_t work_items(const Pool2dProblem& problem, const Tiling& tiling) {
     const Pool2dShape shape(problem);
     if (!problem.backward) return checked_multiply(shape.y_elements(), tiling.lanes, "the work items");
-    return divide_up(shape.x_elements(), tiling.form == Form::planes ? vectors_at_once * tiling.x_vector : 1);
+    return divide_up(shape.x_elements(), tiling.form == Form::planes ? at_once(problem) * tiling.x_vector : 1);
   }
 
   Tiling tiling_;
