@@ -149,7 +149,8 @@ void watch_interrupts() {
   for (const int signal : {SIGINT, SIGTERM, SIGHUP}) {
     struct sigaction before {};
     sigaction(signal, nullptr, &before);
-    if (before.sa_handler != SIG_IGN) sigaction(signal, &action, nullptr);  // as under nohup
+    const bool is_kept = signal == SIGHUP && before.sa_handler == SIG_IGN;  // as nohup asks
+    if (!is_kept) sigaction(signal, &action, nullptr);
   }
   std::signal(SIGXFSZ, SIG_IGN);  // a file-size limit is an error of the write, as a full disk is
 }

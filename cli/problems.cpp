@@ -209,10 +209,19 @@ SolverOptions solver_options(const ChoiceInput& input, std::string_view operatio
   };
   options.allow = of_this(input.allow);
   options.deny = of_this(input.deny);
+  if (!input.tuning.empty() && operations::Tuning::parse(input.tuning).is_empty())
+    throw bad_input("--tuning is blank: write NAME=INTEGER, as in tile_m=128");
   if (!input.tuning.empty() && (input.solver == "auto" || input.solver == "all"))
     throw bad_input(fmt::format("--tuning {} is of one solver: name it with --solver", shown(input.tuning)));
   options.tuning = operations::Tuning::parse(input.tuning).to_text();
   options.prepared = input.prepared;
+  for (const std::string& array : input.prepared)
+    if (std::none_of(operations::operations().begin(), operations::operations().end(), [&](const Operation* one) {
+          const auto arrays = one->array_help();
+          return std::any_of(arrays.begin(), arrays.end(), [&](const auto& known) { return known.name == array; });
+        }))
+      throw bad_input(fmt::format("--prepared {}: no operation has such an array", shown(array)));
+  require_once("--prepared", input.prepared);
   return options;
 }
 

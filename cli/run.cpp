@@ -59,7 +59,19 @@ std::vector<NamedScalar> scalars_of(const std::vector<std::string>& words) {
   return scalars;
 }
 
-// Two of what is written would be one file, or be mixed on the standard output; or the report would replace an array.
+// The report would replace an array, or be mixed with the result.
+void check_report(const RunOptions& options) {
+  const std::string& json = options.common.json;
+  if (json == "-" && options.output == "-")
+    throw bad_input("--json - and -o - both write to the standard output: name a file for one of them");
+  if (is_same_file(options.output, json))
+    throw bad_input(fmt::format("--json {} is that of -o: name another file", json));
+  for (const auto& [name, path] : options.files)
+    if (is_same_file(path, json))
+      throw bad_input(fmt::format("--json {} is that of --{}: name another file", json, name));
+}
+
+// Two of what is written would be one file, or be mixed on the standard output.
 void check_outputs(const RunOptions& options, const std::vector<ArraySpec>& arrays, const ArrayFiles& files) {
   std::vector<std::pair<std::string, std::string>> written = {{"-o", options.output}};
   bool is_first = true;
@@ -79,9 +91,6 @@ void check_outputs(const RunOptions& options, const std::vector<ArraySpec>& arra
       if (is_same_file(path, written[j].second))
         throw bad_input(fmt::format("{} {} is that of {}: name another file", later, path, written[j].first));
     }
-  for (const auto& [name, path] : files)
-    if (is_same_file(options.common.json, path))
-      throw bad_input(fmt::format("--json {} is that of --{}: name another file", options.common.json, name));
 }
 
 // Where the result goes: a file that appears whole or not at all, or the standard output.
@@ -304,6 +313,7 @@ void add(CLI::App& app, Body& body, const char* name, const char* meaning, const
   add_common(*command, options->common);
   command->callback([options, name, &body] {
     body = [options, name] {
+      check_report(*options);
       return with_report(options->common.json, "omniconv-run/1", [&](Json& json) { return run(*options, name, json); });
     };
   });

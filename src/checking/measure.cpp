@@ -89,7 +89,7 @@ class Measuring {
     if (!all) candidates.erase(candidates.begin() + 1, candidates.end());
     if (!options_.versus.empty()) check_versus();
     for (const choice::Considered& candidate : candidates)
-      if (!all || is_meant(*candidate.solver, choice)) report(measure_one(candidate, choice));
+      if (!all || is_meant(*candidate.solver, choice)) report(measured(candidate, choice, all));
   }
 
  private:
@@ -145,6 +145,21 @@ class Measuring {
       if (error.kind() != ErrorKind::bad_input) throw;
       versus_ = VerifyResult{.solver = options_.versus, .status = Status::refused, .reason = error.what()};
     }
+  }
+
+  // With `others` to be measured, an error is this candidate's own.
+  MeasureResult measured(const choice::Considered& candidate, SolverOptions choice, bool others) {
+    MeasureResult result{.solver = std::string(candidate.solver->id()), .status = Status::failed};
+    try {
+      return measure_one(candidate, choice);
+    } catch (const Error& error) {
+      if (!others || error.kind() == ErrorKind::interrupted) throw;
+      result.reason = error.what();
+    } catch (const std::bad_alloc&) {
+      if (!others) throw;
+      result.reason = "the machine's memory does not hold its plan and arrays: use a smaller problem";
+    }
+    return result;
   }
 
   Timed prepare(const SolverOptions& options) {

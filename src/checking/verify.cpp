@@ -55,7 +55,7 @@ class Trial {
     else
       outputs = run(context, plan, result);
     if (result.status == Status::failed) return;
-    double largest = 0;
+    double largest = result.error;
     for (std::size_t i = 0; i < outputs_.size(); ++i) {
       const Output& output = outputs_[i];
       const ArraySpec& array = arrays_[output.array];
@@ -194,7 +194,17 @@ void verify_task(const Context& context, const Problem& problem, const AnyTask& 
       for (const DataKind kind : operation.data_kinds(task))
         trials.push_back(std::make_unique<Trial>(operation, task, operation.arrays(problem), kind, options));
     choice.solver = id;
-    report(verify_one(context, problem, task, trials, choice));
+    VerifyResult result{.solver = id, .status = Status::failed};
+    try {
+      result = verify_one(context, problem, task, trials, choice);
+    } catch (const Error& error) {  // the others are checked all the same
+      if (!all || error.kind() == ErrorKind::interrupted) throw;
+      result.reason = error.what();
+    } catch (const std::bad_alloc&) {
+      if (!all) throw;
+      result.reason = "the machine's memory does not hold its plan and arrays: use a smaller problem";
+    }
+    report(result);
   }
 }
 

@@ -28,12 +28,23 @@ std::string key_of(const Problem& problem, const SolverOptions& options) {
   return key + " " + options.tuning;
 }
 
+namespace {
+
+// Of an operation: runs hold them in place.
+constexpr std::size_t most_arrays = 16, most_scalars = 8;
+
+}  // namespace
+
 std::shared_ptr<const PlanRecord> make_record(const Context& context, const Problem& problem,
                                               const operations::AnyTask& task, const SolverOptions& options) {
   const Considered chosen = choose(problem.operation(), task, problem, context.impl(), options);
   const operations::Offer& offer = *chosen.answer.offer();
   const operations::Operation& operation = problem.operation();
   std::vector<ArraySpec> arrays = operation.arrays(problem);
+  std::vector<operations::ScalarSpec> scalars = operation.scalars(task);
+  if (arrays.size() > most_arrays || scalars.size() > most_scalars)
+    throw bad_input(fmt::format("{} has {} arrays and {} scalars: {} and {} are the most", operation.name(),
+                                arrays.size(), scalars.size(), most_arrays, most_scalars));
   std::vector<std::shared_ptr<const PreparedFormat>> formats(arrays.size());
   for (const auto& [array, format] : offer.prepared)
     formats[array] = std::make_shared<PreparedFormat>(fmt::format("{}, on {}", format.text, context.impl()->info().id),
@@ -43,7 +54,7 @@ std::shared_ptr<const PlanRecord> make_record(const Context& context, const Prob
                                                  .solver = std::string(chosen.solver->id()),
                                                  .device = context.impl(),
                                                  .arrays = std::move(arrays),
-                                                 .scalars = operation.scalars(task),
+                                                 .scalars = std::move(scalars),
                                                  .workspace_bytes = offer.workspace_bytes,
                                                  .bound = offer.bound,
                                                  .tuning = offer.tuning,
@@ -106,8 +117,6 @@ const std::vector<ArraySpec>& Plan::arrays() const {
 
 namespace {
 
-constexpr std::size_t most_arrays = 16, most_scalars = 8;
-
 std::size_t place_of(const std::vector<ArraySpec>& specs, std::string_view array) {
   const auto found =
       std::find_if(specs.begin(), specs.end(), [&](const ArraySpec& spec) { return spec.name == array; });
@@ -118,9 +127,10 @@ std::size_t place_of(const std::vector<ArraySpec>& specs, std::string_view array
 }
 
 // Those that were given, in the plan's order.
-std::array<Operand, most_arrays> in_order(const std::vector<ArraySpec>& specs, std::span<const NamedOperand> given) {
-  std::array<Operand, most_arrays> operands;
-  std::array<bool, most_arrays> given_already{};
+std::array<Operand, choice::most_arrays> in_order(const std::vector<ArraySpec>& specs,
+                                                  std::span<const NamedOperand> given) {
+  std::array<Operand, choice::most_arrays> operands;
+  std::array<bool, choice::most_arrays> given_already{};
   for (const NamedOperand& one : given) {
     const std::size_t place = place_of(specs, one.name);
     if (given_already[place]) throw bad_input(fmt::format("array '{}' is given twice", one.name));
@@ -130,9 +140,9 @@ std::array<Operand, most_arrays> in_order(const std::vector<ArraySpec>& specs, s
   return operands;
 }
 
-std::array<Scalar, most_scalars> in_order(const std::vector<operations::ScalarSpec>& specs,
-                                          std::span<const NamedScalar> given) {
-  std::array<Scalar, most_scalars> scalars;
+std::array<Scalar, choice::most_scalars> in_order(const std::vector<operations::ScalarSpec>& specs,
+                                                  std::span<const NamedScalar> given) {
+  std::array<Scalar, choice::most_scalars> scalars;
   for (std::size_t i = 0; i < specs.size(); ++i) scalars[i] = specs[i].value;
   for (const NamedScalar& one : given) {
     const auto found =
