@@ -141,7 +141,9 @@ void fill_inputs(Arrays& a, std::uint64_t seed) {
     return;
   }
   a.each_window([&](std::int64_t at, std::int64_t n, std::int64_t c, std::int64_t i, std::int64_t j) {
-    a.y.set(at, value(at) * (a.p.pooling == Pooling::maximum ? 1 : a.divisor(n, c, i, j)));
+    const double share = value(at), dy = share * (a.p.pooling == Pooling::maximum ? 1 : a.divisor(n, c, i, j));
+    a.y.set(at, dy);
+    if (std::isfinite(dy) && a.y[at] != dy) a.y.set(at, 0);  // whose share would be no whole number
     if (a.p.pooling != Pooling::maximum) return;
     std::vector<std::int32_t> inside;
     a.each_element(n, c, i, j, [&](std::int64_t, std::int32_t index) { inside.push_back(index); });

@@ -170,10 +170,6 @@ ErrorBound pool2d_bound(const Pool2dProblem& problem) {
                                        : "sum|x|/divisor"};
 }
 
-std::string tuning_refusal(const SolverOptions& request) {
-  return request.tuning.empty() ? "" : names_refusal(Tuning::parse(request.tuning), {});
-}
-
 }  // namespace operations
 
 const operations::Operation& operation_of(const Pool2dProblem*) {

@@ -37,9 +37,6 @@ double least_bytes(const Pool2dProblem& problem);
 // Of sums in fp32 (f64 of f64) in any order, and divisions that round once: README.md derives it.
 ErrorBound pool2d_bound(const Pool2dProblem& problem);
 
-// Why the request's tuning is none of a solver that has nothing to tune; empty if it is.
-std::string tuning_refusal(const SolverOptions& request);
-
 // The candidates, in order; the reference closes the list.
 std::span<const Solver* const> pool2d_solvers();
 

@@ -122,7 +122,6 @@ class DirectCpu final : public Pool2dSolver {
   std::string_view id() const override { return "pool2d/direct/cpu.1"; }
   Answer offer(const Pool2dProblem& problem, const DevicePointer& device, const SolverOptions& request) const override {
     if (device->kind() != devices::DeviceKind::cpu) return "this variant runs on the CPU";
-    if (std::string reason = tuning_refusal(request); !reason.empty()) return reason;
     const kernels::PoolPlanes planes(problem);
     Staging staging = staging_for(problem, planes);
     const std::int64_t limit = request.max_workspace_bytes, threads = device->info().compute_units;

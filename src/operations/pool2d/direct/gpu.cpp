@@ -327,10 +327,9 @@ class Plan final : public Pool2dPlanBody {
 class DirectGpu final : public Pool2dSolver {
  public:
   std::string_view id() const override { return "pool2d/direct/gpu.1"; }
-  Answer offer(const Pool2dProblem& problem, const DevicePointer& device, const SolverOptions& request) const override {
+  Answer offer(const Pool2dProblem& problem, const DevicePointer& device, const SolverOptions&) const override {
     if (device->kind() == devices::DeviceKind::cpu) return "this variant runs on OpenCL and CUDA devices";
     if (problem.type == DataType::f64) return "f64 is pooled on the CPU, since not every GPU has double precision";
-    if (std::string reason = tuning_refusal(request); !reason.empty()) return reason;
     if (std::string reason = group_refusal(*device, group); !reason.empty()) return reason;
     const Tiling tiling = tiling_for(problem, *device);
     // An element of a window takes a load, its widening and four instructions more; by itself, its address, too.

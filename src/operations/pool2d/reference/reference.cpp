@@ -58,9 +58,8 @@ class Pool2dReference final : public Pool2dSolver {
  public:
   std::string_view id() const override { return "pool2d/double/cpu.1"; }
   SolverRole role() const override { return SolverRole::reference; }
-  Answer offer(const Pool2dProblem& problem, const DevicePointer& device, const SolverOptions& request) const override {
+  Answer offer(const Pool2dProblem& problem, const DevicePointer& device, const SolverOptions&) const override {
     if (device->kind() != devices::DeviceKind::cpu) return "runs on the CPU alone";
-    if (std::string reason = tuning_refusal(request); !reason.empty()) return reason;
     constexpr double scalar = 800;  // every element is looked up by itself
     ErrorBound bound = pool2d_bound(problem);
     if (problem.type != DataType::f64) bound.chain = bound.constant = 0;  // far below the rounding of fp32
