@@ -149,8 +149,7 @@ void finish_rows(const GemmFinish& f, const Real* sums, std::int64_t ld, std::in
   const hn::ScalableTag<Real> d;
   const auto lanes = static_cast<std::int64_t>(hn::Lanes(d));
   constexpr DataType kept = sizeof(Real) == 4 ? DataType::f32 : DataType::f64;
-  const auto zero = hn::Zero(d), alpha = hn::Set(d, static_cast<Real>(f.alpha));
-  const bool scales = f.alpha != 1, relu = f.relu, adds = f.accumulate;  // asked once: what is stored could be these
+  const auto zero = hn::Zero(d);
   for (std::int64_t i = 0; i < rows; ++i) {
     const Real row_bias =
         f.row_bias == nullptr ? Real{0} : static_cast<Real>(load_element(type, f.row_bias + i * size_of(type)));
@@ -158,12 +157,11 @@ void finish_rows(const GemmFinish& f, const Real* sums, std::int64_t ld, std::in
       const std::int64_t count = std::min(lanes, columns - j);
       std::byte* const to = c + (i * ldc + j) * size_of(output);
       auto value = load_stored<kept>(d, reinterpret_cast<const std::byte*>(sums + i * ld + j), count);
-      if (scales) value = hn::Mul(value, alpha);
       if (f.row_bias != nullptr) value = hn::Add(value, hn::Set(d, row_bias));
       if (f.column_bias != nullptr)
         value = hn::Add(value, load_stored<type>(d, f.column_bias + j * size_of(type), count));
-      if (adds) value = hn::Add(value, load_stored<output>(d, to, count));
-      if (relu) value = hn::IfThenElse(hn::Lt(value, zero), zero, value);  // NaN stays
+      if (f.accumulate) value = hn::Add(value, load_stored<output>(d, to, count));
+      if (f.relu) value = hn::IfThenElse(hn::Lt(value, zero), zero, value);  // NaN stays
       store_stored<output>(d, value, to, count);
     }
   }

@@ -29,7 +29,7 @@ struct GemmPanels {
 void multiply_panels(const GemmPanels<float>& panels);
 void multiply_panels(const GemmPanels<double>& panels);
 
-// c[i, j] = relu(alpha * sums[i, j] + bias + c[i, j] as it was), as far as asked for; c may be where the sums are.
+// c[i, j] = relu(sums[i, j] + bias + c[i, j] as it was), as far as asked for; c may be where the sums are.
 struct GemmFinish {
   DataType type = DataType::f32;  // of the bias
   DataType output = DataType::f32;
@@ -37,7 +37,6 @@ struct GemmFinish {
   const std::byte* column_bias = nullptr;  // and columns
   bool accumulate = false;
   bool relu = false;
-  double alpha = 1;  // rounded to the type of the sums
 };
 void finish_tile(const GemmFinish& finish, const float* sums, std::int64_t ld, std::int64_t rows, std::int64_t columns,
                  std::byte* c, std::int64_t ldc);

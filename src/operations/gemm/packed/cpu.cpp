@@ -122,7 +122,7 @@ class Plan final : public GemmPlanBody {
   void multiply_tile(const Block& block, const Memory& memory, std::int64_t matrix, Chunk chunk, std::int64_t p,
                      std::int64_t q, Packed<Real> a, Packed<Real> b) const;
   Piece piece_of(const ChunkTile& tile, const Memory& memory, std::int64_t first) const;
-  void finish(const ChunkTile& tile, const Memory& memory, const Piece& piece, const Real* sums, std::int64_t ld) const;
+  void finish(const ChunkTile& tile, const Memory& memory, const Piece& piece, Real* sums, std::int64_t ld) const;
 
   Chunk chunk_of(const Block& block, std::int64_t i) const {
     return {i * cut_.chunk, std::min(cut_.chunk, block.k - i * cut_.chunk)};
@@ -390,23 +390,27 @@ void Plan<Real>::multiply_tile(const Block& block, const Memory& memory, std::in
 
 // Of a piece whose sums begin at `sums`, unless they are in c.
 template <typename Real>
-void Plan<Real>::finish(const ChunkTile& tile, const Memory& memory, const Piece& piece, const Real* sums,
+void Plan<Real>::finish(const ChunkTile& tile, const Memory& memory, const Piece& piece, Real* sums,
                         std::int64_t ld) const {
   kernels::GemmFinish how{.type = task().problem.type, .output = task().output};
   sums += piece.first;
-  if (cut_.in_place && reinterpret_cast<const std::byte*>(sums) != piece.c) {
+  if (cut_.in_place && reinterpret_cast<std::byte*>(sums) != piece.c) {
     how.accumulate = !tile.first || task().accumulate;
     kernels::finish_tile(how, sums, ld, tile.rows, piece.columns, piece.c, task().ldc);
-    sums = reinterpret_cast<const Real*>(piece.c), ld = task().ldc;
+    sums = reinterpret_cast<Real*>(piece.c), ld = task().ldc;
   }
-  const bool finished = cut_.in_place && task().bias == BiasAlong::none && !task().relu && memory.alpha == 1;
-  if (finished || !tile.last) return;
+  if (!tile.last) return;
+  if (memory.alpha != 1) {  // apart from what finishes every tile, which this would slow down
+    for (std::int64_t i = 0; i < tile.rows; ++i)
+      for (std::int64_t j = 0; j < piece.columns; ++j) sums[i * ld + j] *= static_cast<Real>(memory.alpha);
+  }
+  const bool finished = cut_.in_place && task().bias == BiasAlong::none && !task().relu;
+  if (finished) return;
   const std::int64_t size = size_of(task().problem.type);
   how.row_bias = task().bias == BiasAlong::rows ? memory.bias + tile.i * size : nullptr;
   how.column_bias = task().bias == BiasAlong::columns ? memory.bias + (tile.j + piece.first) * size : nullptr;
   how.accumulate = task().accumulate && !cut_.in_place;
   how.relu = task().relu;
-  how.alpha = memory.alpha;
   kernels::finish_tile(how, sums, ld, tile.rows, piece.columns, piece.c, task().ldc);
 }
 
