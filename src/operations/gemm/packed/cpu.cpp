@@ -381,11 +381,19 @@ void Plan<Real>::multiply_tile(const Block& block, const Memory& memory, std::in
     panels.add = !tile.first;
   }
   kernels::multiply_panels(panels);
-  finish(tile, memory, piece, panels.sums, panels.ld);
-  while (piece.first + piece.columns < tile.columns) {
-    piece = piece_of(tile, memory, piece.first + piece.columns);
+  for (;;) {
     finish(tile, memory, piece, panels.sums, panels.ld);
+    const std::int64_t next = piece.first + piece.columns;
+    if (next == tile.columns) return;
+    piece = piece_of(tile, memory, next);
   }
+}
+
+// A loop of its own: what finishes every tile would be slower with it.
+template <typename Real>
+void scale(Real alpha, Real* sums, std::int64_t ld, std::int64_t rows, std::int64_t columns) {
+  for (std::int64_t i = 0; i < rows; ++i)
+    for (std::int64_t j = 0; j < columns; ++j) sums[i * ld + j] *= alpha;
 }
 
 // Of a piece whose sums begin at `sums`, unless they are in c.
@@ -400,10 +408,7 @@ void Plan<Real>::finish(const ChunkTile& tile, const Memory& memory, const Piece
     sums = reinterpret_cast<Real*>(piece.c), ld = task().ldc;
   }
   if (!tile.last) return;
-  if (memory.alpha != 1) {  // apart from what finishes every tile, which this would slow down
-    for (std::int64_t i = 0; i < tile.rows; ++i)
-      for (std::int64_t j = 0; j < piece.columns; ++j) sums[i * ld + j] *= static_cast<Real>(memory.alpha);
-  }
+  if (memory.alpha != 1) scale(static_cast<Real>(memory.alpha), sums, ld, tile.rows, piece.columns);
   const bool finished = cut_.in_place && task().bias == BiasAlong::none && !task().relu;
   if (finished) return;
   const std::int64_t size = size_of(task().problem.type);
