@@ -148,9 +148,25 @@ def gpu_check(report):
         yield f"| {step['step']} | {step['seconds']} | {step['passed']} | {step['failed']} | {step['detail']} |\n"
 
 
+def before_after(report):
+    device, results = report["device"], report["results"]
+    yield (f"## {device['name']} ({device['driver']}): commit {report['before']['commit']}, then {report['after']['commit']}\n\n`scripts/compare-times.py`, {report['date'][:10]}, both "
+           f"in turns. A ratio is the later commit's time divided by the earlier one's; {sum(r['status'] == 'ok' and r['ratio_ci95'][0] > report['most'] for r in results)} of "
+           f"{len(results)} intervals lie wholly beyond {report['most']:g}.\n\n| problem | solver | before, ms | after, ms | ratio (95 %) |\n| --- | --- | --- | --- | --- |\n")
+    for result in results:
+        if result["status"] != "ok":
+            yield f"| `{result['problem']}` | {result['reason']} | | | |\n"
+            continue
+        before, after = result["before"], result["after"]
+        solvers = " then ".join(dict.fromkeys(f"`{one['solver']}`" for one in (before, after)))
+        low, high = result["ratio_ci95"]
+        yield (f"| `{result['problem']}` | {solvers} | {before['median_ms']:.4f} | {after['median_ms']:.4f} | {result['ratio']:.3f} ({low:.3f} to {high:.3f}) |\n")
+
+
 MAKERS = {"omniconv-compare/1": compared, "omniconv-compare-conv2d/1": compared_layers, "omniconv-compare-gemm/1": compared_products,
           "omniconv-bench/1": benched, "omniconv-files/1": files, "omniconv-huge/1": huge,
-          "omniconv-peers/1": peers, "omniconv-end-to-end/1": end_to_end, "omniconv-huge-gpu/1": huge_gpu, "omniconv-gpu-check/1": gpu_check}
+          "omniconv-peers/1": peers, "omniconv-end-to-end/1": end_to_end, "omniconv-huge-gpu/1": huge_gpu, "omniconv-gpu-check/1": gpu_check,
+          "omniconv-before-after/1": before_after}
 
 
 def table(report):
