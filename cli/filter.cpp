@@ -99,7 +99,7 @@ void complete(FilterOptions& options) {
   if (!options.anchor.empty()) parse_anchor(options.anchor, job.kernel);
   if (options.correlate && options.convolve) throw bad_input("--correlate and --convolve exclude each other: give one");
   job.convolve = options.convolve;
-  job.solver = solver_options(options.choice, "filter2d");
+  job.solver = solver_options_of_one(options.choice, "filter2d");
   job.border = parse_border(options.border);
   if (!options.depth.empty()) job.depth = parse_depth(options.depth);
   job.alpha = parse_alpha(options.alpha);

@@ -225,6 +225,16 @@ SolverOptions solver_options(const ChoiceInput& input, std::string_view operatio
   return options;
 }
 
+SolverOptions solver_options_of_one(const ChoiceInput& input, std::string_view operation) {
+  SolverOptions options = solver_options(input, operation);
+  for (const auto& [option, patterns] : {std::pair("--allow", &input.allow), std::pair("--deny", &input.deny)})
+    for (const std::string& pattern : *patterns)
+      if (const std::string_view other = checking::operation_of_id(pattern); other != operation)
+        throw bad_input(fmt::format("{} {}: it is of {}, and the problem of {}: leave it out", option, shown(pattern),
+                                    other, operation));
+  return options;
+}
+
 std::string foreign_solver(const std::string& solver, const Problem& problem) {
   if (solver == "auto" || solver == "all" || checking::operation_of_id(solver) == problem.operation_name()) return {};
   return fmt::format("solver {} is of {}, and the problem of {}", solver, checking::operation_of_id(solver),

@@ -41,6 +41,9 @@ std::vector<Problem> read_problems(const ProblemInput& input);
 // Ids of other operations say nothing about a problem. Throws for unknown names.
 SolverOptions solver_options(const ChoiceInput& input, std::string_view operation);
 
+// Of a command that has one problem: throws for ids of other operations too.
+SolverOptions solver_options_of_one(const ChoiceInput& input, std::string_view operation);
+
 // Why a solver's id cannot be meant for a problem, being another operation's; empty for auto and all.
 std::string foreign_solver(const std::string& solver, const Problem& problem);
 

@@ -260,7 +260,7 @@ int run(const RunOptions& options, const char* alias, Json& json) {
   check_outputs(options, arrays, files);
   if (options.choice.solver != "auto") require_solver_for(options.choice.solver, {problem});
   check_scalars(operation.scalars(task), scalars_of(options.scalars));
-  const SolverOptions choice = solver_options(options.choice, problem.operation_name());
+  const SolverOptions choice = solver_options_of_one(options.choice, problem.operation_name());
   const auto outputs = open_outputs(arrays, files, options.output);
 
   Times times;

@@ -26,11 +26,17 @@ std::optional<std::int64_t> whole(std::string_view text) {
   return value;
 }
 
-// The extents that a sweep's letters name: one of them ("batch"), or several of one letter each.
-std::vector<std::string_view> split(const std::string& letters, const std::vector<std::string_view>& known) {
-  if (letters == batch || std::find(known.begin(), known.end(), letters) != known.end()) return {letters};
+// The extents that a sweep's letters name, the longest first ("ph" and not "p" and "h"); a letter that begins none is
+// one.
+std::vector<std::string_view> split(std::string_view letters, const std::vector<std::string_view>& known) {
   std::vector<std::string_view> parts;
-  for (std::size_t i = 0; i < letters.size(); ++i) parts.push_back(std::string_view(letters).substr(i, 1));
+  while (!letters.empty()) {
+    std::size_t length = letters == batch ? batch.size() : 1;
+    for (const std::string_view one : known)
+      if (letters.starts_with(one)) length = std::max(length, one.size());
+    parts.push_back(letters.substr(0, length));
+    letters.remove_prefix(length);
+  }
   return parts;
 }
 
@@ -70,7 +76,7 @@ Sweep parse_sweep(std::string_view text) {
     throw refuse("this is no sweep");
   Sweep sweep{.letters = std::string(text.substr(0, equals)), .values = {}};
   if (sweep.letters.empty()) throw refuse("no letter stands before '='");
-  const bool of_padding = sweep.letters == "p";  // which may be none
+  const bool of_padding = sweep.letters.starts_with('p') && sweep.letters.size() <= 2;  // which may be none
   for (std::size_t i = 0; i < sweep.letters.size() && sweep.letters != batch; ++i)
     if (sweep.letters.find(sweep.letters[i]) != i)
       throw refuse(fmt::format("{} stands twice", shown(std::string_view(sweep.letters).substr(i, 1))));

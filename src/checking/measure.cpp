@@ -134,8 +134,13 @@ class Measuring {
         .front();
   }
 
+  // The same request of another solver.
   SolverOptions versus_choice() const {
-    return {.solver = options_.versus, .max_workspace_bytes = options_.solver.max_workspace_bytes};
+    SolverOptions options = options_.solver;
+    options.solver = options_.versus;
+    options.allow = options.deny = {};
+    options.tuning = {};
+    return options;
   }
 
   void check_versus() {

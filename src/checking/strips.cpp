@@ -23,7 +23,7 @@ std::vector<std::byte> run_in_strips(const Context& context, const Plan& plan, c
   const std::int64_t row_in = problem.w * problem.c * size_of(problem.input);
   const std::int64_t row_out = Q(problem) * problem.c * size_of(problem.output);
   Transfers transfers(context);
-  const Buffer workspace = transfers.put(nullptr, std::max<std::int64_t>(plan.workspace_bytes(), 1), 0);
+  const Buffer workspace = transfers.put_before_guard(plan.workspace_bytes());
   std::vector<std::byte> output;
   for (std::int64_t first = 0; first < P(problem); first += strip_rows) {
     const std::int64_t rows = std::min(strip_rows, P(problem) - first);
@@ -53,6 +53,10 @@ std::vector<std::byte> run_in_strips(const Context& context, const Plan& plan, c
     }
     const std::vector<std::byte> made = transfers.get(strip, guard_bytes, rows * row_out);
     output.insert(output.end(), made.begin(), made.end());
+  }
+  if (!transfers.is_end_intact(workspace)) {
+    result.status = Status::failed;
+    result.reason = "wrote behind the workspace";
   }
   return output;
 }

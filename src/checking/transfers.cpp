@@ -32,11 +32,14 @@ std::vector<std::byte> Transfers::get(const Buffer& buffer, std::int64_t first, 
 }
 
 bool Transfers::are_guards_intact(const Buffer& buffer) {
-  const auto intact = [&](std::int64_t first) {
-    const std::vector<std::byte> guard = get(buffer, first, guard_bytes);
-    return std::all_of(guard.begin(), guard.end(), [](std::byte b) { return b == poison; });
-  };
-  return intact(0) && intact(buffer.bytes() - guard_bytes);
+  return is_guard_intact(buffer, 0) && is_end_intact(buffer);
+}
+bool Transfers::is_end_intact(const Buffer& buffer) {
+  return is_guard_intact(buffer, buffer.bytes() - guard_bytes);
+}
+bool Transfers::is_guard_intact(const Buffer& buffer, std::int64_t first) {
+  const std::vector<std::byte> guard = get(buffer, first, guard_bytes);
+  return std::all_of(guard.begin(), guard.end(), [](std::byte b) { return b == poison; });
 }
 
 bool Transfers::holds(const Buffer& buffer, const std::vector<std::byte>& data) {

@@ -30,12 +30,20 @@ std::vector<std::int64_t> every_point(const ArraySpec& array) {
   return points;
 }
 
+// Scalars, which are then not what they are by default. Halves and turned signs are exact.
+constexpr double checked_scalar = -0.5;
+
 // One kind of data in all arrays, and what the outputs should be.
 class Trial {
  public:
   Trial(const Operation& operation, const AnyTask& task, std::vector<ArraySpec> arrays, DataKind kind,
         const VerifyOptions& options)
-      : operation_(operation), task_(task), arrays_(std::move(arrays)), kind_(kind), options_(options) {
+      : operation_(operation),
+        task_(task),
+        arrays_(std::move(arrays)),
+        scalar_specs_(operation.scalars(task)),
+        kind_(kind),
+        options_(options) {
     for (std::size_t i = 0; i < arrays_.size(); ++i) {
       data_.emplace_back();
       if (arrays_[i].role != ArrayRole::out) {
@@ -44,6 +52,7 @@ class Trial {
       }
       pointers_.push_back(data_[i].data());
     }
+    scalars_.assign(scalar_specs_.size(), checked_scalar);
     for (std::size_t i = 0; i < arrays_.size(); ++i)
       if (arrays_[i].role != ArrayRole::in) expect(i);
   }
@@ -98,7 +107,7 @@ class Trial {
                         ? operation_.sample(task_, arrays_[array], samples, options_.seed)
                         : every_point(arrays_[array]);
     output.expected.resize(output.points.size());
-    operation_.expect(task_, array, pointers_, output.points, output.expected);
+    operation_.expect(task_, array, pointers_, scalars_, output.points, output.expected);
     outputs_.push_back(std::move(output));
   }
 
@@ -113,13 +122,19 @@ class Trial {
     std::vector<NamedOperand> given = operands;
     for (NamedOperand& array : given)
       if (const auto& format = plan.format(array.name)) {
-        const Buffer prepared = transfers.put(nullptr, format->bytes, 0);
+        const Buffer prepared = transfers.put_before_guard(format->bytes);
         plan.prepare(transfers.queue(), array.name, array.operand, prepared).wait();
         array.operand = {prepared, 0, format};
       }
-    const Buffer workspace = transfers.put(nullptr, std::max<std::int64_t>(plan.workspace_bytes(), 1), 0);
-    plan.run(transfers.queue(), given, workspace).wait();
+    const Buffer workspace = transfers.put_before_guard(plan.workspace_bytes());
+    std::vector<NamedScalar> scalars;
+    for (std::size_t i = 0; i < scalars_.size(); ++i) scalars.push_back({scalar_specs_[i].name, scalars_[i]});
+    plan.run(transfers.queue(), given, workspace, scalars).wait();
 
+    if (!transfers.is_end_intact(workspace)) fail("wrote behind the workspace", result);
+    for (const NamedOperand& array : given)
+      if (array.operand.format && !transfers.is_end_intact(array.operand.buffer))
+        fail(fmt::format("wrote behind the prepared {}", array.name), result);
     std::vector<std::vector<std::byte>> outputs;
     for (std::size_t i = 0; i < arrays_.size(); ++i) {
       const Buffer& buffer = operands[i].operand.buffer;
@@ -141,10 +156,12 @@ class Trial {
   const Operation& operation_;
   const AnyTask& task_;
   std::vector<ArraySpec> arrays_;
+  std::vector<operations::ScalarSpec> scalar_specs_;
   DataKind kind_;
   const VerifyOptions& options_;
   std::vector<std::vector<std::byte>> data_;  // of inputs, and of outputs that are added to
   std::vector<const std::byte*> pointers_;
+  std::vector<double> scalars_;
   std::vector<Output> outputs_;
 };
 

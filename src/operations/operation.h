@@ -64,7 +64,7 @@ class Operation {
   virtual void validate(const Problem& problem) const = 0;
   virtual bool are_equal(const Problem& a, const Problem& b) const = 0;
   virtual const std::string& name_of(const Problem& problem) const = 0;
-  // The extents that a sweep may name: "h", "w", "batch".
+  // The extents that its problems' text may name: "h", "ph", "batch".
   virtual std::vector<std::string_view> letters() const = 0;
   virtual Problem with_letters(const Problem& problem, std::string_view letters, std::int64_t value) const = 0;
   // The words that may say `what` ("pass", "type", "layout"); none where it has no such choice.
@@ -95,9 +95,10 @@ class Operation {
   // The outputs' elements to look at in a sampled check.
   virtual std::vector<std::int64_t> sample(const AnyTask& task, const ArraySpec& array, std::int64_t samples,
                                            std::uint64_t seed) const;
-  // Of elements `points` of the output `array`, from all arrays as they were before the run.
+  // Of elements `points` of the output `array`, from all arrays as they were before the run with these scalars.
   virtual void expect(const AnyTask& task, std::size_t array, std::span<const std::byte* const> data,
-                      std::span<const std::int64_t> points, std::span<Expected> expected) const = 0;
+                      std::span<const double> scalars, std::span<const std::int64_t> points,
+                      std::span<Expected> expected) const = 0;
   // What is made of a value before it is rounded: a monotone function, such as relu.
   virtual double finished(const AnyTask&, double value) const { return value; }
   // Where an element stands, for messages: "y[3]" unless the operation says more.
@@ -124,8 +125,7 @@ class OperationOf : public Operation {
   const std::string& name_of(const Problem& problem) const final { return of(problem).name; }
   std::vector<std::string_view> letters() const final {
     std::vector<std::string_view> all;
-    for (const auto& group : notation().letters)
-      if (group.form == 0) all.push_back(group.letters);
+    for (const auto& group : notation().letters) all.push_back(group.letters);
     return all;
   }
   Problem with_letters(const Problem& problem, std::string_view letters, std::int64_t value) const final {

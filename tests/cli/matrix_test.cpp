@@ -63,10 +63,14 @@ TEST_F(Matrix, SweepsOfTheirExtents) {
       (std::vector<std::string>{"n1c4h8w8k4r1s1", "n1c8h8w8k8r1s1", "n1c4h8w8k4r1s1p1", "n1c8h8w8k8r1s1p1",
                                 "n1c4h8w8k4r1s1g2", "n1c8h8w8k8r1s1g2", "n1c4h8w8k4r1s1p1g2", "n1c8h8w8k8r1s1p1g2",
                                 "n1c4h8w8k4r1s1g4", "n1c8h8w8k8r1s1g4", "n1c4h8w8k4r1s1p1g4", "n1c8h8w8k8r1s1p1g4"}));
+  EXPECT_EQ(problems(results("verify n1c4h8w8k4r3s3p1 --device cpu --sweep ph=0:1:+1 --sweep uwk=1:2:+1")),
+            (std::vector<std::string>{"n1c4h8w8k1r3s3pw1", "n1c4h8w8k2r3s3pw1uw2", "n1c4h8w8k1r3s3p1",
+                                      "n1c4h8w8k2r3s3p1uw2"}));
   EXPECT_EQ(problems(results("verify 'gemm f32 nt m1n1k1' --device cpu --sweep mn=2:4:x2 --sweep batch=1:2:+1")),
             (std::vector<std::string>{"gemm f32 nt m2n2k1", "gemm f32 nt m2n2k1 batch2", "gemm f32 nt m4n4k1",
                                       "gemm f32 nt m4n4k1 batch2"}));
-  refuses("bench n1c4h8w8k4r1s1 --sweep batch=1:2:+1", {"'batch' is no extent of n1c4h8w8k4r1s1", "u, d, g"});
+  refuses("bench n1c4h8w8k4r1s1 --sweep batch=1:2:+1",
+          {"'batch' is no extent of n1c4h8w8k4r1s1", "p, ph, pw, pt, pb, pl, pr, u, uh, uw, d, dh, dw, g"});
   refuses("bench 'gemm f32 nn m1n1k1' --sweep mr=1:2:+1", {"'r' is no extent of gemm", "m, n, k, batch"});
   refuses("bench n1c4h8w8k4r1s1 --sweep p=0:4:x2", {"FIRST must be a whole number from 1"});
   refuses("bench n1c4h8w8k4r1s1 --sweep g=1:3:+1", {"groups is 3"});
@@ -202,6 +206,10 @@ TEST_F(Matrix, WordsThatNothingIsCalled) {
     refuses(conv + option + " conv2d/doble", {"unknown solver 'conv2d/doble'", "conv2d/double"});
     refuses(conv + option + " ''", {option, "empty"});
   }
+  for (const char* option : {"--allow", "--deny"})
+    refuses(std::string("run ") + "'gemm f32 nn m1n1k1' --a a.npy --b b.npy -o c.npy " + option + " gemm,conv2d/direct",
+            {option, "'conv2d/direct': it is of conv2d, and the problem of gemm"});
+  refuses("filter in.png out.png --kernel box:3 --allow conv2d/direct", {"--allow 'conv2d/direct'", "of filter2d"});
   refuses(conv + "--solver gemm/doble/cpu.1", {"unknown solver 'gemm/doble/cpu.1'", "gemm/double/cpu.1"});
   refuses(conv + "--solver gemm/double/cpu.1", {"is of gemm, and the problem of conv2d"});
   refuses("bench n1c1h4w4k1r3s3 --vs filter2d/direct/cpu.1", {"is of filter2d, and the problem of conv2d"});

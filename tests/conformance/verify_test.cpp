@@ -7,10 +7,12 @@
 
 namespace omniconv {
 
-// Puts a byte of an array's buffer where it does not belong, counted from the array's first byte.
+// Puts a byte of an array's buffer where it does not belong, counted from the array's first byte or from the buffer's
+// end; or leaves scalars as they are by default.
 struct Fault {
-  enum Array : std::uint8_t { a, b, c } array = c;
+  enum Kind : std::uint8_t { a, b, c, workspace, scalars } kind = c;
   std::int64_t at = 0;
+  bool from_end = false;
 };
 
 struct FaultyProblem {
@@ -31,10 +33,18 @@ class FaultyPlan final : public PlanBody {
  public:
   FaultyPlan(std::shared_ptr<const PlanBody> sound, Fault fault) : sound_(std::move(sound)), fault_(fault) {}
   void append(devices::Sequence& sequence, const RunArrays& run) const override {
-    sound_->append(sequence, run);
-    sequence.call(devices::HostTask([array = run.arrays[fault_.array], at = fault_.at] {
-      array.buffer.impl()->host()[array.offset_bytes + at] = std::byte{0x41};
-    }));
+    const Scalar one = 1;
+    RunArrays given = run;
+    if (fault_.kind == Fault::scalars) given.scalars = std::span(&one, 1);
+    sound_->append(sequence, given);
+    if (fault_.kind == Fault::scalars) return;
+    const Operand& array = fault_.kind == Fault::workspace ? run.workspace : run.arrays[fault_.kind];
+    const std::int64_t at = (fault_.from_end ? array.buffer.bytes() : array.offset_bytes) + fault_.at;
+    sequence.call(devices::HostTask([buffer = array.buffer, at] { buffer.impl()->host()[at] = std::byte{0x41}; }));
+  }
+  void append_prepare(devices::Sequence& sequence, std::size_t array, const Operand& from,
+                      const Operand& to) const override {
+    sound_->append_prepare(sequence, array, from, to);
   }
 
  private:
@@ -46,8 +56,10 @@ class FaultySolver final : public SolverOf<FaultyTask> {
  public:
   std::string_view id() const override { return "faulty/gemm/cpu.1"; }
   Answer offer(const FaultyTask& task, const DevicePointer& device, const SolverOptions& request) const override {
-    Offer offer =
-        *Problem(task.problem.gemm).operation().solvers().front()->offer_any(task.gemm, device, request).offer();
+    const std::span<const Solver* const> solvers = Problem(task.problem.gemm).operation().solvers();
+    const auto packed = std::find_if(solvers.begin(), solvers.end(),
+                                     [](const Solver* solver) { return solver->id().starts_with("gemm/packed/cpu"); });
+    Offer offer = *(*packed)->offer_any(task.gemm, device, request).offer();
     offer.plan = [plan = offer.plan, fault = task.problem.fault] {
       return std::make_shared<FaultyPlan>(plan(), fault);
     };
@@ -82,7 +94,7 @@ class FaultyOperation final : public Operation {
     return AnyTask(FaultyTask{*problem.get_if<FaultyProblem>(), gemm().task(sound(problem), seed)});
   }
   std::vector<ArraySpec> arrays(const Problem& problem) const override { return gemm().arrays(sound(problem)); }
-  std::vector<ArrayHelp> array_help() const override { return {}; }
+  std::vector<ArrayHelp> array_help() const override { return gemm().array_help(); }
   std::vector<ScalarSpec> scalars(const AnyTask& task) const override { return gemm().scalars(of(task)); }
   Figures figures(const AnyTask& task) const override { return gemm().figures(of(task)); }
   std::vector<DataKind> data_kinds(const AnyTask& task) const override { return gemm().data_kinds(of(task)); }
@@ -91,8 +103,9 @@ class FaultyOperation final : public Operation {
     gemm().fill(of(task), array, kind, seed, data);
   }
   void expect(const AnyTask& task, std::size_t array, std::span<const std::byte* const> data,
-              std::span<const std::int64_t> points, std::span<Expected> expected) const override {
-    gemm().expect(of(task), array, data, points, expected);
+              std::span<const double> scalars, std::span<const std::int64_t> points,
+              std::span<Expected> expected) const override {
+    gemm().expect(of(task), array, data, scalars, points, expected);
   }
 
  private:
@@ -115,9 +128,11 @@ TEST(Verify, FindsFaults) {
   const Context context({.device = "cpu"});
   const auto small = get<GemmProblem>(parse_problem("gemm f32 nn m5n7k3"));
   const auto large = get<GemmProblem>(parse_problem("gemm f32 nn m2100n3k2100"));
-  const auto found = [&](const GemmProblem& problem, Fault fault) {
+  const auto found = [&](const GemmProblem& problem, Fault fault, std::vector<std::string> prepared = {}) {
     const checking::VerifyResult result =
-        checking::verify(context, FaultyProblem{problem, fault}, {.sampled = true}).front();
+        checking::verify(context, FaultyProblem{problem, fault},
+                         {.solver = {.prepared = std::move(prepared)}, .sampled = true})
+            .front();
     return std::string(name(result.status)) + ": " + result.reason;
   };
   const std::int64_t c_bytes = 5 * 7 * 4;
@@ -130,7 +145,12 @@ TEST(Verify, FindsFaults) {
     EXPECT_EQ(found(large, {Fault::a, at}), "failed: changed a") << at;
     if (threads_watched) break;  // they do the same for each
   }
-  EXPECT_EQ(found(small, {Fault::c, 3}).substr(0, 26), "failed: c[0] of integers i");
+  EXPECT_EQ(found(small, {Fault::c, 7}).substr(0, 26), "failed: c[1] of integers i");
+  EXPECT_EQ(found(small, {Fault::scalars}).substr(0, 26), "failed: c[0] of integers i");
+  for (const std::int64_t at : {-256, -1}) {
+    EXPECT_EQ(found(small, {Fault::workspace, at, true}), "failed: wrote behind the workspace") << at;
+    EXPECT_EQ(found(small, {Fault::a, at, true}, {"a"}), "failed: wrote behind the prepared a") << at;
+  }
 }
 
 }  // namespace

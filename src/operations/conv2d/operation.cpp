@@ -93,7 +93,7 @@ class Conv2d final : public OperationOf<Conv2dProblem> {
     if (kind == DataKind::reals) return fill_random(problem.type, 0, seed, data);
     fill_integers(problem.type, exact_integers(longest_sum(problem)), seed, data);
   }
-  void expect(const AnyTask& task, std::size_t array, std::span<const std::byte* const> data,
+  void expect(const AnyTask& task, std::size_t array, std::span<const std::byte* const> data, std::span<const double>,
               std::span<const std::int64_t> points, std::span<Expected> expected) const override {
     const auto& problem = task.as<Conv2dProblem>();
     const Conv2dShape shape(problem);

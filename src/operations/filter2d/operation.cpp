@@ -116,7 +116,7 @@ class Filter2d final : public OperationOf<Filter2dProblem> {
     return points;
   }
 
-  void expect(const AnyTask& any, std::size_t, std::span<const std::byte* const> data,
+  void expect(const AnyTask& any, std::size_t, std::span<const std::byte* const> data, std::span<const double>,
               std::span<const std::int64_t> points, std::span<Expected> expected) const override {
     const auto& task = any.as<Filter2dTask>();
     const Filter2dProblem& problem = task.problem;

@@ -68,7 +68,7 @@ class Gemm final : public OperationOf<GemmProblem> {
     if (kind == DataKind::reals) return fill_random(problem.type, 0, seed, data);
     fill_integers(problem.type, exact_integers(static_cast<double>(problem.k)), seed, data);
   }
-  void expect(const AnyTask& task, std::size_t, std::span<const std::byte* const> data,
+  void expect(const AnyTask& task, std::size_t, std::span<const std::byte* const> data, std::span<const double> scalars,
               std::span<const std::int64_t> points, std::span<Expected> expected) const override {
     const GemmTask& t = task.as<GemmTask>();
     const GemmProblem& p = t.problem;
@@ -77,7 +77,7 @@ class Gemm final : public OperationOf<GemmProblem> {
       const std::int64_t column = points[i] % p.n, row = points[i] / p.n % p.m, batch = points[i] / (p.m * p.n);
       const reference::DoubleSum sum = reference::gemm_element(
           p, data[of_a] + batch * t.batch_a * size, t.lda, data[of_b] + batch * t.batch_b * size, t.ldb, row, column);
-      expected[i] = {.value = sum.value, .magnitude = sum.magnitude};
+      expected[i] = {.value = scalars[0] * sum.value, .magnitude = std::abs(scalars[0]) * sum.magnitude};
     }
   }
 

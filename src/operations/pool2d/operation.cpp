@@ -91,7 +91,7 @@ class Pool2d final : public OperationOf<Pool2dProblem> {
     fill_integers(problem.type, exact_integers(longest_sum(problem)), seed, data);
   }
 
-  void expect(const AnyTask& task, std::size_t array, std::span<const std::byte* const> data,
+  void expect(const AnyTask& task, std::size_t array, std::span<const std::byte* const> data, std::span<const double>,
               std::span<const std::int64_t> points, std::span<Expected> expected) const override {
     const auto& problem = task.as<Pool2dProblem>();
     const Pool2dShape shape(problem);
