@@ -150,8 +150,8 @@ class Study {
     return solver.offer(task_, context_.impl(), {}).offer() != nullptr;
   }
   operations::Answer offer_of(const Tunables& tunables) const {
-    constexpr std::int64_t any_side = largest_kernel_side;
-    return operations::strip_offer(task_, context_.impl(), as_struct(tunables), any_side, 0, {});
+    return operations::strip_offer(task_, context_.impl(), {.first = as_struct(tunables), .most = largest_kernel_side},
+                                   {});
   }
   bool exists(const Tunables& tunables) const {
     return offer_of(tunables).offer() != nullptr && (!tunables.at("DENORMAL") || problem_.input == DataType::u8) &&
@@ -165,8 +165,8 @@ class Study {
   }
   void compile(const Tunables& tunables) {
     const operations::Answer answer = offer_of(tunables);
-    Filter2dPlan plan(bench::plan_around(context_, problem_, operations::AnyTask(task_), key_of(tunables),
-                                         answer.offer()->workspace_bytes, answer.offer()->plan()));
+    Filter2dPlan plan(
+        Plan(choice::record_of(context_, problem_, operations::AnyTask(task_), key_of(tunables), *answer.offer())));
     const std::lock_guard lock(mutex_);
     plans_.emplace(key_of(tunables), std::move(plan));
   }

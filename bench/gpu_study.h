@@ -26,18 +26,10 @@ inline Context open_gpu(const std::string& id) {
 
 // A plan around a body, which runs as those of solvers do.
 inline Plan plan_around(const Context& context, const Problem& problem, const operations::AnyTask& task,
-                        std::string solver, std::int64_t workspace_bytes,
+                        const std::string& solver, std::int64_t workspace_bytes,
                         std::shared_ptr<const operations::PlanBody> body) {
-  return Plan(std::make_shared<choice::PlanRecord>(choice::PlanRecord{.problem = problem,
-                                                                      .task = task,
-                                                                      .solver = std::move(solver),
-                                                                      .device = context.impl(),
-                                                                      .arrays = problem.operation().arrays(problem),
-                                                                      .scalars = problem.operation().scalars(task),
-                                                                      .workspace_bytes = workspace_bytes,
-                                                                      .bound = {},
-                                                                      .tuning = {},
-                                                                      .body = std::move(body)}));
+  const operations::Offer offer{.workspace_bytes = workspace_bytes, .plan = [body = std::move(body)] { return body; }};
+  return Plan(choice::record_of(context, problem, task, solver, offer));
 }
 
 // The plan of what a solver offers.
@@ -45,8 +37,7 @@ inline Plan plan_of(const Context& context, const Problem& problem, const operat
                     const operations::Solver& solver) {
   const operations::Answer answer = solver.offer_any(task, context.impl(), {});
   if (answer.offer() == nullptr) throw bad_input(fmt::format("{}: {}", solver.id(), answer.refusal()));
-  return plan_around(context, problem, task, std::string(solver.id()), answer.offer()->workspace_bytes,
-                     answer.offer()->plan());
+  return Plan(choice::record_of(context, problem, task, solver.id(), *answer.offer()));
 }
 
 }  // namespace omniconv::bench

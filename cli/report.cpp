@@ -91,6 +91,16 @@ int terminal_columns() {
   return isatty(STDOUT_FILENO) == 1 && ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0 ? size.ws_col : 0;
 }
 
+namespace {
+
+void put(image::AtomicFile& file, const Json& json) {
+  const std::string text = json.dump(2) + "\n";
+  file.write_at(0, text.data(), static_cast<std::int64_t>(text.size()));
+  file.commit();
+}
+
+}  // namespace
+
 JsonOutput::JsonOutput(const std::string& path) : path_(path) {
   if (!path.empty() && path != "-") file_ = std::make_unique<image::AtomicFile>(path);
 }
@@ -99,22 +109,15 @@ JsonOutput::~JsonOutput() = default;
 
 void JsonOutput::write(const Json& json) {
   if (path_.empty()) return;
-  const std::string text = json.dump(2) + "\n";
-  if (path_ == "-") {
-    fmt::print("{}", text);
-    return;
-  }
-  file_->write_at(0, text.data(), static_cast<std::int64_t>(text.size()));
-  file_->commit();
+  if (path_ == "-") return fmt::print("{}\n", json.dump(2));
+  put(*file_, json);
 }
 
 void JsonOutput::keep(Json json) {
   if (!file_) return;
   json["interrupted"] = true;
-  const std::string text = json.dump(2) + "\n";
   image::AtomicFile so_far(path_);
-  so_far.write_at(0, text.data(), static_cast<std::int64_t>(text.size()));
-  so_far.commit();
+  put(so_far, json);
 }
 
 Json config_of(const std::string& tuning) {

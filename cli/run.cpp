@@ -146,14 +146,9 @@ void round_to_tf32(std::vector<std::byte>& data) {
 // Runs a plan on arrays from files.
 class Running {
  public:
-  Running(const Plan& plan, const Context& context, const ArrayFiles& files, const std::vector<std::string>& scalars,
+  Running(const Plan& plan, const Context& context, const ArrayFiles& files, const std::vector<NamedScalar>& scalars,
           Times& times)
-      : plan_(plan),
-        context_(context),
-        files_(files),
-        scalars_(scalars_of(scalars)),
-        times_(times),
-        queue_(context.make_queue()) {}
+      : plan_(plan), context_(context), files_(files), scalars_(scalars), times_(times), queue_(context.make_queue()) {}
 
   // The outputs, by their places among the plan's arrays.
   std::map<std::size_t, std::vector<std::byte>> results() {
@@ -259,7 +254,8 @@ int run(const RunOptions& options, const char* alias, Json& json) {
   check_files(problem, arrays, files);
   check_outputs(options, arrays, files);
   if (options.choice.solver != "auto") require_solver_for(options.choice.solver, {problem});
-  check_scalars(operation.scalars(task), scalars_of(options.scalars));
+  const std::vector<NamedScalar> scalars = scalars_of(options.scalars);
+  check_scalars(operation.scalars(task), scalars);
   const SolverOptions choice = solver_options_of_one(options.choice, problem.operation_name());
   const auto outputs = open_outputs(arrays, files, options.output);
 
@@ -271,7 +267,7 @@ int run(const RunOptions& options, const char* alias, Json& json) {
   const Plan plan(context, problem, choice);
   times.plan = clock.lap();
   times.compile = plan.compile_seconds();
-  auto results = Running(plan, context, files, options.scalars, times).results();
+  auto results = Running(plan, context, files, scalars, times).results();
   clock.lap();
   for (const auto& [i, output] : outputs) {
     const std::string header = image::npy_file_header(arrays[i].type, arrays[i].extents, results[i]);

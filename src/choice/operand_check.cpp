@@ -12,9 +12,10 @@ namespace {
 
 constexpr std::int64_t workspace_alignment = 64;  // what solvers take its parts to be aligned to
 
-// `element` bytes are a multiple of which it begins at; so many bytes of it are needed.
-void check_range(const char* name, const Operand& operand, std::int64_t bytes, std::int64_t element,
-                 const std::string& what, devices::Access access, const devices::Device& device) {
+// `element` bytes are a multiple of which it begins at; so many bytes of it are needed, which `what` says in words.
+template <typename What>
+void check_range(const char* name, const Operand& operand, std::int64_t bytes, std::int64_t element, const What& what,
+                 devices::Access access, const devices::Device& device) {
   const Buffer& buffer = operand.buffer;
   if (!buffer) throw bad_input(fmt::format("the buffer of {} is missing", name));
   const std::int64_t offset = operand.offset_bytes, held = buffer.bytes();
@@ -23,7 +24,7 @@ void check_range(const char* name, const Operand& operand, std::int64_t bytes, s
         fmt::format("{} begins at byte {} of its buffer: must be a multiple of its elements' {} bytes, from 0 on", name,
                     offset, element));
   if (offset > held || bytes > held - offset)
-    throw bad_input(fmt::format("the buffer of {} has {} bytes: {} from byte {} need {}", name, held, what, offset,
+    throw bad_input(fmt::format("the buffer of {} has {} bytes: {} from byte {} need {}", name, held, what(), offset,
                                 checked_add(offset, bytes, name)));
   check_device(name, buffer, device);
   check_alignment(name, buffer, element);
@@ -32,9 +33,10 @@ void check_range(const char* name, const Operand& operand, std::int64_t bytes, s
 
 void check_plain(const ArraySpec& array, const Operand& operand, const devices::Device& device) {
   const std::int64_t size = size_of(array.type);
-  check_range(array.name.c_str(), operand, array.bytes(), size,
-              fmt::format("{} elements of {} bytes", array.elements(), size),
-              {.read = array.role != ArrayRole::out, .write = array.role != ArrayRole::in}, device);
+  check_range(
+      array.name.c_str(), operand, array.bytes(), size,
+      [&] { return fmt::format("{} elements of {} bytes", array.elements(), size); },
+      {.read = array.role != ArrayRole::out, .write = array.role != ArrayRole::in}, device);
 }
 
 void check_format(const ArraySpec& array, const Operand& operand, const PreparedFormat* wanted,
@@ -55,7 +57,8 @@ void check_format(const ArraySpec& array, const Operand& operand, const Prepared
 
 void check_prepared(const char* name, const Operand& operand, const PreparedFormat& format, devices::Access access,
                     const devices::Device& device) {
-  check_range(name, operand, format.bytes, workspace_alignment, format.text, access, device);
+  check_range(
+      name, operand, format.bytes, workspace_alignment, [&] { return format.text; }, access, device);
 }
 
 NamedRange range_of(const ArraySpec& array, const Operand& operand) {

@@ -38,7 +38,12 @@ constexpr std::size_t most_arrays = 16, most_scalars = 8;
 std::shared_ptr<const PlanRecord> make_record(const Context& context, const Problem& problem,
                                               const operations::AnyTask& task, const SolverOptions& options) {
   const Considered chosen = choose(problem.operation(), task, problem, context.impl(), options);
-  const operations::Offer& offer = *chosen.answer.offer();
+  return record_of(context, problem, task, chosen.solver->id(), *chosen.answer.offer());
+}
+
+std::shared_ptr<const PlanRecord> record_of(const Context& context, const Problem& problem,
+                                            const operations::AnyTask& task, std::string_view solver,
+                                            const operations::Offer& offer) {
   const operations::Operation& operation = problem.operation();
   std::vector<ArraySpec> arrays = operation.arrays(problem);
   std::vector<operations::ScalarSpec> scalars = operation.scalars(task);
@@ -51,7 +56,7 @@ std::shared_ptr<const PlanRecord> make_record(const Context& context, const Prob
                                                       format.bytes);
   return std::make_shared<PlanRecord>(PlanRecord{.problem = problem,
                                                  .task = task,
-                                                 .solver = std::string(chosen.solver->id()),
+                                                 .solver = std::string(solver),
                                                  .device = context.impl(),
                                                  .arrays = std::move(arrays),
                                                  .scalars = std::move(scalars),

@@ -31,7 +31,11 @@ struct PlanRecord {
 // The cheapest solver's plan, or that of the options' solver.
 std::shared_ptr<const PlanRecord> make_record(const Context& context, const Problem& problem,
                                               const operations::AnyTask& task, const SolverOptions& options);
-// The same, of what the problem's text says alone; remembered by the context.
+// Of what a solver, of this id, offers.
+std::shared_ptr<const PlanRecord> record_of(const Context& context, const Problem& problem,
+                                            const operations::AnyTask& task, std::string_view solver,
+                                            const operations::Offer& offer);
+// The cheapest's, of what the problem's text says alone; remembered by the context.
 std::shared_ptr<const PlanRecord> remembered_record(const Context& context, const Problem& problem,
                                                     const SolverOptions& options);
 

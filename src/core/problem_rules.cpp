@@ -88,10 +88,8 @@ std::optional<BrokenRule> name_rule(const std::string& name) {
 }
 
 std::int64_t output_extent(const WindowAxis& axis) {
-  const std::string padded_name = fmt::format("{} with its padding", axis.input);
-  const std::string reach_name = fmt::format("{} with its dilation", axis.window);
-  const std::int64_t padded = checked_add(checked_add(axis.extent, axis.before, padded_name), axis.after, padded_name);
-  const std::int64_t reach = checked_add(checked_multiply(axis.dilation, axis.taps - 1, reach_name), 1, reach_name);
+  const std::int64_t padded = checked_add(checked_add(axis.extent, axis.before, axis.padded), axis.after, axis.padded);
+  const std::int64_t reach = checked_add(checked_multiply(axis.dilation, axis.taps - 1, axis.reach), 1, axis.reach);
   const std::int64_t room = padded - reach;  // both are positive
   return room / axis.stride - (room % axis.stride < 0 ? 1 : 0) + 1;
 }

@@ -58,7 +58,7 @@ std::optional<BrokenRule> name_rule(const std::string& name);
 
 // A window that slides along an axis.
 struct WindowAxis {
-  std::string_view input, window;  // their letters
+  std::string_view padded, reach;  // for errors: "h with its padding", "r with its dilation"
   std::int64_t extent, before, after, taps, dilation, stride;
 };
 // floor((extent + before + after - dilation * (taps - 1) - 1) / stride) + 1, of numbers that were checked; throws where

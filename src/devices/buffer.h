@@ -51,4 +51,8 @@ inline bool overlap(const MemoryRange& a, const MemoryRange& b) {
          address_of(b) < address_of(a) + static_cast<std::uintptr_t>(a.bytes);
 }
 
+// Throw for a range outside of its buffer, and for a copy whose ranges overlap.
+void check_range(std::string_view what, const MemoryRange& range);
+void check_copy(const MemoryRange& to, const MemoryRange& from);
+
 }  // namespace omniconv::devices

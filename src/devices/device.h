@@ -73,8 +73,8 @@ class Queue : public std::enable_shared_from_this<Queue> {
   virtual void release(std::uint64_t token) noexcept = 0;
 
   // A sequence of one launch.
-  virtual Event launch(const std::shared_ptr<Program>& program, const char* kernel, const Grid& grid,
-                       std::span<const KernelArgument> arguments);
+  Event launch(const std::shared_ptr<Program>& program, const char* kernel, const Grid& grid,
+               std::span<const KernelArgument> arguments);
   // From the start of `first` to the end of `last`, both of this queue and submitted in this order.
   virtual Event span(Event first, Event last) = 0;
 };
@@ -93,13 +93,8 @@ struct Occupancy {
 
 struct BuildOptions {
   Occupancy occupancy = {};
-  std::string target =
-      {};  // of CUDA's compiler, such as sm_90a: what this very capability has; empty: the device's usual
-
-  BuildOptions() = default;
-  BuildOptions(const Occupancy& the_occupancy, std::string the_target = {})  // implicit: most say an occupancy alone
-      : occupancy(the_occupancy), target(std::move(the_target)) {}
-  BuildOptions(std::int64_t groups, std::int64_t group_items) : occupancy{groups, group_items} {}
+  // Of CUDA's compiler, such as sm_90a: what this very capability has; empty: the device's usual.
+  std::string target = {};
 };
 
 class Device : public std::enable_shared_from_this<Device> {

@@ -61,18 +61,15 @@ std::int64_t Buffer::bytes() const {
 namespace {
 
 // Here once, for the queues of every kind.
-void check_range(const char* call, const void* queue, const Buffer& buffer, std::int64_t offset_bytes,
-                 std::int64_t bytes) {
+void check_made(const char* call, const void* queue, const Buffer& buffer) {
   if (!queue) throw bad_input(fmt::format("{}: the queue is empty; make one with Context::make_queue", call));
   if (!buffer) throw bad_input(fmt::format("{}: the buffer is empty; make one with Context::allocate", call));
-  if (offset_bytes < 0 || bytes < 0 || offset_bytes > buffer.bytes() || bytes > buffer.bytes() - offset_bytes)
-    throw bad_input(fmt::format("{}: {} bytes at offset {} do not fit in the buffer's {} bytes", call, bytes,
-                                offset_bytes, buffer.bytes()));
 }
 
 void check_transfer(const char* call, const void* queue, const Buffer& buffer, std::int64_t offset_bytes,
                     const void* host, std::int64_t bytes) {
-  check_range(call, queue, buffer, offset_bytes, bytes);
+  check_made(call, queue, buffer);
+  devices::check_range(call, {*buffer.impl(), offset_bytes, bytes});
   if (!host && bytes > 0) throw bad_input(fmt::format("{}: the host memory is a null pointer", call));
 }
 
@@ -90,13 +87,9 @@ Event Queue::download(void* to, const Buffer& from, std::int64_t offset_bytes, s
 
 Event Queue::copy(const Buffer& to, std::int64_t to_offset_bytes, const Buffer& from, std::int64_t from_offset_bytes,
                   std::int64_t bytes, const Event& after) {
-  check_range("copy to a buffer", impl_.get(), to, to_offset_bytes, bytes);
-  check_range("copy from a buffer", impl_.get(), from, from_offset_bytes, bytes);
-  if (devices::overlap({*to.impl(), to_offset_bytes, bytes}, {*from.impl(), from_offset_bytes, bytes}))
-    throw bad_input(
-        fmt::format("copy: {} bytes at offset {} of a buffer overlap those at its offset {}; copy them by "
-                    "way of another buffer",
-                    bytes, from_offset_bytes, to_offset_bytes));
+  check_made("copy to a buffer", impl_.get(), to);
+  check_made("copy from a buffer", impl_.get(), from);
+  devices::check_copy({*to.impl(), to_offset_bytes, bytes}, {*from.impl(), from_offset_bytes, bytes});
   return impl_->copy(to.impl(), to_offset_bytes, from.impl(), from_offset_bytes, bytes, after);
 }
 

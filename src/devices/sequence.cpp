@@ -24,14 +24,24 @@ void check_grid(const char* kernel, const Grid& grid, const Dimensions& cluster)
   }
 }
 
-void check_range(const char* what, const MemoryRange& range) {
+}  // namespace
+
+void check_range(std::string_view what, const MemoryRange& range) {
   const std::int64_t all = range.buffer.bytes();
   if (range.offset_bytes < 0 || range.bytes < 0 || range.offset_bytes > all || range.bytes > all - range.offset_bytes)
     throw bad_input(fmt::format("{}: {} bytes at offset {} do not fit in the buffer's {} bytes", what, range.bytes,
                                 range.offset_bytes, all));
 }
 
-}  // namespace
+void check_copy(const MemoryRange& to, const MemoryRange& from) {
+  check_range("copy to a buffer", to);
+  check_range("copy from a buffer", from);
+  if (overlap(to, from))
+    throw bad_input(
+        fmt::format("copy: {} bytes at offset {} of a buffer overlap those at its offset {}; copy them by "
+                    "way of another buffer",
+                    from.bytes, from.offset_bytes, to.offset_bytes));
+}
 
 void Sequence::launch(const std::shared_ptr<const Program>& program, const char* kernel, const Grid& grid,
                       std::span<const KernelArgument> arguments, const LaunchOptions& options) {
@@ -96,13 +106,7 @@ void Sequence::call(HostTask task, std::span<const Scalar> scalars) {
 void Sequence::copy(const MemoryRange& to, const MemoryRange& from) {
   if (to.bytes != from.bytes)
     throw bad_input(fmt::format("a copy of {} bytes to a range of {} bytes", from.bytes, to.bytes));
-  check_range("copy to a buffer", to);
-  check_range("copy from a buffer", from);
-  if (overlap(to, from))
-    throw bad_input(
-        fmt::format("copy: {} bytes at offset {} of a buffer overlap those at its offset {}; copy them by "
-                    "way of another buffer",
-                    from.bytes, from.offset_bytes, to.offset_bytes));
+  check_copy(to, from);
   steps_.emplace_back(Copy{to.buffer.shared_from_this(), from.buffer.shared_from_this(), to.offset_bytes,
                            from.offset_bytes, from.bytes});
 }

@@ -38,7 +38,7 @@ void* counted(std::size_t size) {
 namespace omniconv {
 namespace {
 
-class GpuAllocation : public testing::TestWithParam<const char*> {
+class GpuAllocation : public testing::Test {
  protected:
   void SetUp() override {
     ids_ = tested_ids();
@@ -47,7 +47,9 @@ class GpuAllocation : public testing::TestWithParam<const char*> {
   std::vector<std::string> ids_;
 };
 
-TEST_P(GpuAllocation, RunsAllocateNothing) {
+class GpuFilterAllocation : public GpuAllocation, public testing::WithParamInterface<const char*> {};
+
+TEST_P(GpuFilterAllocation, RunsAllocateNothing) {
   // A row has an interior and a rest, so that every solver launches several kernels and spans them.
   const auto problem = get<Filter2dProblem>(parse_problem("filter2d u8 h40w200c3r3s5"));
   Filter filter;
@@ -83,11 +85,31 @@ TEST_P(GpuAllocation, RunsAllocateNothing) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Solvers, GpuAllocation, testing::Values("filter2d/direct/gpu.1", "filter2d/separable/gpu.1"),
-                         [](const auto& solver) {
+INSTANTIATE_TEST_SUITE_P(Solvers, GpuFilterAllocation,
+                         testing::Values("filter2d/direct/gpu.1", "filter2d/separable/gpu.1"), [](const auto& solver) {
                            return std::string(solver.param).find("direct") != std::string::npos ? "direct"
                                                                                                 : "separable";
                          });
+
+// By names; the operands stand ready.
+TEST_F(GpuAllocation, OtherOperationsAllocateNothingEither) {
+  for (const std::string& id : ids_)
+    for (const char* text : {"gemm f32 nn m70n90k200", "n2c8h12w12k8r3s3p1", "bwd_filter n2c8h12w12k8r3s3p1",
+                             "pool2d n2c8h16w16r2s2u2", "pool2d bwd nhwc n2c8h16w16r3s3p1u2", "pool2d n30c9h7w7r7s7",
+                             "pool2d avg bwd n30c9h7w7r7s7", "pool2d n2c3h17w19r5s3p1u2"}) {
+      const Context context({.device = id});
+      const Plan plan(context, parse_problem(text));
+      Queue queue = context.make_queue();
+      std::vector<NamedOperand> operands;
+      for (const ArraySpec& array : plan.arrays()) operands.push_back({array.name, {context.allocate(array.bytes())}});
+      const Buffer workspace = context.allocate(std::max<std::int64_t>(plan.workspace_bytes(), 1));
+      for (int i = 0; i < 2; ++i) plan.run(queue, operands, workspace).wait();
+
+      const long before = allocations;
+      for (int i = 0; i < 20; ++i) plan.run(queue, operands, workspace).wait();
+      EXPECT_EQ(allocations - before, 0) << id << ": " << text << " by " << plan.solver();
+    }
+}
 
 }  // namespace
 }  // namespace omniconv

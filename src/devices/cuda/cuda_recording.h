@@ -17,7 +17,6 @@ class CudaRecording final : public Recording {
 
   // On a stream of the context, which is current: first gives the launches whose scalars have changed their new values.
   void enqueue(CUstream stream) const;
-  bool is_graph() const { return graph_ != nullptr; }
 
  private:
   // A launch with scalars that may change, and those that the graph has.

@@ -71,10 +71,12 @@ constexpr std::array<ExactWord<C>, 14> conv2d_words{{
     {"acc", "acc", [](C& p) { p.accumulate = true; }},
 }};
 std::int64_t rows(const Conv2dProblem& p) {
-  return output_extent({"h", "r", p.h, p.pad_top, p.pad_bottom, p.r, p.dilation_h, p.stride_h});
+  return output_extent(
+      {"h with its padding", "r with its dilation", p.h, p.pad_top, p.pad_bottom, p.r, p.dilation_h, p.stride_h});
 }
 std::int64_t columns(const Conv2dProblem& p) {
-  return output_extent({"w", "s", p.w, p.pad_left, p.pad_right, p.s, p.dilation_w, p.stride_w});
+  return output_extent(
+      {"w with its padding", "s with its dilation", p.w, p.pad_left, p.pad_right, p.s, p.dilation_w, p.stride_w});
 }
 
 struct Outputs {

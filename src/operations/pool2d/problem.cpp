@@ -63,17 +63,19 @@ constexpr std::array<ExactWord<Pool>, 11> pool2d_words{{
 
 // One axis of the image and the window on it.
 struct Axis {
-  std::string_view extent, window, before_letters, after_letters, before_name, after_name, output;
+  std::string_view extent, window, before_letters, after_letters, before_name, after_name, padded, output;
   std::int64_t Pool::*length, Pool::*taps, Pool::*before, Pool::*after, Pool::*stride;
 };
-constexpr Axis row_axis{"h",      "r",      "pt",     "pb",           "pad_top",         "pad_bottom",
-                        "rows P", &Pool::h, &Pool::r, &Pool::pad_top, &Pool::pad_bottom, &Pool::stride_h};
+constexpr Axis row_axis{
+    "h",      "r",      "pt",     "pb",           "pad_top",         "pad_bottom",   "h with its padding",
+    "rows P", &Pool::h, &Pool::r, &Pool::pad_top, &Pool::pad_bottom, &Pool::stride_h};
 constexpr Axis column_axis{"w",
                            "s",
                            "pl",
                            "pr",
                            "pad_left",
                            "pad_right",
+                           "w with its padding",
                            "columns Q",
                            &Pool::w,
                            &Pool::s,
@@ -82,7 +84,7 @@ constexpr Axis column_axis{"w",
                            &Pool::stride_w};
 
 std::int64_t outputs(const Pool& problem, const Axis& axis) {
-  return output_extent({axis.extent, axis.window, problem.*axis.length, problem.*axis.before, problem.*axis.after,
+  return output_extent({axis.padded, axis.window, problem.*axis.length, problem.*axis.before, problem.*axis.after,
                         problem.*axis.taps, 1, problem.*axis.stride});
 }
 

@@ -90,7 +90,7 @@ class Plan final : public Filter2dPlanBody {
     definitions.push_back({"SEGMENT", std::to_string(segment)});
     program_ = device.build(std::string(kernels::filter2d_pixels()) + std::string(kernels::filter2d_words()) +
                                 std::string(kernels::filter2d_stage()) + std::string(fused_kernel),
-                            definitions, occupancy);
+                            definitions, {.occupancy = occupancy});
     const std::int64_t resident = program_->resident_groups("fused", group);
     resident_groups_ = (resident > 0 ? resident : usual_residents) * device.info().compute_units;
     const Weights& weights = task.weights;

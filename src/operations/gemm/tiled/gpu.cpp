@@ -26,7 +26,7 @@ class Plan final : public GemmPlanBody {
     add("PARTS", choice.parts);
     definitions.push_back({"PART_K", fmt::format("{}L", choice.part_k)});
     program_ = device.build(std::string(kernels::gemm_elements()) + std::string(tiled_kernel), definitions,
-                            {choice.tile.resident, choice.tile.group()});
+                            {.occupancy = {choice.tile.resident, choice.tile.group()}});
   }
   double compile_seconds() const override { return program_->compile_seconds(); }
 

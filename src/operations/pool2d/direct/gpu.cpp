@@ -248,8 +248,11 @@ std::vector<devices::Definition> definitions_of(const Pool2dProblem& problem, co
 class Plan final : public Pool2dPlanBody {
  public:
   Plan(const Pool2dProblem& problem, devices::Device& device, const Tiling& tiling)
-      : Pool2dPlanBody(problem), tiling_(tiling), extents_{problem.n, problem.c,  problem.h,
-                                                           problem.w, P(problem), Q(problem)} {
+      : Pool2dPlanBody(problem),
+        tiling_(tiling),
+        extents_{problem.n, problem.c, problem.h, problem.w, P(problem), Q(problem)},
+        grid_(grid_of(problem, tiling)),
+        groups_(tiling.form == Form::blocks ? 0 : divide_up(work_items(problem, tiling), tiling.group)) {
     std::string text = std::string(kernels::gemm_elements()) + std::string(pool2d_kernel);
     if (tiling.form != Form::any) text += gpu_vectors_kernel;
     if (tiling.form == Form::blocks) text += gpu_blocks_kernel;
@@ -284,15 +287,14 @@ class Plan final : public Pool2dPlanBody {
   }
 
   void append_blocks(devices::Sequence& sequence, const Pool2dRun& run) const {
-    const BlockGrid grid = grid_of(problem(), tiling_);
-    const std::int64_t items = grid.items(), most = most_items / items;
+    const std::int64_t items = grid_.items(), most = most_items / items;
     const std::int64_t images = problem().layout == Layout::nhwc ? problem().n : problem().n * problem().c;
     for (std::int64_t first = 0; first < images; first += most) {
       const std::int64_t of_launch = std::min(most, images - first) * items;
-      const Blocks blocks{Divisor(grid.lanes),
-                          Divisor(grid.columns),
-                          Divisor(grid.channels),
-                          Divisor(grid.rows),
+      const Blocks blocks{Divisor(grid_.lanes),
+                          Divisor(grid_.columns),
+                          Divisor(grid_.channels),
+                          Divisor(grid_.rows),
                           static_cast<std::uint32_t>(of_launch),
                           static_cast<std::uint32_t>(tiling_.channels)};
       sequence.launch(program_, problem().backward ? "backward" : "forward",
@@ -302,9 +304,8 @@ class Plan final : public Pool2dPlanBody {
   }
 
   void append_groups(devices::Sequence& sequence, const Pool2dRun& run, const char* kernel) const {
-    const std::int64_t groups = divide_up(work_items(problem(), tiling_), tiling_.group);
-    for (std::int64_t first = 0; first < groups; first += most_groups) {
-      const devices::Grid grid{{std::min(most_groups, groups - first) * tiling_.group}, {tiling_.group}};
+    for (std::int64_t first = 0; first < groups_; first += most_groups) {
+      const devices::Grid grid{{std::min(most_groups, groups_ - first) * tiling_.group}, {tiling_.group}};
       if (tiling_.form == Form::planes && problem().backward)
         sequence.launch(program_, kernel, grid, arguments(run, first, tiling_.x_vector));
       else
@@ -321,6 +322,8 @@ class Plan final : public Pool2dPlanBody {
 
   Tiling tiling_;
   Extents extents_;
+  BlockGrid grid_;       // of blocks
+  std::int64_t groups_;  // of the other forms
   std::shared_ptr<devices::Program> program_;
 };
 
