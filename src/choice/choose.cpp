@@ -75,22 +75,13 @@ std::string excluded(std::string_view id, const Offer& offer, const SolverOption
   return {};
 }
 
-// With a tuning, only where the solver has such names and takes their values.
+// With a tuning, only where it is in the solver's domain.
 Answer answer_of(const Solver& solver, const AnyTask& task, const DevicePointer& device, const SolverOptions& options) {
-  if (options.tuning.empty()) return solver.offer_any(task, device, options);
-  SolverOptions untuned = options;
-  untuned.tuning.clear();
-  Answer first = solver.offer_any(task, device, untuned);
-  if (first.offer() == nullptr) return first;
-  const operations::Tuning wanted = operations::Tuning::parse(options.tuning), &known = first.offer()->tuning;
-  std::string reason = names_refusal(wanted, known);
-  if (reason.empty()) return solver.offer_any(task, device, options);
-  if (!known.is_empty()) return reason;
-  // The first may have nothing to tune where others have, as of a product inside.
-  Answer tuned = solver.offer_any(task, device, options);
-  const bool is_it = tuned.offer() != nullptr && names_refusal(wanted, tuned.offer()->tuning).empty() &&
-                     !tuned.offer()->tuning.is_empty();
-  return is_it ? tuned : Answer(std::move(reason));
+  if (!options.tuning.empty())
+    if (std::string reason = domain_refusal(operations::Tuning::parse(options.tuning), solver.tunables());
+        !reason.empty())
+      return reason;
+  return solver.offer_any(task, device, options);
 }
 
 bool served_by_cpu(const Operation& operation, const AnyTask& task) {

@@ -24,6 +24,17 @@ void PlanBody::append_prepare(devices::Sequence&, std::size_t, const Operand&, c
   throw bad_input("this plan takes its arrays as they are");
 }
 
+std::vector<Tuning> tunings_of(const Solver& solver, const AnyTask& task, const DevicePointer& device) {
+  const Answer first = solver.offer_any(task, device, {});
+  if (solver.tunables().empty() || first.offer() == nullptr) return {};
+  std::vector<Tuning> all = {first.offer()->tuning};
+  for_each_tuning(solver.tunables(), [&](const Tuning& one) {
+    if (one != all.front() && solver.offer_any(task, device, {.tuning = one.to_text()}).offer() != nullptr)
+      all.push_back(one);
+  });
+  return all;
+}
+
 std::string Operation::place(const AnyTask&, const ArraySpec& array, std::int64_t point) const {
   return fmt::format("{}[{}]", array.name, point);
 }

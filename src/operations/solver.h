@@ -112,22 +112,22 @@ class Solver {
   virtual SolverRole role() const { return SolverRole::own; }
   // For exactly the request's tuning; where it has none, for the first.
   virtual Answer offer_any(const AnyTask& task, const DevicePointer& device, const SolverOptions& request) const = 0;
-  // Those that an offer can be had for, the first among them; empty where there is nothing to tune.
-  virtual std::vector<Tuning> tunings_of_any(const AnyTask&, const devices::Device&) const { return {}; }
+  // The names of its tunings in their order, each with the integers that it may be; empty where there is nothing to
+  // tune. Which of them go together for a task on a device, an offer says.
+  virtual std::span<const Tunable> tunables() const { return {}; }
 };
+
+// All that the solver offers for a task, its first tuning first; empty where it does not serve or has nothing to tune.
+std::vector<Tuning> tunings_of(const Solver& solver, const AnyTask& task, const DevicePointer& device);
 
 // Of the tasks of one operation.
 template <typename Task>
 class SolverOf : public Solver {
  public:
   virtual Answer offer(const Task& task, const DevicePointer& device, const SolverOptions& request) const = 0;
-  virtual std::vector<Tuning> tunings(const Task&, const devices::Device&) const { return {}; }
 
   Answer offer_any(const AnyTask& task, const DevicePointer& device, const SolverOptions& request) const final {
     return offer(task.as<Task>(), device, request);
-  }
-  std::vector<Tuning> tunings_of_any(const AnyTask& task, const devices::Device& device) const final {
-    return tunings(task.as<Task>(), device);
   }
 };
 

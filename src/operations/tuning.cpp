@@ -63,31 +63,30 @@ Tuning Tuning::prefixed(std::string_view prefix) const {
   return outer;
 }
 
-std::string names_refusal(const Tuning& wanted, const Tuning& first) {
-  std::string names;
-  for (const auto& [name, value] : first.values()) names += fmt::format("{}{}", names.empty() ? "" : ", ", name);
-  for (const auto& [name, value] : wanted.values())
-    if (!first.find(name))
-      return first.is_empty() ? fmt::format("tuning {}: this solver has nothing to tune", shown(name))
-                              : fmt::format("tuning {}: this solver is tuned by {}", shown(name), names);
-  for (const auto& [name, value] : first.values())
-    if (!wanted.find(name)) return fmt::format("tuning: {} is missing; this solver is tuned by {}", name, names);
-  return {};
+std::vector<Tunable> prefixed(std::string_view prefix, std::span<const Tunable> domain) {
+  std::vector<Tunable> outer;
+  for (const Tunable& one : domain) outer.push_back({fmt::format("{}.{}", prefix, one.name), one.values});
+  return outer;
 }
 
-std::string domain_refusal(const Tuning& wanted, std::span<const Tunable> domain) {
+std::string domain_refusal(const Tuning& tuning, std::span<const Tunable> domain) {
+  std::string names;
+  for (const Tunable& one : domain) names += fmt::format("{}{}", names.empty() ? "" : ", ", one.name);
+  for (const auto& [name, value] : tuning.values())
+    if (std::none_of(domain.begin(), domain.end(), [&, &wanted = name](const auto& one) { return one.name == wanted; }))
+      return domain.empty() ? fmt::format("tuning {}: this solver has nothing to tune", shown(name))
+                            : fmt::format("tuning {}: this solver is tuned by {}", shown(name), names);
   for (const Tunable& one : domain) {
-    const std::int64_t value = wanted.at(one.name);
-    if (std::find(one.values.begin(), one.values.end(), value) == one.values.end())
-      return fmt::format("tuning {}={}: must be {}{}", one.name, value, one.values.size() == 1 ? "" : "one of ",
+    const std::optional<std::int64_t> value = tuning.find(one.name);
+    if (!value) return fmt::format("tuning: {} is missing; this solver is tuned by {}", one.name, names);
+    if (std::find(one.values.begin(), one.values.end(), *value) == one.values.end())
+      return fmt::format("tuning {}={}: must be {}{}", one.name, *value, one.values.size() == 1 ? "" : "one of ",
                          fmt::join(one.values, ", "));
   }
   return {};
 }
 
-std::vector<Tuning> tunings_of(const Tuning& first, std::span<const Tunable> domain,
-                               const std::function<bool(const Tuning&)>& is_valid) {
-  std::vector<Tuning> all = {first};
+void for_each_tuning(std::span<const Tunable> domain, const std::function<void(const Tuning&)>& visit) {
   std::vector<std::size_t> at(domain.size());
   const auto advance = [&] {
     for (std::size_t i = domain.size(); i-- > 0;) {
@@ -99,9 +98,8 @@ std::vector<Tuning> tunings_of(const Tuning& first, std::span<const Tunable> dom
   do {
     Tuning one;
     for (std::size_t i = 0; i < domain.size(); ++i) one.set(domain[i].name, domain[i].values[at[i]]);
-    if (!(one == first) && is_valid(one)) all.push_back(std::move(one));
+    visit(one);
   } while (advance());
-  return all;
 }
 
 }  // namespace omniconv::operations

@@ -36,19 +36,17 @@ class Tuning {
   std::vector<std::pair<std::string, std::int64_t>> values_;
 };
 
-// Empty where each name of `wanted` is one of these and every one of these is given, as the first tuning has them all;
-// else a sentence that says which is not.
-std::string names_refusal(const Tuning& wanted, const Tuning& first);
-
 // One name of a domain, and the integers that it may be.
 struct Tunable {
-  const char* name;
+  std::string name;
   std::vector<std::int64_t> values;
 };
-// Empty where each of these is given, as one of its values; else a sentence that says which is not.
-std::string domain_refusal(const Tuning& wanted, std::span<const Tunable> domain);
-// `first`, and then all others of the domain that `is_valid`.
-std::vector<Tuning> tunings_of(const Tuning& first, std::span<const Tunable> domain,
-                               const std::function<bool(const Tuning&)>& is_valid);
+// Those of a product inside another solver: "gemm.tile_m".
+std::vector<Tunable> prefixed(std::string_view prefix, std::span<const Tunable> domain);
+// Empty where a tuning has each of these names and no other, with one of its values; else a sentence that says which
+// not.
+std::string domain_refusal(const Tuning& tuning, std::span<const Tunable> domain);
+// Calls `visit` with every combination.
+void for_each_tuning(std::span<const Tunable> domain, const std::function<void(const Tuning&)>& visit);
 
 }  // namespace omniconv::operations

@@ -17,7 +17,8 @@ class GpuTuning : public Gpu {
   static std::vector<operations::Tuning> tunings(const Context& context, const Problem& problem,
                                                  const std::string& id) {
     for (const operations::Solver* const solver : problem.operation().solvers())
-      if (solver->id() == id) return solver->tunings_of_any(problem.operation().task(problem, 1), *context.impl());
+      if (solver->id() == id)
+        return operations::tunings_of(*solver, problem.operation().task(problem, 1), context.impl());
     return {};
   }
   static std::string tuning_of(const Context& context, const Problem& problem, const std::string& id) {
@@ -37,7 +38,8 @@ TEST_F(GpuTuning, TheDomainIsRight) {
        {Tuned{"gemm/tiled/gpu.1", "gemm f32 nt m70n90k200"}, Tuned{"gemm/tiled/gpu.1", "gemm f16 tn m33n65k300batch2"},
         Tuned{"filter2d/direct/gpu-strips.1", "filter2d u8 h40w200c3r3s3"},
         Tuned{"filter2d/gradient/gpu-strips.1", "filter2d u8 h40w200c1r3s3 kernel:sobel"},
-        Tuned{"filter2d/integer_dot/gpu-strips.1", "filter2d u8 h40w200c1r5s5 kernel:integer"}}) {
+        Tuned{"filter2d/integer_dot/gpu-strips.1", "filter2d u8 h40w200c1r5s5 kernel:integer"},
+        Tuned{"conv2d/im2col_gemm/gpu.1", "n2c32h12w12k64r3s3p1"}}) {
     const Problem problem = parse_problem(one.problem);
     const std::vector<operations::Tuning> all = tunings(context, problem, one.solver);
     const std::string first = tuning_of(context, problem, one.solver);
@@ -56,18 +58,20 @@ TEST_F(GpuTuning, TheDomainIsRight) {
   }
 }
 
-// Also where the first choice among its products has nothing to tune.
+// Also where the product that is taken unasked has nothing to tune.
 TEST_F(GpuTuning, InnerProductsOfConvolutionsAreTuned) {
   const Context context(device);
   const Problem problem = parse_problem("n2c16h12w12k24r3s3p1");
   const std::string id = "conv2d/im2col_gemm/gpu.1";
   const std::string text =
       "gemm.tile_m=32 gemm.tile_n=64 gemm.tile_k=8 gemm.quads_m=1 gemm.quads_n=1 gemm.resident=4 gemm.parts=1";
-  if (tuning_of(context, parse_problem("gemm f32 nn m64n64k64"), "gemm/tiled/gpu.1") == "not served") {
-    EXPECT_HAS(error_of([&] { Plan(context, problem, {.solver = id, .tuning = text}); }, ErrorKind::bad_input),
-               "nothing to tune");
-    return;
-  }
+  for (const Candidate& tiled :
+       explain(context, parse_problem("gemm f32 nn m64n64k64"), {.solver = "gemm/tiled/gpu.1"}))
+    if (!tiled.applicable) {  // the reason is that of the product
+      EXPECT_HAS(error_of([&] { Plan(context, problem, {.solver = id, .tuning = text}); }, ErrorKind::bad_input),
+                 tiled.reason);
+      return;
+    }
   const Plan plan(context, problem, {.solver = id, .tuning = text});
   EXPECT_EQ(explain(context, problem, {.solver = id, .tuning = text}).front().tuning, text);
   for (const checking::VerifyResult& result :
@@ -88,6 +92,13 @@ TEST_F(GpuTuning, AnythingElseIsRefused) {
   EXPECT_HAS(refusal(tiled, "tile_m=99999999999999999999"), "write NAME=INTEGER");
   EXPECT_HAS(refusal(tiled, "tile_m=64 tile_m=64"), "stands twice");
   EXPECT_HAS(refusal("gemm/plain/gpu.1", "tile_m=64"), "has nothing to tune");
+  EXPECT_HAS(error_of(
+                 [&] {
+                   Plan(context, parse_problem("n1c1h4w4k1r1s1"),
+                        {.solver = "conv2d/im2col_gemm/gpu.1", .tuning = "tile_m=64"});
+                 },
+                 ErrorKind::bad_input),
+             "tuned by gemm.tile_m, gemm.tile_n");
   if (tuning_of(context, product, tiled) == "not served") return;
   const auto with = [](int m, int n, int quads_m, int quads_n, int resident, int parts) {
     return fmt::format("tile_m={} tile_n={} tile_k=8 quads_m={} quads_n={} resident={} parts={}", m, n, quads_m,

@@ -46,14 +46,6 @@ std::vector<std::int32_t> dot_words(const kernels::ByteWeights& bytes, bool colu
   return words;
 }
 
-const std::vector<Tunable>& tunables() {
-  static const std::vector<Tunable> all = {
-      {"v", {4, 8, 16}}, {"prefetch", {0, 1, 2, 3, 4}}, {"ahead", {0, 3, 6}},         {"halo", {1, 2, 4}},
-      {"ring", {0, 1}},  {"group", {64, 128, 256}},     {"rows", {0, 8, 16, 32, 64}}, {"rest", {1, 2, 4, 8}},
-  };
-  return all;
-}
-
 Tuning tuning_of(const StripTunables& t) {
   return {{"v", t.v},       {"prefetch", t.prefetch}, {"ahead", t.ahead}, {"halo", t.halo},
           {"ring", t.ring}, {"group", t.group},       {"rows", t.rows},   {"rest", t.rest}};
@@ -68,12 +60,10 @@ StripTunables tunables_of(const Tuning& tuning, StripTunables t) {
 
 // Why the text has no such variant; empty if it has.
 std::string tuning_refusal(const Tuning& tuning, const Filter2dTask& task, const devices::Device& device) {
-  if (std::string reason = domain_refusal(tuning, tunables()); !reason.empty()) return reason;
   const std::int64_t v = tuning.at("v"), halo = tuning.at("halo");
-  if (v * size_of(task.problem.input) < 4 * halo || v * size_of(task.problem.output) < 4)
-    return fmt::format(
-        "tuning v={} halo={}: a strip's elements must fill the {} bytes that are read at once, and 4 that are written",
-        v, halo, 4 * halo);
+  if (v * size_of(task.problem.input) < 4 * halo)
+    return fmt::format("tuning v={} halo={}: a strip's elements must fill the {} bytes that are read at once", v, halo,
+                       4 * halo);
   if (std::string reason = group_refusal(device, tuning.at("group")); !reason.empty()) return "tuning: " + reason;
   return {};
 }
@@ -246,6 +236,14 @@ std::string strip_refusal(const Filter2dTask& task, const StripTunables& tunable
   return {};
 }
 
+std::span<const Tunable> strip_tunables() {
+  static const std::vector<Tunable> all = {
+      {"v", {4, 8, 16}}, {"prefetch", {0, 1, 2, 3, 4}}, {"ahead", {0, 3, 6}},         {"halo", {1, 2, 4}},
+      {"ring", {0, 1}},  {"group", {64, 128, 256}},     {"rows", {0, 8, 16, 32, 64}}, {"rest", {1, 2, 4, 8}},
+  };
+  return all;
+}
+
 Answer strip_offer(const Filter2dTask& task, const DevicePointer& device, const StripSolver& solver,
                    const SolverOptions& request) {
   StripTunables tunables = solver.first;
@@ -259,15 +257,6 @@ Answer strip_offer(const Filter2dTask& task, const DevicePointer& device, const 
                   {.operations = solver.operations, .bound = solver.bound, .tuning = tuning_of(tunables), .plan = [=] {
                      return std::make_shared<Plan>(task, *device, tunables);
                    }});
-}
-
-std::vector<Tuning> strip_tunings(const Filter2dTask& task, const devices::Device& device, const StripTunables& first,
-                                  std::int64_t most) {
-  if (!strip_refusal(task, first, most).empty()) return {};
-  return tunings_of(tuning_of(first), tunables(), [&](const Tuning& tuning) {
-    return tuning_refusal(tuning, task, device).empty() &&
-           strip_refusal(task, tunables_of(tuning, first), most).empty();
-  });
 }
 
 }  // namespace omniconv::operations

@@ -92,11 +92,9 @@ struct StripSolver {
   double operations = 0;
   ErrorBound bound = {};
 };
+std::span<const Tunable> strip_tunables();
 // Unless strips do not serve the task, or not with the request's tuning.
 Answer strip_offer(const Filter2dTask& task, const DevicePointer& device, const StripSolver& solver,
                    const SolverOptions& request);
-// All that an offer can be had for; `first` first.
-std::vector<Tuning> strip_tunings(const Filter2dTask& task, const devices::Device& device, const StripTunables& first,
-                                  std::int64_t most);
 
 }  // namespace omniconv::operations

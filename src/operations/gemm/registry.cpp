@@ -34,16 +34,11 @@ Offer best_gemm(const GemmTask& task, const DevicePointer& device, std::int64_t 
 
 Answer tuned_gemm(const GemmTask& task, const DevicePointer& device, std::int64_t workspace_limit,
                   const Tuning& tuning) {
-  const SolverOptions request{.max_workspace_bytes = workspace_limit};
-  Answer answer = "no product on this device is tuned so";
-  for (const Solver* const solver : gemm_solvers()) {
-    const Answer untuned = static_cast<const GemmSolver*>(solver)->offer(task, device, request);
-    if (untuned.offer() == nullptr || !names_refusal(tuning, untuned.offer()->tuning).empty()) continue;
-    SolverOptions with_tuning = request;
-    with_tuning.tuning = tuning.to_text();
-    answer = static_cast<const GemmSolver*>(solver)->offer(task, device, with_tuning);
-  }
-  return answer;
+  const SolverOptions request{.max_workspace_bytes = workspace_limit, .tuning = tuning.to_text()};
+  for (const Solver* const solver : gemm_solvers())
+    if (domain_refusal(tuning, solver->tunables()).empty())
+      return static_cast<const GemmSolver*>(solver)->offer(task, device, request);
+  return "no product is tuned so";
 }
 
 std::shared_ptr<const GemmPlanBody> plan_of(const Offer& gemm) {

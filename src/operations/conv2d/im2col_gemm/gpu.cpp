@@ -86,6 +86,10 @@ class Im2colGemmGpu final : public Conv2dSolver {
       return std::make_shared<GpuColumns>(problem, parting, *device);
     });
   }
+  std::span<const Tunable> tunables() const override {
+    static const std::vector<Tunable> all = prefixed("gemm", gemm_tiled_gpu().tunables());
+    return all;
+  }
 };
 
 }  // namespace

@@ -393,6 +393,8 @@ Answer im2col_offer(const Conv2dProblem& problem, const DevicePointer& device, P
               static_cast<double>(image_bytes(problem, parting, parts[i].rows));
   }
   const Offer& first = products.at(key_of(problem, parts, 0));
+  const bool tuned_alike = std::all_of(products.begin(), products.end(),
+                                       [&](const auto& product) { return product.second.tuning == first.tuning; });
   std::map<std::size_t, PreparedFormat> prepared;
   std::int64_t prepared_bytes = 0;
   if (sizes.has_prepared_filters) {
@@ -410,7 +412,7 @@ Answer im2col_offer(const Conv2dProblem& problem, const DevicePointer& device, P
       .bound = bound_of(problem, parting, first.bound),
       .workspace_bytes = parting.bytes(),
       .prepared = prepared,
-      .tuning = first.tuning.prefixed("gemm"),
+      .tuning = tuned_alike ? first.tuning.prefixed("gemm") : Tuning(),  // no one text says it where they differ
       .plan =
           [=] {
             return std::make_shared<Im2colPlan>(problem, parting, products, make_columns(parting), prepared_bytes);

@@ -43,9 +43,7 @@ class DirectGpuStrips final : public Filter2dSolver {
                         .bound = direct_bound(task)},
                        request);
   }
-  std::vector<Tuning> tunings(const Filter2dTask& task, const devices::Device& device) const override {
-    return strip_tunings(task, device, tunables_for(task, device), most_rows_and_columns);
-  }
+  std::span<const Tunable> tunables() const override { return strip_tunables(); }
 };
 
 }  // namespace

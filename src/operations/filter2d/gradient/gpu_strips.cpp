@@ -32,9 +32,7 @@ class GradientGpuStrips final : public Filter2dSolver {
                         .bound = gradient_bound(task)},
                        request);
   }
-  std::vector<Tuning> tunings(const Filter2dTask& task, const devices::Device& device) const override {
-    return strip_tunings(task, device, tunables_for(task), most_rows_and_columns);
-  }
+  std::span<const Tunable> tunables() const override { return strip_tunables(); }
 };
 
 }  // namespace

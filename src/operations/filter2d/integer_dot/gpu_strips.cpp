@@ -36,9 +36,7 @@ class IntegerDotGpuStrips final : public Filter2dSolver {
                         .bound = direct_bound(task)},
                        request);
   }
-  std::vector<Tuning> tunings(const Filter2dTask& task, const devices::Device& device) const override {
-    return strip_tunings(task, device, tunables_for(task, device), most_rows_and_columns);
-  }
+  std::span<const Tunable> tunables() const override { return strip_tunables(); }
 
  private:
   static double dots_of(const Filter2dProblem& problem) {

@@ -82,10 +82,7 @@ class TiledGpu final : public GemmSolver {
     };
   }
 
-  std::vector<Tuning> tunings(const GemmTask& task, const devices::Device& device) const override {
-    if (!refusal(task, device).empty()) return {};
-    return tile_tunings(tuning_of(choose_tiles(task, device, -1)), task, device);
-  }
+  std::span<const Tunable> tunables() const override { return tile_tunables(); }
 
  private:
   static std::string refusal(const GemmTask& task, const devices::Device& device) {

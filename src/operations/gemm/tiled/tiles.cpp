@@ -15,19 +15,6 @@ namespace {
 constexpr std::int64_t least_part_k = 64;
 constexpr std::array<std::int64_t, 12> part_counts = {1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64};
 
-const std::vector<Tunable>& tunables() {
-  static const std::vector<Tunable> all = {
-      {"tile_m", {16, 32, 64, 128, 256}},
-      {"tile_n", {32, 64, 128, 256}},
-      {"tile_k", {8, 16, 32}},
-      {"quads_m", {1, 2, 4}},
-      {"quads_n", {1, 2, 4}},
-      {"resident", {1, 2, 3, 4, 6, 8, 12, 16}},
-      {"parts", {part_counts.begin(), part_counts.end()}},
-  };
-  return all;
-}
-
 // That of the table, or of one that nobody has measured.
 GemmTile tile_of(const Tuning& tuning) {
   GemmTile tile{.m = tuning.at("tile_m"),
@@ -152,6 +139,19 @@ GemmChoice choose_tiles(const GemmTask& task, const devices::Device& device, std
   return best;
 }
 
+std::span<const Tunable> tile_tunables() {
+  static const std::vector<Tunable> all = {
+      {"tile_m", {16, 32, 64, 128, 256}},
+      {"tile_n", {32, 64, 128, 256}},
+      {"tile_k", {8, 16, 32}},
+      {"quads_m", {1, 2, 4}},
+      {"quads_n", {1, 2, 4}},
+      {"resident", {1, 2, 3, 4, 6, 8, 12, 16}},
+      {"parts", {part_counts.begin(), part_counts.end()}},
+  };
+  return all;
+}
+
 Tuning tuning_of(const GemmChoice& choice) {
   const GemmTile& tile = choice.tile;
   return {{"tile_m", tile.m},        {"tile_n", tile.n},          {"tile_k", tile.k},     {"quads_m", tile.quads_m},
@@ -160,7 +160,6 @@ Tuning tuning_of(const GemmChoice& choice) {
 
 std::variant<GemmChoice, std::string> tuned(const Tuning& tuning, const GemmTask& task, const devices::Device& device,
                                             std::int64_t workspace_limit) {
-  if (std::string reason = domain_refusal(tuning, tunables()); !reason.empty()) return reason;
   const GemmTile tile = tile_of(tuning);
   if (std::string reason = tile_refusal(tile, device); !reason.empty()) return reason;
   const std::int64_t parts = tuning.at("parts");
@@ -177,12 +176,6 @@ std::variant<GemmChoice, std::string> tuned(const Tuning& tuning, const GemmTask
     return fmt::format("tuning parts={}: their sums take {} bytes of workspace, and the limit is {}", parts,
                        choice->workspace_bytes, workspace_limit);
   return *choice;
-}
-
-std::vector<Tuning> tile_tunings(const Tuning& first, const GemmTask& task, const devices::Device& device) {
-  return tunings_of(first, tunables(), [&](const Tuning& tuning) {
-    return std::holds_alternative<GemmChoice>(tuned(tuning, task, device, -1));
-  });
 }
 
 }  // namespace omniconv::operations

@@ -48,12 +48,11 @@ GemmChoice choose_tiles(const GemmTask& task, const devices::Device& device, std
 
 // The choice as a tuning: tile_m, tile_n, tile_k, quads_m, quads_n, resident, parts.
 Tuning tuning_of(const GemmChoice& choice);
-// The choice that a tuning with these names is; or why there is none for the task on the device, within the workspace's
+std::span<const Tunable> tile_tunables();
+// The choice that a tuning of these is; or why there is none for the task on the device, within the workspace's
 // limit (negative: none).
 std::variant<GemmChoice, std::string> tuned(const Tuning& tuning, const GemmTask& task, const devices::Device& device,
                                             std::int64_t workspace_limit);
-// All of them, `first` first.
-std::vector<Tuning> tile_tunings(const Tuning& first, const GemmTask& task, const devices::Device& device);
 
 // A plan that does as it is told.
 std::shared_ptr<const GemmPlanBody> plan_of_tiles(const GemmTask& task, devices::Device& device,
