@@ -4,6 +4,7 @@
 #include <cstring>
 #include <vector>
 
+#include "../error_testing.h"
 #include "checking/verify.h"
 #include "conformance.h"
 #include "omniconv/conv2d.h"
@@ -45,16 +46,6 @@ class Prepared : public testing::Test {
         return {bytes, bytes + plan.arrays()[i].bytes()};
       }
     return {};
-  }
-  template <typename Call>
-  std::string error_of(const Call& call) const {
-    try {
-      call();
-    } catch (const Error& error) {
-      EXPECT_EQ(error.kind(), ErrorKind::bad_input);
-      return error.what();
-    }
-    return "nothing was thrown";
   }
 };
 

@@ -8,6 +8,7 @@
 #include <set>
 
 #include "../conformance/solver_testing.h"
+#include "../error_testing.h"
 #include "checking/verify.h"
 #include "choice/choose.h"
 #include "devices/cuda/cuda_api.h"
@@ -381,24 +382,18 @@ KERNEL void f(GLOBAL float* y, TENSOR_MAP map) {
 }
 
 TEST_F(CudaCompile, ErrorsShowTheLog) {
-  const auto message = [&](std::string_view text, std::vector<devices::Definition> definitions) -> std::string {
-    try {
-      nvrtc->compile(text, definitions, 90);
-    } catch (const Error& error) {
-      EXPECT_EQ(std::string(error.what()).find('\n'), std::string::npos);
-      return error.what();
-    }
-    return "no error";
+  const auto message = [&](std::string_view text) {
+    return error_of([&] { nvrtc->compile(text, {}, 90); }, ErrorKind::environment);
   };
-  const std::string text = message("\nKERNEL void f() { nonsense; }\n", {});
+  const std::string text = message("\nKERNEL void f() { nonsense; }\n");
   EXPECT_NE(text.find("nvrtcCompileProgram failed: NVRTC_ERROR_COMPILATION"), std::string::npos) << text;
   EXPECT_NE(text.find("kernel(2)"), std::string::npos) << text;
   EXPECT_NE(text.find("nonsense"), std::string::npos) << text;
-  const std::string named =
-      message("#line 1 \"first\"\n#warning not this\n#line 7 \"a/second.kernel\"\nnonsense;\n", {});
+  const std::string named = message("#line 1 \"first\"\n#warning not this\n#line 7 \"a/second.kernel\"\nnonsense;\n");
   EXPECT_NE(named.find("a/second.kernel(7): error"), std::string::npos) << named;
   EXPECT_EQ(named.find("not this"), std::string::npos) << named;
-  EXPECT_NE(message("", {{"A", "1 --use_fast_math"}}).find("hold no blanks"), std::string::npos);
+  const std::vector<devices::Definition> blank{{"A", "1 --use_fast_math"}};
+  EXPECT_NE(error_of([&] { nvrtc->compile("", blank, 90); }).find("hold no blanks"), std::string::npos);
 }
 
 TEST_F(CudaCompile, NewerDevicesGetPtxAndOlderOnesARefusal) {
