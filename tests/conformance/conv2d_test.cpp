@@ -25,7 +25,7 @@ TEST(Conv2d, TypesAndWhatIsFused) {
 TEST(Conv2d, LayersOfLists) {
   std::size_t number = 0;
   for (const char* list : {"studies.txt", "anchors.txt"})
-    for (Conv2dProblem problem : conv2d_list(list)) {
+    for (Conv2dProblem problem : listed_problems<Conv2dProblem>(list)) {
       if (++number % layers_between != 0) continue;
       problem.n = 1;
       expect_exact_and_bounded(cpu(), with_pass(problem, all_passes[number % 3]), {.sampled = true, .samples = 40});

@@ -7,13 +7,12 @@
 
 #include <cmath>
 #include <cstring>
-#include <fstream>
 #include <limits>
 #include <random>
-#include <sstream>
 #include <utility>
 
 #include "../error_testing.h"
+#include "../list_testing.h"
 #include "conformance.h"
 #include "core/convert.h"
 #include "matrix_testing.h"
@@ -314,13 +313,8 @@ TEST(Pool2d, BitsDependNeitherOnThreadsNorOnTheWorkspace) {
 // The list, smaller, by every solver, with guards.
 TEST(Pool2d, TheListByEverySolver) {
   const Context context({.device = "cpu", .threads = 2});
-  const std::string path = OMNICONV_SOURCE_DIR "/data/problems/pooling.txt";
-  std::ifstream file(path);
-  std::stringstream text;
-  text << file.rdbuf();
   int number = 0;
-  for (const Problem& parsed : parse_problem_list(text.str(), path)) {
-    Pool2dProblem problem = get<Pool2dProblem>(parsed);
+  for (Pool2dProblem problem : listed_problems<Pool2dProblem>("pooling.txt")) {
     problem.n = std::min<std::int64_t>(problem.n, 2);
     problem.c = std::min<std::int64_t>(problem.c, instrumented ? 3 : 18);
     problem.h = std::min(problem.h, problem.r + 20);
