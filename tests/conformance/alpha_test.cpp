@@ -4,6 +4,7 @@
 
 #include <cmath>
 
+#include "../error_testing.h"
 #include "alpha_testing.h"
 #include "cpu_testing.h"
 
@@ -151,12 +152,8 @@ TEST(Alpha, OtherSolversRefuseIt) {
 TEST(Alpha, RefusesAFullOpacityThatIsNoNumber) {
   const auto problem = filter_problem("filter2d u8 h3w3c2r1s1 alpha:1");
   for (const double bad : {-1.0, static_cast<double>(NAN), static_cast<double>(INFINITY)}) {
-    try {
-      Filter2dPlan(cpu(), problem, {.weights = {1}, .opaque_input = bad});
-      ADD_FAILURE() << bad;
-    } catch (const Error& error) {
-      EXPECT_NE(std::string(error.what()).find("full opacity of the input is"), std::string::npos) << error.what();
-    }
+    const std::string message = error_of([&] { Filter2dPlan(cpu(), problem, {.weights = {1}, .opaque_input = bad}); });
+    EXPECT_NE(message.find("full opacity of the input is"), std::string::npos) << bad << ": " << message;
   }
 }
 

@@ -4,10 +4,9 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
-#include <fstream>
-#include <sstream>
 #include <string>
 
+#include "../list_testing.h"
 #include "checking/verify.h"
 #include "omniconv/filter2d.h"
 #include "operations/filter2d/kernels.h"
@@ -92,12 +91,8 @@ inline int expect_conformance(const Context& context, const std::string& text,
 // The filtering problems of one of the project's lists, extents shrunk until the image has at most most_pixels and
 // holds the kernel where the full one did.
 inline std::vector<Filter2dProblem> shrunk_problems(const std::string& list = "filters.txt") {
-  std::ifstream file(std::string(OMNICONV_SOURCE_DIR) + "/data/problems/" + list);
-  std::stringstream text;
-  text << file.rdbuf();
-  std::vector<Filter2dProblem> problems;
-  for (const Problem& parsed : parse_problem_list(text.str(), list)) {
-    Filter2dProblem problem = get<Filter2dProblem>(parsed);
+  std::vector<Filter2dProblem> problems = listed_problems<Filter2dProblem>(list);
+  for (Filter2dProblem& problem : problems) {
     // The references take r * s steps an element: large kernels get small images, smaller still under the sanitizers.
     const auto least = [](std::int64_t extent, std::int64_t taps) {
       return std::min(extent, instrumented ? taps / 4 + 1 : taps + 1);
@@ -113,7 +108,6 @@ inline std::vector<Filter2dProblem> shrunk_problems(const std::string& list = "f
       problem.h = h;
       problem.w = w;
     }
-    problems.push_back(problem);
   }
   return problems;
 }

@@ -1,7 +1,6 @@
 // conv2d on the CPU: every solver, pass, layout and type.
-#include <functional>
-
 #include "../devices/recording_device.h"
+#include "../error_testing.h"
 #include "conformance.h"
 #include "conv2d_testing.h"
 #include "core/checked.h"
@@ -26,7 +25,7 @@ TEST(Conv2d, TypesAndWhatIsFused) {
 TEST(Conv2d, LayersOfLists) {
   std::size_t number = 0;
   for (const char* list : {"studies.txt", "anchors.txt"})
-    for (Conv2dProblem problem : conv2d_list(list)) {
+    for (Conv2dProblem problem : listed_problems<Conv2dProblem>(list)) {
       if (++number % layers_between != 0) continue;
       problem.n = 1;
       expect_exact_and_bounded(cpu(), with_pass(problem, all_passes[number % 3]), {.sampled = true, .samples = 40});
@@ -129,17 +128,6 @@ TEST(Conv2d, DilatedImagesThatAreCut) {
             bytes * operations::byte_cost(*context.impl()));
 }
 
-std::string refusal_of(const std::function<void()>& call) {
-  try {
-    call();
-  } catch (const Error& error) {
-    EXPECT_EQ(error.kind(), ErrorKind::bad_input);
-    return error.what();
-  }
-  ADD_FAILURE() << "nothing was refused";
-  return {};
-}
-
 #define EXPECT_SAYS(text, part) EXPECT_NE((text).find(part), std::string::npos) << (text)
 
 TEST(Conv2d, RefusalsOfRuns) {
@@ -156,7 +144,7 @@ TEST(Conv2d, RefusalsOfRuns) {
   const auto refused = [&](const auto& change) {
     Conv2dRun run = right;
     change(run);
-    return refusal_of([&] { plan.run(queue, run); });
+    return error_of([&] { plan.run(queue, run); });
   };
   EXPECT_NO_THROW(plan.run(queue, right).wait());
   EXPECT_SAYS(refused([](Conv2dRun& run) { run.x = {}; }), "the buffer of x is missing");
@@ -168,7 +156,7 @@ TEST(Conv2d, RefusalsOfRuns) {
   EXPECT_SAYS(refused([](Conv2dRun& run) { run.workspace = Buffer(); }), "the workspace has 0 bytes");
   EXPECT_SAYS(refused([&](Conv2dRun& run) { run.workspace = run.x.buffer; }), "the workspace has 128 bytes");
   Queue none;
-  EXPECT_SAYS(refusal_of([&] { plan.run(none, right); }), "the queue of the run is empty");
+  EXPECT_SAYS(error_of([&] { plan.run(none, right); }), "the queue of the run is empty");
 }
 
 // Of the caller's memory, where buffers say nothing of what they share.
@@ -189,7 +177,7 @@ TEST(Conv2d, RefusalsOfBorrowedMemory) {
   const auto refused = [&](const auto& change) {
     Conv2dRun run = right;
     change(run);
-    return refusal_of([&] { plan.run(queue, run); });
+    return error_of([&] { plan.run(queue, run); });
   };
   EXPECT_NO_THROW(plan.run(queue, right).wait());
   const std::string overlap = "y and x overlap in memory: y is written while x is read";
@@ -203,17 +191,17 @@ TEST(Conv2d, RefusalsOfBorrowedMemory) {
               "the workspace is misaligned");
   EXPECT_SAYS(refused([&](Conv2dRun& run) { run.workspace = at(1024, workspace); }),
               "the workspace and w overlap in memory");
-  EXPECT_SAYS(refusal_of([&] { context.borrow(nullptr, 4); }), "borrowed memory of 4 bytes is a null pointer");
+  EXPECT_SAYS(error_of([&] { context.borrow(nullptr, 4); }), "borrowed memory of 4 bytes is a null pointer");
   const auto elsewhere = std::make_shared<devices::RecordingDevice>(devices::DeviceKind::opencl);
   EXPECT_SAYS(refused([&](Conv2dRun& run) { run.x = {Context(elsewhere).allocate(4096)}; }),
               "x is memory of another device, and the plan is of the device cpu");
   Queue other = Context(elsewhere).make_queue();
-  EXPECT_SAYS(refusal_of([&] { plan.run(other, right); }), "to a queue of another device");
+  EXPECT_SAYS(error_of([&] { plan.run(other, right); }), "to a queue of another device");
 }
 
 TEST(Conv2d, RefusalsOfOptions) {
   const auto refused = [](const std::string& text, const SolverOptions& options) {
-    return refusal_of([&] { Conv2dPlan(cpu(), conv2d_problem(text), options); });
+    return error_of([&] { Conv2dPlan(cpu(), conv2d_problem(text), options); });
   };
   const std::string layer = "n1c4h8w8k4r3s3p1";
   EXPECT_SAYS(refused(layer, {.solver = "conv2d/direkt/cpu.1"}), "conv2d/direct/cpu.1");

@@ -1,26 +1,15 @@
 // The problems over which the conv2d solvers of a device are checked.
 #pragma once
 
-#include <fstream>
 #include <random>
-#include <sstream>
 #include <vector>
 
+#include "../list_testing.h"
 #include "core/convert.h"
 #include "matrix_testing.h"
 #include "operations/random.h"
 
 namespace omniconv {
-
-inline std::vector<Conv2dProblem> conv2d_list(const std::string& name) {
-  const std::string path = std::string(OMNICONV_SOURCE_DIR) + "/data/problems/" + name;
-  std::ifstream file(path);
-  std::stringstream text;
-  text << file.rdbuf();
-  std::vector<Conv2dProblem> problems;
-  for (const Problem& problem : parse_problem_list(text.str(), path)) problems.push_back(get<Conv2dProblem>(problem));
-  return problems;
-}
 
 // Sanitizers slow the references down most, that of threads more. No multiples of three, so that the passes take turns.
 #if defined(__SANITIZE_THREAD__)
@@ -45,7 +34,7 @@ inline Conv2dProblem conv2d_problem(const std::string& text) {
 enum class Variants { all, in_turn };
 inline void check_tails(const Context& context, Variants variants) {
   std::size_t number = 0;
-  for (Conv2dProblem problem : conv2d_list("tails.txt")) {
+  for (Conv2dProblem problem : listed_problems<Conv2dProblem>("tails.txt")) {
     if (++number % tails_between != 0) continue;
     for (const Pass pass : all_passes)
       for (const Layout layout : {Layout::nchw, Layout::nhwc}) {

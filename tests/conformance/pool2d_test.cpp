@@ -7,12 +7,12 @@
 
 #include <cmath>
 #include <cstring>
-#include <fstream>
 #include <limits>
 #include <random>
-#include <sstream>
 #include <utility>
 
+#include "../error_testing.h"
+#include "../list_testing.h"
 #include "conformance.h"
 #include "core/convert.h"
 #include "matrix_testing.h"
@@ -313,13 +313,8 @@ TEST(Pool2d, BitsDependNeitherOnThreadsNorOnTheWorkspace) {
 // The list, smaller, by every solver, with guards.
 TEST(Pool2d, TheListByEverySolver) {
   const Context context({.device = "cpu", .threads = 2});
-  const std::string path = OMNICONV_SOURCE_DIR "/data/problems/pooling.txt";
-  std::ifstream file(path);
-  std::stringstream text;
-  text << file.rdbuf();
   int number = 0;
-  for (const Problem& parsed : parse_problem_list(text.str(), path)) {
-    Pool2dProblem problem = get<Pool2dProblem>(parsed);
+  for (Pool2dProblem problem : listed_problems<Pool2dProblem>("pooling.txt")) {
     problem.n = std::min<std::int64_t>(problem.n, 2);
     problem.c = std::min<std::int64_t>(problem.c, instrumented ? 3 : 18);
     problem.h = std::min(problem.h, problem.r + 20);
@@ -334,19 +329,8 @@ TEST(Pool2d, TheListByEverySolver) {
   }
 }
 
-template <typename Call>
-std::string message_of(const Call& call) {
-  try {
-    call();
-  } catch (const Error& error) {
-    EXPECT_EQ(error.kind(), ErrorKind::bad_input);
-    return error.what();
-  }
-  return "no error";
-}
-
 TEST(Pool2d, RefusesWhatIsNoPooling) {
-  const auto refusal = [](const std::string& text) { return message_of([&] { pool(text); }); };
+  const auto refusal = [](const std::string& text) { return error_of([&] { pool(text); }); };
   const std::vector<std::pair<std::string, std::string>> refused = {
       {"n1c1h4w4r6s3p0",
        "column 16: found 'r6'; the window's r is 6: must be at most h 4 + pad_top 0 + pad_bottom 0 = 4"},
@@ -371,16 +355,16 @@ TEST(Pool2d, RefusesWhatIsNoPooling) {
 
   Pool2dProblem problem = pool("n1c1h4w4r3s3");
   problem.pad_left = -1;
-  EXPECT_EQ(message_of([&] { validate(problem); }), "pool2d problem: pad_left is -1: must be at least 0");
+  EXPECT_EQ(error_of([&] { validate(problem); }), "pool2d problem: pad_left is -1: must be at least 0");
   problem = pool("n1c1h4w4r3s3");
   for (const DataType type : {DataType::s32, DataType::u8, DataType::tf32}) {
     problem.type = type;
-    EXPECT_EQ(message_of([&] { validate(problem); }),
+    EXPECT_EQ(error_of([&] { validate(problem); }),
               fmt::format("pool2d problem: type is {}: must be one of f32, f64, f16, bf16", name(type)));
   }
   problem.type = DataType::f32;
   problem.pooling = static_cast<Pooling>(7);
-  EXPECT_EQ(message_of([&] { validate(problem); }),
+  EXPECT_EQ(error_of([&] { validate(problem); }),
             "pool2d problem: pooling is number 7: must be maximum, average or average_inside");
 }
 
@@ -416,14 +400,14 @@ TEST(Pool2d, RefusesWrongArraysAndPlansThatAreGone) {
   Queue queue = context.make_queue();
   Pool2dPlan plan(context, pool("n1c1h4w4r2s2u2"));
   const Operand x{context.allocate(64)}, y{context.allocate(16)}, indices{context.allocate(16)};
-  const auto message = [&](const Pool2dRun& run) { return message_of([&] { plan.run(queue, run).wait(); }); };
+  const auto message = [&](const Pool2dRun& run) { return error_of([&] { plan.run(queue, run).wait(); }); };
   EXPECT_EQ(message({.x = x, .y = y}), "the buffer of indices is missing");
   EXPECT_NE(message({.x = y, .y = y, .indices = indices}).find("the buffer of x has 16 bytes"), std::string::npos);
   EXPECT_NE(message({.x = x, .y = y, .indices = y}).find("overlap"), std::string::npos);
   EXPECT_NE(message({.x = x, .y = {y.buffer, 2}, .indices = indices}).find("y begins at byte 2"), std::string::npos);
   const Pool2dPlan kept = std::move(plan);
-  EXPECT_NE(message({.x = x, .y = y, .indices = indices}), "no error");
-  EXPECT_NE(message_of([&] { (void)plan.problem(); }), "no error");
+  EXPECT_NE(message({.x = x, .y = y, .indices = indices}), "nothing was thrown");
+  EXPECT_NE(error_of([&] { (void)plan.problem(); }), "nothing was thrown");
   kept.run(queue, {.x = x, .y = y, .indices = indices}).wait();
 }
 

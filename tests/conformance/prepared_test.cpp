@@ -4,12 +4,14 @@
 #include <cstring>
 #include <vector>
 
+#include "../error_testing.h"
 #include "checking/verify.h"
 #include "conformance.h"
 #include "omniconv/conv2d.h"
 #include "omniconv/error.h"
 #include "omniconv/gemm.h"
 #include "operations/operation.h"
+#include "operations/random.h"
 
 namespace omniconv {
 namespace {
@@ -19,16 +21,14 @@ class Prepared : public testing::Test {
   Context context{{.device = "cpu", .threads = 2}};
   Queue queue = context.make_queue();
 
-  Buffer random(const ArraySpec& array, unsigned seed) const {
+  Buffer random(const ArraySpec& array, std::uint64_t seed) const {
     Buffer buffer = context.allocate(array.bytes());
-    auto* const bytes = buffer.impl()->host();
-    for (std::int64_t i = 0; i < array.bytes(); ++i)
-      bytes[i] = static_cast<std::byte>((seed = seed * 1664525 + 1013904223) >> 26);  // below 64: no NaN
+    operations::fill_random(array.type, 0, seed, {buffer.impl()->host(), static_cast<std::size_t>(array.bytes())});
     return buffer;
   }
   std::vector<NamedOperand> arrays_for(const Plan& plan) const {
     std::vector<NamedOperand> arrays;
-    unsigned seed = 1;
+    std::uint64_t seed = 1;
     for (const ArraySpec& array : plan.arrays()) arrays.push_back({array.name, {random(array, seed++)}});
     return arrays;
   }
@@ -45,16 +45,6 @@ class Prepared : public testing::Test {
         return {bytes, bytes + plan.arrays()[i].bytes()};
       }
     return {};
-  }
-  template <typename Call>
-  std::string error_of(const Call& call) const {
-    try {
-      call();
-    } catch (const Error& error) {
-      EXPECT_EQ(error.kind(), ErrorKind::bad_input);
-      return error.what();
-    }
-    return "nothing was thrown";
   }
 };
 

@@ -3,8 +3,8 @@
 
 #include <cstring>
 
+#include "../error_testing.h"
 #include "omniconv/conv2d.h"
-#include "omniconv/error.h"
 #include "omniconv/filter2d.h"
 #include "omniconv/gemm.h"
 #include "recording_testing.h"
@@ -23,15 +23,6 @@ TEST(Recordings, AreRefusedWhereTheyDoNotBelong) {
                     .b = {one.allocate(16)},
                     .c = {one.allocate(16)},
                     .workspace = one.allocate(plan.workspace_bytes())};
-  const auto error_of = [](const auto& call) -> std::string {
-    try {
-      call();
-    } catch (const Error& error) {
-      EXPECT_EQ(error.kind(), ErrorKind::bad_input);
-      return error.what();
-    }
-    return "nothing was thrown";
-  };
   Sequence moved = one.make_sequence(), sequence = std::move(moved), foreign = other.make_sequence();
   EXPECT_NE(error_of([&] { plan.append(moved, run); }).find("was moved from"), std::string::npos);
   EXPECT_NE(error_of([&] { plan.append(foreign, run); }).find("make both with one context"), std::string::npos);

@@ -8,6 +8,7 @@
 #include "omniconv/conv2d.h"
 #include "omniconv/filter2d.h"
 #include "omniconv/gemm.h"
+#include "operations/random.h"
 
 namespace omniconv {
 
@@ -39,20 +40,14 @@ struct Round {
   Scalar alpha = Scalar::changing(1);
 };
 
-inline std::vector<float> numbers(std::size_t count, unsigned seed) {
-  std::vector<float> values(count);
-  for (float& value : values)
-    value = static_cast<float>(static_cast<int>((seed = seed * 1664525 + 1013904223) >> 24) - 128) / 256;
-  return values;
-}
-
 // Recorded work gives the bits of single runs, again and again, from what the buffers and scalars hold when it is
 // replayed.
 inline void expect_replays(const Context& context) {
   Round round(context);
   Queue queue = context.make_queue();
-  const auto put = [&](const Buffer& to, unsigned seed) {
-    const std::vector<float> values = numbers(static_cast<std::size_t>(to.bytes()) / 4, seed);
+  const auto put = [&](const Buffer& to, std::uint64_t seed) {
+    std::vector<std::byte> values(static_cast<std::size_t>(to.bytes()));
+    operations::fill_random(DataType::f32, 0, seed, values);
     queue.upload(to, 0, values.data(), to.bytes()).wait();
   };
   const auto x_now = [&] {
@@ -68,7 +63,7 @@ inline void expect_replays(const Context& context) {
     round.gemm.append(sequence, round.multiplying());
   }
   const Recording recording = context.record(std::move(sequence));
-  for (const unsigned seed : {11U, 12U, 13U}) {
+  for (const std::uint64_t seed : {11, 12, 13}) {
     const double alpha = seed == 12 ? 0.75 : 1;
     round.alpha.set(alpha);
     put(round.x, seed);

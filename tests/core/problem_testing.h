@@ -8,8 +8,8 @@
 #include <string_view>
 #include <variant>
 
+#include "../error_testing.h"
 #include "omniconv/conv2d.h"
-#include "omniconv/error.h"
 #include "omniconv/filter2d.h"
 #include "omniconv/gemm.h"
 #include "omniconv/problem.h"
@@ -30,16 +30,10 @@ inline std::string canonical(std::string_view line) {
 
 template <typename Call>
 std::string message_of(const Call& call) {
-  try {
-    call();
-  } catch (const Error& error) {
-    EXPECT_EQ(error.kind(), ErrorKind::bad_input);
-    const std::string message = error.what();
-    EXPECT_EQ(std::count_if(message.begin(), message.end(), [](unsigned char c) { return c < 0x20 || c > 0x7E; }), 0);
-    EXPECT_LT(message.size(), 1000u);
-    return message;
-  }
-  return "no error";
+  const std::string message = error_of(call);
+  EXPECT_EQ(std::count_if(message.begin(), message.end(), [](unsigned char c) { return c < 0x20 || c > 0x7E; }), 0);
+  EXPECT_LT(message.size(), 1000u);
+  return message;
 }
 
 // What is wrong with the line, from its column on.

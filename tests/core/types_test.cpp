@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "../error_testing.h"
 #include "core/suggest.h"
 #include "omniconv/error.h"
 
@@ -19,13 +20,7 @@ constexpr std::array all_types{DataType::u8,   DataType::u16,  DataType::s16, Da
                                DataType::bf16, DataType::tf32, DataType::f32, DataType::f64};
 
 std::string border_error(std::string_view text) {
-  try {
-    parse_border(text);
-  } catch (const Error& error) {
-    EXPECT_EQ(error.kind(), ErrorKind::bad_input);
-    return error.what();
-  }
-  return "no error";
+  return error_of([&] { parse_border(text); });
 }
 
 TEST(DataTypes, NamesParseBack) {

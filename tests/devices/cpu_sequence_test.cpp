@@ -3,6 +3,7 @@
 
 #include <vector>
 
+#include "../error_testing.h"
 #include "devices/cpu/cpu_device.h"
 #include "omniconv/error.h"
 
@@ -13,17 +14,6 @@ using devices::HostTask;
 
 class CpuSequence : public testing::Test {
  protected:
-  template <typename Call>
-  static std::string refusal(const Call& call, ErrorKind kind = ErrorKind::bad_input) {
-    try {
-      call();
-    } catch (const Error& error) {
-      EXPECT_EQ(error.kind(), kind) << error.what();
-      return error.what();
-    }
-    return "nothing was thrown";
-  }
-
   const Context context{{.device = "cpu", .threads = 2}};
   Queue queue = context.make_queue();
 };
@@ -111,10 +101,10 @@ TEST_F(CpuSequence, AnErrorEndsTheSequence) {
   sequence.impl()->call(HostTask([] { throw environment_error("broken"); }));
   sequence.impl()->call(HostTask([&] { ran += 10; }));
   const Recording recording = context.record(std::move(sequence));
-  EXPECT_EQ(refusal([&] { recording.replay(queue).wait(); }, ErrorKind::environment), "broken");
+  EXPECT_EQ(error_of([&] { recording.replay(queue).wait(); }, ErrorKind::environment), "broken");
   EXPECT_EQ(ran, 1);
   Queue other = context.make_queue();
-  EXPECT_EQ(refusal([&] { recording.replay(other).wait(); }, ErrorKind::environment), "broken");
+  EXPECT_EQ(error_of([&] { recording.replay(other).wait(); }, ErrorKind::environment), "broken");
   EXPECT_EQ(ran, 2);
 }
 
@@ -128,23 +118,23 @@ TEST_F(CpuSequence, TimesAreKeptAsLongAsTheirEvents) {
   Queue untimed = context.make_queue({.timing = false});
   Event event = devices::submit(*untimed.impl(), HostTask([] {}));
   event.wait();
-  EXPECT_EQ(refusal([&] { event.seconds(); }),
+  EXPECT_EQ(error_of([&] { event.seconds(); }),
             "the event has no times: its queue of cpu was made without; make it with QueueOptions{.timing = true}");
 }
 
 TEST_F(CpuSequence, WhatCannotBeIsRefused) {
   Sequence sequence = context.make_sequence();
   const Sequence moved = std::move(sequence);
-  EXPECT_EQ(refusal([&] { context.record(std::move(sequence)); }),
+  EXPECT_EQ(error_of([&] { context.record(std::move(sequence)); }),
             "record: the sequence was moved from, or never made; make one with Context::make_sequence");
-  EXPECT_EQ(refusal([&] { queue.submit(context.make_sequence()); }),
+  EXPECT_EQ(error_of([&] { queue.submit(context.make_sequence()); }),
             "an empty sequence was submitted to a queue of cpu: append a step to it");
   Sequence native = context.make_sequence();
   native.impl()->call_native(devices::NativeCall([](void*) {}));
-  EXPECT_EQ(refusal([&] { context.record(std::move(native)); }),
+  EXPECT_EQ(error_of([&] { context.record(std::move(native)); }),
             "a native call was submitted to a queue of cpu, which has no stream: submit a host function");
   Recording recording;
-  EXPECT_EQ(refusal([&] { recording.replay(queue); }),
+  EXPECT_EQ(error_of([&] { recording.replay(queue); }),
             "replay: the recording was moved from, or never made; make one with Context::record");
 }
 

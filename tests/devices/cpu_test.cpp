@@ -7,6 +7,7 @@
 #include <thread>
 #include <vector>
 
+#include "../error_testing.h"
 #include "devices/best_rate.h"
 #include "devices/cpu/cpu_device.h"
 #include "omniconv/error.h"
@@ -71,19 +72,10 @@ TEST(CpuDevice, RefusesWhatItIsNot) {
 TEST(CpuDevice, SizesAreAtLeastZero) {
   CpuDevice device(1);
   std::byte byte{};
-  const auto refusal = [](const auto& call) -> std::string {
-    try {
-      call();
-    } catch (const Error& error) {
-      EXPECT_EQ(error.kind(), ErrorKind::bad_input);
-      return error.what();
-    }
-    return "no error";
-  };
   const std::string expected = "a buffer of -1 bytes: the size must be at least 0";
-  EXPECT_EQ(refusal([&] { device.allocate(-1); }), expected);
-  EXPECT_EQ(refusal([&] { device.borrow(&byte, -1); }), expected);
-  EXPECT_EQ(refusal([&] { device.borrow(nullptr, -1); }), expected);
+  EXPECT_EQ(error_of([&] { device.allocate(-1); }), expected);
+  EXPECT_EQ(error_of([&] { device.borrow(&byte, -1); }), expected);
+  EXPECT_EQ(error_of([&] { device.borrow(nullptr, -1); }), expected);
   EXPECT_EQ(device.allocate(0)->bytes(), 0);
   EXPECT_EQ(device.borrow(nullptr, 0)->bytes(), 0);
 }

@@ -4,11 +4,11 @@
 
 #include <numeric>
 
+#include "../error_testing.h"
 #include "devices/device.h"
 #include "fake_cuda/fake_cuda.h"
 #include "omniconv/conv2d.h"
 #include "omniconv/cuda.h"
-#include "omniconv/error.h"
 
 namespace omniconv {
 namespace {
@@ -20,17 +20,6 @@ class CudaBorrow : public testing::Test {
     std::iota(std::begin(memory), std::end(memory), std::uint8_t{1});
     fake_cuda::take_calls();
     fake_cuda::take_ends();
-  }
-  template <typename Call>
-  static std::string refused(const Call& call) {
-    try {
-      call();
-    } catch (const Error& error) {
-      EXPECT_EQ(error.kind(), ErrorKind::bad_input) << error.what();
-      return error.what();
-    }
-    ADD_FAILURE() << "nothing was refused";
-    return {};
   }
   const Context context = Context({.device = "cuda:0"});
   alignas(256) static inline std::uint8_t memory[64];
@@ -65,7 +54,7 @@ TEST_F(CudaBorrow, MemoryThatIsNotTheDevices) {
   fake_cuda::add_memory(of_second, sizeof of_second, 1);
   fake_cuda::add_memory(of_other_context, sizeof of_other_context, 0, false);
   const auto borrow = [&](std::uint8_t* at, std::int64_t bytes) {
-    return refused([&] { cuda::borrow_buffer(context, at, bytes); });
+    return error_of([&] { cuda::borrow_buffer(context, at, bytes); });
   };
   EXPECT_EQ(borrow(nullptr, 16), "device cuda:0: borrowing 16 bytes of device memory at a null pointer");
   const auto ends_with = [](const std::string& text, const std::string& end) {
@@ -80,20 +69,20 @@ TEST_F(CudaBorrow, MemoryThatIsNotTheDevices) {
   ends_with(borrow(memory, 65), "its allocation ends 64 bytes from there");
   ends_with(borrow(memory + 60, 5), "its allocation ends 4 bytes from there");
   EXPECT_EQ(borrow(memory, -1), "a buffer of -1 bytes: the size must be at least 0");
-  EXPECT_EQ(refused([&] { cuda::borrow_buffer(Context({.device = "cpu"}), memory, 16); }),
+  EXPECT_EQ(error_of([&] { cuda::borrow_buffer(Context({.device = "cpu"}), memory, 16); }),
             "borrowing a CUDA pointer: the context's device cpu is no CUDA device");
   EXPECT_EQ(cuda::borrow_buffer(context, nullptr, 0).bytes(), 0);
   EXPECT_EQ(cuda::borrow_buffer(Context({.device = "cuda:1"}), of_second, 16).bytes(), 16);
 }
 
 TEST_F(CudaBorrow, StreamsThatAreNotTheDevices) {
-  const auto borrow = [&](void* stream) { return refused([&] { cuda::borrow_queue(context, stream); }); };
+  const auto borrow = [&](void* stream) { return error_of([&] { cuda::borrow_queue(context, stream); }); };
   for (void* const stream : {fake_cuda::make_stream(1), fake_cuda::make_stream(0, false)})
     EXPECT_NE(
         borrow(stream).find("cuda:0: borrowing a CUDA stream that belongs to another device, or to a CUDA context"),
         std::string::npos);
   EXPECT_NE(borrow(reinterpret_cast<void*>(2)).find("default stream of each thread"), std::string::npos);
-  EXPECT_EQ(refused([&] { cuda::borrow_queue(Context({.device = "cpu"}), nullptr); }),
+  EXPECT_EQ(error_of([&] { cuda::borrow_queue(Context({.device = "cpu"}), nullptr); }),
             "borrowing a CUDA stream: the context's device cpu is no CUDA device");
 }
 
@@ -101,10 +90,10 @@ TEST_F(CudaBorrow, StreamsThatAreNotTheDevices) {
 TEST_F(CudaBorrow, OverlapsAreFound) {
   const Buffer low = cuda::borrow_buffer(context, memory, 40), high = cuda::borrow_buffer(context, memory + 32, 32);
   Queue queue = context.make_queue();
-  EXPECT_NE(refused([&] { queue.copy(high, 0, low, 30, 3); }).find("overlap"), std::string::npos);
+  EXPECT_NE(error_of([&] { queue.copy(high, 0, low, 30, 3); }).find("overlap"), std::string::npos);
   EXPECT_NO_THROW(queue.copy(high, 0, low, 29, 3).wait());
   const Buffer mapped = context.borrow(memory, 64);  // as memory of the host, at the same addresses
-  EXPECT_NE(refused([&] { queue.copy(mapped, 0, low, 0, 4); }).find("overlap"), std::string::npos);
+  EXPECT_NE(error_of([&] { queue.copy(mapped, 0, low, 0, 4); }).find("overlap"), std::string::npos);
 }
 
 // The driver computes nothing: it sees which stream the work goes to, and what is refused never gets there.
@@ -121,7 +110,7 @@ TEST_F(CudaBorrow, ConvolutionsRunOnThem) {
   const auto run = [&](const auto& change) {
     Conv2dRun changed = right;
     change(changed);
-    return refused([&] { plan.run(queue, changed); });
+    return error_of([&] { plan.run(queue, changed); });
   };
   EXPECT_NE(run([&](Conv2dRun& to) { to.y = borrowed(12, 16); }).find("y and x overlap in memory"), std::string::npos);
   EXPECT_NE(run([&](Conv2dRun& to) { to.y = borrowed(34, 16); }).find("the buffer of y is misaligned"),
@@ -148,8 +137,8 @@ TEST_F(CudaBorrow, WorkspacesToo) {
   };
   EXPECT_NO_THROW(run(4096));
   EXPECT_GE(fake_cuda::take_calls().size(), 2u);  // the columns, and their product
-  EXPECT_NE(refused([&] { run(4096 + 16); }).find("the workspace is misaligned"), std::string::npos);
-  EXPECT_NE(refused([&] { run(1024); }).find("the workspace and w overlap in memory"), std::string::npos);
+  EXPECT_NE(error_of([&] { run(4096 + 16); }).find("the workspace is misaligned"), std::string::npos);
+  EXPECT_NE(error_of([&] { run(1024); }).find("the workspace and w overlap in memory"), std::string::npos);
 }
 
 }  // namespace

@@ -3,6 +3,7 @@
 
 #include <thread>
 
+#include "../error_testing.h"
 #include "devices/device.h"
 #include "fake_cuda/fake_cuda.h"
 #include "omniconv/error.h"
@@ -69,15 +70,7 @@ TEST_F(CudaPrograms, TargetsAreOfTheDevice) {
   device.build("text", {});
   device.build("text", {}, {{}, "sm_90a"});
   EXPECT_EQ(fake_cuda::take_compilations(), (Words{"--gpu-architecture=sm_90", "--gpu-architecture=sm_90a"}));
-  const auto refusal = [&](const char* target) -> std::string {
-    try {
-      device.build("text", {}, {{}, target});
-    } catch (const Error& error) {
-      EXPECT_EQ(error.kind(), ErrorKind::bad_input);
-      return error.what();
-    }
-    return "nothing was thrown";
-  };
+  const auto refusal = [&](const char* target) { return error_of([&] { device.build("text", {}, {{}, target}); }); };
   for (const char* const target : {"sm_100a", "sm_9", "sm_90b", "sm_90aa", "compute_90"})
     EXPECT_EQ(refusal(target), "device cuda:0: a program for the target " + std::string(target) +
                                    ": the device runs sm_90, and sm_90a where it has instructions of its own");

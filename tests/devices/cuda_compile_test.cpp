@@ -8,6 +8,7 @@
 #include <set>
 
 #include "../conformance/solver_testing.h"
+#include "../error_testing.h"
 #include "checking/verify.h"
 #include "choice/choose.h"
 #include "devices/cuda/cuda_api.h"
@@ -257,9 +258,19 @@ TEST_F(CudaCompile, GemmUsesNoDoublePrecision) {
   }
 }
 
+// The one text that the pooling's solver builds for the problem.
+devices::RecordingDevice::Text pool2d_text(const std::string& problem) {
+  const auto device = std::make_shared<devices::RecordingDevice>(devices::DeviceKind::cuda);
+  offer_by(operations::pool2d_direct_gpu(), get<Pool2dProblem>(parse_problem(problem)),
+           operations::DevicePointer(device))
+      .plan();
+  EXPECT_EQ(device->built.size(), 1u) << problem;
+  return device->built.back();
+}
+
 // pool2d: every form of its kernels in every pooling, pass and layout; the types in turn.
 std::vector<devices::RecordingDevice::Text> pool2d_texts() {
-  const auto device = std::make_shared<devices::RecordingDevice>(devices::DeviceKind::cuda);
+  std::vector<devices::RecordingDevice::Text> texts;
   constexpr const char* pool2d_types[] = {"f32", "f16", "bf16"};
   constexpr const char* geometries[] = {"n2c8h56w56r3s3p1u2", "n2c5h15w15r3s3p1", "n2c8h7w7r7s7", "n1c2h40w50r30s40pt3",
                                         "n1c2h2w2500r2s1100"};
@@ -269,13 +280,10 @@ std::vector<devices::RecordingDevice::Text> pool2d_texts() {
       for (const char* const pass : {"fwd", "bwd"})
         for (const char* const layout : {"nchw", "nhwc"}) {
           if (std::string_view(pooling) == "avg_inside" && ++turn % 2 == 0) continue;
-          const std::string text =
-              fmt::format("pool2d {} {} {} {} {}", pooling, pass, pool2d_types[++number % 3], layout, geometry);
-          offer_by(operations::pool2d_direct_gpu(), get<Pool2dProblem>(parse_problem(text)),
-                   operations::DevicePointer(device))
-              .plan();
+          texts.push_back(pool2d_text(
+              fmt::format("pool2d {} {} {} {} {}", pooling, pass, pool2d_types[++number % 3], layout, geometry)));
         }
-  return device->built;
+  return texts;
 }
 
 // Vectors of f32 in both layouts and passes: 16 bytes at a time, and no sum or quotient but those that are written.
@@ -297,14 +305,9 @@ TEST_F(CudaCompile, Pool2dInEveryForm) {
 }
 
 TEST_F(CudaCompile, Pool2dReadsAndWritesVectors) {
-  const auto device = std::make_shared<devices::RecordingDevice>(devices::DeviceKind::cuda);
   for (const char* const words : {"fwd nchw", "fwd nhwc", "bwd nchw", "bwd nhwc", "avg fwd nchw", "avg fwd nhwc",
                                   "avg bwd nchw", "avg bwd nhwc"}) {
-    offer_by(operations::pool2d_direct_gpu(),
-             get<Pool2dProblem>(parse_problem(fmt::format("pool2d {} n2c8h56w56r3s3p1u2", words))),
-             operations::DevicePointer(device))
-        .plan();
-    const auto& built = device->built.back();
+    const auto built = pool2d_text(fmt::format("pool2d {} n2c8h56w56r3s3p1u2", words));
     const std::string text = nvrtc->compile(built.text, built.definitions, 81).image;
     EXPECT_GE(count(text, "ld.global.nc.v"), 3) << words;
     EXPECT_GE(count(text, "st.global.v4"), 2) << words;
@@ -316,15 +319,11 @@ TEST_F(CudaCompile, Pool2dReadsAndWritesVectors) {
 // Maxima of 16-bit types by one comparison for two elements, and none by the compiler's own maximum, which forgets
 // NaN's bits.
 TEST_F(CudaCompile, Pool2dComparesInPairs) {
-  const auto device = std::make_shared<devices::RecordingDevice>(devices::DeviceKind::cuda);
   for (const char* const type : {"f16", "bf16", "f32"})
     for (const char* const geometry :
          {"nchw n2c8h56w56r3s3p1u2", "nhwc n2c8h56w56r3s3p1u2", "nchw n3c7h57w75r3s3p1u2", "nchw n200c2h7w7r7s7"}) {
       const std::string problem = fmt::format("pool2d {} {}", type, geometry);
-      offer_by(operations::pool2d_direct_gpu(), get<Pool2dProblem>(parse_problem(problem)),
-               operations::DevicePointer(device))
-          .plan();
-      const auto& built = device->built.back();
+      const auto built = pool2d_text(problem);
       const std::string text = nvrtc->compile(built.text, built.definitions, 91).image;  // PTX of 9.0
       const std::string pairs = fmt::format("set.gt.u32.{}x2", type);
       if (type != std::string_view("f32")) {
@@ -381,24 +380,18 @@ KERNEL void f(GLOBAL float* y, TENSOR_MAP map) {
 }
 
 TEST_F(CudaCompile, ErrorsShowTheLog) {
-  const auto message = [&](std::string_view text, std::vector<devices::Definition> definitions) -> std::string {
-    try {
-      nvrtc->compile(text, definitions, 90);
-    } catch (const Error& error) {
-      EXPECT_EQ(std::string(error.what()).find('\n'), std::string::npos);
-      return error.what();
-    }
-    return "no error";
+  const auto message = [&](std::string_view text) {
+    return error_of([&] { nvrtc->compile(text, {}, 90); }, ErrorKind::environment);
   };
-  const std::string text = message("\nKERNEL void f() { nonsense; }\n", {});
+  const std::string text = message("\nKERNEL void f() { nonsense; }\n");
   EXPECT_NE(text.find("nvrtcCompileProgram failed: NVRTC_ERROR_COMPILATION"), std::string::npos) << text;
   EXPECT_NE(text.find("kernel(2)"), std::string::npos) << text;
   EXPECT_NE(text.find("nonsense"), std::string::npos) << text;
-  const std::string named =
-      message("#line 1 \"first\"\n#warning not this\n#line 7 \"a/second.kernel\"\nnonsense;\n", {});
+  const std::string named = message("#line 1 \"first\"\n#warning not this\n#line 7 \"a/second.kernel\"\nnonsense;\n");
   EXPECT_NE(named.find("a/second.kernel(7): error"), std::string::npos) << named;
   EXPECT_EQ(named.find("not this"), std::string::npos) << named;
-  EXPECT_NE(message("", {{"A", "1 --use_fast_math"}}).find("hold no blanks"), std::string::npos);
+  const std::vector<devices::Definition> blank{{"A", "1 --use_fast_math"}};
+  EXPECT_NE(error_of([&] { nvrtc->compile("", blank, 90); }).find("hold no blanks"), std::string::npos);
 }
 
 TEST_F(CudaCompile, NewerDevicesGetPtxAndOlderOnesARefusal) {

@@ -4,6 +4,7 @@
 
 #include <numeric>
 
+#include "../error_testing.h"
 #include "devices/device.h"
 #include "fake_cuda/fake_cuda.h"
 #include "omniconv/error.h"
@@ -24,17 +25,6 @@ class CudaPeers : public testing::Test {
     std::vector<std::uint8_t> values(static_cast<std::size_t>(buffer.bytes()));
     context.make_queue().download(values.data(), buffer, 0, buffer.bytes()).wait();
     return values;
-  }
-  template <typename Call>
-  static std::string error_of(const Call& call, ErrorKind kind) {
-    try {
-      call();
-    } catch (const Error& error) {
-      EXPECT_EQ(error.kind(), kind) << error.what();
-      return error.what();
-    }
-    ADD_FAILURE() << "nothing was thrown";
-    return {};
   }
   std::vector<std::uint8_t> bytes = std::vector<std::uint8_t>(8);
 };

@@ -7,8 +7,8 @@
 #include <string>
 #include <vector>
 
+#include "../error_testing.h"
 #include "devices/device.h"
-#include "omniconv/error.h"
 
 namespace omniconv {
 
@@ -33,19 +33,6 @@ inline std::string no_device() {
   tested_backend().list(listing);
   return listing.missing.empty() ? "no reason given"
                                  : listing.missing.front().id + ": " + listing.missing.front().reason;
-}
-
-template <typename Call>
-std::string error_of(const Call& call, ErrorKind kind) {
-  try {
-    call();
-  } catch (const Error& error) {
-    EXPECT_EQ(error.kind(), kind) << error.what();
-    EXPECT_EQ(std::string(error.what()).find('\n'), std::string::npos) << error.what();
-    return error.what();
-  }
-  ADD_FAILURE() << "nothing was thrown";
-  return {};
 }
 
 #define EXPECT_HAS(text, part) EXPECT_NE((text).find(part), std::string::npos) << (text)

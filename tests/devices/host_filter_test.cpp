@@ -7,6 +7,7 @@
 #include <cstring>
 #include <mutex>
 
+#include "../error_testing.h"
 #include "fake_gpu.h"
 #include "omniconv/problem.h"
 
@@ -65,15 +66,8 @@ class HostFilter : public testing::Test {
     }
     return report;
   }
-  std::string error_of(const Case& of, const HostFilter2dOptions& options, ErrorKind kind) {
-    try {
-      expect_equal(of, options);
-    } catch (const Error& error) {
-      EXPECT_EQ(error.kind(), kind) << error.what();
-      return error.what();
-    }
-    ADD_FAILURE() << "nothing was thrown";
-    return {};
+  std::string error_with(const Case& of, const HostFilter2dOptions& options, ErrorKind kind = ErrorKind::bad_input) {
+    return error_of([&] { expect_equal(of, options); }, kind);
   }
 
   std::string solver_ = "auto";
@@ -161,7 +155,7 @@ TEST_F(Room, TheLeastLimitWorksAndLessIsRefusedWithSizes) {
   const HostFilter2dReport report = expect_equal(of_, {.device_memory_bytes = least});
   EXPECT_EQ(report.strip_rows, 1);
   EXPECT_EQ(report.device_bytes, least);
-  const std::string message = error_of(of_, {.device_memory_bytes = least - 1}, ErrorKind::bad_input);
+  const std::string message = error_with(of_, {.device_memory_bytes = least - 1});
   EXPECT_EQ(message,
             "a limit of " + std::to_string(least - 1) +
                 " bytes of device memory (--device-memory) is too small: 1 output row of 300 bytes, the 3 input rows "
@@ -170,7 +164,7 @@ TEST_F(Room, TheLeastLimitWorksAndLessIsRefusedWithSizes) {
 
 TEST_F(Room, ADeviceThatIsFullIsRefusedWithSizes) {
   fake_->free = strip_bytes(1) - 1;
-  const std::string message = error_of(of_, {}, ErrorKind::out_of_memory);
+  const std::string message = error_with(of_, {}, ErrorKind::out_of_memory);
   for (const std::string& part : {std::string("device fake has no room for one strip"),
                                   std::string("3 input rows of 300 bytes"), std::to_string(fake_->free) + " of its"})
     EXPECT_NE(message.find(part), std::string::npos) << message;
@@ -191,7 +185,7 @@ TEST_F(Room, ADeviceLostWhileMemoryIsTakenIsNoLackOfMemory) {
   for (const int at : {1, 2, 5}) {
     fake_->lost_at = at;
     fake_->allocations = 0;
-    EXPECT_EQ(error_of(of_, {.strip_rows = 50}, ErrorKind::environment), FakeGpu::lost);
+    EXPECT_EQ(error_with(of_, {.strip_rows = 50}, ErrorKind::environment), FakeGpu::lost);
     EXPECT_EQ(fake_->allocations, at);
   }
 }
@@ -224,18 +218,12 @@ TEST_F(Room, MemoryRefusedAtItsFirstUseMakesStripsSmaller) {
     return HostFilter2d(context, plan).run(of_.input.data(), 0, output.data(), 0);
   };
   EXPECT_GE(filter(ErrorKind::out_of_memory).strips, 10);
-  try {
-    filter(ErrorKind::environment);
-    ADD_FAILURE() << "nothing was thrown";
-  } catch (const Error& error) {
-    EXPECT_EQ(error.kind(), ErrorKind::environment);
-    EXPECT_STREQ(error.what(), "at its first use");
-  }
+  EXPECT_EQ(error_of([&] { filter(ErrorKind::environment); }, ErrorKind::environment), "at its first use");
 }
 
 TEST_F(Room, NoMemoryAtAllIsSaidWithSizes) {
   fake_->given = 0;
-  const std::string message = error_of(of_, {}, ErrorKind::out_of_memory);
+  const std::string message = error_with(of_, {}, ErrorKind::out_of_memory);
   for (const char* const part : {"device fake has no room for one strip", "1 output row of 300 bytes",
                                  "3 input rows of 300 bytes", "no room for a buffer of"})
     EXPECT_NE(message.find(part), std::string::npos) << message;
@@ -249,13 +237,9 @@ TEST_F(HostFilter, ALostDeviceIsReported) {
       HostFilter2d filter = make(of, {.strip_rows = 10});
       plan_->fail_at = at;
       std::vector<std::byte> output(of.expected.size());
-      try {
-        filter.run(of.input.data(), 0, output.data(), 0);
-        ADD_FAILURE() << "nothing was thrown";
-      } catch (const Error& error) {
-        EXPECT_EQ(error.kind(), ErrorKind::environment);
-        EXPECT_NE(std::string(error.what()).find("the device is lost"), std::string::npos) << error.what();
-      }
+      const std::string message =
+          error_of([&] { filter.run(of.input.data(), 0, output.data(), 0); }, ErrorKind::environment);
+      EXPECT_NE(message.find("the device is lost"), std::string::npos) << message;
     }
 }
 
@@ -264,13 +248,7 @@ TEST_F(HostFilter, BadInputIsNamed) {
   HostFilter2d filter = make(of, {});
   std::vector<std::byte> memory(4096);
   const auto refused = [&](const void* in, std::int64_t in_stride, void* out, std::int64_t out_stride) {
-    try {
-      filter.run(in, in_stride, out, out_stride);
-    } catch (const Error& error) {
-      EXPECT_EQ(error.kind(), ErrorKind::bad_input);
-      return std::string(error.what());
-    }
-    return std::string("nothing was thrown");
+    return outcome_of([&] { filter.run(in, in_stride, out, out_stride); });
   };
   EXPECT_EQ(refused(nullptr, 0, memory.data(), 0), "the input is a null pointer");
   EXPECT_EQ(refused(memory.data(), 0, nullptr, 0), "the output is a null pointer");
@@ -281,7 +259,7 @@ TEST_F(HostFilter, BadInputIsNamed) {
   EXPECT_EQ(refused(memory.data(), 0, memory.data() + 798, 0).find("input and output overlap"), 0u);
   EXPECT_EQ(refused(memory.data(), 0, memory.data() + 800, 0), "nothing was thrown");
 
-  const auto made = [&](const HostFilter2dOptions& options) { return error_of(of, options, ErrorKind::bad_input); };
+  const auto made = [&](const HostFilter2dOptions& options) { return error_with(of, options); };
   EXPECT_NE(made({.in_flight = 0}).find("in_flight=0 must be at least 1"), std::string::npos);
   EXPECT_NE(made({.strip_rows = -1}).find("strip_rows=-1"), std::string::npos);
   EXPECT_NE(made({.device_memory_bytes = -5}).find("device_memory_bytes=-5"), std::string::npos);

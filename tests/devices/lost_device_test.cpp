@@ -6,6 +6,7 @@
 #include <fstream>
 #include <iterator>
 
+#include "../error_testing.h"
 #include "image/kernel_text.h"
 #include "image/pipeline.h"
 #include "omniconv/error.h"
@@ -70,13 +71,9 @@ TEST(LostDevice, LeavesNoOutput) {
     for (const int downloads : {0, 2, 4}) {
       const auto failing = std::make_shared<FailingDevice>(downloads);
       failing->page_locks = way % 2 == 1;  // else copies out are submitted late
-      try {
-        image::filter_file(Context(failing), job, progress);
-        ADD_FAILURE() << "nothing was thrown";
-      } catch (const Error& error) {
-        EXPECT_EQ(error.kind(), ErrorKind::environment);
-        EXPECT_NE(std::string(error.what()).find(lost), std::string::npos) << error.what();
-      }
+      const std::string message =
+          error_of([&] { image::filter_file(Context(failing), job, progress); }, ErrorKind::environment);
+      EXPECT_NE(message.find(lost), std::string::npos) << message;
       EXPECT_EQ(std::distance(fs::directory_iterator(folder), fs::directory_iterator()), 1);
       std::ifstream in(folder / "in.pgm", std::ios::binary);
       EXPECT_EQ(std::string(std::istreambuf_iterator<char>(in), {}), content);

@@ -9,18 +9,16 @@
 #include <cstring>
 #include <filesystem>
 #include <fstream>
-#include <functional>
 #include <iterator>
 #include <memory>
-#include <optional>
 #include <random>
 #include <sstream>
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include "../error_testing.h"
 #include "image/image.h"
-#include "omniconv/error.h"
 
 namespace omniconv::image {
 
@@ -60,19 +58,6 @@ inline std::string read_file(const std::string& path) {
   std::stringstream content;
   content << std::ifstream(path, std::ios::binary).rdbuf();
   return content.str();
-}
-
-// The message of the Error that `action` must throw, of that kind if one is named.
-inline std::string error_of(const std::function<void()>& action, std::optional<ErrorKind> kind = {}) {
-  try {
-    action();
-  } catch (const Error& error) {
-    EXPECT_EQ(error.kind(), kind.value_or(error.kind())) << error.what();
-    EXPECT_EQ(std::string(error.what()).find('\n'), std::string::npos) << error.what();
-    return error.what();
-  }
-  ADD_FAILURE() << "no error";
-  return "";
 }
 
 struct Image {

@@ -9,24 +9,12 @@
 #include <string_view>
 #include <vector>
 
+#include "../error_testing.h"
 #include "image/kernel_text.h"
-#include "omniconv/error.h"
 
 namespace omniconv::image {
 
 using Weights2d = std::vector<double>;
-
-template <typename Function>
-std::string error_of(Function&& function) {
-  try {
-    function();
-  } catch (const Error& error) {
-    EXPECT_EQ(error.kind(), ErrorKind::bad_input);
-    EXPECT_EQ(std::string(error.what()).find('\n'), std::string::npos) << error.what();
-    return error.what();
-  }
-  return "no error";
-}
 
 inline std::string kernel_error(std::string_view text) {
   return error_of([&] { parse_kernel(text); });

@@ -174,7 +174,7 @@ TEST(KernelArrays, NpyThatIsNoKernelIsRefused) {
             "mask.txt: the weight in row 1, column 2 is nan; weights must be finite");
   EXPECT_EQ(error(npy<double>("<f8", "(2, 1)", {0, 0})), "mask.txt: all weights are zero; at least one must not be");
   EXPECT_NE(error(npy<double>("<f8", "(2, 2)", {1, 2, 3})).find("mask.txt is cut short"), std::string::npos);
-  EXPECT_NE(error(npy<double>("<f8", "(4000000000, 4000000000)", {1})), "no error");
+  EXPECT_NE(error(npy<double>("<f8", "(4000000000, 4000000000)", {1})), "nothing was thrown");
   EXPECT_NE(error(npy<double>("<c8", "(1, 1)", {1})).find("its elements are '<c8'"), std::string::npos);
 }
 
