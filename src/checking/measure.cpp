@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "checking/prepare.h"
 #include "choice/choose.h"
 #include "choice/plan_record.h"
 #include "core/checked.h"
@@ -171,12 +172,7 @@ class Measuring {
     Timed timed{Plan(choice::make_record(context_, problem_, task_, options)), {}, sets_.sets};
     timed.workspace = context_.allocate(std::max<std::int64_t>(timed.plan.workspace_bytes(), 1));
     for (std::vector<NamedOperand>& set : timed.sets)
-      for (NamedOperand& array : set)
-        if (const auto& format = timed.plan.format(array.name)) {
-          const Buffer prepared = context_.allocate(format->bytes);
-          timed.plan.prepare(queue_, array.name, array.operand, prepared).wait();
-          array.operand = {prepared, 0, format};
-        }
+      checking::prepare(timed.plan, queue_, set, [&](std::int64_t bytes) { return context_.allocate(bytes); });
     return timed;
   }
 

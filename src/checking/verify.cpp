@@ -7,6 +7,7 @@
 #include <memory>
 
 #include "checking/judge.h"
+#include "checking/prepare.h"
 #include "checking/strips.h"
 #include "checking/transfers.h"
 #include "choice/choose.h"
@@ -120,12 +121,7 @@ class Trial {
       operands.push_back({arrays_[i].name, {transfers.put(data, arrays_[i].bytes(), guard_bytes), guard_bytes}});
     }
     std::vector<NamedOperand> given = operands;
-    for (NamedOperand& array : given)
-      if (const auto& format = plan.format(array.name)) {
-        const Buffer prepared = transfers.put_before_guard(format->bytes);
-        plan.prepare(transfers.queue(), array.name, array.operand, prepared).wait();
-        array.operand = {prepared, 0, format};
-      }
+    prepare(plan, transfers.queue(), given, [&](std::int64_t bytes) { return transfers.put_before_guard(bytes); });
     const Buffer workspace = transfers.put_before_guard(plan.workspace_bytes());
     std::vector<NamedScalar> scalars;
     for (std::size_t i = 0; i < scalars_.size(); ++i) scalars.push_back({scalar_specs_[i].name, scalars_[i]});

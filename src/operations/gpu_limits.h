@@ -1,8 +1,9 @@
-// What a device cannot run, whatever the operation.
+// What a GPU takes in one launch and what a launch costs, whatever the operation.
 #pragma once
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cstdint>
 #include <cstdlib>
 #include <string>
@@ -32,5 +33,18 @@ inline std::string local_memory_refusal(const devices::Device& device, std::int6
     return "PoCL newer than 3.1 cannot be trusted to compile barriers in loops";
   return {};
 }
+
+// Groups of one launch at most: their numbers are 32-bit integers in the kernels, times a few rows or parts.
+constexpr std::int64_t most_groups = std::int64_t{1} << 28;
+
+// So many groups in as many launches as it takes: launch(first, how many).
+template <typename Launch>
+void launch_groups(std::int64_t groups, const Launch& launch) {
+  for (std::int64_t first = 0; first < groups; first += most_groups)
+    launch(first, std::min(most_groups, groups - first));
+}
+
+// A launch in multiply-adds: 3 microseconds of an H200's peak.
+constexpr double gpu_launch_cost = 9e7;
 
 }  // namespace omniconv::operations

@@ -116,6 +116,11 @@ std::span<const Operation* const> operations();
 template <typename T>
 class OperationOf : public Operation {
  public:
+  Problem read(const text::Words& line, text::Completeness completeness) const override {
+    text::Places places;
+    return text::finish<T>(text::read_words(line, notation(), places), line, notation().letters, places, completeness,
+                           [](const T& problem) { return first_broken_rule(problem); });
+  }
   std::string to_text(const Problem& problem) const final { return print(of(problem)); }
   void validate(const Problem& problem) const final {
     if (const auto broken = first_broken_rule(of(problem)))

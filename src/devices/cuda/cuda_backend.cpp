@@ -52,8 +52,7 @@ DeviceFacts facts_of(CUdevice device, DeviceInfo info, Capability capability) {
   facts.most_local_memory_bytes = attribute(device, CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN);
   facts.unit_local_memory_bytes = attribute(device, CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_MULTIPROCESSOR);
   facts.compute_capability = capability;
-  facts.has_clusters = has_clusters(capability);
-  facts.has_overlap = has_overlap(capability);
+  facts.has_clusters = facts.has_overlap = has_launch_attributes(capability);
   facts.has_tensor_maps = has_tensor_maps(capability);
   return facts;
 }

@@ -62,11 +62,7 @@ void check_grid(const char* kernel, const Grid& grid) {
 
 }  // namespace
 
-bool has_clusters(Capability capability) {
-  return capability >= hopper && api().LaunchKernelEx;
-}
-
-bool has_overlap(Capability capability) {
+bool has_launch_attributes(Capability capability) {
   return capability >= hopper && api().LaunchKernelEx;
 }
 
@@ -109,7 +105,7 @@ void check_launch(const Sequence& sequence, const Sequence::Launch& launch, cons
     throw bad_input(
         fmt::format("launch of {}: its program was not built for the queue's device {}", launch.kernel, device_id));
   check_grid(launch.kernel, launch.grid);
-  if (has_cluster(launch.options) && !has_clusters(context.capability()))
+  if (has_cluster(launch.options) && !has_launch_attributes(context.capability()))
     throw bad_input(
         fmt::format("launch of {}: clusters need compute capability 9.0 and a driver for CUDA 11.8 or newer, which "
                     "device {} has not",
@@ -144,7 +140,7 @@ void enqueue(const Sequence::Launch& launch, LaunchValues& values, const SharedC
     attributes[count++].value.clusterDim = {static_cast<unsigned>(cluster.x), static_cast<unsigned>(cluster.y),
                                             static_cast<unsigned>(cluster.z)};
   }
-  if (launch.options.overlaps && has_overlap(context.capability())) {
+  if (launch.options.overlaps && has_launch_attributes(context.capability())) {
     attributes[count].id = CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION;
     attributes[count++].value.programmaticStreamSerializationAllowed = 1;
   }

@@ -9,8 +9,7 @@
 namespace omniconv::devices::cuda {
 
 // Of a device of this capability, with this process's driver.
-bool has_clusters(Capability capability);
-bool has_overlap(Capability capability);
+bool has_launch_attributes(Capability capability);
 bool has_tensor_maps(Capability capability);
 
 // What the driver reads at the call: where each argument lies. Scalars are those of this moment, tensor maps are

@@ -1,4 +1,4 @@
-// What the GPU variants of the conv2d solvers share: the problem as constants of kernel text, and long launches.
+// What the GPU variants of the conv2d solvers share: the problem as constants of kernel text.
 #pragma once
 
 #include <fmt/format.h>
@@ -14,9 +14,6 @@
 #include "text/device_text.h"
 
 namespace omniconv::operations {
-
-// Groups of one launch at most.
-constexpr std::int64_t most_conv2d_groups = std::int64_t{1} << 28;
 
 // Why a GPU variant whose groups have so many work items does not serve the problem or the device; empty if it may.
 inline std::string conv2d_gpu_refusal(const Conv2dProblem& problem, const devices::Device& device,
@@ -46,15 +43,5 @@ inline std::vector<devices::Definition> conv2d_definitions(const Conv2dProblem& 
   choose("BIAS", problem.bias), choose("ACCUMULATE", problem.accumulate), choose("RELU", problem.relu);
   return definitions;
 }
-
-// So many groups in as many launches as it takes: launch(first, how many).
-template <typename Launch>
-void launch_groups(std::int64_t groups, const Launch& launch) {
-  for (std::int64_t done = 0; done < groups; done += most_conv2d_groups)
-    launch(done, std::min(most_conv2d_groups, groups - done));
-}
-
-// A launch in multiply-adds: 3 microseconds of an H200's peak.
-constexpr double conv2d_launch_cost = 9e7;
 
 }  // namespace omniconv::operations

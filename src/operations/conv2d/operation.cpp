@@ -27,12 +27,6 @@ class Conv2d final : public OperationOf<Conv2dProblem> {
  public:
   std::string_view name() const override { return "conv2d"; }
   std::string_view word() const override { return {}; }
-  Problem read(const text::Words& line, text::Completeness completeness) const override {
-    text::Places places;
-    return text::finish<Conv2dProblem>(text::read_words(line, notation(), places), line, notation().letters, places,
-                                       completeness, first_broken_rule);
-  }
-
   std::span<const Solver* const> solvers() const override { return conv2d_solvers(); }
   // Bias and relu are steps of the forward pass: their gradients are the caller's.
   AnyTask task(const Problem& problem, std::uint64_t) const override {

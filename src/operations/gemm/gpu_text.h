@@ -10,16 +10,14 @@
 
 #include "core/checked.h"
 #include "operations/gemm/gemm.h"
+#include "operations/gpu_limits.h"
 #include "text/device_text.h"
 
 namespace omniconv::operations {
 
-// Groups of one launch at most: their numbers are 32-bit integers in the kernels, times the rows of a band.
-constexpr std::int64_t most_gemm_groups = std::int64_t{1} << 28;
-
-// A launch in multiply-adds: 3 microseconds of an H200's peak, 50 of two CPU cores'.
+// A launch in multiply-adds, on CPU cores 50 microseconds of two.
 inline double launch_cost(const devices::Device& device) {
-  return device.info().is_gpu ? 9e7 : 4e6;
+  return device.info().is_gpu ? gpu_launch_cost : 4e6;
 }
 
 // Each array once.
@@ -98,7 +96,7 @@ std::array<devices::KernelArgument, 9 + sizeof...(Own)> gemm_arguments(const Gem
 // matrix.
 template <typename Launch>
 void launch_batches(std::int64_t batch, std::int64_t groups, const Launch& launch) {
-  const std::int64_t most = std::max<std::int64_t>(most_gemm_groups / groups, 1);
+  const std::int64_t most = std::max<std::int64_t>(most_groups / groups, 1);
   for (std::int64_t done = 0; done < batch; done += most) launch(done, std::min(most, batch - done));
 }
 

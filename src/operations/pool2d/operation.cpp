@@ -21,12 +21,6 @@ enum : std::size_t { of_x, of_y, of_indices };
 class Pool2d final : public OperationOf<Pool2dProblem> {
  public:
   std::string_view name() const override { return "pool2d"; }
-  Problem read(const text::Words& line, text::Completeness completeness) const override {
-    text::Places places;
-    return text::finish<Pool2dProblem>(text::read_words(line, notation(), places), line, notation().letters, places,
-                                       completeness, first_broken_rule);
-  }
-
   std::span<const Solver* const> solvers() const override { return pool2d_solvers(); }
   AnyTask task(const Problem& problem, std::uint64_t) const override { return AnyTask(of(problem)); }
 

@@ -98,7 +98,7 @@ class DirectGpu final : public Conv2dSolver {
     const double idle = device.info().is_gpu  // compute units without a group
                             ? std::max(1.0, 8.0 * device.info().compute_units / static_cast<double>(tiling.groups))
                             : 1;
-    return conv2d_launch_cost + idle * multiply_adds(problem) * (steps + load * loads) / steps;
+    return gpu_launch_cost + idle * multiply_adds(problem) * (steps + load * loads) / steps;
   }
 };
 

@@ -44,7 +44,7 @@ class PlainGpu final : public GemmSolver {
     const PlainShape shape = plain_shape_for(task.problem, is_gpu);
     if (std::string reason = group_refusal(*device, shape.group); !reason.empty()) return reason;
     const std::int64_t tiles = tiles_of(task.problem, shape.tile_m, shape.tile_n);
-    if (tiles > most_gemm_groups) return fmt::format("a launch has at most {} tiles, not {}", most_gemm_groups, tiles);
+    if (tiles > most_groups) return fmt::format("a launch has at most {} tiles, not {}", most_groups, tiles);
     // A GPU's loads are an instruction for every two multiply-adds, and slower. PoCL reaches 0.4 of its peak.
     const double compute = (is_gpu ? 6 : 2.5) * multiply_adds(task.problem);
     return Offer{

@@ -69,8 +69,8 @@ class TiledGpu final : public GemmSolver {
       choice = std::get<GemmChoice>(asked_for);
     }
     const std::int64_t tiles = tiles_of(task.problem, choice.tile.m, choice.tile.n);
-    if (tiles > most_gemm_groups / part_limit)
-      return fmt::format("a launch has at most {} tiles, not {}", most_gemm_groups / part_limit, tiles);
+    if (tiles > most_groups / part_limit)
+      return fmt::format("a launch has at most {} tiles, not {}", most_groups / part_limit, tiles);
     const double cost = device->info().is_gpu ? choice.cost : cpu_multiply_add * multiply_adds(task.problem);
     return Offer{
         .cost = {launch_cost(*device) + cost},

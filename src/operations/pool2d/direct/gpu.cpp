@@ -17,8 +17,7 @@
 namespace omniconv::operations {
 namespace {
 
-constexpr std::int64_t group = 128, most_groups = std::int64_t{1} << 28;
-constexpr double launch_cost = 9e7;  // in multiply-adds: 3 microseconds of an H200's peak
+constexpr std::int64_t group = 128;
 
 enum class Form { blocks, planes, any };
 
@@ -304,13 +303,13 @@ class Plan final : public Pool2dPlanBody {
   }
 
   void append_groups(devices::Sequence& sequence, const Pool2dRun& run, const char* kernel) const {
-    for (std::int64_t first = 0; first < groups_; first += most_groups) {
-      const devices::Grid grid{{std::min(most_groups, groups_ - first) * tiling_.group}, {tiling_.group}};
+    launch_groups(groups_, [&](std::int64_t first, std::int64_t groups) {
+      const devices::Grid grid{{groups * tiling_.group}, {tiling_.group}};
       if (tiling_.form == Form::planes && problem().backward)
         sequence.launch(program_, kernel, grid, arguments(run, first, tiling_.x_vector));
       else
         sequence.launch(program_, kernel, grid, arguments(run, first));
-    }
+    });
   }
 
   // Of the forms that have one for each output, or several.
@@ -338,7 +337,7 @@ class DirectGpu final : public Pool2dSolver {
     // An element of a window takes a load, its widening and four instructions more; by itself, its address, too.
     const double element = tiling.form == Form::any ? 24 : 6;
     return Offer{
-        .cost = {launch_cost + byte_cost(*device) * least_bytes(problem) + element * window_elements(problem)},
+        .cost = {gpu_launch_cost + byte_cost(*device) * least_bytes(problem) + element * window_elements(problem)},
         .bound = pool2d_bound(problem),
         .plan = [=] { return std::make_shared<Plan>(problem, *device, tiling); },
     };
