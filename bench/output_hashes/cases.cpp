@@ -66,6 +66,12 @@ double multiply_adds(const GemmProblem& p) {
   return static_cast<double>(p.m) * static_cast<double>(p.n) * static_cast<double>(p.k) * static_cast<double>(p.batch);
 }
 
+#if HAS_POOL2D
+double multiply_adds(const Pool2dProblem& p) {
+  return static_cast<double>(p.n * p.c) * static_cast<double>(P(p) * Q(p)) * static_cast<double>(p.r * p.s);
+}
+#endif
+
 Filter2dProblem shrunk(Filter2dProblem problem, bool odd) {
   const auto is_small = [&] {
     return multiply_adds(problem) <= most_of_filters &&
@@ -92,6 +98,17 @@ GemmProblem shrunk(GemmProblem problem, bool odd) {
          [&] { return multiply_adds(problem) <= most_of_products; });
   return problem;
 }
+
+#if HAS_POOL2D
+Pool2dProblem shrunk(Pool2dProblem problem, bool odd) {
+  const auto is_small = [&] {
+    return multiply_adds(problem) <= most_of_filters &&
+           static_cast<double>(problem.n * problem.c * problem.h * problem.w) <= most_pixels;
+  };
+  shrink({{&problem.n, 1}, {&problem.c, 1}, {&problem.h, problem.r}, {&problem.w, problem.s}}, odd, is_small);
+  return problem;
+}
+#endif
 
 std::vector<Filter2dProblem> cases_of(const Filter2dProblem& problem, std::size_t place, bool thorough) {
   std::vector<Filter2dProblem> cases;
@@ -157,5 +174,26 @@ std::vector<GemmProblem> cases_of(const GemmProblem& problem, std::size_t place,
   }
   return cases;
 }
+
+#if HAS_POOL2D
+std::vector<Pool2dProblem> cases_of(const Pool2dProblem& problem, std::size_t place, bool thorough) {
+  constexpr DataType types[] = {DataType::f32, DataType::f16, DataType::bf16, DataType::f64};
+  const std::size_t count = thorough ? std::size(types) : gpu_types;
+  std::vector<Pool2dProblem> cases;
+  std::size_t turn = place;
+  for (const bool odd : ways_of_shrinking(place, thorough))
+    for (const bool backward : {false, true}) {
+      Pool2dProblem one = shrunk(problem, odd);
+      one.name.clear();
+      one.backward = backward;
+      for (std::size_t i = 0; i < (thorough ? 2 * count : 1); ++i, ++turn) {
+        one.type = types[turn % count];
+        one.layout = turn / count % 2 == 0 ? Layout::nhwc : Layout::nchw;
+        cases.push_back(one);
+      }
+    }
+  return cases;
+}
+#endif
 
 }  // namespace omniconv::hashes

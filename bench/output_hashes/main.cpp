@@ -15,6 +15,7 @@
 
 #include <algorithm>
 #include <cstdio>
+#include <cstring>
 #include <exception>
 #include <fstream>
 #include <iterator>
@@ -74,7 +75,10 @@ class Program {
     if (const auto* filter = get_if<Filter2dProblem>(problem)) return add_cases(*filter, place);
     if (const auto* convolution = get_if<Conv2dProblem>(problem)) return add_cases(*convolution, place);
     if (const auto* product = get_if<GemmProblem>(problem)) return add_cases(*product, place);
-    throw std::runtime_error(to_text(problem) + ": no filter, convolution or product");
+#if HAS_POOL2D
+    if (const auto* pooling = get_if<Pool2dProblem>(problem)) return add_cases(*pooling, place);
+#endif
+    throw std::runtime_error(to_text(problem) + ": no filter, convolution, product or pooling");
   }
 
   template <typename T>
@@ -157,6 +161,34 @@ class Program {
     run_matrix<GemmPlan>(problem, false, run, run.c);
   }
 
+#if HAS_POOL2D
+  // Indices are within the window, of which some name padding. Forward the hash is of y and the indices.
+  void run_case(const Pool2dProblem& problem) {
+    const std::int64_t outputs = problem.n * problem.c * P(problem) * Q(problem);
+    std::vector<std::byte> within(size(4 * outputs));
+    Random random(1);
+    for (std::size_t i = 0; i < within.size(); i += 4) {
+      const auto index = static_cast<std::int32_t>(random.below(problem.r * problem.s));
+      std::memcpy(within.data() + i, &index, sizeof index);
+    }
+    Pool2dRun run;
+    run.x = operand(problem.n * problem.c * problem.h * problem.w, problem.type, 0);
+    run.y = operand(outputs, problem.type, 1);
+    for (const std::string& id : applicable(explain(context_, problem), multiply_adds(problem)))
+      report(to_text(problem), id, [&] {
+        const Pool2dPlan plan(context_, problem, {.solver = id});
+        Operand& output = problem.backward ? run.x : run.y;
+        output.buffer = poisoned(output.buffer.bytes());
+        if (problem.pooling == Pooling::maximum)
+          run.indices.buffer = problem.backward ? put(within) : poisoned(4 * outputs);
+        run.workspace = poisoned(plan.workspace_bytes());
+        for (int i = 0; i < options_.runs; ++i) plan.run(queue_, run).wait();
+        const std::uint64_t state = hash_of(output.buffer);
+        return run.indices.buffer ? hash(download(run.indices.buffer), state) : state;
+      });
+  }
+#endif
+
   // `output` is an operand of `run`.
   template <typename Plan, typename T, typename Run>
   void run_matrix(const T& problem, bool accumulates, Run& run, Operand& output) {
@@ -206,7 +238,9 @@ class Program {
     queue_.upload(buffer, 0, data.data(), buffer.bytes()).wait();
     return buffer;
   }
-  Buffer poisoned(std::int64_t bytes) { return put(std::vector(size(std::max<std::int64_t>(bytes, 1)), poison)); }
+  Buffer poisoned(std::int64_t bytes) {
+    return put(std::vector(size(std::max<std::int64_t>(bytes, 1)), poison));
+  }
   Operand operand(std::int64_t elements, DataType type, std::uint64_t seed) {
     const std::int64_t bytes = elements * size_of(type);
     std::vector<std::byte> data(size(bytes + 2 * guard_bytes), poison);
@@ -219,7 +253,9 @@ class Program {
     return data;
   }
   // With the guards: who writes there changes it.
-  std::uint64_t hash_of(const Buffer& buffer) { return hash(download(buffer)); }
+  std::uint64_t hash_of(const Buffer& buffer) {
+    return hash(download(buffer));
+  }
 
   Options options_;
   Context context_;
