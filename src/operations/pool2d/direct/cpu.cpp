@@ -6,6 +6,7 @@
 #include "operations/host_operand.h"
 #include "operations/pool2d/direct/planes.h"
 #include "operations/pool2d/pool2d.h"
+#include "vector/stream.h"
 
 namespace omniconv {
 
@@ -19,18 +20,26 @@ kernels::PoolPlanes::PoolPlanes(const Pool2dProblem& problem)
   const auto is_whole = [](const PoolAxis& axis) {
     return axis.outputs == 1 && axis.taps == axis.extent && axis.pad == 0;
   };
+  const auto is_inside = [](const PoolAxis& axis) {
+    return axis.pad == 0 && axis.begin(axis.outputs - 1) + axis.taps <= axis.extent;
+  };
+  if (pooling == Pooling::average_inside && is_inside(rows) && is_inside(columns)) pooling = Pooling::average;
+  form = PoolForm::lines;
   if (depth == 1 && is_whole(rows) && is_whole(columns)) {
     const std::int64_t elements = rows.extent * columns.extent;
     columns = {elements, elements, elements, 0, 1};
     rows = {1, 1, 1, 0, 1};
+    form = PoolForm::whole;
+  } else if (type == DataType::f32 && pooling != Pooling::average_inside) {
+    constexpr std::int64_t lanes = 16;  // of the longest vectors
+    if (depth >= lanes && rows.taps * columns.taps <= most_pool_taps)
+      form = PoolForm::channels;
+    else if (depth == 1 && columns.stride == 2 && (columns.taps == 2 || columns.taps == 3) &&
+             columns.pad <= columns.taps - 2 && columns.outputs >= lanes && columns.extent >= 2 * lanes - 1)
+      form = PoolForm::columns;
   }
   first_position = columns.pad / columns.stride;
   positions = (columns.pad + columns.extent - 1) / columns.stride - first_position + 1;
-}
-
-bool kernels::PoolPlanes::is_global() const {
-  return depth == 1 && rows.extent == 1 && rows.taps == 1 && columns.outputs == 1 && columns.taps == columns.extent &&
-         columns.pad == 0;
 }
 
 std::int64_t kernels::PoolPlanes::units() const {
@@ -43,6 +52,16 @@ std::int64_t kernels::PoolPlanes::unit_elements() const {
 
 namespace operations {
 namespace {
+
+void make_units(const kernels::PoolPlanes& planes, const kernels::PoolArrays& arrays, std::int64_t first,
+                std::int64_t end) {
+  switch (planes.form) {
+    case kernels::PoolForm::whole: return kernels::make_pool_whole(planes, arrays, first, end);
+    case kernels::PoolForm::channels: return kernels::make_pool_channels(planes, arrays, first, end);
+    case kernels::PoolForm::columns: return kernels::make_pool_columns(planes, arrays, first, end);
+    case kernels::PoolForm::lines: return kernels::make_pool_lines(planes, arrays, first, end);
+  }
+}
 
 // Where much is written, units are made in memory of a thread's own, which stays in its cache, and copied past the
 // caches from there: what is written is not read before.
@@ -88,10 +107,10 @@ class Plan final : public Pool2dPlanBody {
     const std::int64_t units = planes_.units(), own = staging_.bytes_of_thread(problem());
     cpu_.parallel_for(divide_up(units, part_), [&](std::int64_t i, int slot) {
       const std::int64_t first = i * part_, end = std::min(units, first + part_);
-      if (staging_.units == 0) return kernels::make_pool_units(planes_, arrays, first, end);
+      if (staging_.units == 0) return make_units(planes_, arrays, first, end);
       for (std::int64_t unit = first; unit < end; unit += staging_.units)
         make_staged(arrays, unit, std::min(end, unit + staging_.units), host({run.workspace, slot * own}));
-      kernels::pool_stream_done();
+      kernels::stream_fence();
     });
   }
 
@@ -104,10 +123,10 @@ class Plan final : public Pool2dPlanBody {
     staged.before = before;
     (backward ? staged.x : staged.y) = own;
     if (writes_indices) staged.indices = reinterpret_cast<std::int32_t*>(own_indices);
-    kernels::make_pool_units(planes_, staged, first, end);
-    kernels::pool_stream((backward ? arrays.x : arrays.y) + before * size, own, elements * size);
+    make_units(planes_, staged, first, end);
+    kernels::stream_copy((backward ? arrays.x : arrays.y) + before * size, own, elements * size);
     if (writes_indices)
-      kernels::pool_stream(reinterpret_cast<std::byte*>(arrays.indices + before), own_indices, elements * 4);
+      kernels::stream_copy(reinterpret_cast<std::byte*>(arrays.indices + before), own_indices, elements * 4);
   }
 
   DevicePointer device_;
