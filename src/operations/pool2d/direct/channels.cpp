@@ -40,7 +40,8 @@ HWY_INLINE void for_channels(std::int64_t depth, const Body& body) {
 HWY_INLINE V load(const float* from, std::int64_t count) {
   return load_stored<f32>(Tag(), reinterpret_cast<const std::byte*>(from), count);
 }
-HWY_INLINE void store(V value, float* to, std::int64_t count) {
+HWY_INLINE void store(V value, float* to, std::int64_t count, bool streams) {
+  if (streams) return hn::Stream(value, Tag(), to);
   store_stored<f32>(Tag(), value, reinterpret_cast<std::byte*>(to), count);
 }
 HWY_INLINE IndexVec<Tag> load(const std::int32_t* from, std::int64_t count) {
@@ -50,7 +51,8 @@ HWY_INLINE IndexVec<Tag> load(const std::int32_t* from, std::int64_t count) {
 // Taps [first, first + count) of a window; y and indices have what those before gave.
 template <bool is_maximum, int fixed_count>
 HWY_NOINLINE void take_taps(const float* x, const Taps& taps, std::int64_t first, std::int64_t some_count,
-                            std::int64_t depth, std::int64_t ahead, float divisor, float* y, std::int32_t* indices) {
+                            std::int64_t depth, std::int64_t ahead, float divisor, bool streams, float* y,
+                            std::int32_t* indices) {
   const Tag d;
   const std::int64_t count = fixed_count > 0 ? fixed_count : some_count;
   const bool is_last = first + count == taps.count;
@@ -67,8 +69,8 @@ HWY_NOINLINE void take_taps(const float* x, const Taps& taps, std::int64_t first
       take<is_maximum>(d, load(from, lanes), every_index(d, taps.numbers[tap]), value, winner);
     }
     if (!is_maximum && is_last) value = hn::Div(value, hn::Set(d, divisor));
-    store(value, y + c, lanes);
-    if constexpr (is_maximum) store(hn::BitCast(d, winner), reinterpret_cast<float*>(indices) + c, lanes);
+    store(value, y + c, lanes, streams);
+    if constexpr (is_maximum) store(hn::BitCast(d, winner), reinterpret_cast<float*>(indices) + c, lanes, streams);
   });
 }
 
@@ -86,8 +88,7 @@ HWY_NOINLINE void channels_forward_row(const PoolPlanes& g, const PoolArrays& a,
       const std::int64_t row = (plane * g.rows.extent + g.rows.begin(p) + r) * g.columns.extent + g.columns.begin(q);
       for (std::int64_t s = columns.first; s < columns.end; ++s) taps.add((row + s) * depth, r * g.columns.taps + s);
     }
-    // As many at once as there are streams that a processor follows well.
-    constexpr std::int64_t at_once = 9;
+    constexpr std::int64_t at_once = pool_taps_at_once;
     const std::int64_t to = (unit * outputs + q) * depth - a.before, ahead = all > at_once ? at_once * depth : 0;
     if (ahead == 0) soon.fetch(unit, q, soon.bytes_of_unit() / outputs);
     float* const y = reinterpret_cast<float*>(a.y) + to;
@@ -95,11 +96,11 @@ HWY_NOINLINE void channels_forward_row(const PoolPlanes& g, const PoolArrays& a,
     for (std::int64_t first = 0; first < taps.count; first += at_once) {
       const std::int64_t count = std::min(at_once, taps.count - first);
       if (count == 4)
-        take_taps<is_maximum, 4>(x, taps, first, count, depth, ahead, divisor, y, indices);
+        take_taps<is_maximum, 4>(x, taps, first, count, depth, ahead, divisor, a.streams, y, indices);
       else if (count == 9)
-        take_taps<is_maximum, 9>(x, taps, first, count, depth, ahead, divisor, y, indices);
+        take_taps<is_maximum, 9>(x, taps, first, count, depth, ahead, divisor, a.streams, y, indices);
       else
-        take_taps<is_maximum, 0>(x, taps, first, count, depth, ahead, divisor, y, indices);
+        take_taps<is_maximum, 0>(x, taps, first, count, depth, ahead, divisor, a.streams, y, indices);
     }
   }
 }
@@ -136,7 +137,7 @@ HWY_NOINLINE void channels_backward_row(const PoolPlanes& g, const PoolArrays& a
         }
       }
       if constexpr (!is_maximum) sum = divided(sum);
-      store(sum, dx + c, lanes);
+      store(sum, dx + c, lanes, a.streams);
     });
   }
 }

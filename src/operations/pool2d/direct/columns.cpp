@@ -76,7 +76,8 @@ HWY_INLINE void forward_vector(const PoolPlanes& g, const float* row, const Pool
 }
 
 template <bool is_maximum, int taps>
-HWY_NOINLINE void columns_forward_row(const PoolPlanes& g, const PoolArrays& a, std::int64_t unit) {
+HWY_NOINLINE void columns_forward_row(const PoolPlanes& g, const PoolArrays& a, const Soon& soon, std::int64_t unit) {
+  soon.fetch(unit, 0, soon.bytes_of_unit());
   const std::int64_t plane = unit / g.rows.outputs, p = unit % g.rows.outputs, lanes = lanes_of(Tag()),
                      outputs = g.columns.outputs;
   const PoolRange rows = g.rows.taps_of(p);
@@ -140,7 +141,9 @@ HWY_INLINE void backward_vector(const PoolPlanes& g, const float* dy, const std:
 
 template <bool is_maximum, int taps, int pad>
 HWY_NOINLINE void columns_backward_row(const PoolPlanes& g, const PoolArrays& a, const Divider<Tag>& divided,
-                                       std::int64_t unit) {
+                                       const Soon& soon, const Soon& indices_soon, std::int64_t unit) {
+  soon.fetch(unit, 0, soon.bytes_of_unit());
+  if constexpr (is_maximum) indices_soon.fetch(unit, 0, indices_soon.bytes_of_unit());
   const std::int64_t plane = unit / g.rows.extent, h = unit % g.rows.extent, lanes = lanes_of(Tag()),
                      pairs = (g.columns.extent + 1) / 2, outputs = g.columns.outputs;
   const PoolRange rows = g.rows.windows_of(h);
@@ -160,9 +163,13 @@ HWY_NOINLINE void columns_backward_row(const PoolPlanes& g, const PoolArrays& a,
 template <bool is_maximum, int taps, int pad>
 void make_columns_of(const PoolPlanes& g, const PoolArrays& a, std::int64_t first, std::int64_t end) {
   const Divider divided(Tag(), g.rows.taps * taps);
+  const std::int64_t x_bytes = g.planes * g.rows.extent * g.columns.extent * 4,
+                     y_bytes = g.planes * g.rows.outputs * g.columns.outputs * 4;
+  const Soon x(a.x, x_bytes, g, x_bytes / g.units() + 1024), dy(a.y, y_bytes, g, g.columns.outputs * 4 + 1024),
+      indices(a.indices, y_bytes, g, g.columns.outputs * 4 + 1024);
   for (std::int64_t unit = first; unit < end; ++unit)
-    g.backward ? columns_backward_row<is_maximum, taps, pad>(g, a, divided, unit)
-               : columns_forward_row<is_maximum, taps>(g, a, unit);
+    g.backward ? columns_backward_row<is_maximum, taps, pad>(g, a, divided, dy, indices, unit)
+               : columns_forward_row<is_maximum, taps>(g, a, x, unit);
 }
 
 void make_columns(const PoolPlanes& g, const PoolArrays& a, std::int64_t first, std::int64_t end) {

@@ -18,6 +18,8 @@ enum class PoolForm {
 
 // Elements of a window of which `channels` keeps account.
 constexpr std::int64_t most_pool_taps = 64;
+// Of those it takes so many at once, from as many streams as a processor follows well.
+constexpr std::int64_t pool_taps_at_once = 9;
 
 // Planes of rows of pixels. nchw has a plane for each channel, whose pixels are one element; nhwc has one for each
 // image, whose pixels are `depth` elements that follow each other.
@@ -26,6 +28,8 @@ struct PoolPlanes {
 
   // Rows of the written array, which are made on their own, in its order.
   std::int64_t units() const;
+  // Whether what is written is whole cache lines, each at once.
+  bool can_stream() const;
   std::int64_t unit_elements() const;
 
   PoolAxis rows, columns;
@@ -42,6 +46,7 @@ struct PoolPlanes {
 struct PoolArrays {
   std::byte *x, *y;  // backward dx, which is written, and dy
   std::int32_t* indices;
+  bool streams = false;     // each vector goes past the caches, where can_stream(); arrays begin on cache lines then
   std::int64_t before = 0;  // elements of the written arrays before those that their pointers point to
 };
 

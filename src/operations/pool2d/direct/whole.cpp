@@ -43,12 +43,16 @@ HWY_INLINE std::int64_t first_maximum(D d, const std::byte* x, std::int64_t elem
   });
   const bool has_nan = !hn::AllFalse(d, is_nan);
   greatest = hn::MaxOfLanes(d, greatest);
-  std::int64_t index = 0;
+  // The least index of all lanes, without asking which: that would be guessed wrong for most planes.
+  const IndexTag<D> integers;
+  const auto counting = hn::Iota(integers, 0);
+  auto winner = hn::Set(integers, std::numeric_limits<Integer<T>>::max());
   for_vectors<type>(d, x, elements, outside, [&](hn::Vec<D> value, std::int64_t first) HWY_ATTR {
-    const auto wins = has_nan ? hn::IsNaN(value) : hn::Eq(value, greatest);
-    const std::int64_t lane = hn::FindFirstTrue(d, wins);
-    index = lane >= 0 ? first + lane : index;
+    const auto wins = hn::RebindMask(integers, has_nan ? hn::IsNaN(value) : hn::Eq(value, greatest));
+    const auto index = hn::Add(counting, every_index(d, first));
+    winner = hn::Min(winner, hn::IfThenElse(wins, index, winner));
   });
+  const std::int64_t index = hn::GetLane(hn::MinOfLanes(integers, winner));
   return index;
 }
 
