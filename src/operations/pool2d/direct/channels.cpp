@@ -29,14 +29,7 @@ struct Taps {
   std::int64_t count = 0;
 };
 
-// Calls body(channel, how many from there on) for each vector of them.
-template <typename Body>
-HWY_INLINE void for_channels(std::int64_t depth, const Body& body) {
-  const std::int64_t lanes = lanes_of(Tag());
-  std::int64_t c = 0;
-  for (; c + lanes <= depth; c += lanes) body(c, lanes);
-  if (c < depth) body(c, depth - c);
-}
+// Vectors of `count` elements, or of as many as there are.
 HWY_INLINE V load(const float* from, std::int64_t count) {
   return load_stored<f32>(Tag(), reinterpret_cast<const std::byte*>(from), count);
 }
@@ -48,30 +41,52 @@ HWY_INLINE IndexVec<Tag> load(const std::int32_t* from, std::int64_t count) {
   return hn::BitCast(IndexTag<Tag>(), load(reinterpret_cast<const float*>(from), count));
 }
 
-// Taps [first, first + count) of a window; y and indices have what those before gave.
+// Calls body<count>() for some counts, body<0>() for others: with a count that is known all addresses stay in
+// registers.
+template <typename Body>
+HWY_INLINE void for_count(std::int64_t count, const Body& body) {
+  switch (count) {
+    case 1: return body.template operator()<1>();
+    case 2: return body.template operator()<2>();
+    case 4: return body.template operator()<4>();
+    case 9: return body.template operator()<9>();
+    default: return body.template operator()<0>();
+  }
+}
+
+// Of a window, those taps from number `first` on that are taken at once.
+struct Take {
+  const float* x;
+  std::int64_t depth, first, ahead;
+  float divisor;
+  bool streams;
+  float* y;
+  std::int32_t* indices;  // y and they have what the taps before gave
+};
 template <bool is_maximum, int fixed_count>
-HWY_NOINLINE void take_taps(const float* x, const Taps& taps, std::int64_t first, std::int64_t some_count,
-                            std::int64_t depth, std::int64_t ahead, float divisor, bool streams, float* y,
-                            std::int32_t* indices) {
+HWY_NOINLINE void take_taps(const Take take_from, const Taps& all, std::int64_t some_count) {
   const Tag d;
+  const auto [x, depth, first, ahead, divisor, streams, y, indices] = take_from;
   const std::int64_t count = fixed_count > 0 ? fixed_count : some_count;
-  const bool is_last = first + count == taps.count;
-  for_channels(depth, [&](std::int64_t c, std::int64_t lanes) HWY_ATTR {
+  const bool is_last = first + count == all.count;
+  const float* from[pool_taps_at_once];
+  for (std::int64_t tap = 0; tap < count; ++tap) from[tap] = x + all.offsets[first + tap];
+  for (std::int64_t c = 0; c < depth; c += lanes_of(d)) {
+    const std::int64_t there = depth - c;
     V value = hn::Set(d, is_maximum ? -std::numeric_limits<float>::infinity() : 0.0F);
-    auto winner = every_index(d, taps.numbers[0]);
+    auto winner = every_index(d, all.numbers[0]);
     if (first > 0) {
-      value = load(y + c, lanes);
-      if constexpr (is_maximum) winner = load(indices + c, lanes);
+      value = load(y + c, there);
+      if constexpr (is_maximum) winner = load(indices + c, there);
     }
-    for (std::int64_t tap = first; tap < first + count; ++tap) {
-      const float* const from = x + taps.offsets[tap] + c;
-      if (ahead > 0) hwy::Prefetch(from + ahead);
-      take<is_maximum>(d, load(from, lanes), every_index(d, taps.numbers[tap]), value, winner);
+    for (std::int64_t tap = 0; tap < count; ++tap) {
+      if (ahead > 0) hwy::Prefetch(from[tap] + c + ahead);
+      take<is_maximum>(d, load(from[tap] + c, there), every_index(d, all.numbers[first + tap]), value, winner);
     }
     if (!is_maximum && is_last) value = hn::Div(value, hn::Set(d, divisor));
-    store(value, y + c, lanes, streams);
-    if constexpr (is_maximum) store(hn::BitCast(d, winner), reinterpret_cast<float*>(indices) + c, lanes, streams);
-  });
+    store(value, y + c, there, streams);
+    if constexpr (is_maximum) store(hn::BitCast(d, winner), reinterpret_cast<float*>(indices) + c, there, streams);
+  }
 }
 
 template <bool is_maximum>
@@ -95,50 +110,58 @@ HWY_NOINLINE void channels_forward_row(const PoolPlanes& g, const PoolArrays& a,
     std::int32_t* const indices = a.indices + to;
     for (std::int64_t first = 0; first < taps.count; first += at_once) {
       const std::int64_t count = std::min(at_once, taps.count - first);
-      if (count == 4)
-        take_taps<is_maximum, 4>(x, taps, first, count, depth, ahead, divisor, a.streams, y, indices);
-      else if (count == 9)
-        take_taps<is_maximum, 9>(x, taps, first, count, depth, ahead, divisor, a.streams, y, indices);
-      else
-        take_taps<is_maximum, 0>(x, taps, first, count, depth, ahead, divisor, a.streams, y, indices);
+      const Take taken{x, depth, first, ahead, divisor, a.streams, y, indices};
+      for_count(count, [&]<int fixed_count>() { take_taps<is_maximum, fixed_count>(taken, taps, count); });
     }
+  }
+}
+
+// To a pixel of dx, from the windows that hold it.
+template <bool is_maximum, int fixed_count>
+HWY_NOINLINE void give_gradients(const PoolArrays& a, std::int64_t depth, const Divider<Tag>& divider, const Taps& all,
+                                 float* dx) {
+  const Tag d;
+  const Divider<Tag> divided = divider;
+  const Taps& taps = all;
+  const float* const dy = reinterpret_cast<const float*>(a.y);
+  const std::int32_t* const indices = a.indices;
+  const bool streams = a.streams;
+  const std::int64_t count = fixed_count > 0 ? fixed_count : taps.count;
+  std::int64_t from[fixed_count > 0 ? fixed_count : most_pool_taps];
+  std::copy_n(taps.offsets, count, from);
+  for (std::int64_t c = 0; c < depth; c += lanes_of(d)) {
+    const std::int64_t there = depth - c;
+    V sum = hn::Zero(d);
+    for (std::int64_t tap = 0; tap < count; ++tap) {
+      const V more = hn::Add(sum, load(dy + from[tap] + c, there));
+      if constexpr (is_maximum) {
+        const auto is_meant = hn::Eq(load(indices + from[tap] + c, there), every_index(d, taps.numbers[tap]));
+        sum = hn::IfThenElse(hn::RebindMask(d, is_meant), more, sum);
+      } else {
+        sum = more;
+      }
+    }
+    if constexpr (!is_maximum) sum = divided(sum);
+    store(sum, dx + c, there, streams);
   }
 }
 
 template <bool is_maximum>
 HWY_NOINLINE void channels_backward_row(const PoolPlanes& g, const PoolArrays& a, const Soon& soon,
-                                        const Soon& indices_soon, std::int64_t unit) {
-  const Tag d;
-  const std::int64_t plane = unit / g.rows.extent, h = unit % g.rows.extent, depth = g.depth,
-                     step = soon.bytes_of_unit() / g.columns.extent;
-  const PoolRange rows = g.rows.windows_of(h);
-  const float* const dy = reinterpret_cast<const float*>(a.y);
-  const Divider divided(d, g.rows.taps * g.columns.taps);
-  for (std::int64_t w = 0; w < g.columns.extent; ++w) {
+                                        const Soon& indices_soon, std::int64_t unit, const Windows& rows) {
+  const std::int64_t plane = unit / g.rows.extent, depth = g.depth, step = soon.bytes_of_unit() / g.columns.extent;
+  const Divider divided(Tag(), g.rows.taps * g.columns.taps);
+  float* dx = reinterpret_cast<float*>(a.x) + unit * g.columns.extent * depth - a.before;
+  Windows columns(g.columns, 0);
+  for (std::int64_t w = 0; w < g.columns.extent; ++w, columns.next(), dx += depth) {
     Taps taps;
-    const PoolRange columns = g.columns.windows_of(w);
-    for (std::int64_t p = rows.first; p < rows.end; ++p)
-      for (std::int64_t q = columns.first; q < columns.end; ++q)
+    for (std::int64_t p = rows.range.first; p < rows.range.end; ++p)
+      for (std::int64_t q = columns.range.first; q < columns.range.end; ++q)
         taps.add(((plane * g.rows.outputs + p) * g.columns.outputs + q) * depth,
-                 (h - g.rows.begin(p)) * g.columns.taps + w - g.columns.begin(q));
+                 (rows.at - g.rows.begin(p)) * g.columns.taps + w - g.columns.begin(q));
     soon.fetch(unit, w, step);
     if constexpr (is_maximum) indices_soon.fetch(unit, w, step);
-    float* const dx = reinterpret_cast<float*>(a.x) + (unit * g.columns.extent + w) * depth - a.before;
-    for_channels(depth, [&](std::int64_t c, std::int64_t lanes) HWY_ATTR {
-      V sum = hn::Zero(d);
-      for (std::int64_t tap = 0; tap < taps.count; ++tap) {
-        const std::int64_t from = taps.offsets[tap] + c;
-        const V more = hn::Add(sum, load(dy + from, lanes));
-        if constexpr (is_maximum) {
-          const auto is_meant = hn::Eq(load(a.indices + from, lanes), every_index(d, taps.numbers[tap]));
-          sum = hn::IfThenElse(hn::RebindMask(d, is_meant), more, sum);
-        } else {
-          sum = more;
-        }
-      }
-      if constexpr (!is_maximum) sum = divided(sum);
-      store(sum, dx + c, lanes, a.streams);
-    });
+    for_count(taps.count, [&]<int count>() { give_gradients<is_maximum, count>(a, depth, divided, taps, dx); });
   }
 }
 
@@ -148,9 +171,11 @@ void make_channels(const PoolPlanes& g, const PoolArrays& a, std::int64_t first,
   const Soon x(a.x, x_bytes, g, x_bytes / g.units() + 1024), dy(a.y, y_bytes, g, g.columns.outputs * pixel + 1024),
       indices(a.indices, y_bytes, g, g.columns.outputs * pixel + 1024);
   const auto make = [&]<bool is_maximum>() {
-    for (std::int64_t unit = first; unit < end; ++unit)
-      g.backward ? channels_backward_row<is_maximum>(g, a, dy, indices, unit)
-                 : channels_forward_row<is_maximum>(g, a, x, unit);
+    if (!g.backward)
+      for (std::int64_t unit = first; unit < end; ++unit) channels_forward_row<is_maximum>(g, a, x, unit);
+    else
+      for (Windows rows(g.rows, first % g.rows.extent); first < end; ++first, rows.next())
+        channels_backward_row<is_maximum>(g, a, dy, indices, first, rows);
   };
   g.pooling == Pooling::maximum ? make.template operator()<true>() : make.template operator()<false>();
 }

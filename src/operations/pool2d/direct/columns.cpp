@@ -141,12 +141,13 @@ HWY_INLINE void backward_vector(const PoolPlanes& g, const float* dy, const std:
 
 template <bool is_maximum, int taps, int pad>
 HWY_NOINLINE void columns_backward_row(const PoolPlanes& g, const PoolArrays& a, const Divider<Tag>& divided,
-                                       const Soon& soon, const Soon& indices_soon, std::int64_t unit) {
+                                       const Soon& soon, const Soon& indices_soon, std::int64_t unit,
+                                       std::int64_t plane, const Windows& windows) {
   soon.fetch(unit, 0, soon.bytes_of_unit());
   if constexpr (is_maximum) indices_soon.fetch(unit, 0, indices_soon.bytes_of_unit());
-  const std::int64_t plane = unit / g.rows.extent, h = unit % g.rows.extent, lanes = lanes_of(Tag()),
-                     pairs = (g.columns.extent + 1) / 2, outputs = g.columns.outputs;
-  const PoolRange rows = g.rows.windows_of(h);
+  const std::int64_t h = windows.at, lanes = lanes_of(Tag()), pairs = (g.columns.extent + 1) / 2,
+                     outputs = g.columns.outputs;
+  const PoolRange rows = windows.range;
   const std::int64_t at = (plane * g.rows.outputs + rows.first) * outputs;
   const float* const dy = reinterpret_cast<const float*>(a.y) + at;
   const std::int32_t* const indices = a.indices + at;
@@ -167,9 +168,15 @@ void make_columns_of(const PoolPlanes& g, const PoolArrays& a, std::int64_t firs
                      y_bytes = g.planes * g.rows.outputs * g.columns.outputs * 4;
   const Soon x(a.x, x_bytes, g, x_bytes / g.units() + 1024), dy(a.y, y_bytes, g, g.columns.outputs * 4 + 1024),
       indices(a.indices, y_bytes, g, g.columns.outputs * 4 + 1024);
-  for (std::int64_t unit = first; unit < end; ++unit)
-    g.backward ? columns_backward_row<is_maximum, taps, pad>(g, a, divided, dy, indices, unit)
-               : columns_forward_row<is_maximum, taps>(g, a, x, unit);
+  if (!g.backward) {
+    for (std::int64_t unit = first; unit < end; ++unit) columns_forward_row<is_maximum, taps>(g, a, x, unit);
+    return;
+  }
+  Windows windows(g.rows, first % g.rows.extent);
+  for (std::int64_t unit = first, plane = first / g.rows.extent; unit < end; ++unit, windows.next()) {
+    if (unit > first && windows.at == 0) ++plane;
+    columns_backward_row<is_maximum, taps, pad>(g, a, divided, dy, indices, unit, plane, windows);
+  }
 }
 
 void make_columns(const PoolPlanes& g, const PoolArrays& a, std::int64_t first, std::int64_t end) {

@@ -154,6 +154,24 @@ class Divider {
   hn::Vec<D> divisor_, reciprocal_;
 };
 
+// The windows that hold element `at` of an axis, and then those of the next, after the last those of the first.
+struct Windows {
+  HWY_INLINE Windows(const PoolAxis& the_axis, std::int64_t element)
+      : axis(the_axis), at(element), range(the_axis.windows_of(element)) {}
+  HWY_INLINE void next() {
+    if (++at == axis.extent) {
+      at = 0;
+      range = axis.windows_of(0);
+      return;
+    }
+    if (axis.begin(range.first) + axis.taps <= at) ++range.first;
+    if (range.end < axis.outputs && axis.begin(range.end) <= at) ++range.end;
+  }
+  PoolAxis axis;
+  std::int64_t at;
+  PoolRange range;
+};
+
 // What is read of an array while units are made, about: it is asked for before.
 class Soon {
  public:

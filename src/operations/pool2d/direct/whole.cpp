@@ -14,11 +14,20 @@ HWY_BEFORE_NAMESPACE();
 namespace omniconv::kernels::HWY_NAMESPACE {
 namespace hn = hwy::HWY_NAMESPACE;
 
-// Calls body(vector, its first element) for all of a plane's elements, the last ones first. The vector of the last
-// begins earlier than where the one before it ends, if it can; what it has of others, or of no element, is `outside`.
-template <DataType type, class D, typename T = hn::TFromD<D>, typename Body>
+// Calls body(vector, its first element) for all of a plane's elements, which fill so many vectors if `vectors` > 0 says
+// so, the last ones first. The vector of the last begins earlier than where the one before it ends, if it can; what it
+// has of others, or of no element, is `outside`.
+template <DataType type, int vectors, class D, typename T = hn::TFromD<D>, typename Body>
 HWY_INLINE void for_vectors(D d, const std::byte* x, std::int64_t elements, T outside, const Body& body) {
-  const std::int64_t lanes = lanes_of(d), rest = elements % lanes;
+  const std::int64_t lanes = lanes_of(d);
+  if constexpr (vectors > 0) {
+    const auto last = load_vector<type>(d, x + (elements - lanes) * bytes_of<type>);
+    const auto others = hn::FirstN(d, static_cast<std::size_t>(vectors * lanes - elements));
+    body(hn::IfThenElse(others, hn::Set(d, outside), last), elements - lanes);
+    for (int i = vectors - 2; i >= 0; --i) body(load_vector<type>(d, x + i * lanes * bytes_of<type>), i * lanes);
+    return;
+  }
+  const std::int64_t rest = elements % lanes;
   if (rest > 0 && elements > lanes) {
     const auto last = load_vector<type>(d, x + (elements - lanes) * bytes_of<type>);
     body(hn::IfThenElse(hn::FirstN(d, static_cast<std::size_t>(lanes - rest)), hn::Set(d, outside), last),
@@ -32,12 +41,12 @@ HWY_INLINE void for_vectors(D d, const std::byte* x, std::int64_t elements, T ou
 }
 
 // The index of the first NaN, or else of the first of those that equal the greatest.
-template <DataType type, class D, typename T = hn::TFromD<D>>
+template <DataType type, int vectors, class D, typename T = hn::TFromD<D>>
 HWY_INLINE std::int64_t first_maximum(D d, const std::byte* x, std::int64_t elements) {
   const T outside = -std::numeric_limits<T>::infinity();
   auto greatest = hn::Set(d, outside);
   auto is_nan = hn::IsNaN(greatest);
-  for_vectors<type>(d, x, elements, outside, [&](hn::Vec<D> value, std::int64_t) HWY_ATTR {
+  for_vectors<type, vectors>(d, x, elements, outside, [&](hn::Vec<D> value, std::int64_t) HWY_ATTR {
     greatest = hn::Max(greatest, value);
     is_nan = hn::Or(is_nan, hn::IsNaN(value));
   });
@@ -47,7 +56,7 @@ HWY_INLINE std::int64_t first_maximum(D d, const std::byte* x, std::int64_t elem
   const IndexTag<D> integers;
   const auto counting = hn::Iota(integers, 0);
   auto winner = hn::Set(integers, std::numeric_limits<Integer<T>>::max());
-  for_vectors<type>(d, x, elements, outside, [&](hn::Vec<D> value, std::int64_t first) HWY_ATTR {
+  for_vectors<type, vectors>(d, x, elements, outside, [&](hn::Vec<D> value, std::int64_t first) HWY_ATTR {
     const auto wins = hn::RebindMask(integers, has_nan ? hn::IsNaN(value) : hn::Eq(value, greatest));
     const auto index = hn::Add(counting, every_index(d, first));
     winner = hn::Min(winner, hn::IfThenElse(wins, index, winner));
@@ -56,7 +65,7 @@ HWY_INLINE std::int64_t first_maximum(D d, const std::byte* x, std::int64_t elem
   return index;
 }
 
-template <DataType type, bool is_maximum>
+template <DataType type, bool is_maximum, int vectors>
 HWY_INLINE void whole_forward(const PoolArrays& a, std::int64_t plane, std::int64_t elements) {
   using T = Real<type>;
   const hn::ScalableTag<T> d;
@@ -68,9 +77,9 @@ HWY_INLINE void whole_forward(const PoolArrays& a, std::int64_t plane, std::int6
   if constexpr (is_maximum) {
     // Of pieces that stay in the first cache.
     constexpr std::int64_t piece = 2048;
-    std::int64_t index = first_maximum<type>(d, x, std::min(piece, elements));
-    for (std::int64_t e = piece; e < elements; e += piece) {
-      const std::int64_t other = e + first_maximum<type>(d, x + e * bytes_of<type>, std::min(piece, elements - e));
+    std::int64_t index = first_maximum<type, vectors>(d, x, std::min(piece, elements));
+    for (std::int64_t e = piece; vectors == 0 && e < elements; e += piece) {
+      const std::int64_t other = e + first_maximum<type, 0>(d, x + e * bytes_of<type>, std::min(piece, elements - e));
       const T best = load_one<type, T>(x + index * bytes_of<type>),
               value = load_one<type, T>(x + other * bytes_of<type>);
       if (!(value <= best) && best == best) index = other;
@@ -79,7 +88,8 @@ HWY_INLINE void whole_forward(const PoolArrays& a, std::int64_t plane, std::int6
     std::memcpy(y, x + index * bytes_of<type>, bytes_of<type>);
   } else {
     V sum = hn::Zero(d);
-    for_vectors<type>(d, x, elements, T{0}, [&](V value, std::int64_t) HWY_ATTR { sum = hn::Add(sum, value); });
+    for_vectors<type, vectors>(d, x, elements, T{0},
+                               [&](V value, std::int64_t) HWY_ATTR { sum = hn::Add(sum, value); });
     store_one<type>(static_cast<T>(hn::GetLane(hn::SumOfLanes(d, sum)) / static_cast<T>(elements)), y);
   }
 }
@@ -102,13 +112,19 @@ HWY_INLINE void whole_backward(const PoolArrays& a, std::int64_t plane, std::int
   }
 }
 
+template <DataType type, bool is_maximum>
+void make_whole_of(const PoolPlanes& g, const PoolArrays arrays, std::int64_t first, std::int64_t end) {
+  const std::int64_t elements = g.columns.extent, lanes = lanes_of(hn::ScalableTag<Real<type>>());
+  if (g.backward)
+    for (std::int64_t plane = first; plane < end; ++plane) whole_backward<type, is_maximum>(arrays, plane, elements);
+  else if (elements > 3 * lanes && elements <= 4 * lanes)  // as 7 x 7 of the longest vectors
+    for (std::int64_t plane = first; plane < end; ++plane) whole_forward<type, is_maximum, 4>(arrays, plane, elements);
+  else
+    for (std::int64_t plane = first; plane < end; ++plane) whole_forward<type, is_maximum, 0>(arrays, plane, elements);
+}
+
 void make_whole(const PoolPlanes& g, const PoolArrays& a, std::int64_t first, std::int64_t end) {
-  const std::int64_t elements = g.columns.extent;
-  for_type_and_pooling(g, [&]<DataType type, bool is_maximum>() {
-    for (std::int64_t plane = first; plane < end; ++plane)
-      g.backward ? whole_backward<type, is_maximum>(a, plane, elements)
-                 : whole_forward<type, is_maximum>(a, plane, elements);
-  });
+  for_type_and_pooling(g, [&]<DataType type, bool is_maximum>() { make_whole_of<type, is_maximum>(g, a, first, end); });
 }
 
 }  // namespace omniconv::kernels::HWY_NAMESPACE
