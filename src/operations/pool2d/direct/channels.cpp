@@ -29,7 +29,14 @@ struct Taps {
   std::int64_t count = 0;
 };
 
-// Vectors of `count` elements, or of as many as there are.
+// Calls body(channel, how many from there on) for each vector of them.
+template <typename Body>
+HWY_INLINE void for_channels(std::int64_t depth, const Body& body) {
+  const std::int64_t lanes = lanes_of(Tag());
+  std::int64_t c = 0;
+  for (; c + lanes <= depth; c += lanes) body(c, lanes);
+  if (c < depth) body(c, depth - c);
+}
 HWY_INLINE V load(const float* from, std::int64_t count) {
   return load_stored<f32>(Tag(), reinterpret_cast<const std::byte*>(from), count);
 }
@@ -66,13 +73,17 @@ struct Take {
 template <bool is_maximum, int fixed_count>
 HWY_NOINLINE void take_taps(const Take take_from, const Taps& all, std::int64_t some_count) {
   const Tag d;
-  const auto [x, depth, first, ahead, divisor, streams, y, indices] = take_from;
+  const float* const x = take_from.x;
+  const std::int64_t first = take_from.first, ahead = take_from.ahead;
+  const float divisor = take_from.divisor;
+  const bool streams = take_from.streams;
+  float* const y = take_from.y;
+  std::int32_t* const indices = take_from.indices;
   const std::int64_t count = fixed_count > 0 ? fixed_count : some_count;
   const bool is_last = first + count == all.count;
   const float* from[pool_taps_at_once];
   for (std::int64_t tap = 0; tap < count; ++tap) from[tap] = x + all.offsets[first + tap];
-  for (std::int64_t c = 0; c < depth; c += lanes_of(d)) {
-    const std::int64_t there = depth - c;
+  for_channels(take_from.depth, [&](std::int64_t c, std::int64_t there) HWY_ATTR {
     V value = hn::Set(d, is_maximum ? -std::numeric_limits<float>::infinity() : 0.0F);
     auto winner = every_index(d, all.numbers[0]);
     if (first > 0) {
@@ -86,11 +97,22 @@ HWY_NOINLINE void take_taps(const Take take_from, const Taps& all, std::int64_t 
     if (!is_maximum && is_last) value = hn::Div(value, hn::Set(d, divisor));
     store(value, y + c, there, streams);
     if constexpr (is_maximum) store(hn::BitCast(d, winner), reinterpret_cast<float*>(indices) + c, there, streams);
+  });
+}
+
+// Asks for what windows somewhat behind number q of a row read and those before them do not. x: where its first row of
+// taps begins.
+HWY_INLINE void fetch_next(const PoolPlanes& g, const float* x, std::int64_t q) {
+  const std::int64_t rows = std::min(g.rows.taps, g.rows.stride), columns = std::min(g.columns.taps, g.columns.stride);
+  for (std::int64_t r = g.rows.taps - rows; r < g.rows.taps; ++r) {
+    const std::int64_t column = g.columns.begin(q) + g.columns.taps - columns;
+    const auto* const from = reinterpret_cast<const std::byte*>(x + (r * g.columns.extent + column) * g.depth);
+    for (std::int64_t i = 0; i < columns * g.depth * 4; i += 64) hwy::Prefetch(from + ahead_bytes + i);
   }
 }
 
 template <bool is_maximum>
-HWY_NOINLINE void channels_forward_row(const PoolPlanes& g, const PoolArrays& a, const Soon& soon, std::int64_t unit) {
+HWY_NOINLINE void channels_forward_row(const PoolPlanes& g, const PoolArrays& a, std::int64_t unit) {
   const std::int64_t plane = unit / g.rows.outputs, p = unit % g.rows.outputs, outputs = g.columns.outputs,
                      depth = g.depth, all = g.rows.taps * g.columns.taps;
   const float* const x = reinterpret_cast<const float*>(a.x);
@@ -105,7 +127,7 @@ HWY_NOINLINE void channels_forward_row(const PoolPlanes& g, const PoolArrays& a,
     }
     constexpr std::int64_t at_once = pool_taps_at_once;
     const std::int64_t to = (unit * outputs + q) * depth - a.before, ahead = all > at_once ? at_once * depth : 0;
-    if (ahead == 0) soon.fetch(unit, q, soon.bytes_of_unit() / outputs);
+    if (ahead == 0) fetch_next(g, x + (plane * g.rows.extent + g.rows.begin(p)) * g.columns.extent * depth, q);
     float* const y = reinterpret_cast<float*>(a.y) + to;
     std::int32_t* const indices = a.indices + to;
     for (std::int64_t first = 0; first < taps.count; first += at_once) {
@@ -118,19 +140,17 @@ HWY_NOINLINE void channels_forward_row(const PoolPlanes& g, const PoolArrays& a,
 
 // To a pixel of dx, from the windows that hold it.
 template <bool is_maximum, int fixed_count>
-HWY_NOINLINE void give_gradients(const PoolArrays& a, std::int64_t depth, const Divider<Tag>& divider, const Taps& all,
+HWY_NOINLINE void give_gradients(const PoolArrays& a, std::int64_t depth, const Divider<Tag>& divider, const Taps& taps,
                                  float* dx) {
   const Tag d;
   const Divider<Tag> divided = divider;
-  const Taps& taps = all;
   const float* const dy = reinterpret_cast<const float*>(a.y);
   const std::int32_t* const indices = a.indices;
   const bool streams = a.streams;
   const std::int64_t count = fixed_count > 0 ? fixed_count : taps.count;
   std::int64_t from[fixed_count > 0 ? fixed_count : most_pool_taps];
   std::copy_n(taps.offsets, count, from);
-  for (std::int64_t c = 0; c < depth; c += lanes_of(d)) {
-    const std::int64_t there = depth - c;
+  for_channels(depth, [&](std::int64_t c, std::int64_t there) HWY_ATTR {
     V sum = hn::Zero(d);
     for (std::int64_t tap = 0; tap < count; ++tap) {
       const V more = hn::Add(sum, load(dy + from[tap] + c, there));
@@ -143,7 +163,7 @@ HWY_NOINLINE void give_gradients(const PoolArrays& a, std::int64_t depth, const 
     }
     if constexpr (!is_maximum) sum = divided(sum);
     store(sum, dx + c, there, streams);
-  }
+  });
 }
 
 template <bool is_maximum>
@@ -166,13 +186,11 @@ HWY_NOINLINE void channels_backward_row(const PoolPlanes& g, const PoolArrays& a
 }
 
 void make_channels(const PoolPlanes& g, const PoolArrays& a, std::int64_t first, std::int64_t end) {
-  const std::int64_t pixel = 4 * g.depth, x_bytes = g.planes * g.rows.extent * g.columns.extent * pixel,
-                     y_bytes = g.planes * g.rows.outputs * g.columns.outputs * pixel;
-  const Soon x(a.x, x_bytes, g, x_bytes / g.units() + 1024), dy(a.y, y_bytes, g, g.columns.outputs * pixel + 1024),
-      indices(a.indices, y_bytes, g, g.columns.outputs * pixel + 1024);
+  const std::int64_t row_bytes = g.columns.outputs * g.depth * 4, y_bytes = g.planes * g.rows.outputs * row_bytes;
+  const Soon dy(a.y, y_bytes, g, row_bytes + 1024), indices(a.indices, y_bytes, g, row_bytes + 1024);
   const auto make = [&]<bool is_maximum>() {
     if (!g.backward)
-      for (std::int64_t unit = first; unit < end; ++unit) channels_forward_row<is_maximum>(g, a, x, unit);
+      for (std::int64_t unit = first; unit < end; ++unit) channels_forward_row<is_maximum>(g, a, unit);
     else
       for (Windows rows(g.rows, first % g.rows.extent); first < end; ++first, rows.next())
         channels_backward_row<is_maximum>(g, a, dy, indices, first, rows);

@@ -88,7 +88,7 @@ struct Staging {
   std::int64_t bytes_of_thread(const Pool2dProblem& problem) const { return 2 * bytes(problem); }
 };
 Staging staging_for(const Pool2dProblem& problem, const kernels::PoolPlanes& planes) {
-  const std::int64_t wanted = getenv("WANTED") ? atoi(getenv("WANTED")) : 1024, most = 1 << 16;
+  constexpr std::int64_t wanted = 1 << 10, most = 1 << 16;  // elements
   const std::int64_t elements = planes.unit_elements();
   if (elements > most || !writes_much(problem, planes)) return {};
   // Whole cache lines: a store to a part of one waits for the rest of it to be read, and all stores behind it, too.
@@ -109,7 +109,7 @@ class Plan final : public Pool2dPlanBody {
         staging_(staging),
         streams_(planes.can_stream() && writes_much(problem, planes)) {
     // Work is shared out in parts of some microseconds.
-    const double part_bytes = getenv("PART") ? atoi(getenv("PART")) : 1 << 17;
+    constexpr double part_bytes = 1 << 17;
     const double unit_bytes = least_bytes(problem) / static_cast<double>(planes.units());
     part_ = static_cast<std::int64_t>(std::clamp(part_bytes / unit_bytes, 1.0, 0x1p40));
     if (staging.units > 0) part_ = round_up(part_, staging.units);
