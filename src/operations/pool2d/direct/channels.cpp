@@ -129,7 +129,7 @@ HWY_NOINLINE void channels_forward_row(const PoolPlanes& g, const PoolArrays& a,
     const std::int64_t to = (unit * outputs + q) * depth - a.before, ahead = all > at_once ? at_once * depth : 0;
     if (ahead == 0) fetch_next(g, x + (plane * g.rows.extent + g.rows.begin(p)) * g.columns.extent * depth, q);
     float* const y = reinterpret_cast<float*>(a.y) + to;
-    std::int32_t* const indices = a.indices + to;
+    std::int32_t* const indices = is_maximum ? a.indices + to : nullptr;
     for (std::int64_t first = 0; first < taps.count; first += at_once) {
       const std::int64_t count = std::min(at_once, taps.count - first);
       const Take taken{x, depth, first, ahead, divisor, a.streams, y, indices};

@@ -84,7 +84,7 @@ HWY_NOINLINE void columns_forward_row(const PoolPlanes& g, const PoolArrays& a, 
   const float* const row =
       reinterpret_cast<const float*>(a.x) + (plane * g.rows.extent + g.rows.begin(p) + rows.first) * g.columns.extent;
   float* const y = reinterpret_cast<float*>(a.y) + unit * outputs - a.before;
-  std::int32_t* const indices = a.indices + unit * outputs - a.before;
+  std::int32_t* const indices = is_maximum ? a.indices + unit * outputs - a.before : nullptr;
   for (std::int64_t from = 0; from < outputs; from += lanes) {
     const std::int64_t q = std::min(from, outputs - lanes), begin = g.columns.begin(q);
     if (begin >= 0 && begin + 2 * lanes + taps - 2 <= g.columns.extent)
@@ -150,7 +150,7 @@ HWY_NOINLINE void columns_backward_row(const PoolPlanes& g, const PoolArrays& a,
   const PoolRange rows = windows.range;
   const std::int64_t at = (plane * g.rows.outputs + rows.first) * outputs;
   const float* const dy = reinterpret_cast<const float*>(a.y) + at;
-  const std::int32_t* const indices = a.indices + at;
+  const std::int32_t* const indices = is_maximum ? a.indices + at : nullptr;
   float* const dx = reinterpret_cast<float*>(a.x) + unit * g.columns.extent - a.before;
   for (std::int64_t from = 0; from < pairs; from += lanes) {
     const std::int64_t j = std::min(from, pairs - lanes);

@@ -91,7 +91,7 @@ Staging staging_for(const Pool2dProblem& problem, const kernels::PoolPlanes& pla
   constexpr std::int64_t wanted = 1 << 10, most = 1 << 16;  // elements
   const std::int64_t elements = planes.unit_elements();
   if (elements > most || !writes_much(problem, planes)) return {};
-  // Whole cache lines: a store to a part of one waits for the rest of it to be read, and all stores behind it, too.
+  // Whole cache lines, so that none is written in parts.
   constexpr std::int64_t line = 32;  // elements, or more than a line
   std::int64_t units = round_up(std::max<std::int64_t>(1, wanted / elements), line / std::gcd(line, elements));
   if (units * elements > most) units = 1;
