@@ -474,19 +474,6 @@ void WidenF32(DataType type, const std::byte* from, std::int64_t n, float* to) {
   for (std::int64_t e = 0; e < n; ++e) to[e] = static_cast<float>(load_element(type, from + e * size_of(type)));
 }
 
-void StreamCopy(std::byte* to, const std::byte* from, std::int64_t bytes) {
-  const hn::ScalableTag<std::uint8_t> d;
-  const auto lanes = static_cast<std::int64_t>(hn::Lanes(d));
-  const std::int64_t misaligned =
-      static_cast<std::int64_t>(reinterpret_cast<std::uintptr_t>(to) % static_cast<std::uintptr_t>(lanes));
-  std::int64_t i = misaligned == 0 ? 0 : std::min(lanes - misaligned, bytes);
-  std::memcpy(to, from, static_cast<std::size_t>(i));
-  for (; i + lanes <= bytes; i += lanes)
-    hn::Stream(hn::LoadU(d, reinterpret_cast<const std::uint8_t*>(from + i)), d,
-               reinterpret_cast<std::uint8_t*>(to + i));
-  std::memcpy(to + i, from + i, static_cast<std::size_t>(bytes - i));
-}
-
 }  // namespace omniconv::kernels::HWY_NAMESPACE
 HWY_AFTER_NAMESPACE();
 
@@ -500,7 +487,6 @@ HWY_EXPORT(TwoChainsF64);
 HWY_EXPORT(ChainAndFinishF32);
 HWY_EXPORT(FinishF32);
 HWY_EXPORT(WidenF32);
-HWY_EXPORT(StreamCopy);
 
 void chain(const Chain<float>& arguments, float* const* sums) {
   HWY_DYNAMIC_DISPATCH(ChainF32)(arguments, sums);
@@ -551,13 +537,6 @@ void widen(DataType type, const std::byte* from, std::int64_t n, float* to) {
 void widen(DataType type, const std::byte* from, std::int64_t n, double* to) {
   if (type == DataType::f64) return void(std::memcpy(to, from, static_cast<std::size_t>(n) * sizeof(double)));
   for (std::int64_t e = 0; e < n; ++e) to[e] = load_element(type, from + e * size_of(type));
-}
-
-void stream_copy(std::byte* to, const std::byte* from, std::int64_t bytes) {
-  HWY_DYNAMIC_DISPATCH(StreamCopy)(to, from, bytes);
-}
-void stream_fence() {
-  hwy::FlushStream();
 }
 
 }  // namespace omniconv::kernels

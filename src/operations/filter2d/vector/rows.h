@@ -6,6 +6,7 @@
 #include <cstdint>
 
 #include "omniconv/types.h"
+#include "vector/stream.h"
 
 namespace omniconv::kernels {
 
@@ -64,10 +65,5 @@ void chain_and_finish(const Chain<double>& arguments, const Finish& finish, doub
 // Finishes n sums that are there already, with chain_slack more that may be read, as n stored elements.
 void finish(const Finish& finish, const float* sums, std::int64_t n, std::byte* to);
 void finish(const Finish& finish, const double* sums, std::int64_t n, std::byte* to);
-
-// Copies past the caches, for results that nobody reads soon: the target's lines are not fetched first. Ends with the
-// caller's stream_fence(), once, before anyone else may read.
-void stream_copy(std::byte* to, const std::byte* from, std::int64_t bytes);
-void stream_fence();
 
 }  // namespace omniconv::kernels

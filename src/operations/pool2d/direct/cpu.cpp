@@ -1,11 +1,13 @@
 // Pooling on the CPU: rows of y, or backward of dx, made by vector code and shared out to threads.
 #include <algorithm>
+#include <numeric>
 
 #include "core/checked.h"
 #include "devices/cpu/cpu_device.h"
 #include "operations/host_operand.h"
 #include "operations/pool2d/direct/planes.h"
 #include "operations/pool2d/pool2d.h"
+#include "vector/stream.h"
 
 namespace omniconv {
 
@@ -19,18 +21,30 @@ kernels::PoolPlanes::PoolPlanes(const Pool2dProblem& problem)
   const auto is_whole = [](const PoolAxis& axis) {
     return axis.outputs == 1 && axis.taps == axis.extent && axis.pad == 0;
   };
+  const auto is_inside = [](const PoolAxis& axis) {
+    return axis.pad == 0 && axis.begin(axis.outputs - 1) + axis.taps <= axis.extent;
+  };
+  if (pooling == Pooling::average_inside && is_inside(rows) && is_inside(columns)) pooling = Pooling::average;
+  form = PoolForm::lines;
   if (depth == 1 && is_whole(rows) && is_whole(columns)) {
     const std::int64_t elements = rows.extent * columns.extent;
     columns = {elements, elements, elements, 0, 1};
     rows = {1, 1, 1, 0, 1};
+    form = PoolForm::whole;
+  } else if (type == DataType::f32 && pooling != Pooling::average_inside) {
+    constexpr std::int64_t lanes = 16;  // of the longest vectors
+    if (depth >= lanes && rows.taps * columns.taps <= most_pool_taps)
+      form = PoolForm::channels;
+    else if (depth == 1 && columns.stride == 2 && (columns.taps == 2 || columns.taps == 3) &&
+             columns.pad <= columns.taps - 2 && columns.outputs >= lanes && columns.extent >= 2 * lanes - 1)
+      form = PoolForm::columns;
   }
   first_position = columns.pad / columns.stride;
   positions = (columns.pad + columns.extent - 1) / columns.stride - first_position + 1;
 }
 
-bool kernels::PoolPlanes::is_global() const {
-  return depth == 1 && rows.extent == 1 && rows.taps == 1 && columns.outputs == 1 && columns.taps == columns.extent &&
-         columns.pad == 0;
+bool kernels::PoolPlanes::can_stream() const {
+  return form == PoolForm::channels && depth % 16 == 0 && (backward || rows.taps * columns.taps <= pool_taps_at_once);
 }
 
 std::int64_t kernels::PoolPlanes::units() const {
@@ -44,22 +58,43 @@ std::int64_t kernels::PoolPlanes::unit_elements() const {
 namespace operations {
 namespace {
 
-// Where much is written, units are made in memory of a thread's own, which stays in its cache, and copied past the
-// caches from there: what is written is not read before.
+void make_units(const kernels::PoolPlanes& planes, const kernels::PoolArrays& arrays, std::int64_t first,
+                std::int64_t end) {
+  switch (planes.form) {
+    case kernels::PoolForm::whole: return kernels::make_pool_whole(planes, arrays, first, end);
+    case kernels::PoolForm::channels: return kernels::make_pool_channels(planes, arrays, first, end);
+    case kernels::PoolForm::columns: return kernels::make_pool_columns(planes, arrays, first, end);
+    case kernels::PoolForm::lines: return kernels::make_pool_lines(planes, arrays, first, end);
+  }
+}
+
+// Where much is written, it is written past the caches, which spares reading what is overwritten.
+bool writes_much(const Pool2dProblem& problem, const kernels::PoolPlanes& planes) {
+  constexpr std::int64_t least_written = std::int64_t{16} << 20;
+  return planes.unit_elements() >= divide_up(least_written / size_of(problem.type), planes.units());
+}
+
+// Units are made in memory of a thread's own, which stays in its cache, and copied from there.
 struct Staging {
   std::int64_t units = 0;  // at a time; 0: none
   std::int64_t elements = 0;
 
-  std::int64_t bytes_of_thread(const Pool2dProblem& problem) const {
+  std::int64_t bytes(const Pool2dProblem& problem) const {
     const std::int64_t indices = has_indices(problem) && !problem.backward ? elements * 4 : 0;
     return round_up(elements * size_of(problem.type), 64) + round_up(indices, 64);
   }
+  // While units are made, those before them wait to be copied: a load of what has just been stored in other pieces
+  // waits until that is in the cache, behind all that goes to memory.
+  std::int64_t bytes_of_thread(const Pool2dProblem& problem) const { return 2 * bytes(problem); }
 };
 Staging staging_for(const Pool2dProblem& problem, const kernels::PoolPlanes& planes) {
-  constexpr std::int64_t least_written = std::int64_t{16} << 20, wanted = 1 << 13, most = 1 << 16;  // elements
+  constexpr std::int64_t wanted = 1 << 10, most = 1 << 16;  // elements
   const std::int64_t elements = planes.unit_elements();
-  if (elements > most || elements * planes.units() < least_written / size_of(problem.type)) return {};
-  const std::int64_t units = std::max<std::int64_t>(1, wanted / elements);
+  if (elements > most || !writes_much(problem, planes)) return {};
+  // Whole cache lines, so that none is written in parts.
+  constexpr std::int64_t line = 32;  // elements, or more than a line
+  std::int64_t units = round_up(std::max<std::int64_t>(1, wanted / elements), line / std::gcd(line, elements));
+  if (units * elements > most) units = 1;
   return {units, units * elements};
 }
 
@@ -71,11 +106,13 @@ class Plan final : public Pool2dPlanBody {
         device_(device),
         cpu_(dynamic_cast<devices::CpuDevice&>(*device)),
         planes_(planes),
-        staging_(staging) {
+        staging_(staging),
+        streams_(planes.can_stream() && writes_much(problem, planes)) {
     // Work is shared out in parts of some microseconds.
     constexpr double part_bytes = 1 << 17;
     const double unit_bytes = least_bytes(problem) / static_cast<double>(planes.units());
     part_ = static_cast<std::int64_t>(std::clamp(part_bytes / unit_bytes, 1.0, 0x1p40));
+    if (staging.units > 0) part_ = round_up(part_, staging.units);
   }
 
   void append(devices::Sequence& sequence, const Pool2dRun& run) const override {
@@ -84,36 +121,51 @@ class Plan final : public Pool2dPlanBody {
 
  private:
   void execute(const Pool2dRun& run) const {
-    const kernels::PoolArrays arrays{host(run.x), host(run.y), reinterpret_cast<std::int32_t*>(host(run.indices))};
+    kernels::PoolArrays arrays{host(run.x), host(run.y), reinterpret_cast<std::int32_t*>(host(run.indices))};
+    arrays.streams = streams_ && is_aligned(arrays.x) && is_aligned(arrays.y) && is_aligned(arrays.indices);
     const std::int64_t units = planes_.units(), own = staging_.bytes_of_thread(problem());
     cpu_.parallel_for(divide_up(units, part_), [&](std::int64_t i, int slot) {
       const std::int64_t first = i * part_, end = std::min(units, first + part_);
-      if (staging_.units == 0) return kernels::make_pool_units(planes_, arrays, first, end);
-      for (std::int64_t unit = first; unit < end; unit += staging_.units)
-        make_staged(arrays, unit, std::min(end, unit + staging_.units), host({run.workspace, slot * own}));
-      kernels::pool_stream_done();
+      if (staging_.units == 0 || arrays.streams)
+        make_units(planes_, arrays, first, end);
+      else
+        make_staged(arrays, first, end, host({run.workspace, slot * own}));
+      kernels::stream_fence();
     });
   }
+  static bool is_aligned(const void* array) { return reinterpret_cast<std::uintptr_t>(array) % 64 == 0; }
 
   void make_staged(const kernels::PoolArrays& arrays, std::int64_t first, std::int64_t end, std::byte* own) const {
     const bool backward = problem().backward, writes_indices = has_indices(problem()) && !backward;
-    const std::int64_t size = size_of(problem().type), before = first * planes_.unit_elements(),
-                       elements = (end - first) * planes_.unit_elements();
-    std::byte* const own_indices = own + round_up(staging_.elements * size, 64);
-    kernels::PoolArrays staged = arrays;
-    staged.before = before;
-    (backward ? staged.x : staged.y) = own;
-    if (writes_indices) staged.indices = reinterpret_cast<std::int32_t*>(own_indices);
-    kernels::make_pool_units(planes_, staged, first, end);
-    kernels::pool_stream((backward ? arrays.x : arrays.y) + before * size, own, elements * size);
-    if (writes_indices)
-      kernels::pool_stream(reinterpret_cast<std::byte*>(arrays.indices + before), own_indices, elements * 4);
+    const std::int64_t size = size_of(problem().type), unit_elements = planes_.unit_elements(),
+                       indices_at = round_up(staging_.elements * size, 64);
+    const auto half = [&](std::int64_t unit) {
+      return own + (unit - first) / staging_.units % 2 * staging_.bytes(problem());
+    };
+    const auto copy = [&](std::int64_t unit) {
+      const std::int64_t before = unit * unit_elements, elements = std::min(end - unit, staging_.units) * unit_elements;
+      kernels::stream_copy((backward ? arrays.x : arrays.y) + before * size, half(unit), elements * size);
+      if (writes_indices)
+        kernels::stream_copy(reinterpret_cast<std::byte*>(arrays.indices + before), half(unit) + indices_at,
+                             elements * 4);
+    };
+    std::int64_t unit = first;
+    for (; unit < end; unit += staging_.units) {
+      kernels::PoolArrays staged = arrays;
+      staged.before = unit * unit_elements;
+      (backward ? staged.x : staged.y) = half(unit);
+      if (writes_indices) staged.indices = reinterpret_cast<std::int32_t*>(half(unit) + indices_at);
+      make_units(planes_, staged, unit, std::min(end, unit + staging_.units));
+      if (unit > first) copy(unit - staging_.units);
+    }
+    copy(unit - staging_.units);
   }
 
   DevicePointer device_;
   devices::CpuDevice& cpu_;
   kernels::PoolPlanes planes_;
   Staging staging_;
+  bool streams_;
   std::int64_t part_;
 };
 

@@ -7,29 +7,16 @@
 #define OMNICONV_POOL_LINES_INL_H
 #endif
 
-#include <hwy/cache_control.h>
-
 #include <algorithm>
 #include <bit>
 #include <cstring>
-#include <type_traits>
 
-#include "core/checked.h"
 #include "operations/pool2d/direct/planes.h"
-#include "vector/stored-inl.h"
+#include "operations/pool2d/direct/vectors-inl.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace omniconv::kernels::HWY_NAMESPACE {
 namespace hn = hwy::HWY_NAMESPACE;
-
-template <class D>
-HWY_INLINE std::int64_t lanes_of(D d) {
-  return static_cast<std::int64_t>(hn::Lanes(d));
-}
-template <DataType type>
-constexpr std::int64_t bytes_of = type == DataType::f64                             ? 8
-                                  : type == DataType::f16 || type == DataType::bf16 ? 2
-                                                                                    : 4;
 
 // Some columns of some rows of an array of planes, as a line: column first + position * step + phase of row
 // row + i * row_step + row_phase is line[at(row_phase, phase, i, position) + channel].
@@ -65,76 +52,6 @@ struct Lines {
   std::int32_t offsets[line_elements];                  // where in a line the taps of the first window are
   std::int32_t tap_indices[line_elements];              // and their numbers
 };
-
-// Indices are s32 in memory, and as wide as the elements in lines.
-template <typename T>
-using Integer = std::conditional_t<sizeof(T) == 8, std::int64_t, std::int32_t>;
-template <class D>
-using IndexTag = hn::RebindToSigned<D>;
-template <class D>
-using IndexVec = hn::Vec<IndexTag<D>>;
-template <class D>
-HWY_INLINE IndexVec<D> every_index(D, std::int64_t index) {
-  const IndexTag<D> d;
-  return hn::Set(d, static_cast<hn::TFromD<IndexTag<D>>>(index));
-}
-
-template <DataType type, class D>
-HWY_INLINE hn::Vec<D> load_vector(D d, const std::byte* from) {
-  if constexpr (type != DataType::s32) {
-    return load_stored<type>(d, from);
-  } else {
-    const hn::Rebind<std::int32_t, D> stored;
-    const auto indices = hn::LoadU(stored, reinterpret_cast<const std::int32_t*>(from));
-    if constexpr (sizeof(hn::TFromD<D>) == 4)
-      return hn::BitCast(d, indices);
-    else
-      return hn::BitCast(d, hn::PromoteTo(IndexTag<D>(), indices));
-  }
-}
-template <DataType type, class D>
-HWY_INLINE void store_vector(D d, hn::Vec<D> value, std::byte* to) {
-  if constexpr (type != DataType::s32) {
-    store_stored<type>(d, value, to);
-  } else {
-    const hn::Rebind<std::uint32_t, D> stored;
-    const auto indices = hn::BitCast(hn::RebindToUnsigned<D>(), value);
-    if constexpr (sizeof(hn::TFromD<D>) == 4)
-      hn::StoreU(indices, stored, reinterpret_cast<std::uint32_t*>(to));
-    else
-      hn::StoreU(hn::TruncateTo(stored, indices), stored, reinterpret_cast<std::uint32_t*>(to));
-  }
-}
-
-// One element: bits are kept where none are to be changed.
-template <DataType type, typename T>
-HWY_INLINE T load_one(const std::byte* from) {
-  T value;
-  if constexpr (type == DataType::s32) {
-    std::int32_t index;
-    std::memcpy(&index, from, sizeof index);
-    value = std::bit_cast<T>(static_cast<Integer<T>>(index));
-  } else if constexpr (bytes_of<type> == sizeof(T)) {
-    std::memcpy(&value, from, sizeof value);
-  } else {
-    value = static_cast<T>(load_element(type, from));
-  }
-  return value;
-}
-template <DataType type, typename T>
-HWY_INLINE void store_one(T value, std::byte* to) {
-  if constexpr (type == DataType::s32) {
-    const auto index = static_cast<std::int32_t>(std::bit_cast<Integer<T>>(value));
-    std::memcpy(to, &index, sizeof index);
-  } else if constexpr (bytes_of<type> == sizeof(T)) {
-    std::memcpy(to, &value, sizeof value);
-  } else {
-    store_element(type, value, to);
-  }
-}
-
-// What will be read soon is asked for.
-constexpr std::int64_t ahead_bytes = 4096;
 
 template <class D, typename T = hn::TFromD<D>>
 HWY_INLINE void fill(D d, T* to, std::int64_t count, T value) {

@@ -1,9 +1,8 @@
-// Rows of y and of dx from lines: all windows of a row take one of their taps at a time.
+// The form for everything: rows of y and of dx from lines.
 #include "operations/pool2d/direct/planes.h"
 
 #undef HWY_TARGET_INCLUDE
-#define HWY_TARGET_INCLUDE "operations/pool2d/direct/passes.cpp"
-#include <hwy/cache_control.h>
+#define HWY_TARGET_INCLUDE "operations/pool2d/direct/lines.cpp"
 #include <hwy/foreach_target.h>
 #include <hwy/highway.h>
 
@@ -15,9 +14,6 @@
 HWY_BEFORE_NAMESPACE();
 namespace omniconv::kernels::HWY_NAMESPACE {
 namespace hn = hwy::HWY_NAMESPACE;
-
-template <DataType type>
-using Real = std::conditional_t<type == DataType::f64, double, float>;
 
 // What is made at a time: of rows [row, row + rows) of a plane `count` windows, or positions of dx, from `first` on, of
 // some channels.
@@ -127,7 +123,7 @@ HWY_NOINLINE void begin_maxima(D d, const PoolPlanes& g, const Part& part, Lines
 }
 
 // What the next block will read is asked for while this one is made: so many bytes for each of its elements.
-struct Soon {
+struct NextBlock {
   HWY_INLINE void fetch(std::int64_t e, std::int64_t lanes) const {
     for (std::int64_t i = 0; i < lanes * bytes; i += 64) hwy::Prefetch(from + e * bytes + i);
   }
@@ -135,29 +131,15 @@ struct Soon {
   std::int64_t bytes = 0;
 };
 
-// One more element of each window.
-template <bool is_maximum, class D>
-HWY_INLINE void take(D, hn::Vec<D> x, IndexVec<D> candidate, hn::Vec<D>& value, IndexVec<D>& winner) {
-  if constexpr (is_maximum) {
-    // Comparisons with NaN are false: a NaN is not at most the best so far, and a best that is NaN does not equal
-    // itself.
-    const auto wins = hn::AndNot(hn::Le(x, value), hn::Eq(value, value));
-    value = hn::IfThenElse(wins, x, value);
-    winner = hn::IfThenElse(hn::RebindMask(IndexTag<D>(), wins), candidate, winner);
-  } else {
-    value = hn::Add(value, x);
-  }
-}
-
 // Taps that a line has, the first of which is number `index` of its window; before it there is what stands outside.
 template <bool is_maximum, class D, typename T = hn::TFromD<D>>
 HWY_NOINLINE void take_taps(D d, std::int64_t elements, std::int64_t taps, std::int64_t index, T outside,
-                            const Soon& soon, Lines<T>& lines) {
+                            const NextBlock& next, Lines<T>& lines) {
   const std::int32_t* const offsets = lines.offsets;
   const auto one = every_index(d, 1), first = every_index(d, index);
   for (std::int64_t e = 0; e < elements; e += lanes_of(d)) {
     const T* const read = lines.read + e;
-    soon.fetch(e, lanes_of(d));
+    next.fetch(e, lanes_of(d));
     auto value = index == 0 ? hn::Set(d, outside) : hn::LoadU(d, lines.values + e);
     auto winner = hn::BitCast(IndexTag<D>(), hn::LoadU(d, lines.indices + e)), candidate = first;
     for (std::int64_t tap = 0; tap < taps; ++tap) {
@@ -233,9 +215,9 @@ HWY_NOINLINE void forward_rows(const PoolPlanes& g, const PoolArrays& a, std::in
     to.row_positions = from.positions;
     if constexpr (is_maximum) begin_maxima(d, g, to, lines);
     const std::int64_t elements = ((block.rows - 1) * to.row_positions + block.count) * to.channels;
-    Soon soon;
+    NextBlock next;
     if (g.depth == 1)
-      soon = {a.x + from.in_array(g.rows.begin(block.row + block.rows), 0) * bytes_of<type>,
+      next = {a.x + from.in_array(g.rows.begin(block.row + block.rows), 0) * bytes_of<type>,
               (block.rows * stride_h * g.columns.extent * bytes_of<type> + elements - 1) / elements};
     for (std::int64_t r = 0; r < g.rows.taps; r += tap_rows)
       for (std::int64_t s = 0; s < g.columns.taps; s += taps) {
@@ -244,7 +226,7 @@ HWY_NOINLINE void forward_rows(const PoolPlanes& g, const PoolArrays& a, std::in
         load_line<type>(d, a.x, from, outside, lines.read);
         const std::int64_t rows_there = std::min(tap_rows, g.rows.taps - r), there = std::min(taps, g.columns.taps - s);
         set_offsets(from, rows_there, there, lines.offsets);
-        take_taps<is_maximum>(d, elements, rows_there * there, r * g.columns.taps + s, outside, soon, lines);
+        take_taps<is_maximum>(d, elements, rows_there * there, r * g.columns.taps + s, outside, next, lines);
       }
     if constexpr (!is_maximum) divide(d, g, to, lines.values, lines.read);
     store_line<type>(d, lines.values, to, lines.row, a.y);
@@ -375,71 +357,9 @@ HWY_NOINLINE void backward_rows(const PoolPlanes& g, const PoolArrays& a, std::i
              [&](const Block& part) HWY_ATTR { backward_block<type, is_maximum>(g, a, part, row, row + rows, lines); });
 }
 
-// Planes that are one window: a vector is neighbouring elements of one.
-template <DataType type, bool is_maximum, typename T = Real<type>>
-HWY_INLINE void global_forward(const PoolPlanes& g, const PoolArrays& a, std::int64_t plane, Lines<T>& lines) {
-  const hn::ScalableTag<T> d;
-  const IndexTag<decltype(d)> integers;
-  const std::int64_t elements = g.columns.extent;
-  const T outside = is_maximum ? -std::numeric_limits<T>::infinity() : T{0};
-  const std::byte* const x = a.x + plane * elements * bytes_of<type>;
-  auto value = hn::Set(d, outside);
-  auto winner = hn::Zero(integers), candidate = hn::Iota(integers, 0);
-  const auto take_vector = [&](hn::Vec<decltype(d)> elements_of_x) HWY_ATTR {
-    take<is_maximum>(d, elements_of_x, candidate, value, winner);
-    candidate = hn::Add(candidate, every_index(d, lanes_of(d)));
-  };
-  std::int64_t e = 0;
-  for (; e + lanes_of(d) <= elements; e += lanes_of(d)) {
-    hwy::Prefetch(x + e * bytes_of<type> + ahead_bytes);
-    take_vector(load_vector<type>(d, x + e * bytes_of<type>));
-  }
-  if (e < elements) {
-    hn::StoreU(hn::Set(d, outside), d, lines.read);
-    for (std::int64_t i = e; i < elements; ++i) lines.read[i - e] = load_one<type, T>(x + i * bytes_of<type>);
-    take_vector(hn::LoadU(d, lines.read));
-  }
-  std::byte* const y = a.y + (plane - a.before) * bytes_of<type>;
-  if constexpr (is_maximum) {
-    // The first NaN, or else the first of those that equal the greatest.
-    auto wins = hn::IsNaN(value);
-    if (hn::AllFalse(d, wins)) wins = hn::Eq(value, hn::MaxOfLanes(d, value));
-    const auto none = hn::Set(integers, std::numeric_limits<Integer<T>>::max());
-    const std::int64_t index =
-        hn::GetLane(hn::MinOfLanes(integers, hn::IfThenElse(hn::RebindMask(integers, wins), winner, none)));
-    a.indices[plane - a.before] = static_cast<std::int32_t>(index);
-    std::memcpy(y, x + index * bytes_of<type>, bytes_of<type>);
-  } else {
-    store_one<type>(static_cast<T>(hn::GetLane(hn::SumOfLanes(d, value)) / static_cast<T>(elements)), y);
-  }
-}
-
-template <DataType type, bool is_maximum, typename T = Real<type>>
-HWY_INLINE void global_backward(const PoolPlanes& g, const PoolArrays& a, std::int64_t plane, Lines<T>& lines) {
-  const hn::ScalableTag<T> d;
-  const std::int64_t elements = g.columns.extent;
-  // Sums begin with 0, so that they are never -0.
-  const T dy = T{0} + load_one<type, T>(a.y + plane * bytes_of<type>) / static_cast<T>(is_maximum ? 1 : elements);
-  for (std::int64_t first = 0; first < elements; first += line_elements) {
-    const std::int64_t count = std::min(line_elements, elements - first);
-    fill(d, lines.values, count, is_maximum ? T{0} : dy);
-    if constexpr (is_maximum) {
-      const std::int64_t winner = a.indices[plane] - first;
-      if (winner >= 0 && winner < count) lines.values[winner] = dy;
-    }
-    narrow<type>(d, lines.values, count, a.x + (plane * elements + first - a.before) * bytes_of<type>);
-  }
-}
-
 template <DataType type, bool is_maximum>
-void make_units_of(const PoolPlanes& g, const PoolArrays& a, std::int64_t first, std::int64_t end) {
+void make_lines_of(const PoolPlanes& g, const PoolArrays& a, std::int64_t first, std::int64_t end) {
   Lines<Real<type>> lines;
-  if (g.is_global()) {
-    for (std::int64_t plane = first; plane < end; ++plane)
-      g.backward ? global_backward<type, is_maximum>(g, a, plane, lines)
-                 : global_forward<type, is_maximum>(g, a, plane, lines);
-    return;
-  }
   const std::int64_t rows = g.backward ? g.rows.extent : g.rows.outputs;
   for (std::int64_t unit = first, count = 0; unit < end; unit += count) {
     const std::int64_t plane = unit / rows, row = unit % rows;
@@ -449,31 +369,8 @@ void make_units_of(const PoolPlanes& g, const PoolArrays& a, std::int64_t first,
   }
 }
 
-void make_units(const PoolPlanes& g, const PoolArrays& a, std::int64_t first, std::int64_t end) {
-  const auto make = [&]<DataType type>() {
-    if (g.pooling == Pooling::maximum)
-      make_units_of<type, true>(g, a, first, end);
-    else
-      make_units_of<type, false>(g, a, first, end);
-  };
-  switch (g.type) {
-    case DataType::f16: return make.template operator()<DataType::f16>();
-    case DataType::bf16: return make.template operator()<DataType::bf16>();
-    case DataType::f64: return make.template operator()<DataType::f64>();
-    default: return make.template operator()<DataType::f32>();
-  }
-}
-
-void stream(std::byte* to, const std::byte* from, std::int64_t bytes) {
-  const hn::ScalableTag<std::uint8_t> d;
-  const std::int64_t lanes = lanes_of(d);
-  const auto misaligned = static_cast<std::int64_t>(reinterpret_cast<std::uintptr_t>(to) % hn::Lanes(d));
-  std::int64_t i = misaligned == 0 ? 0 : std::min(lanes - misaligned, bytes);
-  std::memcpy(to, from, static_cast<std::size_t>(i));
-  for (; i + lanes <= bytes; i += lanes)
-    hn::Stream(hn::LoadU(d, reinterpret_cast<const std::uint8_t*>(from + i)), d,
-               reinterpret_cast<std::uint8_t*>(to + i));
-  std::memcpy(to + i, from + i, static_cast<std::size_t>(bytes - i));
+void make_lines(const PoolPlanes& g, const PoolArrays& a, std::int64_t first, std::int64_t end) {
+  for_type_and_pooling(g, [&]<DataType type, bool is_maximum>() { make_lines_of<type, is_maximum>(g, a, first, end); });
 }
 
 }  // namespace omniconv::kernels::HWY_NAMESPACE
@@ -482,17 +379,10 @@ HWY_AFTER_NAMESPACE();
 #if HWY_ONCE
 namespace omniconv::kernels {
 
-HWY_EXPORT(make_units);
-HWY_EXPORT(stream);
+HWY_EXPORT(make_lines);
 
-void make_pool_units(const PoolPlanes& planes, const PoolArrays& arrays, std::int64_t first, std::int64_t end) {
-  HWY_DYNAMIC_DISPATCH(make_units)(planes, arrays, first, end);
-}
-void pool_stream(std::byte* to, const std::byte* from, std::int64_t bytes) {
-  HWY_DYNAMIC_DISPATCH(stream)(to, from, bytes);
-}
-void pool_stream_done() {
-  hwy::FlushStream();
+void make_pool_lines(const PoolPlanes& planes, const PoolArrays& arrays, std::int64_t first, std::int64_t end) {
+  HWY_DYNAMIC_DISPATCH(make_lines)(planes, arrays, first, end);
 }
 
 }  // namespace omniconv::kernels

@@ -1,0 +1,209 @@
+// nchw of f32, windows of two or three columns two apart: a vector is every other column of x where it lies.
+#include "operations/pool2d/direct/planes.h"
+
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "operations/pool2d/direct/columns.cpp"
+#include <hwy/foreach_target.h>
+#include <hwy/highway.h>
+
+#include <limits>
+
+#include "operations/pool2d/direct/vectors-inl.h"
+
+HWY_BEFORE_NAMESPACE();
+namespace omniconv::kernels::HWY_NAMESPACE {
+namespace hn = hwy::HWY_NAMESPACE;
+
+using Tag = hn::ScalableTag<float>;
+using V = hn::Vec<Tag>;
+using M = hn::Mask<Tag>;
+
+// Vectors of a row of so many columns. Where one is not whole, columns that are not there are neither read nor written.
+template <bool is_inside>
+class Columns {
+ public:
+  explicit Columns(std::int64_t columns) : columns_(columns) {}
+  // Those of [column, column + lanes) that are there.
+  HWY_INLINE M there(std::int64_t column) const {
+    if constexpr (is_inside) return M();
+    const auto first_n = [](std::int64_t n) HWY_ATTR {
+      return hn::FirstN(Tag(), static_cast<std::size_t>(std::clamp<std::int64_t>(n, 0, lanes_of(Tag()))));
+    };
+    return hn::AndNot(first_n(-column), first_n(columns_ - column));
+  }
+  HWY_INLINE V load(const float* from, M mask, float outside) const {
+    if constexpr (is_inside) return hn::LoadU(Tag(), from);
+    return hn::IfThenElse(mask, hn::MaskedLoad(mask, Tag(), from), hn::Set(Tag(), outside));
+  }
+
+ private:
+  std::int64_t columns_;
+};
+
+#if HWY_TARGET != HWY_SCALAR && !HWY_MEM_OPS_MIGHT_FAULT
+// Windows [q, q + lanes) of a row, whose rows of taps begin at `row`.
+template <bool is_maximum, int taps, bool is_inside>
+HWY_INLINE void forward_vector(const PoolPlanes& g, const float* row, const PoolRange& rows, std::int64_t q, float* y,
+                               std::int32_t* indices) {
+  const Tag d;
+  const std::int64_t lanes = lanes_of(d), begin = g.columns.begin(q);
+  const float outside = is_maximum ? -std::numeric_limits<float>::infinity() : 0.0F;
+  const Columns<is_inside> columns(g.columns.extent);
+  const M low = columns.there(begin), high = columns.there(begin + lanes), low_next = columns.there(begin + 1),
+          high_next = columns.there(begin + lanes + 1);
+  V value = hn::Set(d, outside);
+  auto candidate = every_index(d, rows.first * taps), winner = candidate;
+  // The first window begins with its first element inside.
+  if (!is_inside && begin < 0)
+    winner = hn::IfThenElse(hn::FirstN(IndexTag<Tag>(), 1), every_index(d, rows.first * taps - begin), winner);
+  const auto one = every_index(d, 1);
+  const auto take_next = [&](V x) HWY_ATTR {
+    take<is_maximum>(d, x, candidate, value, winner);
+    candidate = hn::Add(candidate, one);
+  };
+  row += begin;
+  for (std::int64_t r = rows.first; r < rows.end; ++r, row += g.columns.extent) {
+    const V first = columns.load(row, low, outside), second = columns.load(row + lanes, high, outside);
+    take_next(hn::ConcatEven(d, second, first));
+    take_next(hn::ConcatOdd(d, second, first));
+    if constexpr (taps == 3)
+      take_next(hn::ConcatOdd(d, columns.load(row + lanes + 1, high_next, outside),
+                              columns.load(row + 1, low_next, outside)));
+  }
+  if constexpr (!is_maximum) value = hn::Div(value, hn::Set(d, static_cast<float>(g.rows.taps * taps)));
+  hn::StoreU(value, d, y + q);
+  if constexpr (is_maximum) hn::StoreU(winner, IndexTag<Tag>(), indices + q);
+}
+
+template <bool is_maximum, int taps>
+HWY_NOINLINE void columns_forward_row(const PoolPlanes& g, const PoolArrays& a, const Soon& soon, std::int64_t unit) {
+  soon.fetch(unit, 0, soon.bytes_of_unit());
+  const std::int64_t plane = unit / g.rows.outputs, p = unit % g.rows.outputs, lanes = lanes_of(Tag()),
+                     outputs = g.columns.outputs;
+  const PoolRange rows = g.rows.taps_of(p);
+  const float* const row =
+      reinterpret_cast<const float*>(a.x) + (plane * g.rows.extent + g.rows.begin(p) + rows.first) * g.columns.extent;
+  float* const y = reinterpret_cast<float*>(a.y) + unit * outputs - a.before;
+  std::int32_t* const indices = is_maximum ? a.indices + unit * outputs - a.before : nullptr;
+  for (std::int64_t from = 0; from < outputs; from += lanes) {
+    const std::int64_t q = std::min(from, outputs - lanes), begin = g.columns.begin(q);
+    if (begin >= 0 && begin + 2 * lanes + taps - 2 <= g.columns.extent)
+      forward_vector<is_maximum, taps, true>(g, row, rows, q, y, indices);
+    else
+      forward_vector<is_maximum, taps, false>(g, row, rows, q, y, indices);
+  }
+}
+
+// Columns [2 * j, 2 * (j + lanes)) of row h of dx, from rows of windows.
+template <bool is_maximum, int taps, int pad, bool is_inside>
+HWY_INLINE void backward_vector(const PoolPlanes& g, const float* dy, const std::int32_t* indices, std::int64_t h,
+                                const PoolRange& rows, std::int64_t j, const Divider<Tag>& divided, float* dx) {
+  const Tag d;
+  const IndexTag<Tag> integers;
+  const std::int64_t lanes = lanes_of(d);
+  const Columns<is_inside> columns(g.columns.outputs);
+  V even = hn::Zero(d), odd = even;
+  // Column 2 * j + k is tap pad + k - 2 * i of window j + i.
+  constexpr int first = (pad - taps + 1) / 2, last = (pad + 1) / 2;
+  M masks[last - first + 1];
+  for (int i = first; i <= last; ++i) masks[i - first] = columns.there(j + i);
+  for (std::int64_t p = rows.first; p < rows.end; ++p) {
+    const std::int64_t from = (p - rows.first) * g.columns.outputs + j, index = (h - g.rows.begin(p)) * taps;
+    for (int i = first; i <= last; ++i) {
+      const M mask = masks[i - first];
+      const V share = columns.load(dy + from + i, mask, 0);
+      auto winner = every_index(d, 0);
+      if constexpr (is_maximum)
+        winner = hn::BitCast(integers, columns.load(reinterpret_cast<const float*>(indices) + from + i, mask,
+                                                    std::bit_cast<float>(std::int32_t{-1})));
+      const auto add = [&](int tap, V& sum) HWY_ATTR {
+        if (tap < 0 || tap >= taps) return;
+        const V more = hn::Add(sum, share);
+        if constexpr (is_maximum)
+          sum = hn::IfThenElse(hn::RebindMask(d, hn::Eq(winner, every_index(d, index + tap))), more, sum);
+        else
+          sum = more;
+      };
+      add(pad - 2 * i, even);
+      add(pad + 1 - 2 * i, odd);
+    }
+  }
+  if constexpr (!is_maximum) {
+    even = divided(even);
+    odd = divided(odd);
+  }
+  const std::int64_t there = g.columns.extent - 2 * j;
+  if (HWY_LIKELY(there >= 2 * lanes)) return hn::StoreInterleaved2(even, odd, d, dx + 2 * j);
+  float both[2 * hn::MaxLanes(d)];
+  hn::StoreInterleaved2(even, odd, d, both);
+  std::memcpy(dx + 2 * j, both, static_cast<std::size_t>(there) * sizeof *dx);
+}
+
+template <bool is_maximum, int taps, int pad>
+HWY_NOINLINE void columns_backward_row(const PoolPlanes& g, const PoolArrays& a, const Divider<Tag>& divided,
+                                       const Soon& soon, const Soon& indices_soon, std::int64_t unit,
+                                       std::int64_t plane, const Windows& windows) {
+  soon.fetch(unit, 0, soon.bytes_of_unit());
+  if constexpr (is_maximum) indices_soon.fetch(unit, 0, indices_soon.bytes_of_unit());
+  const std::int64_t h = windows.at, lanes = lanes_of(Tag()), pairs = (g.columns.extent + 1) / 2,
+                     outputs = g.columns.outputs;
+  const PoolRange rows = windows.range;
+  const std::int64_t at = (plane * g.rows.outputs + rows.first) * outputs;
+  const float* const dy = reinterpret_cast<const float*>(a.y) + at;
+  const std::int32_t* const indices = is_maximum ? a.indices + at : nullptr;
+  float* const dx = reinterpret_cast<float*>(a.x) + unit * g.columns.extent - a.before;
+  for (std::int64_t from = 0; from < pairs; from += lanes) {
+    const std::int64_t j = std::min(from, pairs - lanes);
+    if (j > 0 && j + (pad + 1) / 2 + lanes <= outputs)
+      backward_vector<is_maximum, taps, pad, true>(g, dy, indices, h, rows, j, divided, dx);
+    else
+      backward_vector<is_maximum, taps, pad, false>(g, dy, indices, h, rows, j, divided, dx);
+  }
+}
+
+template <bool is_maximum, int taps, int pad>
+void make_columns_of(const PoolPlanes& g, const PoolArrays& a, std::int64_t first, std::int64_t end) {
+  const Divider divided(Tag(), g.rows.taps * taps);
+  const std::int64_t x_bytes = g.planes * g.rows.extent * g.columns.extent * 4,
+                     y_bytes = g.planes * g.rows.outputs * g.columns.outputs * 4;
+  const Soon x(a.x, x_bytes, g, x_bytes / g.units() + 1024), dy(a.y, y_bytes, g, g.columns.outputs * 4 + 1024),
+      indices(a.indices, y_bytes, g, g.columns.outputs * 4 + 1024);
+  if (!g.backward) {
+    for (std::int64_t unit = first; unit < end; ++unit) columns_forward_row<is_maximum, taps>(g, a, x, unit);
+    return;
+  }
+  Windows windows(g.rows, first % g.rows.extent);
+  for (std::int64_t unit = first, plane = first / g.rows.extent; unit < end; ++unit, windows.next()) {
+    if (unit > first && windows.at == 0) ++plane;
+    columns_backward_row<is_maximum, taps, pad>(g, a, divided, dy, indices, unit, plane, windows);
+  }
+}
+
+void make_columns(const PoolPlanes& g, const PoolArrays& a, std::int64_t first, std::int64_t end) {
+  const auto make = [&]<bool is_maximum>() {
+    if (g.columns.taps == 2) return make_columns_of<is_maximum, 2, 0>(g, a, first, end);
+    if (g.columns.pad == 0) return make_columns_of<is_maximum, 3, 0>(g, a, first, end);
+    make_columns_of<is_maximum, 3, 1>(g, a, first, end);
+  };
+  g.pooling == Pooling::maximum ? make.template operator()<true>() : make.template operator()<false>();
+}
+#else
+void make_columns(const PoolPlanes& g, const PoolArrays& a, std::int64_t first, std::int64_t end) {
+  make_pool_lines(g, a, first, end);
+}
+#endif
+
+}  // namespace omniconv::kernels::HWY_NAMESPACE
+HWY_AFTER_NAMESPACE();
+
+#if HWY_ONCE
+namespace omniconv::kernels {
+
+HWY_EXPORT(make_columns);
+
+void make_pool_columns(const PoolPlanes& planes, const PoolArrays& arrays, std::int64_t first, std::int64_t end) {
+  HWY_DYNAMIC_DISPATCH(make_columns)(planes, arrays, first, end);
+}
+
+}  // namespace omniconv::kernels
+#endif
