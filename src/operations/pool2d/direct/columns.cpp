@@ -18,57 +18,57 @@ using Tag = hn::ScalableTag<float>;
 using V = hn::Vec<Tag>;
 using M = hn::Mask<Tag>;
 
-// Vectors of a row of so many columns. Where one is not whole, columns that are not there are neither read nor written.
-template <bool is_inside>
-class Columns {
- public:
-  explicit Columns(std::int64_t columns) : columns_(columns) {}
-  // Those of [column, column + lanes) that are there.
-  HWY_INLINE M there(std::int64_t column) const {
-    if constexpr (is_inside) return M();
-    const auto first_n = [](std::int64_t n) HWY_ATTR {
-      return hn::FirstN(Tag(), static_cast<std::size_t>(std::clamp<std::int64_t>(n, 0, lanes_of(Tag()))));
-    };
-    return hn::AndNot(first_n(-column), first_n(columns_ - column));
-  }
-  HWY_INLINE V load(const float* from, M mask, float outside) const {
-    if constexpr (is_inside) return hn::LoadU(Tag(), from);
-    return hn::IfThenElse(mask, hn::MaskedLoad(mask, Tag(), from), hn::Set(Tag(), outside));
-  }
+// Columns [begin, begin + lanes) of a row of so many that are there.
+HWY_INLINE M there(std::int64_t begin, std::int64_t columns) {
+  const auto first_n = [](std::int64_t n) HWY_ATTR {
+    return hn::FirstN(Tag(), static_cast<std::size_t>(std::clamp<std::int64_t>(n, 0, lanes_of(Tag()))));
+  };
+  return hn::AndNot(first_n(-begin), first_n(columns - begin));
+}
 
- private:
-  std::int64_t columns_;
-};
+// A vector of a row, of which those columns are read that are there.
+template <bool is_inside>
+HWY_INLINE V load(const float* from, M mask, float outside) {
+  if constexpr (is_inside) return hn::LoadU(Tag(), from);
+  return hn::IfThenElse(mask, hn::MaskedLoad(mask, Tag(), from), hn::Set(Tag(), outside));
+}
 
 #if HWY_TARGET != HWY_SCALAR && !HWY_MEM_OPS_MIGHT_FAULT
+// What windows [q, q + lanes) of a row find at its ends: the same in every row.
+struct ReadEdge {
+  ReadEdge(const PoolAxis& columns, std::int64_t q) {
+    const std::int64_t lanes = lanes_of(Tag()), begin = columns.begin(q);
+    low = there(begin, columns.extent), high = there(begin + lanes, columns.extent);
+    low_next = there(begin + 1, columns.extent), high_next = there(begin + lanes + 1, columns.extent);
+    before = hn::IfThenElseZero(hn::FirstN(IndexTag<Tag>(), 1), every_index(Tag(), std::max<std::int64_t>(-begin, 0)));
+  }
+  M low, high, low_next, high_next;
+  IndexVec<Tag> before;  // taps of each window that lie before the row, of which the first alone has any
+};
+
 // Windows [q, q + lanes) of a row, whose rows of taps begin at `row`.
 template <bool is_maximum, int taps, bool is_inside>
-HWY_INLINE void forward_vector(const PoolPlanes& g, const float* row, const PoolRange& rows, std::int64_t q, float* y,
-                               std::int32_t* indices) {
+HWY_INLINE void forward_vector(const PoolPlanes& g, const float* row, const PoolRange& rows, std::int64_t q,
+                               const ReadEdge& edge, float* y, std::int32_t* indices) {
   const Tag d;
-  const std::int64_t lanes = lanes_of(d), begin = g.columns.begin(q);
+  const std::int64_t lanes = lanes_of(d);
   const float outside = is_maximum ? -std::numeric_limits<float>::infinity() : 0.0F;
-  const Columns<is_inside> columns(g.columns.extent);
-  const M low = columns.there(begin), high = columns.there(begin + lanes), low_next = columns.there(begin + 1),
-          high_next = columns.there(begin + lanes + 1);
   V value = hn::Set(d, outside);
-  auto candidate = every_index(d, rows.first * taps), winner = candidate;
-  // The first window begins with its first element inside.
-  if (!is_inside && begin < 0)
-    winner = hn::IfThenElse(hn::FirstN(IndexTag<Tag>(), 1), every_index(d, rows.first * taps - begin), winner);
+  auto candidate = every_index(d, rows.first * taps);
+  auto winner = is_inside ? candidate : hn::Add(candidate, edge.before);  // each window's first element inside
   const auto one = every_index(d, 1);
   const auto take_next = [&](V x) HWY_ATTR {
     take<is_maximum>(d, x, candidate, value, winner);
     candidate = hn::Add(candidate, one);
   };
-  row += begin;
+  row += g.columns.begin(q);
   for (std::int64_t r = rows.first; r < rows.end; ++r, row += g.columns.extent) {
-    const V first = columns.load(row, low, outside), second = columns.load(row + lanes, high, outside);
+    const V first = load<is_inside>(row, edge.low, outside), second = load<is_inside>(row + lanes, edge.high, outside);
     take_next(hn::ConcatEven(d, second, first));
     take_next(hn::ConcatOdd(d, second, first));
     if constexpr (taps == 3)
-      take_next(hn::ConcatOdd(d, columns.load(row + lanes + 1, high_next, outside),
-                              columns.load(row + 1, low_next, outside)));
+      take_next(hn::ConcatOdd(d, load<is_inside>(row + lanes + 1, edge.high_next, outside),
+                              load<is_inside>(row + 1, edge.low_next, outside)));
   }
   if constexpr (!is_maximum) value = hn::Div(value, hn::Set(d, static_cast<float>(g.rows.taps * taps)));
   hn::StoreU(value, d, y + q);
@@ -76,7 +76,8 @@ HWY_INLINE void forward_vector(const PoolPlanes& g, const float* row, const Pool
 }
 
 template <bool is_maximum, int taps>
-HWY_NOINLINE void columns_forward_row(const PoolPlanes& g, const PoolArrays& a, const Soon& soon, std::int64_t unit) {
+HWY_NOINLINE void columns_forward_row(const PoolPlanes& g, const PoolArrays& a, const Soon& soon, const ReadEdge& left,
+                                      const ReadEdge& right, std::int64_t unit) {
   soon.fetch(unit, 0, soon.bytes_of_unit());
   const std::int64_t plane = unit / g.rows.outputs, p = unit % g.rows.outputs, lanes = lanes_of(Tag()),
                      outputs = g.columns.outputs;
@@ -87,35 +88,50 @@ HWY_NOINLINE void columns_forward_row(const PoolPlanes& g, const PoolArrays& a, 
   std::int32_t* const indices = is_maximum ? a.indices + unit * outputs - a.before : nullptr;
   for (std::int64_t from = 0; from < outputs; from += lanes) {
     const std::int64_t q = std::min(from, outputs - lanes), begin = g.columns.begin(q);
+    const ReadEdge& edge = q == 0 ? left : right;  // those between are inside
     if (begin >= 0 && begin + 2 * lanes + taps - 2 <= g.columns.extent)
-      forward_vector<is_maximum, taps, true>(g, row, rows, q, y, indices);
+      forward_vector<is_maximum, taps, true>(g, row, rows, q, edge, y, indices);
     else
-      forward_vector<is_maximum, taps, false>(g, row, rows, q, y, indices);
+      forward_vector<is_maximum, taps, false>(g, row, rows, q, edge, y, indices);
   }
 }
+
+// Columns 2 * j and 2 * j + 1 of dx are in windows j + first to j + last: column 2 * j + k is tap pad + k - 2 * i of
+// window j + i.
+template <int taps, int pad>
+struct Held {
+  static constexpr int first = (pad - taps + 1) / 2, last = (pad + 1) / 2;
+};
+
+// Those windows of [j, j + lanes) that are there: the same in every row.
+template <int taps, int pad>
+struct WriteEdge {
+  WriteEdge(const PoolAxis& columns, std::int64_t j) {
+    for (int i = Held<taps, pad>::first; i <= Held<taps, pad>::last; ++i)
+      masks[i - Held<taps, pad>::first] = there(j + i, columns.outputs);
+  }
+  M masks[Held<taps, pad>::last - Held<taps, pad>::first + 1];
+};
 
 // Columns [2 * j, 2 * (j + lanes)) of row h of dx, from rows of windows.
 template <bool is_maximum, int taps, int pad, bool is_inside>
 HWY_INLINE void backward_vector(const PoolPlanes& g, const float* dy, const std::int32_t* indices, std::int64_t h,
-                                const PoolRange& rows, std::int64_t j, const Divider<Tag>& divided, float* dx) {
+                                const PoolRange& rows, std::int64_t j, const WriteEdge<taps, pad>& edge,
+                                const Divider<Tag>& divided, float* dx) {
   const Tag d;
   const IndexTag<Tag> integers;
   const std::int64_t lanes = lanes_of(d);
-  const Columns<is_inside> columns(g.columns.outputs);
   V even = hn::Zero(d), odd = even;
-  // Column 2 * j + k is tap pad + k - 2 * i of window j + i.
-  constexpr int first = (pad - taps + 1) / 2, last = (pad + 1) / 2;
-  M masks[last - first + 1];
-  for (int i = first; i <= last; ++i) masks[i - first] = columns.there(j + i);
+  constexpr int first = Held<taps, pad>::first, last = Held<taps, pad>::last;
   for (std::int64_t p = rows.first; p < rows.end; ++p) {
     const std::int64_t from = (p - rows.first) * g.columns.outputs + j, index = (h - g.rows.begin(p)) * taps;
     for (int i = first; i <= last; ++i) {
-      const M mask = masks[i - first];
-      const V share = columns.load(dy + from + i, mask, 0);
+      const M mask = edge.masks[i - first];
+      const V share = load<is_inside>(dy + from + i, mask, 0);
       auto winner = every_index(d, 0);
       if constexpr (is_maximum)
-        winner = hn::BitCast(integers, columns.load(reinterpret_cast<const float*>(indices) + from + i, mask,
-                                                    std::bit_cast<float>(std::int32_t{-1})));
+        winner = hn::BitCast(integers, load<is_inside>(reinterpret_cast<const float*>(indices) + from + i, mask,
+                                                       std::bit_cast<float>(std::int32_t{-1})));
       const auto add = [&](int tap, V& sum) HWY_ATTR {
         if (tap < 0 || tap >= taps) return;
         const V more = hn::Add(sum, share);
@@ -141,8 +157,9 @@ HWY_INLINE void backward_vector(const PoolPlanes& g, const float* dy, const std:
 
 template <bool is_maximum, int taps, int pad>
 HWY_NOINLINE void columns_backward_row(const PoolPlanes& g, const PoolArrays& a, const Divider<Tag>& divided,
-                                       const Soon& soon, const Soon& indices_soon, std::int64_t unit,
-                                       std::int64_t plane, const Windows& windows) {
+                                       const Soon& soon, const Soon& indices_soon, const WriteEdge<taps, pad>& left,
+                                       const WriteEdge<taps, pad>& right, std::int64_t unit, std::int64_t plane,
+                                       const Windows& windows) {
   soon.fetch(unit, 0, soon.bytes_of_unit());
   if constexpr (is_maximum) indices_soon.fetch(unit, 0, indices_soon.bytes_of_unit());
   const std::int64_t h = windows.at, lanes = lanes_of(Tag()), pairs = (g.columns.extent + 1) / 2,
@@ -154,10 +171,13 @@ HWY_NOINLINE void columns_backward_row(const PoolPlanes& g, const PoolArrays& a,
   float* const dx = reinterpret_cast<float*>(a.x) + unit * g.columns.extent - a.before;
   for (std::int64_t from = 0; from < pairs; from += lanes) {
     const std::int64_t j = std::min(from, pairs - lanes);
-    if (j > 0 && j + (pad + 1) / 2 + lanes <= outputs)
-      backward_vector<is_maximum, taps, pad, true>(g, dy, indices, h, rows, j, divided, dx);
-    else
-      backward_vector<is_maximum, taps, pad, false>(g, dy, indices, h, rows, j, divided, dx);
+    if (j + Held<taps, pad>::first >= 0 && j + Held<taps, pad>::last + lanes <= outputs)
+      backward_vector<is_maximum, taps, pad, true>(g, dy, indices, h, rows, j, left, divided, dx);
+    else if (j == 0 || j == pairs - lanes)
+      backward_vector<is_maximum, taps, pad, false>(g, dy, indices, h, rows, j, j == 0 ? left : right, divided, dx);
+    else  // the last but one, where windows end before columns do
+      backward_vector<is_maximum, taps, pad, false>(g, dy, indices, h, rows, j, WriteEdge<taps, pad>(g.columns, j),
+                                                    divided, dx);
   }
 }
 
@@ -169,13 +189,16 @@ void make_columns_of(const PoolPlanes& g, const PoolArrays& a, std::int64_t firs
   const Soon x(a.x, x_bytes, g, x_bytes / g.units() + 1024), dy(a.y, y_bytes, g, g.columns.outputs * 4 + 1024),
       indices(a.indices, y_bytes, g, g.columns.outputs * 4 + 1024);
   if (!g.backward) {
-    for (std::int64_t unit = first; unit < end; ++unit) columns_forward_row<is_maximum, taps>(g, a, x, unit);
+    const ReadEdge left(g.columns, 0), right(g.columns, g.columns.outputs - lanes_of(Tag()));
+    for (std::int64_t unit = first; unit < end; ++unit)
+      columns_forward_row<is_maximum, taps>(g, a, x, left, right, unit);
     return;
   }
+  const WriteEdge<taps, pad> left(g.columns, 0), right(g.columns, (g.columns.extent + 1) / 2 - lanes_of(Tag()));
   Windows windows(g.rows, first % g.rows.extent);
   for (std::int64_t unit = first, plane = first / g.rows.extent; unit < end; ++unit, windows.next()) {
     if (unit > first && windows.at == 0) ++plane;
-    columns_backward_row<is_maximum, taps, pad>(g, a, divided, dy, indices, unit, plane, windows);
+    columns_backward_row<is_maximum, taps, pad>(g, a, divided, dy, indices, left, right, unit, plane, windows);
   }
 }
 
