@@ -64,6 +64,14 @@ Problem with_extents_of(Problem problem, const ArraySpec& array, const std::vect
   return problem;
 }
 
+void check_names(const std::string& text, const std::vector<ArraySpec>& arrays, const ArrayFiles& files) {
+  std::string names;
+  for (const ArraySpec& array : arrays) names += fmt::format("{}--{}", names.empty() ? "" : ", ", array.name);
+  for (const auto& [name, path] : files)
+    if (std::none_of(arrays.begin(), arrays.end(), [&](const ArraySpec& array) { return array.name == name; }))
+      throw bad_input(fmt::format("{} has no array --{}: it has {}; leave it out", text, name, names));
+}
+
 // Not of a pipe.
 bool can_be_read_twice(const std::string& path) {
   std::error_code ignored;
@@ -109,9 +117,11 @@ ArrayFiles by_name(const Problem& problem, ArrayFiles files) {
 Problem completed_problem(const std::string& text, const ArrayFiles& given) {
   Problem problem = operations::parse_partial_problem(text);
   const ArrayFiles files = by_name(problem, given);
+  const std::vector<ArraySpec> arrays = problem.operation().arrays(problem);
   if (problem.operation().missing(problem).empty()) return parse_problem(text);
+  check_names(text, arrays, files);
   std::map<std::string, Said> said;
-  for (const ArraySpec& array : problem.operation().arrays(problem)) {
+  for (const ArraySpec& array : arrays) {
     const auto file = files.find(array.name);
     if (file == files.end() || array.role == ArrayRole::out || !can_be_read_twice(file->second)) continue;
     problem = with_extents_of(problem, array, image::npy_shape(file->second), said);
@@ -125,9 +135,8 @@ Problem completed_problem(const std::string& text, const ArrayFiles& given) {
 }
 
 void check_files(const Problem& problem, const std::vector<ArraySpec>& arrays, const ArrayFiles& files) {
-  std::string names, from_stdin;
+  std::string from_stdin;
   for (const ArraySpec& array : arrays) {
-    names += fmt::format("{}--{}", names.empty() ? "" : ", ", array.name);
     const auto file = files.find(array.name);
     if (file == files.end() && array.role != ArrayRole::out)
       throw bad_input(fmt::format("{} reads --{} ({}): name its .npy file", to_text(problem), array.name, array.axes));
@@ -138,9 +147,7 @@ void check_files(const Problem& problem, const std::vector<ArraySpec>& arrays, c
                       from_stdin, array.name));
     from_stdin = array.name;
   }
-  for (const auto& [name, path] : files)
-    if (std::none_of(arrays.begin(), arrays.end(), [&](const ArraySpec& array) { return array.name == name; }))
-      throw bad_input(fmt::format("{} has no array --{}: it has {}; leave it out", to_text(problem), name, names));
+  check_names(to_text(problem), arrays, files);
 }
 
 }  // namespace omniconv::cli

@@ -324,6 +324,7 @@ TEST_F(Conv, Usage) {
   const std::string conv = "conv '" + geometry + "' --x x.npy --w w.npy ";
   refuses("conv", {"PROBLEM"});
   refuses("conv 'gemm f32 nn m2n2k2' --x x.npy -o y.npy", {"reads --a (m, k)"});
+  refuses("run 'gemm f32 nn' --x x.npy -o y.npy", {"gemm f32 nn has no array --x: it has --a, --b, --c"});
   refuses("conv n1c1h1w1k1r3s3 --x x.npy --w w.npy -o y.npy", {"column"});
   refuses("conv n1c3h4w4k4r1s1g2 --x x.npy --w w.npy -o y.npy", {"groups is 2", "c, which is 3"});
   refuses(conv, {"output file", "-o"});

@@ -81,7 +81,7 @@ TEST(Refusals, MissingThings) {
   EXPECT_EQ(refusal("gemm nn m1n1k1"), "15: found the end of the line; expected a type: f32, f64, f16, bf16 or tf32");
   EXPECT_EQ(refusal("gemm f32 m1n1k1"),
             "16: found the end of the line; expected nn, nt, tn or tt: which of the operands are transposed");
-  EXPECT_EQ(refusal("gemm f32 nn m1n1"), "17: found the end of the line; expected k (gemm_k)");
+  EXPECT_EQ(refusal("gemm f32 nn m1n1"), "17: found the end of the line; expected k (length of the sums)");
   for (const std::string_view empty : {"", "   ", "# n1c1h1w1k1r1s1", "\t#"})
     EXPECT_EQ(refusal(empty), "1: found an empty line; expected a problem, as in n1c3h8w8k4r3s3");
 }

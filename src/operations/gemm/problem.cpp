@@ -17,9 +17,9 @@ constexpr std::array<Field<GemmProblem>, 4> gemm_fields{{
 
 using G = GemmProblem;
 constexpr std::array<LetterGroup<G>, 4> gemm_letters{{
-    {"m", "gemm_m", 0, true, {&G::m}},
-    {"n", "gemm_n", 0, true, {&G::n}},
-    {"k", "gemm_k", 0, true, {&G::k}},
+    {"m", "rows of the product", 0, true, {&G::m}},
+    {"n", "columns of the product", 0, true, {&G::n}},
+    {"k", "length of the sums", 0, true, {&G::k}},
     {"batch", "batch size", 0, false, {&G::batch}},
 }};
 
