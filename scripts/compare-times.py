@@ -86,7 +86,8 @@ def timed_list(name, commands, options, end, report):
         for turn in TURNS:
             found = commands[turn].bench(problems[i:i + options.at_a_time], passes)
             report[turn] = {"version": found["version"], "commit": found["commit"]}
-            report["commit"] = report["after"]["commit"]
+            if turn == "after":
+                report["commit"] = found["commit"]
             report["device"] = {key: found["device"][key] for key in ("id", "name", "gpu", "driver")}
             for result in found["results"]:
                 turns.setdefault(result["problem"], {}).setdefault(turn, []).append(result)
