@@ -117,8 +117,8 @@ ArrayFiles by_name(const Problem& problem, ArrayFiles files) {
 Problem completed_problem(const std::string& text, const ArrayFiles& given) {
   Problem problem = operations::parse_partial_problem(text);
   const ArrayFiles files = by_name(problem, given);
-  const std::vector<ArraySpec> arrays = problem.operation().arrays(problem);
   if (problem.operation().missing(problem).empty()) return parse_problem(text);
+  const std::vector<ArraySpec> arrays = problem.operation().arrays(problem);
   check_names(text, arrays, files);
   std::map<std::string, Said> said;
   for (const ArraySpec& array : arrays) {

@@ -61,8 +61,7 @@ HWY_INLINE std::int64_t first_maximum(D d, const std::byte* x, std::int64_t elem
     const auto index = hn::Add(counting, every_index(d, first));
     winner = hn::Min(winner, hn::IfThenElse(wins, index, winner));
   });
-  const std::int64_t index = hn::GetLane(hn::MinOfLanes(integers, winner));
-  return index;
+  return hn::GetLane(hn::MinOfLanes(integers, winner));
 }
 
 template <DataType type, bool is_maximum, int vectors>
