@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "checking/own_failure.h"
 #include "checking/prepare.h"
 #include "choice/choose.h"
 #include "choice/plan_record.h"
@@ -90,7 +91,9 @@ class Measuring {
     if (!all) candidates.erase(candidates.begin() + 1, candidates.end());
     if (!options_.versus.empty()) check_versus();
     for (const choice::Considered& candidate : candidates)
-      if (!all || is_meant(*candidate.solver, choice)) report(measured(candidate, choice, all));
+      if (!all || is_meant(*candidate.solver, choice))
+        report(made_or_failed(MeasureResult{.solver = std::string(candidate.solver->id())}, all,
+                              [&] { return measure_one(candidate, choice); }));
   }
 
  private:
@@ -151,21 +154,6 @@ class Measuring {
       if (error.kind() != ErrorKind::bad_input) throw;
       versus_ = VerifyResult{.solver = options_.versus, .status = Status::refused, .reason = error.what()};
     }
-  }
-
-  // With `others` to be measured, an error is this candidate's own.
-  MeasureResult measured(const choice::Considered& candidate, SolverOptions choice, bool others) {
-    MeasureResult result{.solver = std::string(candidate.solver->id()), .status = Status::failed};
-    try {
-      return measure_one(candidate, choice);
-    } catch (const Error& error) {
-      if (!others || error.kind() == ErrorKind::interrupted) throw;
-      result.reason = error.what();
-    } catch (const std::bad_alloc&) {
-      if (!others) throw;
-      result.reason = "the machine's memory does not hold its plan and arrays: use a smaller problem";
-    }
-    return result;
   }
 
   Timed prepare(const SolverOptions& options) {

@@ -7,6 +7,7 @@
 #include <memory>
 
 #include "checking/judge.h"
+#include "checking/own_failure.h"
 #include "checking/prepare.h"
 #include "checking/strips.h"
 #include "checking/transfers.h"
@@ -207,17 +208,8 @@ void verify_task(const Context& context, const Problem& problem, const AnyTask& 
       for (const DataKind kind : operation.data_kinds(task))
         trials.push_back(std::make_unique<Trial>(operation, task, operation.arrays(problem), kind, options));
     choice.solver = id;
-    VerifyResult result{.solver = id, .status = Status::failed};
-    try {
-      result = verify_one(context, problem, task, trials, choice);
-    } catch (const Error& error) {  // the others are checked all the same
-      if (!all || error.kind() == ErrorKind::interrupted) throw;
-      result.reason = error.what();
-    } catch (const std::bad_alloc&) {
-      if (!all) throw;
-      result.reason = "the machine's memory does not hold its plan and arrays: use a smaller problem";
-    }
-    report(result);
+    report(made_or_failed(VerifyResult{.solver = id}, all,
+                          [&] { return verify_one(context, problem, task, trials, choice); }));
   }
 }
 
