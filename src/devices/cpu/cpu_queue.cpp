@@ -30,6 +30,15 @@ void copy_memory(CpuDevice& device, std::byte* to, const std::byte* from, std::i
             [&](std::int64_t first, std::size_t count) { std::memcpy(to + first, from + first, count); });
 }
 
+// Reads the steps, which another core wrote: an event's time begins with the work, not with its way to this core.
+void bring_here(const Sequence& sequence) {
+  constexpr std::size_t cache_line = 64;
+  const std::span<const std::byte> bytes = std::as_bytes(sequence.steps());
+  for (std::size_t i = 0; i < bytes.size(); i += cache_line) {
+    [[maybe_unused]] const std::byte read = *static_cast<const volatile std::byte*>(&bytes[i]);
+  }
+}
+
 void check_memory(const char* what, const Buffer& buffer) {
   if (!buffer.host() && buffer.bytes() > 0)
     throw bad_input(fmt::format("{} by the queue of cpu: the buffer is memory of {}; take a queue of that device", what,
@@ -75,6 +84,7 @@ void CpuQueue::work() {
     CpuTimes& times = work.timer->times;
     lock.unlock();
     std::exception_ptr error;
+    bring_here(*work.held.sequence);
     times.start = Clock::now();
     if (!skip) {
       try {
