@@ -1,9 +1,12 @@
-// What this CPU reaches: independent fp32 multiply-adds in registers, and a copy far larger than its caches.
+// What this CPU reaches: independent fp32 multiply-adds in registers, and a copy from memory to memory.
+#include <unistd.h>
+
 #include <algorithm>
 #include <chrono>
 #include <cstring>
 #include <vector>
 
+#include "core/checked.h"
 #include "devices/best_rate.h"
 #include "devices/cpu/cpu_device.h"
 
@@ -49,6 +52,17 @@ Done timed(const Work& work) {
   return {units, seconds_since(start)};
 }
 
+// Of each of two arrays, of which the last cache keeps nothing from one copy to the next: it has room for one at most.
+std::int64_t bytes_past_caches(std::int64_t memory_bytes) {
+  constexpr std::int64_t least = std::int64_t{128} << 20;
+#ifdef _SC_LEVEL3_CACHE_SIZE
+  const std::int64_t last_cache = sysconf(_SC_LEVEL3_CACHE_SIZE);  // 0 or less: not known
+#else
+  const std::int64_t last_cache = 0;
+#endif
+  return std::max(least, std::min(last_cache, memory_bytes / 16));
+}
+
 }  // namespace
 
 Device::Peaks CpuDevice::measure_peaks(double seconds) {
@@ -65,7 +79,8 @@ Device::Peaks CpuDevice::measure_peaks(double seconds) {
   };
   const double rate = best_rate(0.3 * seconds, [&] { return timed(multiply); });
 
-  constexpr std::int64_t bytes = std::int64_t{128} << 20, piece = std::int64_t{1} << 20;
+  constexpr std::int64_t piece = std::int64_t{1} << 20;
+  const std::int64_t bytes = round_up(bytes_past_caches(info().memory_bytes), piece);
   const auto from = allocate(bytes), to = allocate(bytes);
   const auto for_pieces = [&](const auto& body) {
     parallel_for(bytes / piece, [&](std::int64_t i, int) { body(i * piece); });
