@@ -153,7 +153,7 @@ class Table {
 class Benching {
  public:
   Benching(const Checks& checks, const Context& context, Json& json)
-      : checks_(checks), context_(context), json_(json), peaks_(context.impl()->measure_peaks(1.0)) {
+      : checks_(checks), context_(context), json_(json), peaks_(context.impl()->measure_peaks(checks.peak_seconds())) {
     set_device(json_, context.device(), &peaks_);
     json_["results"] = Json::array();
   }
@@ -192,7 +192,7 @@ class Benching {
     if (result.status != Status::ok) return;
     set_floor(result, peaks_);
     if (result.seconds.median >= result.floor_seconds) return;
-    const Device::Peaks again = context_.impl()->measure_peaks(1.0);
+    const Device::Peaks again = context_.impl()->measure_peaks(checks_.peak_seconds());
     peaks_ = {std::max(peaks_.tflops, again.tflops), std::max(peaks_.gbps, again.gbps)};
     json_["device"]["peak_tflops"] = peaks_.tflops;
     json_["device"]["peak_gbps"] = peaks_.gbps;

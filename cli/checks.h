@@ -1,6 +1,7 @@
 // What verify, bench and explain share: they do something with the solvers of each problem of a list.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <new>
 #include <string>
@@ -22,6 +23,9 @@ struct Checks {
   double budget = 1;
   std::string versus;
   bool measure = false;
+
+  // How long peaks are measured: no longer than some results.
+  double peak_seconds() const { return std::min(1.0, 20 * budget); }
 };
 
 CLI::App* add_command(CLI::App& app, const char* name, const char* meaning, const char* examples, Checks& checks);

@@ -51,7 +51,10 @@ std::vector<std::string> table_row(const Shown& shown) {
 class Explaining {
  public:
   Explaining(const Checks& checks, const Context& context)
-      : checks_(checks), context_(context), peaks_(context.impl()->measure_peaks(1.0)), print_(prints(checks.common)) {}
+      : checks_(checks),
+        context_(context),
+        peaks_(context.impl()->measure_peaks(checks.peak_seconds())),
+        print_(prints(checks.common)) {}
 
   const devices::Device::Peaks& peaks() const { return peaks_; }
   bool any_failed() const { return failed_; }

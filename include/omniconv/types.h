@@ -13,8 +13,22 @@ enum class DataType : std::uint8_t { u8, u16, s16, s32, f16, bf16, tf32, f32, f6
 
 std::string_view name(DataType type);
 std::optional<DataType> parse_data_type(std::string_view text);
+[[noreturn]] void throw_no_such_type(DataType type);
 // Bytes of one stored element.
-std::int64_t size_of(DataType type);
+inline std::int64_t size_of(DataType type) {
+  switch (type) {
+    case DataType::u8: return 1;
+    case DataType::u16:
+    case DataType::s16:
+    case DataType::f16:
+    case DataType::bf16: return 2;
+    case DataType::s32:
+    case DataType::tf32:
+    case DataType::f32: return 4;
+    case DataType::f64: return 8;
+  }
+  throw_no_such_type(type);
+}
 bool is_integer(DataType type);
 // The stored values an integer type can hold; infinities for the others.
 double lowest_value(DataType type);

@@ -19,27 +19,26 @@ constexpr double infinity = std::numeric_limits<double>::infinity();
 struct TypeFacts {
   DataType type;
   std::string_view name;
-  std::int64_t bytes;
   bool integer;
   double lowest, highest;
 };
 
 constexpr std::array<TypeFacts, 9> type_facts{{
-    {DataType::u8, "u8", 1, true, 0, 255},
-    {DataType::u16, "u16", 2, true, 0, 65535},
-    {DataType::s16, "s16", 2, true, -32768, 32767},
-    {DataType::s32, "s32", 4, true, -2147483648.0, 2147483647.0},
-    {DataType::f16, "f16", 2, false, -infinity, infinity},
-    {DataType::bf16, "bf16", 2, false, -infinity, infinity},
-    {DataType::tf32, "tf32", 4, false, -infinity, infinity},
-    {DataType::f32, "f32", 4, false, -infinity, infinity},
-    {DataType::f64, "f64", 8, false, -infinity, infinity},
+    {DataType::u8, "u8", true, 0, 255},
+    {DataType::u16, "u16", true, 0, 65535},
+    {DataType::s16, "s16", true, -32768, 32767},
+    {DataType::s32, "s32", true, -2147483648.0, 2147483647.0},
+    {DataType::f16, "f16", false, -infinity, infinity},
+    {DataType::bf16, "bf16", false, -infinity, infinity},
+    {DataType::tf32, "tf32", false, -infinity, infinity},
+    {DataType::f32, "f32", false, -infinity, infinity},
+    {DataType::f64, "f64", false, -infinity, infinity},
 }};
 
 const TypeFacts& facts(DataType type) {
   for (const TypeFacts& entry : type_facts)
     if (entry.type == type) return entry;
-  throw bad_input(fmt::format("data type number {}: no such type", static_cast<int>(type)));
+  throw_no_such_type(type);
 }
 
 // In the order of BorderMode.
@@ -82,9 +81,10 @@ std::optional<DataType> parse_data_type(std::string_view text) {
   return std::nullopt;
 }
 
-std::int64_t size_of(DataType type) {
-  return facts(type).bytes;
+void throw_no_such_type(DataType type) {
+  throw bad_input(fmt::format("data type number {}: no such type", static_cast<int>(type)));
 }
+
 bool is_integer(DataType type) {
   return facts(type).integer;
 }
