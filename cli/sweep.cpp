@@ -42,11 +42,15 @@ std::vector<std::string_view> split(std::string_view letters, const std::vector<
 
 Problem set(const Problem& problem, const Sweep& sweep, std::int64_t value) {
   const std::vector<std::string_view> known = problem.operation().letters();
+  const std::vector<std::string_view> extents = split(sweep.letters, known);
   Problem changed = problem;
-  for (const std::string_view letters : split(sweep.letters, known)) {
+  for (auto extent = extents.begin(); extent != extents.end(); ++extent) {
+    const std::string_view letters = *extent;
     if (std::find(known.begin(), known.end(), letters) == known.end())
       throw bad_input(fmt::format("--sweep {}: {} is no extent of {}: name one of {}", shown(sweep.letters),
                                   shown(letters), to_text(problem), fmt::join(known, ", ")));
+    if (std::find(extents.begin(), extent, letters) != extent)
+      throw bad_input(fmt::format("--sweep {}: {} stands twice: once is enough", shown(sweep.letters), shown(letters)));
     changed = problem.operation().with_letters(changed, letters, value);
   }
   validate(changed);
@@ -76,10 +80,7 @@ Sweep parse_sweep(std::string_view text) {
     throw refuse("this is no sweep");
   Sweep sweep{.letters = std::string(text.substr(0, equals)), .values = {}};
   if (sweep.letters.empty()) throw refuse("no letter stands before '='");
-  const bool of_padding = sweep.letters.starts_with('p') && sweep.letters.size() <= 2;  // which may be none
-  for (std::size_t i = 0; i < sweep.letters.size() && sweep.letters != batch; ++i)
-    if (sweep.letters.find(sweep.letters[i]) != i)
-      throw refuse(fmt::format("{} stands twice", shown(std::string_view(sweep.letters).substr(i, 1))));
+  const bool of_padding = sweep.letters.starts_with('p');  // which may be none
   const std::string_view step_text = text.substr(last_colon + 1);
   const auto first = whole(text.substr(equals + 1, first_colon - equals - 1));
   const auto last = whole(text.substr(first_colon + 1, last_colon - first_colon - 1));

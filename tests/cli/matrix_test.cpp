@@ -66,6 +66,8 @@ TEST_F(Matrix, SweepsOfTheirExtents) {
   EXPECT_EQ(problems(results("verify n1c4h8w8k4r3s3p1 --device cpu --sweep ph=0:1:+1 --sweep uwk=1:2:+1")),
             (std::vector<std::string>{"n1c4h8w8k1r3s3pw1", "n1c4h8w8k2r3s3pw1uw2", "n1c4h8w8k1r3s3p1",
                                       "n1c4h8w8k2r3s3p1uw2"}));
+  EXPECT_EQ(problems(results("verify n1c4h8w8k4r3s3p1 --device cpu --sweep phpw=0:1:+1")),
+            (std::vector<std::string>{"n1c4h8w8k4r3s3", "n1c4h8w8k4r3s3p1"}));
   EXPECT_EQ(problems(results("verify 'gemm f32 nt m1n1k1' --device cpu --sweep mn=2:4:x2 --sweep batch=1:2:+1")),
             (std::vector<std::string>{"gemm f32 nt m2n2k1", "gemm f32 nt m2n2k1 batch2", "gemm f32 nt m4n4k1",
                                       "gemm f32 nt m4n4k1 batch2"}));

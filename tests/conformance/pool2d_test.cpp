@@ -180,7 +180,8 @@ Arrays result_of(const Context& context, const Arrays& inputs, const std::string
 }
 
 bool same_bits(const Array& a, const Array& b) {
-  return a.bytes.size() == b.bytes.size() && std::memcmp(a.bytes.data(), b.bytes.data(), a.bytes.size()) == 0;
+  if (a.bytes.size() != b.bytes.size()) return false;
+  return a.bytes.empty() || std::memcmp(a.bytes.data(), b.bytes.data(), a.bytes.size()) == 0;
 }
 // Which NaN a sum is, is not promised.
 ::testing::AssertionResult equal(const char* name, const Array& found, const Array& expected) {

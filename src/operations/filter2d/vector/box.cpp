@@ -4,6 +4,8 @@
 #include <cstring>
 #include <type_traits>
 
+#include "vector/stream.h"
+
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "operations/filter2d/vector/box.cpp"
 #include <hwy/cache_control.h>

@@ -6,6 +6,7 @@
 #include "core/border_map.h"
 #include "core/checked.h"
 #include "core/convert.h"
+#include "vector/stream.h"
 
 namespace omniconv::kernels {
 namespace {

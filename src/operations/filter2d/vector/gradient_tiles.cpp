@@ -6,6 +6,7 @@
 #include <numeric>
 
 #include "core/checked.h"
+#include "vector/stream.h"
 
 namespace omniconv::kernels {
 namespace {

@@ -4,6 +4,7 @@
 
 #include "core/checked.h"
 #include "operations/filter2d/vector/real_box.h"
+#include "vector/stream.h"
 
 namespace omniconv::kernels {
 namespace {

@@ -6,7 +6,6 @@
 #include <cstdint>
 
 #include "omniconv/types.h"
-#include "vector/stream.h"
 
 namespace omniconv::kernels {
 

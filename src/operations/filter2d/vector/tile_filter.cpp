@@ -4,6 +4,7 @@
 #include <type_traits>
 
 #include "core/checked.h"
+#include "vector/stream.h"
 
 namespace omniconv::kernels {
 namespace {

@@ -167,10 +167,10 @@ HWY_NOINLINE void give_gradients(const PoolArrays& a, std::int64_t depth, const 
 }
 
 template <bool is_maximum>
-HWY_NOINLINE void channels_backward_row(const PoolPlanes& g, const PoolArrays& a, const Soon& soon,
-                                        const Soon& indices_soon, std::int64_t unit, const Windows& rows) {
+HWY_NOINLINE void channels_backward_row(const PoolPlanes& g, const PoolArrays& a, const Divider<Tag>& divided,
+                                        const Soon& soon, const Soon& indices_soon, std::int64_t unit,
+                                        const Windows& rows) {
   const std::int64_t plane = unit / g.rows.extent, depth = g.depth, step = soon.bytes_of_unit() / g.columns.extent;
-  const Divider divided(Tag(), g.rows.taps * g.columns.taps);
   float* dx = reinterpret_cast<float*>(a.x) + unit * g.columns.extent * depth - a.before;
   Windows columns(g.columns, 0);
   for (std::int64_t w = 0; w < g.columns.extent; ++w, columns.next(), dx += depth) {
@@ -188,12 +188,13 @@ HWY_NOINLINE void channels_backward_row(const PoolPlanes& g, const PoolArrays& a
 void make_channels(const PoolPlanes& g, const PoolArrays& a, std::int64_t first, std::int64_t end) {
   const std::int64_t row_bytes = g.columns.outputs * g.depth * 4, y_bytes = g.planes * g.rows.outputs * row_bytes;
   const Soon dy(a.y, y_bytes, g, row_bytes + 1024), indices(a.indices, y_bytes, g, row_bytes + 1024);
+  const Divider divided(Tag(), g.rows.taps * g.columns.taps);
   const auto make = [&]<bool is_maximum>() {
     if (!g.backward)
       for (std::int64_t unit = first; unit < end; ++unit) channels_forward_row<is_maximum>(g, a, unit);
     else
       for (Windows rows(g.rows, first % g.rows.extent); first < end; ++first, rows.next())
-        channels_backward_row<is_maximum>(g, a, dy, indices, first, rows);
+        channels_backward_row<is_maximum>(g, a, divided, dy, indices, first, rows);
   };
   g.pooling == Pooling::maximum ? make.template operator()<true>() : make.template operator()<false>();
 }
