@@ -80,7 +80,7 @@ TEST_F(Matrix, SweepsOfTheirExtents) {
 
 TEST_F(Matrix, ExplainPutsWhatAutoRunsFirst) {
   for (const std::string problem : {"n2c6h7w9k9r3s2p1u2g3", "gemm f32 tn m20n30k40"}) {
-    const json found = results("explain '" + problem + "' --device cpu --measure --budget 0.02");
+    const json found = results("explain '" + problem + "' --device cpu --measure --budget 0.01");
     ASSERT_EQ(found.size(), 1u);
     EXPECT_GT(found[0]["multiply_adds"], 0.0);
     double last = 0;
@@ -112,7 +112,7 @@ TEST_F(Matrix, ExplainLeavesOutWhatWouldTakeTooLong) {
 TEST_F(Matrix, BenchFillsTheSchema) {
   const json found = results(
       "bench 'filter2d u8 h8w8r3s3' 'bias acc n1c8h12w12k8r3s3p1 \"layer\"' 'gemm f32 nn m32n32k32' --device cpu "
-      "--budget 0.02 --vs conv2d/double/cpu.1");
+      "--budget 0.01 --vs conv2d/double/cpu.1");
   ASSERT_EQ(found.size(), 3u);
   const double elements = 8 * 12 * 12;
   for (const json& result : found) {
@@ -159,7 +159,7 @@ TEST_F(Matrix, OptionsOfTheChoiceAreKept) {
   EXPECT_EQ(first("--solver conv2d/double/cpu.1 --units fma --deterministic")["status"], "ok");
   EXPECT_EQ(first("--deny conv2d --allow gemm", 1)["status"], "refused");  // nothing was served
   EXPECT_EQ(first("--max-error 0", 1)["status"], "refused");
-  const json limited = results("explain n1c8h8w8k8r3s3p1 --device cpu --workspace-limit 0");
+  const json limited = results("explain n1c8h8w8k8r3s3p1 --device cpu --budget 0.01 --workspace-limit 0");
   for (const json& candidate : limited[0]["candidates"])
     EXPECT_TRUE(!candidate["applicable"].get<bool>() || candidate["workspace_bytes"] == 0) << candidate;
   const json both = results("verify n1c1h4w4k1r3s3 'gemm f32 nn m2n2k2' --device cpu --solver gemm/double/cpu.1");

@@ -63,7 +63,7 @@ TEST_F(Report, VerifyPassesAndSaysSo) {
 }
 
 TEST_F(Report, BenchFillsTheSchema) {
-  const Outcome outcome = run("bench 'filter2d u8 h300w400c3r3s3 \"small\"' --budget 0.05 --quiet --json b.json");
+  const Outcome outcome = run("bench 'filter2d u8 h300w400c3r3s3 \"small\"' --budget 0.01 --quiet --json b.json");
   ASSERT_EQ(outcome.status, 0) << outcome.error;
   EXPECT_EQ(outcome.out, "");
   const json report = json::parse(read_here("b.json"));
@@ -85,7 +85,7 @@ TEST_F(Report, BenchFillsTheSchema) {
 // Equal weights need no more arithmetic than memory; those of full rank need a multiply-add each.
 TEST_F(Report, BenchNamesTheFloor) {
   const Outcome outcome =
-      run("bench 'filter2d u8 h300w400c3r31s31' 'filter2d u8 h300w400c3r31s31 kernel:rank1' --device cpu --budget 0.02 "
+      run("bench 'filter2d u8 h300w400c3r31s31' 'filter2d u8 h300w400c3r31s31 kernel:rank1' --device cpu --budget 0.01 "
           "--json b.json");
   ASSERT_EQ(outcome.status, 0) << outcome.out << outcome.error;
   EXPECT_NE(outcome.out.find(" %  arithmetic"), std::string::npos) << outcome.out;
@@ -103,7 +103,7 @@ TEST_F(Report, BenchNamesTheFloor) {
 TEST_F(Report, BenchComparesTwoSolvers) {
   const Outcome outcome =
       run("bench 'filter2d f32 h60w80c3r3s3 kernel:rank1' 'filter2d u8 h60w80r3s3 kernel:rank1' --device cpu --solver "
-          "filter2d/separable/cpu.1 --vs filter2d/direct/cpu.1 --budget 0.02 --json b.json");
+          "filter2d/separable/cpu.1 --vs filter2d/direct/cpu.1 --budget 0.01 --json b.json");
   EXPECT_NE(outcome.out.find("vs: filter2d/direct/cpu.1"), std::string::npos) << outcome.out;
   const json report = json::parse(read_here("b.json"));
   ASSERT_EQ(report["results"].size(), 2u);
@@ -127,7 +127,7 @@ TEST_F(Report, BenchComparesTwoSolvers) {
 
 TEST_F(Report, SweepsMultiply) {
   const Outcome outcome =
-      run("explain 'filter2d u8 h40w50r1s1' --device cpu --sweep rs=3:7:+2 --sweep c=1:4:x2 --json e.json");
+      run("explain 'filter2d u8 h40w50r1s1' --device cpu --budget 0.01 --sweep rs=3:7:+2 --sweep c=1:4:x2 --json e.json");
   ASSERT_EQ(outcome.status, 0) << outcome.error;
   std::vector<std::string> problems;
   const json report = json::parse(read_here("e.json"));
@@ -177,7 +177,7 @@ TEST_F(Report, ExplainLeavesOutWhatWouldTakeTooLong) {
 
 TEST_F(Report, ExplainsOneSolver) {
   const Outcome outcome =
-      run("explain 'filter2d u8 h40w50r3s3' --device cpu --solver filter2d/direct/cpu.1 --json e.json");
+      run("explain 'filter2d u8 h40w50r3s3' --device cpu --budget 0.01 --solver filter2d/direct/cpu.1 --json e.json");
   ASSERT_EQ(outcome.status, 0) << outcome.error;
   EXPECT_EQ(outcome.out.find("separable"), std::string::npos) << outcome.out;
   const json candidates = json::parse(read_here("e.json"))["results"][0]["candidates"];
@@ -198,7 +198,7 @@ TEST_F(Report, OneProblemThatCannotBeServed) {
     EXPECT_NE(results[0]["reason"].get<std::string>().find("magnitude of a pair"), std::string::npos) << results[0];
     EXPECT_EQ(results[1]["status"], "ok") << results[1];
   }
-  const Outcome outcome = run("explain --problems list.txt --device cpu --json r.json");
+  const Outcome outcome = run("explain --problems list.txt --device cpu --budget 0.01 --json r.json");
   ASSERT_EQ(outcome.status, 0) << outcome.error;
   EXPECT_NE(outcome.out.find("refused: alpha:3"), std::string::npos) << outcome.out;
   const json results = json::parse(read_here("r.json"))["results"];
@@ -223,7 +223,7 @@ TEST_F(Report, FilterKeepsStandardOutputForItsJson) {
 }
 
 TEST_F(Report, ExplainGivesEveryReason) {
-  const Outcome outcome = run("explain 'filter2d u8 h480w640c3r9s9 kernel:gaussian:9' --json e.json");
+  const Outcome outcome = run("explain 'filter2d u8 h480w640c3r9s9 kernel:gaussian:9' --budget 0.01 --json e.json");
   ASSERT_EQ(outcome.status, 0) << outcome.error;
   EXPECT_NE(outcome.out.find("rank one"), std::string::npos) << outcome.out;
   const json report = json::parse(read_here("e.json"));
