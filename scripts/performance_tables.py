@@ -44,7 +44,7 @@ def significant(value):
 
 
 def operations(results):
-    kinds = {"filter2d": "filters", "gemm": "matrix products"}
+    kinds = {"filter2d": "filters", "gemm": "matrix products", "pool2d": "pooling"}
     return " and ".join(dict.fromkeys(kinds.get(result["problem"].split()[0], "convolutions") for result in results))
 
 
