@@ -24,7 +24,7 @@ struct Checks {
   std::string versus;
   bool measure = false;
 
-  // How long peaks are measured: no longer than some results.
+  // How long peaks are measured: a second, or what twenty results take.
   double peak_seconds() const { return std::min(1.0, 20 * budget); }
 };
 

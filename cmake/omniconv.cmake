@@ -4,8 +4,8 @@ target_compile_options(omniconv_flags INTERFACE -Wall -Wextra -Wpedantic -Wshado
                                                 -ffp-contract=off)
 if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
   # GCC 12 and 13 warn falsely inside inlined standard containers and vector intrinsics.
-  target_compile_options(omniconv_flags INTERFACE -Wno-maybe-uninitialized -Wno-array-bounds -Wno-stringop-overflow -Wno-stringop-overread
-                                                  -Wno-restrict -Wno-dangling-reference)
+  target_compile_options(omniconv_flags INTERFACE -Wno-maybe-uninitialized -Wno-array-bounds -Wno-stringop-overflow
+                                                  -Wno-stringop-overread -Wno-restrict -Wno-dangling-reference)
 endif()
 if(OMNICONV_SANITIZE)
   target_compile_options(omniconv_flags INTERFACE -fsanitize=${OMNICONV_SANITIZE} -fno-omit-frame-pointer

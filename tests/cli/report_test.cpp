@@ -126,8 +126,8 @@ TEST_F(Report, BenchComparesTwoSolvers) {
 }
 
 TEST_F(Report, SweepsMultiply) {
-  const Outcome outcome =
-      run("explain 'filter2d u8 h40w50r1s1' --device cpu --budget 0.01 --sweep rs=3:7:+2 --sweep c=1:4:x2 --json e.json");
+  const Outcome outcome = run(
+      "explain 'filter2d u8 h40w50r1s1' --device cpu --budget 0.01 --sweep rs=3:7:+2 --sweep c=1:4:x2 --json e.json");
   ASSERT_EQ(outcome.status, 0) << outcome.error;
   std::vector<std::string> problems;
   const json report = json::parse(read_here("e.json"));
