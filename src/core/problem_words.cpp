@@ -45,6 +45,12 @@ Words split(std::string_view line) {
   return result;
 }
 
+void Places::claim(std::string_view what, std::string_view found) {
+  for (const auto& [known, where] : places_)
+    if (known == what) refuse(found, fmt::format("expected one {}, and {} was given before", what, shown(where)));
+  places_.emplace_back(what, found);
+}
+
 void refuse_missing(const Words& line, std::string_view expected) {
   throw Refusal{line.end.data(), fmt::format("found the end of the line; expected {}", expected)};
 }

@@ -116,6 +116,10 @@ void Sequence::fill(const MemoryRange& range, std::uint8_t value) {
   steps_.emplace_back(Fill{range.buffer.shared_from_this(), range.offset_bytes, range.bytes, value});
 }
 
+void Sequence::call_native(NativeCall call, bool is_constant) {
+  steps_.emplace_back(Native{std::move(call), is_constant});
+}
+
 void Sequence::clear() {
   steps_.clear();
   arguments_.clear();

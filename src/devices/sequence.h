@@ -97,9 +97,7 @@ class Sequence {
   void fill(const MemoryRange& range, std::uint8_t value);
   // GPU kinds only. On CUDA its context is current during the call. It must not use the queue that runs it, and not
   // wait for it. A constant one submits the same work each time: a recording may keep that work, and not call again.
-  void call_native(NativeCall call, bool is_constant = false) {
-    steps_.emplace_back(Native{std::move(call), is_constant});
-  }
+  void call_native(NativeCall call, bool is_constant = false);
 
   std::span<const Step> steps() const { return steps_; }
   std::span<const Argument> arguments_of(const Launch& launch) const {

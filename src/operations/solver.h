@@ -8,11 +8,11 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
 #include <utility>
-#include <variant>
 #include <vector>
 
 #include "devices/device.h"
@@ -78,14 +78,15 @@ struct Offer {
 // An offer, or one sentence that says why there is none.
 class Answer {
  public:
-  Answer(std::string refusal) : value_(std::move(refusal)) {}
-  Answer(const char* refusal) : value_(std::string(refusal)) {}
-  Answer(Offer offer) : value_(std::move(offer)) {}
-  const Offer* offer() const { return std::get_if<Offer>(&value_); }
-  const std::string& refusal() const { return std::get<std::string>(value_); }
+  Answer(std::string refusal) : refusal_(std::move(refusal)) {}
+  Answer(const char* refusal) : refusal_(refusal) {}
+  Answer(Offer offer) : offer_(std::move(offer)) {}
+  const Offer* offer() const { return offer_ ? &*offer_ : nullptr; }
+  const std::string& refusal() const { return refusal_; }
 
  private:
-  std::variant<std::string, Offer> value_;
+  std::optional<Offer> offer_;
+  std::string refusal_;  // where there is no offer
 };
 
 // What solvers are asked, whatever its type: a problem, with what its text leaves open.

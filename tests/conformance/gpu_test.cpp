@@ -12,7 +12,7 @@
 namespace omniconv {
 namespace {
 
-constexpr const char* types[] = {"u8", "u16", "s16", "s32", "f16", "f32", "u8>f32", "f32>u8", "u8>s16"};
+constexpr const char* type_names[] = {"u8", "u16", "s16", "s32", "f16", "f32", "u8>f32", "f32>u8", "u8>s16"};
 constexpr const char* borders[] = {"constant:3", "replicate", "reflect", "reflect101", "wrap", "valid"};
 
 class EveryDevice : public testing::TestWithParam<const char*> {
@@ -20,7 +20,8 @@ class EveryDevice : public testing::TestWithParam<const char*> {
   // Every third border, others for the next type and the next kernel: compiling for every solver takes seconds. Of
   // OpenCL on a processor, which takes longest, every sixth.
   static std::vector<std::string> some_borders(const Context& context, std::size_t kernel) {
-    const auto type = static_cast<std::size_t>(std::find(std::begin(types), std::end(types), GetParam()) - types);
+    const auto type =
+        static_cast<std::size_t>(std::find(std::begin(type_names), std::end(type_names), GetParam()) - type_names);
     std::vector<std::string> some = {borders[(type + kernel) % 6]};
     if (context.device().is_gpu) some.push_back(borders[(type + kernel + 3) % 6]);
     return some;
@@ -39,7 +40,7 @@ TEST_P(EveryDevice, BordersAndKernels) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(GpuConformance, EveryDevice, testing::ValuesIn(types), [](const auto& type) {
+INSTANTIATE_TEST_SUITE_P(GpuConformance, EveryDevice, testing::ValuesIn(type_names), [](const auto& type) {
   std::string name = type.param;
   std::replace(name.begin(), name.end(), '>', '_');
   return name;

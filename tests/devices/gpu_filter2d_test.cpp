@@ -238,7 +238,8 @@ std::vector<double> weights_of(Kind kind, std::int64_t r, std::int64_t s, std::m
   return all;
 }
 
-constexpr DataType types[] = {DataType::u8, DataType::u16, DataType::s16, DataType::s32, DataType::f16, DataType::f32};
+constexpr DataType image_types[] = {DataType::u8,  DataType::u16, DataType::s16,
+                                    DataType::s32, DataType::f16, DataType::f32};
 constexpr BorderMode borders[] = {BorderMode::constant,   BorderMode::replicate, BorderMode::reflect,
                                   BorderMode::reflect101, BorderMode::wrap,      BorderMode::valid};
 
@@ -283,8 +284,8 @@ class GpuFilter2d : public testing::Test {
 TEST_F(GpuFilter2d, DirectOnEveryType) {
   for (std::size_t i = 0; i < 6; ++i)
     for (const std::size_t shift : {0u, 1u, 3u})
-      check_random_task(direct_gpu(), Kind::random, types[i], types[(i + shift) % 6], borders[(i + 2 * shift) % 6],
-                        1 + 6 * i + shift);
+      check_random_task(direct_gpu(), Kind::random, image_types[i], image_types[(i + shift) % 6],
+                        borders[(i + 2 * shift) % 6], 1 + 6 * i + shift);
 }
 
 TEST_F(GpuFilter2d, DirectOnEveryBorder) {
@@ -298,7 +299,7 @@ TEST_F(GpuFilter2d, DirectOnEveryBorder) {
 TEST_F(GpuFilter2d, DirectOnEqualWeights) {
   std::uint64_t number = 200;
   for (const BorderMode border : {BorderMode::constant, BorderMode::reflect101})
-    for (const DataType input : types)
+    for (const DataType input : image_types)
       check_random_task(direct_gpu(), Kind::equal, input, input == DataType::u8 ? DataType::f32 : input, border,
                         number++);
 }
@@ -335,7 +336,7 @@ TEST_F(GpuFilter2d, StripsOnEveryTypeAndBorder) {
   for (const auto& device : devices_)
     for (std::size_t i = 0; i < 6; ++i)
       for (const std::size_t shift : {0u, 1u, 3u}) {
-        const DataType input = types[i], output = types[(i + shift) % 6];
+        const DataType input = image_types[i], output = image_types[(i + shift) % 6];
         const Filter2dTask task = strip_task(input, output, borders[(i + 2 * shift) % 6], 600 + 6 * i + shift);
         Runner(direct_gpu_strips(), task, device, 600 + i).run_all();
       }
@@ -344,11 +345,11 @@ TEST_F(GpuFilter2d, StripsOnEveryTypeAndBorder) {
 TEST_F(GpuFilter2d, FusedOnEveryTypeAndBorder) {
   for (const auto& device : devices_) {
     std::uint64_t number = 650;
-    for (const DataType input : types)
+    for (const DataType input : image_types)
       for (const std::size_t shift : {0u, 1u, 3u}) {
         const std::size_t i = number % 6;
         const Filter2dTask task =
-            strip_task(input, shift == 0 ? input : types[i], borders[number % 6], number, Kind::rank_one);
+            strip_task(input, shift == 0 ? input : image_types[i], borders[number % 6], number, Kind::rank_one);
         Runner(separable_gpu_fused(), task, device, number++).run_all();
       }
   }
@@ -427,7 +428,8 @@ TEST_F(GpuFilter2d, FusedOnEqualWeights) {
 
 TEST_F(GpuFilter2d, TilesOnEveryTypeAndBorder) {
   for (std::size_t i = 0; i < 6; ++i)
-    check_random_task(direct_gpu_tiles(), Kind::random, types[i], types[(i + i % 3) % 6], borders[i], 1000 + i);
+    check_random_task(direct_gpu_tiles(), Kind::random, image_types[i], image_types[(i + i % 3) % 6], borders[i],
+                      1000 + i);
 }
 
 // 17 x 19 taps over several groups side by side and one above the other.
@@ -498,7 +500,7 @@ TEST_F(GpuFilter2d, DotsOnEveryTypeAndBorder) {
   for (const auto& device : devices_) {
     std::uint64_t number = 800;
     for (const BorderMode border : borders)
-      for (const DataType output : {DataType::u8, types[number % 6]}) {
+      for (const DataType output : {DataType::u8, image_types[number % 6]}) {
         const Filter2dTask task = dot_task(output, border, number++);
         Runner(integer_dot_gpu_strips(), task, device, number).run_all();
       }
@@ -601,8 +603,8 @@ TEST_F(GpuFilter2d, StripsTurnNanIntoZero) {
 TEST_F(GpuFilter2d, SeparableOnEveryType) {
   for (std::size_t i = 0; i < 6; ++i)
     for (const std::size_t shift : {0u, 2u})
-      check_random_task(separable_gpu(), Kind::rank_one, types[i], types[(i + shift) % 6], borders[(i + 2 * shift) % 6],
-                        400 + 6 * i + shift);
+      check_random_task(separable_gpu(), Kind::rank_one, image_types[i], image_types[(i + shift) % 6],
+                        borders[(i + 2 * shift) % 6], 400 + 6 * i + shift);
 }
 
 TEST_F(GpuFilter2d, SeparableOnEveryBorder) {

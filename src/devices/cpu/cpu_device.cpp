@@ -1,8 +1,10 @@
 #include "devices/cpu/cpu_device.h"
 
 #include <fmt/format.h>
+#include <oneapi/tbb/global_control.h>
 #include <oneapi/tbb/info.h>
 #include <oneapi/tbb/parallel_for.h>
+#include <oneapi/tbb/task_arena.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
@@ -99,10 +101,20 @@ std::shared_ptr<Device> open(std::string_view rest, const ContextOptions& option
 
 }  // namespace
 
+// Out of the header, since oneTBB's headers take half a second to read.
+struct CpuDevice::Workers {
+  explicit Workers(int threads)
+      : limit(tbb::global_control::max_allowed_parallelism, static_cast<std::size_t>(most_threads())),
+        arena(threads, 1) {}
+
+  tbb::global_control limit;  // more threads than cores, where asked for
+  tbb::task_arena arena;
+};
+
 CpuDevice::CpuDevice(int threads)
-    : Device({.kind = DeviceKind::cpu, .info = describe(threads)}),
-      workers_(tbb::global_control::max_allowed_parallelism, static_cast<std::size_t>(most_threads())),
-      arena_(threads, 1) {}
+    : Device({.kind = DeviceKind::cpu, .info = describe(threads)}), workers_(std::make_unique<Workers>(threads)) {}
+
+CpuDevice::~CpuDevice() = default;
 
 std::shared_ptr<Buffer> CpuDevice::allocate(std::int64_t bytes) {
   check_size(bytes);
@@ -175,7 +187,8 @@ struct RunItem {
 
 void CpuDevice::parallel_for(std::int64_t count, void (*body)(const void*, std::int64_t, int), const void* context) {
   Items items(body, context);
-  arena_.execute([&] { tbb::parallel_for(std::int64_t{0}, count, RunItem{&items}, tbb::simple_partitioner()); });
+  workers_->arena.execute(
+      [&] { tbb::parallel_for(std::int64_t{0}, count, RunItem{&items}, tbb::simple_partitioner()); });
 }
 
 const Backend& cpu_backend() {

@@ -1,9 +1,6 @@
 // The CPU as a device: a oneTBB arena for work, and queues that take host functions.
 #pragma once
 
-#include <oneapi/tbb/global_control.h>
-#include <oneapi/tbb/task_arena.h>
-
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -16,6 +13,7 @@ namespace omniconv::devices {
 class CpuDevice final : public Device {
  public:
   explicit CpuDevice(int threads);
+  ~CpuDevice() override;
 
   std::shared_ptr<Buffer> allocate(std::int64_t bytes) override;
   std::shared_ptr<Buffer> borrow(void* memory, std::int64_t bytes) override;
@@ -39,8 +37,9 @@ class CpuDevice final : public Device {
  private:
   void parallel_for(std::int64_t count, void (*body)(const void*, std::int64_t, int), const void* context);
 
-  tbb::global_control workers_;  // more threads than cores, where asked for
-  tbb::task_arena arena_;
+  struct Workers;
+
+  const std::unique_ptr<Workers> workers_;
 };
 
 }  // namespace omniconv::devices
