@@ -5,6 +5,7 @@
 //   plan_times DEVICE PROBLEM_LIST CACHE_FOLDER
 #include <omniconv/conv2d.h>
 
+#include <algorithm>
 #include <chrono>
 #include <cstdio>
 #include <fstream>

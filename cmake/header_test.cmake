@@ -2,7 +2,8 @@
 #
 # One test for each header below ROOT: it compiles alone, and twice in a row, with ROOT and INCLUDES as its only include
 # folders beside the system's. Nothing is compiled when the tests are built. Left out are headers that the file of the same
-# name includes before any other, and so compiles alone.
+# name includes before any other of the project's, and so compiles alone but for what is precompiled: tests/headers/
+# check_includes.py looks for that.
 function(omniconv_header_tests label root)
   cmake_parse_arguments(PARSE_ARGV 2 headers "" "EXCEPT" "INCLUDES")
   file(GLOB_RECURSE found CONFIGURE_DEPENDS RELATIVE ${root} ${root}/*.h)

@@ -1,4 +1,5 @@
 // `conv`: values worked out here, and every refusal.
+#include <algorithm>
 #include <cmath>
 #include <functional>
 #include <nlohmann/json.hpp>

@@ -1,4 +1,5 @@
 // verify, explain and bench of convolutions and matrix products, beside filters in one list.
+#include <algorithm>
 #include <nlohmann/json.hpp>
 #include <set>
 

@@ -1,4 +1,6 @@
 // Bad input gets one clear line and exit status 2, and nothing is written.
+#include <algorithm>
+
 #include "command.h"
 #include "devices/device.h"
 

@@ -2,6 +2,7 @@
 // become.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <numeric>
 
 #include "../error_testing.h"

@@ -4,6 +4,8 @@
 #include <gtest/gtest.h>
 #include <unistd.h>
 
+#include <algorithm>
+
 #include "files.h"
 #include "handmade.h"
 #include "image/formats/module.h"

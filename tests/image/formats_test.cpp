@@ -4,6 +4,7 @@
 #include <sys/mount.h>
 
 #include <array>
+#include <cmath>
 #include <map>
 
 #include "files.h"

@@ -3,6 +3,7 @@
 #include <OpenImageIO/imageio.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <map>
 
 #include "files.h"

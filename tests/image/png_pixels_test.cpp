@@ -1,6 +1,8 @@
 // PNG files that several threads compress.
 #include <gtest/gtest.h>
 
+#include <algorithm>
+
 #include "files.h"
 
 namespace omniconv::image {

@@ -1,6 +1,8 @@
 // gemm as an operation: its arrays, its data for checks, its figures.
 #include "operations/operation.h"
 
+#include <cmath>
+
 #include "operations/gemm/gemm.h"
 #include "operations/gemm/problem.h"
 #include "operations/gemm/reference/element.h"

@@ -1,5 +1,6 @@
 // A compiler that knows one device and makes nothing of any text, so that the fake driver's devices are found and get
 // programs.
+#include <algorithm>
 #include <chrono>
 #include <condition_variable>
 #include <cstddef>

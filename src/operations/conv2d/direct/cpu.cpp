@@ -1,4 +1,5 @@
 // Direct convolution on the CPU: tiles of 8 channels by 64 columns of the output, whose sums stay on the stack.
+#include <algorithm>
 #include <array>
 
 #include "core/checked.h"

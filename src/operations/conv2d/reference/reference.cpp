@@ -1,4 +1,6 @@
 // The reference as a solver: every sum in double precision.
+#include <algorithm>
+
 #include "core/convert.h"
 #include "devices/cpu/cpu_device.h"
 #include "operations/conv2d/conv2d.h"

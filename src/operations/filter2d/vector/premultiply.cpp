@@ -1,6 +1,7 @@
 #include "operations/filter2d/vector/premultiply.h"
 
 #include <cmath>
+#include <cstddef>
 
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "operations/filter2d/vector/premultiply.cpp"
