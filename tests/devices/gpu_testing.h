@@ -36,12 +36,12 @@ inline std::string no_device() {
                                  : listing.missing.front().id + ": " + listing.missing.front().reason;
 }
 
-// The same each time, never closed: PoCL reads its library of functions anew for each context, which takes half a
-// second.
-inline const std::shared_ptr<devices::Device>& opened(const std::string& id) {
+// The device of this id, or the one that serves where none is named. The same each time, never closed: PoCL reads its
+// library of functions anew for each context, which takes half a second.
+inline const std::shared_ptr<devices::Device>& opened(const std::string& id = {}) {
   static auto& all = *new std::map<std::string, std::shared_ptr<devices::Device>>;
   std::shared_ptr<devices::Device>& device = all[id];
-  if (!device) device = tested_backend().open(id.substr(tested_backend().prefix.size() + 1), {});
+  if (!device) device = tested_backend().open(id.empty() ? id : id.substr(tested_backend().prefix.size() + 1), {});
   return device;
 }
 
@@ -50,9 +50,8 @@ inline const std::shared_ptr<devices::Device>& opened(const std::string& id) {
 class Gpu : public testing::Test {
  protected:
   void SetUp() override {
-    const std::vector<std::string> ids = tested_ids();
-    if (ids.empty()) GTEST_SKIP() << no_device();
-    device = opened(ids.front());
+    if (tested_ids().empty()) GTEST_SKIP() << no_device();
+    device = opened();
   }
 
   std::shared_ptr<devices::Buffer> filled(const std::vector<float>& values) {

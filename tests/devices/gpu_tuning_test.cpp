@@ -43,7 +43,8 @@ TEST_F(GpuTuning, TheDomainIsRight) {
     const Problem problem = parse_problem(one.problem);
     const std::vector<operations::Tuning> all = tunings(context, problem, one.solver);
     const std::string first = tuning_of(context, problem, one.solver);
-    if (first == "not served") continue;  // such as tiles on a PoCL that is not trusted with barriers
+    // On a PoCL that is not trusted with barriers tiles are not served, and products inside have nothing to tune.
+    if (first == "not served" || first.empty()) continue;
     ASSERT_GT(all.size(), 100U) << one.solver;
     EXPECT_EQ(all.front().to_text(), first);
     constexpr std::size_t looked_at = 4;
