@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "core/checked.h"
+#include "omniconv/error.h"
 
 namespace omniconv {
 namespace {
@@ -45,6 +46,10 @@ std::string shown(std::string_view text) {
       result += fmt::format("\\x{:02X}", static_cast<unsigned char>(c));
   }
   return result + (text.size() > longest ? "...'" : "'");
+}
+
+void require_unbroken(std::string_view operation, const std::optional<BrokenRule>& broken) {
+  if (broken) throw bad_input(fmt::format("{} problem: {}", operation, broken->message));
 }
 
 std::optional<BrokenRule> type_rule(std::string_view what, DataType type, std::initializer_list<DataType> allowed) {

@@ -25,6 +25,8 @@ struct BrokenRule {
   std::string_view word;  // what in the text says it: letters of the notation ("h", "uh"), "type", "kernel" or "name"
   std::string message;    // field, value and rule
 };
+// Throws bad_input where a rule of the operation's problems is broken.
+void require_unbroken(std::string_view operation, const std::optional<BrokenRule>& broken);
 
 // A number of a problem: what the text calls it, what errors call it, and the least that it may be.
 template <typename T>

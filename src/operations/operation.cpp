@@ -20,10 +20,6 @@ std::vector<std::int64_t> Operation::sample(const AnyTask&, const ArraySpec& arr
   return points;
 }
 
-void refuse_problem(std::string_view operation, std::string_view rule) {
-  throw bad_input(fmt::format("{} problem: {}", operation, rule));
-}
-
 void PlanBody::append_prepare(devices::Sequence&, std::size_t, const Operand&, const Operand&) const {
   throw bad_input("this plan takes its arrays as they are");
 }

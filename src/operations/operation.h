@@ -111,9 +111,6 @@ Problem parse_partial_problem(std::string_view line);
 // All of them; the one whose problems begin with no word last.
 std::span<const Operation* const> operations();
 
-// Throws bad_input: the rule of the operation that a problem broke.
-[[noreturn]] void refuse_problem(std::string_view operation, std::string_view rule);
-
 // The shared part of an operation whose problems are T, of a notation; print() and first_broken_rule() are overloads
 // for T.
 template <typename T>
@@ -125,9 +122,7 @@ class OperationOf : public Operation {
                            [](const T& problem) { return first_broken_rule(problem); });
   }
   std::string to_text(const Problem& problem) const final { return print(of(problem)); }
-  void validate(const Problem& problem) const final {
-    if (const auto broken = first_broken_rule(of(problem))) refuse_problem(name(), broken->message);
-  }
+  void validate(const Problem& problem) const final { require_unbroken(name(), first_broken_rule(of(problem))); }
   bool are_equal(const Problem& a, const Problem& b) const final { return of(a) == of(b); }
   const std::string& name_of(const Problem& problem) const final { return of(problem).name; }
   std::vector<std::string_view> letters() const final {

@@ -21,7 +21,7 @@ TEST_P(EveryDeviceWithAlpha, FormsBordersPositions) {
   const char* const five_borders[] = {"constant:3", "replicate", "reflect101", "wrap", "valid"};
   const char* const positions[] = {"c4{} alpha:3", "c2{} alpha:0", "c3{} alpha:1", "c5{} alpha:2"};
   for (const std::string& id : tested_ids()) {
-    const Context context(opened(id));
+    const Context context({.device = id});
     std::size_t i = type.size();
     for (const char* kernel :
          {"r3s5 kernel:random", "r3s5 kernel:rank1", "r4s3 kernel:equal", "r3s3 kernel:laplacian"}) {
@@ -44,7 +44,7 @@ INSTANTIATE_TEST_SUITE_P(GpuAlpha, EveryDeviceWithAlpha,
 
 TEST(GpuAlpha, OpaqueImagesAreFilteredAsIfThereWereNoAlpha) {
   for (const std::string& id : tested_ids()) {
-    const Context context(opened(id));
+    const Context context({.device = id});
     for (const char* text : {"filter2d u8 h21w37c4r5s5 kernel:gaussian:5,1.1", "filter2d u16 h21w37c4r7s6 kernel:equal",
                              "filter2d u8>f32 h21w37c4r3s5", "filter2d u8 h21w37c4r3s3 kernel:laplacian"})
       expect_opaque_as_plain(context, text, 3);
@@ -53,7 +53,7 @@ TEST(GpuAlpha, OpaqueImagesAreFilteredAsIfThereWereNoAlpha) {
 
 TEST(GpuAlpha, AKernelLargerThanItsUnrolledCode) {
   for (const std::string& id : tested_ids()) {
-    const Context context(opened(id));
+    const Context context({.device = id});
     expect_conformance(context, "filter2d u8 h40w50c4r9s11 alpha:3");
     expect_conformance(context, "filter2d u8 h40w50c4r37s41 alpha:3 kernel:rank1");
   }
@@ -92,7 +92,7 @@ TEST(GpuAlpha, QuotientsAreThoseOfIeee754) {
                            "KERNEL void quotients(GLOBAL const float* n, GLOBAL const float* d, GLOBAL float* q) {\n"
                            "  q[GLOBAL_ID_X] = divide(n[GLOBAL_ID_X], d[GLOBAL_ID_X]);\n}\n";
   for (const std::string& id : tested_ids()) {
-    const Context context(opened(id));
+    const Context context({.device = id});
     Queue queue = context.make_queue();
     const std::int64_t bytes = count * static_cast<std::int64_t>(sizeof(float));
     const Buffer n = context.allocate(bytes), d = context.allocate(bytes), q = context.allocate(bytes);

@@ -30,7 +30,7 @@ class EveryDevice : public testing::TestWithParam<const char*> {
 
 TEST_P(EveryDevice, BordersAndKernels) {
   for (const std::string& id : tested_ids()) {
-    const Context context(opened(id));
+    const Context context({.device = id});
     std::size_t number = 0;
     for (const char* kernel : {"random", "rank1", "equal"})
       for (const std::string& border : some_borders(context, number++))
@@ -48,7 +48,7 @@ INSTANTIATE_TEST_SUITE_P(GpuConformance, EveryDevice, testing::ValuesIn(type_nam
 
 TEST_P(EveryDevice, Gradients) {
   for (const std::string& id : tested_ids()) {
-    const Context context(opened(id));
+    const Context context({.device = id});
     for (const std::string& border : some_borders(context, 1))
       expect_conformance(context, fmt::format("filter2d {} h19w53c3r3s3 {} kernel:scharr", GetParam(), border));
     for (const int c : {2, 5})
@@ -71,7 +71,7 @@ TEST_P(EveryDevice, Gradients) {
 // correctly rounded, which OpenCL's own sqrt() need not be.
 TEST(GpuConformance, RootsAreCorrectlyRounded) {
   for (const std::string& id : tested_ids()) {
-    const Context context(opened(id));
+    const Context context({.device = id});
     const auto problem = get<Filter2dProblem>(parse_problem("filter2d u16>f32 h512w512c1r1s1"));
     for (const auto& [x, y] :
          {std::pair{1.0, 1.0}, {1.0, 0.3}, {0.7, 1e-3}, {1e-12, 3e-13}, {1e-19, 2e-20}, {3e-24, 1e-24}, {1e12, 7e11}})
@@ -81,7 +81,7 @@ TEST(GpuConformance, RootsAreCorrectlyRounded) {
 
 TEST(GpuConformance, GradientList) {
   for (const std::string& id : tested_ids()) {
-    const Context context(opened(id));
+    const Context context({.device = id});
     for (const Filter2dProblem& problem : shrunk_problems("gradients.txt"))
       expect_conformance(context, problem, filter_for(problem));
   }
@@ -89,7 +89,7 @@ TEST(GpuConformance, GradientList) {
 
 TEST(GpuConformance, ProblemList) {
   for (const std::string& id : tested_ids()) {
-    const Context context(opened(id));
+    const Context context({.device = id});
     // Of OpenCL on a processor every second: an unrolled mask takes its compiler seconds.
     std::size_t number = 0;
     for (const Filter2dProblem& problem : shrunk_problems())
@@ -101,7 +101,7 @@ TEST(GpuConformance, ProblemList) {
 // rows, of some a quarter of that.
 TEST(GpuConformance, VeryTallImages) {
   for (const std::string& id : tested_ids()) {
-    const Context context(opened(id));
+    const Context context({.device = id});
     const int most = context.device().is_gpu ? 600000 : 70000;
     for (const std::string& text : {fmt::format("filter2d u8 h{}w2c1r3s3", most),
                                     fmt::format("filter2d u8 h{}w2c1r3s3 kernel:rank1 wrap", most / 4),
@@ -113,7 +113,7 @@ TEST(GpuConformance, VeryTallImages) {
 }
 
 TEST(GpuConformance, RecordingsReplayThreeOperations) {
-  for (const std::string& id : tested_ids()) expect_replays(Context(opened(id)));
+  for (const std::string& id : tested_ids()) expect_replays(Context({.device = id}));
 }
 
 }  // namespace

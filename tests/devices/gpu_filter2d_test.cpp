@@ -23,7 +23,8 @@ namespace {
 
 std::vector<std::shared_ptr<devices::Device>> all_devices() {
   std::vector<std::shared_ptr<devices::Device>> all;
-  for (const std::string& id : tested_ids()) all.push_back(opened(id));
+  for (const std::string& id : tested_ids())
+    all.push_back(tested_backend().open(id.substr(tested_backend().prefix.size() + 1), {}));
   return all;
 }
 

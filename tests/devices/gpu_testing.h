@@ -3,7 +3,6 @@
 
 #include <gtest/gtest.h>
 
-#include <map>
 #include <memory>
 #include <string>
 #include <vector>
@@ -36,22 +35,13 @@ inline std::string no_device() {
                                  : listing.missing.front().id + ": " + listing.missing.front().reason;
 }
 
-// The device of this id, or the one that serves where none is named. The same each time, never closed: PoCL reads its
-// library of functions anew for each context, which takes half a second.
-inline const std::shared_ptr<devices::Device>& opened(const std::string& id = {}) {
-  static auto& all = *new std::map<std::string, std::shared_ptr<devices::Device>>;
-  std::shared_ptr<devices::Device>& device = all[id];
-  if (!device) device = tested_backend().open(id.empty() ? id : id.substr(tested_backend().prefix.size() + 1), {});
-  return device;
-}
-
 #define EXPECT_HAS(text, part) EXPECT_NE((text).find(part), std::string::npos) << (text)
 
 class Gpu : public testing::Test {
  protected:
   void SetUp() override {
     if (tested_ids().empty()) GTEST_SKIP() << no_device();
-    device = opened();
+    device = tested_backend().open("", {});
   }
 
   std::shared_ptr<devices::Buffer> filled(const std::vector<float>& values) {

@@ -113,8 +113,7 @@ std::string_view printed(Pass pass) {
 }
 
 void refuse_bad_extents(const Conv2dProblem& problem) {
-  if (const auto broken = extent_rule<Conv2dProblem>(problem, conv2d_fields))
-    throw bad_input(fmt::format("conv2d problem: {}", broken->message));
+  require_unbroken("conv2d", extent_rule<Conv2dProblem>(problem, conv2d_fields));
 }
 
 }  // namespace

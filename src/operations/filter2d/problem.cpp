@@ -108,8 +108,7 @@ std::int64_t read_alpha(std::string_view word) {
 }
 
 void refuse_bad_extents(const Filter2dProblem& problem) {
-  if (const auto broken = extent_rule<Filter2dProblem>(problem, filter2d_fields))
-    throw bad_input(fmt::format("filter2d problem: {}", broken->message));
+  require_unbroken("filter2d", extent_rule<Filter2dProblem>(problem, filter2d_fields));
 }
 
 }  // namespace

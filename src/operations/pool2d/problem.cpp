@@ -129,8 +129,7 @@ std::string_view printed(Pooling pooling) {
 }
 
 std::int64_t checked_outputs(const Pool& problem, const Axis& axis) {
-  if (const auto broken = extent_rule<Pool>(problem, pool2d_fields))
-    throw bad_input(fmt::format("pool2d problem: {}", broken->message));
+  require_unbroken("pool2d", extent_rule<Pool>(problem, pool2d_fields));
   return outputs(problem, axis);
 }
 
