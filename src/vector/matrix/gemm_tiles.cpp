@@ -34,7 +34,7 @@ constexpr std::int64_t steps_ahead = 32;
 // Keeps a broadcast element in its register: else the compiler folds the load into every use.
 template <class V>
 HWY_INLINE void keep_in_register(V& value) {
-#if HWY_ARCH_X86 && HWY_COMPILER_GCC
+#if HWY_ARCH_X86 && HWY_COMPILER_GCC && HWY_TARGET != HWY_EMU128
   asm("" : "+v"(value.raw));
 #endif
 }

@@ -36,7 +36,7 @@ HWY_INLINE V multiply_add(V w, V x, V sum) {
 // of which those across cache lines count twice, bind before the multiply-adds do.
 template <class V>
 HWY_INLINE void keep_in_register(V& value) {
-#if HWY_ARCH_X86 && HWY_COMPILER_GCC
+#if HWY_ARCH_X86 && HWY_COMPILER_GCC && HWY_TARGET != HWY_EMU128
   asm("" : "+v"(value.raw));
 #endif
 }
