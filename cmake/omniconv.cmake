@@ -30,8 +30,8 @@ function(omniconv_precompile target first)
   endif()
 endfunction()
 
-# omniconv_plain_vectors(file...): under the undefined-behaviour sanitizer, files compiled for several instruction sets are
-# not optimised: that takes five times as long there as all else in such a file, and tests spend their time elsewhere.
+# omniconv_plain_vectors(file...): does not optimise, under the undefined-behaviour sanitizer, the files that are compiled
+# for several instruction sets: its checks make their optimisation take most of a build, and tests take no longer without.
 function(omniconv_plain_vectors)
   if(NOT OMNICONV_SANITIZE MATCHES undefined)
     return()

@@ -6,7 +6,6 @@
 #include <algorithm>
 #include <string>
 
-#include "../instrumented.h"
 #include "../list_testing.h"
 #include "checking/verify.h"
 #include "omniconv/filter2d.h"
@@ -18,6 +17,16 @@ namespace omniconv {
 
 // The sanitizers look at every access of the references, element by element: they get smaller images and a sample of
 // each result, and the references, which make the samples, do not run as solvers of their own.
+#if defined(__SANITIZE_THREAD__) || defined(__SANITIZE_ADDRESS__)
+inline constexpr bool instrumented = true;
+#else
+inline constexpr bool instrumented = false;
+#endif
+#if defined(__SANITIZE_THREAD__)
+inline constexpr bool threads_watched = true;
+#else
+inline constexpr bool threads_watched = false;
+#endif
 inline constexpr std::int64_t most_pixels = instrumented ? 10'000 : 50'000,
                               most_taps = instrumented ? 6'000'000 : 30'000'000;
 // Of a sample of so many elements.

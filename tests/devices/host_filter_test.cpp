@@ -8,7 +8,6 @@
 #include <mutex>
 
 #include "../error_testing.h"
-#include "../instrumented.h"
 #include "fake_gpu.h"
 #include "omniconv/problem.h"
 
@@ -84,7 +83,6 @@ TEST_F(HostFilter, StripsGiveTheBitsOfTheWhole) {
       for (const HostCopies copies : {HostCopies::staged, HostCopies::direct})
         for (const std::int64_t rows : {1, 4, 7, 100})
           for (const bool locks : {true, false}) {
-            if (instrumented && locks == (rows % 2 == 0)) continue;  // 1 and 7 with locked pages, 4 and 100 without
             fake_->page_locks = locks;
             const HostFilter2dReport report =
                 expect_equal(of, {.strip_rows = rows, .copies = copies, .copy_threads = 2});

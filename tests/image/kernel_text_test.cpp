@@ -7,7 +7,6 @@
 #include <string>
 #include <utility>
 
-#include "../instrumented.h"
 #include "kernel_testing.h"
 
 namespace omniconv::image {
@@ -269,9 +268,8 @@ TEST(HostileInput, MutatedFilesParseOrThrow) {
 
 TEST(HostileInput, RandomArgumentsParseOrThrow) {
   std::mt19937_64 engine(20240609);
-  constexpr std::string_view large = instrumented ? "300" : "2000";
-  constexpr std::string_view arguments[] = {"",      "0",   "1",   "2",  "3",   " 5 ", "31",  "-1", "1e-9", "1e-160",
-                                            "1e300", large, "3.5", "45", "nan", "x",   "+ 1", ":",  "1.4",  "-0"};
+  constexpr std::string_view arguments[] = {"",      "0",    "1",   "2",  "3",   " 5 ", "31",  "-1", "1e-9", "1e-160",
+                                            "1e300", "2000", "3.5", "45", "nan", "x",   "+ 1", ":",  "1.4",  "-0"};
   for (int trial = 0; trial < 2000; ++trial) {
     const auto& description = named_kernels()[engine() % named_kernels().size()];
     std::string text(description.usage.substr(0, description.usage.find(':')));

@@ -11,6 +11,7 @@
 #include <hwy/foreach_target.h>
 #include <hwy/highway.h>
 
+#include "vector/registers-inl.h"
 #include "vector/stored-inl.h"
 
 HWY_BEFORE_NAMESPACE();
@@ -30,14 +31,6 @@ constexpr int few_rows = 2, few_rows_vectors = HWY_TARGET <= HWY_AVX3 ? 8 : HWY_
 
 // Steps of b that are fetched ahead of their use.
 constexpr std::int64_t steps_ahead = 32;
-
-// Keeps a broadcast element in its register: else the compiler folds the load into every use.
-template <class V>
-HWY_INLINE void keep_in_register(V& value) {
-#if HWY_ARCH_X86 && HWY_COMPILER_GCC && HWY_TARGET != HWY_EMU128
-  asm("" : "+v"(value.raw));
-#endif
-}
 
 template <class D, typename Real = hn::TFromD<D>>
 HWY_INLINE hn::Vec<D> load_first(D d, const Real* from, std::int64_t count) {

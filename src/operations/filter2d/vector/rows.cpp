@@ -12,6 +12,8 @@
 #include <hwy/foreach_target.h>
 #include <hwy/highway.h>
 
+#include "vector/registers-inl.h"
+
 HWY_BEFORE_NAMESPACE();
 namespace omniconv::kernels::HWY_NAMESPACE {
 namespace hn = hwy::HWY_NAMESPACE;
@@ -30,15 +32,6 @@ HWY_INLINE V multiply_add(V w, V x, V sum) {
     return hn::MulAdd(w, x, sum);
   else
     return hn::Add(hn::Mul(w, x), sum);
-}
-
-// Keeps a value that is used several times in its register: else the compiler folds the load into every use, and loads,
-// of which those across cache lines count twice, bind before the multiply-adds do.
-template <class V>
-HWY_INLINE void keep_in_register(V& value) {
-#if HWY_ARCH_X86 && HWY_COMPILER_GCC && HWY_TARGET != HWY_EMU128
-  asm("" : "+v"(value.raw));
-#endif
 }
 
 // The cache lines that begin within elements [e, e + n) of the upcoming rows.
