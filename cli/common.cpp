@@ -75,7 +75,7 @@ CLI::Validator not_empty() {
 }
 
 void add_common(CLI::App& app, Common& common) {
-  app.add_option("--device", common.device, "auto, cpu, cuda[:I] or opencl[:PLATFORM.DEVICE]")
+  app.add_option("--device", common.device, "auto, cpu, gpu (the first), cuda[:I] or opencl[:PLATFORM.DEVICE]")
       ->capture_default_str()
       ->check(not_empty());
   app.add_option("--threads", common.threads, "threads of the CPU device; 0: one per core")

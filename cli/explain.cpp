@@ -26,11 +26,8 @@ struct Shown {
 };
 
 Json to_json(const Shown& shown) {
-  const Candidate& c = shown.candidate;
-  Json json = {
-      {"solver", c.solver}, {"applicable", c.applicable}, {"reason", c.reason}, {"workspace_bytes", c.workspace_bytes},
-      {"cost", c.cost},     {"bound", c.bound},           {"tuning", c.tuning}};
-  if (c.applicable) json["predicted_ms"] = shown.predicted_seconds * 1e3;
+  Json json = describe(shown.candidate);
+  if (shown.candidate.applicable) json["predicted_ms"] = shown.predicted_seconds * 1e3;
   if (shown.measured)
     json["measured"] = {{"status", name(shown.measured->status)},
                         {"reason", shown.measured->reason},

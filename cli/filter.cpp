@@ -1,6 +1,8 @@
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <array>
+#include <cctype>
 #include <charconv>
 #include <chrono>
 #include <cstdio>
@@ -41,11 +43,8 @@ class ProgressBar {
     const double elapsed = seconds(start_);
     if (elapsed < 1 || (drawn_ && seconds(last_) < 0.1)) return;
     const double share = static_cast<double>(rows) / static_cast<double>(all_rows);
-    constexpr int width = 30;
-    const int full = static_cast<int>(share * width);
-    fmt::print(stderr, "\r\x1b[K[{:=<{}}{:<{}}] {:3.0f} %  {:.0f} Mpixel/s  {:.0f} s left", "", full, "", width - full,
-               100 * share, static_cast<double>(rows) * static_cast<double>(columns) / elapsed / 1e6,
-               elapsed * (1 - share) / share);
+    const double rate = static_cast<double>(rows) * static_cast<double>(columns) / elapsed / 1e6;
+    fmt::print(stderr, "\r\x1b[K{}", line(share, rate, elapsed * (1 - share) / share, terminal_columns(stderr)));
     std::fflush(stderr);
     drawn_ = true;
     last_ = Clock::now();
@@ -53,6 +52,20 @@ class ProgressBar {
 
  private:
   using Clock = std::chrono::steady_clock;
+
+  // What a terminal of so many columns has room for (0: not known), with its last column left free: a line that fills
+  // it would wrap.
+  static std::string line(double share, double rate, double left, int terminal) {
+    const int room = terminal > 0 ? terminal - 1 : 79;
+    constexpr int widest = 30, narrowest = 5;
+    const std::string short_text = fmt::format("{:3.0f} %  {:.0f} s left", 100 * share, left);
+    const std::string text = fmt::format("{:3.0f} %  {:.0f} Mpixel/s  {:.0f} s left", 100 * share, rate, left);
+    const int bar = std::min(widest, room - static_cast<int>(text.size()) - 3);
+    if (bar < narrowest) return short_text.substr(0, static_cast<std::size_t>(room));
+    const int full = static_cast<int>(share * bar);
+    return fmt::format("[{:=<{}}{:<{}}] {}", "", full, "", bar - full, text);
+  }
+
   static double seconds(Clock::time_point since) { return std::chrono::duration<double>(Clock::now() - since).count(); }
 
   bool enabled_, drawn_ = false;
@@ -90,6 +103,16 @@ DataType parse_depth(const std::string& text) {
   return *type;
 }
 
+// A named kernel of an even size, as gaussian:4, has no tap in its middle.
+void tell_of_shift(const std::string& text, const Kernel& kernel) {
+  const bool named = std::isalpha(static_cast<unsigned char>(text.front())) != 0;
+  if (named && !kernel.anchor_x && (kernel.r % 2 == 0 || kernel.s % 2 == 0))
+    fmt::print(stderr,
+               "omniconv: note: {} has {} x {} weights and no middle one: the image moves by half a pixel; an odd size "
+               "leaves it in place\n",
+               text, kernel.r, kernel.s);
+}
+
 void complete(FilterOptions& options) {
   image::FilterJob& job = options.job;
   if (options.kernel.empty())
@@ -97,6 +120,9 @@ void complete(FilterOptions& options) {
   job.kernel = image::parse_kernel(options.kernel);
   if (options.normalize) normalize(job.kernel);
   if (!options.anchor.empty()) parse_anchor(options.anchor, job.kernel);
+  if (!options.common.quiet) tell_of_shift(options.kernel, job.kernel);
+  if (job.rescale && options.depth.empty())
+    throw bad_input("--rescale is of a change of depth: give --depth, or leave it out");
   if (options.correlate && options.convolve) throw bad_input("--correlate and --convolve exclude each other: give one");
   job.convolve = options.convolve;
   job.solver = solver_options_of_one(options.choice, "filter2d");
@@ -107,10 +133,14 @@ void complete(FilterOptions& options) {
   if (!options.device_memory.empty()) job.device_memory_bytes = parse_bytes("--device-memory", options.device_memory);
 }
 
-int print_kernel_list() {
+int list_kernels(bool print, Json& json) {
   std::vector<std::vector<std::string>> table;
-  for (const auto& [usage, meaning] : named_kernels()) table.push_back({std::string(usage), std::string(meaning)});
-  print_table(table);
+  json["kernels"] = Json::array();
+  for (const auto& [usage, meaning] : named_kernels()) {
+    table.push_back({std::string(usage), std::string(meaning)});
+    json["kernels"].push_back({{"usage", usage}, {"meaning", meaning}});
+  }
+  if (print) print_table(table);
   return 0;
 }
 
@@ -123,11 +153,22 @@ void print_matrix(std::FILE* to, const std::vector<double>& weights, std::int64_
   }
 }
 
-int print_weights(std::FILE* to, const Kernel& kernel) {
+void print_weights(std::FILE* to, const Kernel& kernel) {
   print_matrix(to, kernel.weights, kernel.r, kernel.s);
-  if (kernel.second_weights.empty()) return 0;
+  if (kernel.second_weights.empty()) return;
   fmt::print(to, "\n");
   print_matrix(to, kernel.second_weights, kernel.r, kernel.s);
+}
+
+int list_weights(const std::string& text, bool print, Json& json) {
+  if (text.empty()) throw bad_input("no kernel given: name one with --kernel, as in --kernel gaussian:9");
+  const Kernel kernel = image::parse_kernel(text);
+  if (print) print_weights(stdout, kernel);
+  json["kernel"] = text;
+  json["rows"] = kernel.r;
+  json["columns"] = kernel.s;
+  json["weights"] = kernel.weights;
+  if (!kernel.second_weights.empty()) json["second_weights"] = kernel.second_weights;
   return 0;
 }
 
@@ -161,12 +202,20 @@ void print_plan(std::FILE* to, const image::FilterReport& report, const Context&
 }
 
 // All, not the one of --solver alone.
-void print_candidates(std::FILE* to, const image::FilterReport& report, const Context& context, SolverOptions options) {
+std::vector<Candidate> candidates(const image::FilterReport& report, const Context& context, SolverOptions options) {
   options.solver = "auto";
   options.tuning.clear();
+  return explain(context, report.problem, report.filter, options);
+}
+
+void add_to(Json& json, const std::vector<Candidate>& candidates) {
+  json["candidates"] = Json::array();
+  for (const Candidate& candidate : candidates) json["candidates"].push_back(describe(candidate));
+}
+
+void print_candidates(std::FILE* to, const std::vector<Candidate>& candidates) {
   std::vector<std::vector<std::string>> table;
-  for (const Candidate& candidate : explain(context, report.problem, report.filter, options))
-    table.push_back(candidate_row(candidate));
+  for (const Candidate& candidate : candidates) table.push_back(candidate_row(candidate));
   print_table(table, to);
 }
 
@@ -180,11 +229,10 @@ void refuse_report_over_image(const FilterOptions& options) {
 
 // What needs no image: the named kernels, or one's weights.
 int list(const FilterOptions& options) {
-  if (!options.common.json.empty())
-    throw bad_input("--list-kernels and --print-kernel alone make no report: leave --json out, or name IN and OUT");
-  if (options.list_kernels) return print_kernel_list();
-  if (options.kernel.empty()) throw bad_input("no kernel given: name one with --kernel, as in --kernel gaussian:9");
-  return print_weights(stdout, image::parse_kernel(options.kernel));
+  const bool print = options.common.json != "-";
+  return with_report(options.common.json, "omniconv-kernels/1", [&](Json& json) {
+    return options.list_kernels ? list_kernels(print, json) : list_weights(options.kernel, print, json);
+  });
 }
 
 void check_paths(const FilterOptions& options) {
@@ -201,10 +249,12 @@ int run(FilterOptions& options, Json& json) {
   const Context context(context_options(options.common));
   const std::chrono::duration<double> context_seconds = std::chrono::steady_clock::now() - start;
   image::FilterReport report;
+  std::vector<Candidate> explained;
   if (options.dry_run || options.explain) {
     report = image::plan_filter(context, options.job);
     if (!options.common.quiet) print_plan(text, report, context);
-    if (options.explain && !options.common.quiet) print_candidates(text, report, context, options.job.solver);
+    if (options.explain) explained = candidates(report, context, options.job.solver);
+    if (options.explain && !options.common.quiet) print_candidates(text, explained);
   }
   if (!options.dry_run) {
     ProgressBar bar(read_environment().progress && !options.common.quiet);
@@ -214,6 +264,7 @@ int run(FilterOptions& options, Json& json) {
     });
   }
   add_to(json, report, context.device(), context_seconds.count());
+  if (options.explain) add_to(json, explained);
   return 0;
 }
 
@@ -231,7 +282,11 @@ void add_filter(CLI::App& app, Body& body) {
   command->add_option("IN", options->job.input, "the image to read");
   command->add_option("OUT", options->job.output,
                       "the image to write; its extension chooses the format; may be IN itself");
-  command->add_option("--kernel,-k", options->kernel, "a name with arguments, @file, or a literal matrix")
+  command
+      ->add_option(
+          "--kernel,-k", options->kernel,
+          "a name with arguments (--list-kernels); @FILE: a text matrix, CSV or .npy; or the matrix itself, as "
+          "\"3x3: 0,-1,0, -1,5,-1, 0,-1,0\" (WIDTHxHEIGHT, then row by row)")
       ->type_name("KERNEL")
       ->check(not_empty());
   command->add_flag("--list-kernels", options->list_kernels, "show the named kernels");

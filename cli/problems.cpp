@@ -69,10 +69,11 @@ void check_variant(const WordVariant& variant, const std::vector<Problem>& probl
   if (known.empty())
     throw bad_input(fmt::format("{} varies problems that have {}, and none of these has: leave it out", variant.option,
                                 variant.of));
+  known.push_back("all");
   for (const std::string& word : variant.words) {
     if (word == "all" && variant.words.size() > 1)
       throw bad_input(fmt::format("{}: 'all' stands beside others: give it alone", variant.option));
-    if (word != "all" && std::find(known.begin(), known.end(), word) == known.end())
+    if (std::find(known.begin(), known.end(), word) == known.end())
       throw bad_input(fmt::format("unknown {} {}: {}", variant.option, shown(word), suggest(word, known)));
   }
 }

@@ -87,9 +87,9 @@ int with_growing_report(const std::string& path, std::string_view schema,
   return status;
 }
 
-int terminal_columns() {
+int terminal_columns(std::FILE* stream) {
   winsize size{};
-  return isatty(STDOUT_FILENO) == 1 && ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0 ? size.ws_col : 0;
+  return isatty(fileno(stream)) == 1 && ioctl(fileno(stream), TIOCGWINSZ, &size) == 0 ? size.ws_col : 0;
 }
 
 namespace {
@@ -155,6 +155,12 @@ void print_table(const std::vector<std::vector<std::string>>& rows, std::FILE* t
     }
     print_line(line, to);
   }
+}
+
+Json describe(const Candidate& c) {
+  return {
+      {"solver", c.solver}, {"applicable", c.applicable}, {"reason", c.reason}, {"workspace_bytes", c.workspace_bytes},
+      {"cost", c.cost},     {"bound", c.bound},           {"tuning", c.tuning}};
 }
 
 std::vector<std::string> candidate_row(const Candidate& c, const std::vector<std::string>& times) {

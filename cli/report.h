@@ -50,8 +50,8 @@ using Keep = std::function<void()>;
 int with_growing_report(const std::string& path, std::string_view schema,
                         const std::function<int(Json&, const Keep&)>& body);
 
-// Columns of the terminal; 0 where the standard output is none.
-int terminal_columns();
+// Columns of the terminal that `stream` is; 0 where it is none.
+int terminal_columns(std::FILE* stream = stdout);
 
 // Without blanks at its end.
 void print_line(std::string line, std::FILE* to = stdout);
@@ -64,6 +64,7 @@ Json config_of(const std::string& tuning);
 // On a terminal, cells that do not fit beside the others follow below them.
 void print_table(const std::vector<std::vector<std::string>>& rows, std::FILE* to = stdout);
 
+Json describe(const Candidate& candidate);
 // A candidate's row of such a table; `times` stand between its cost and its workspace.
 std::vector<std::string> candidate_row(const Candidate& candidate, const std::vector<std::string>& times = {});
 

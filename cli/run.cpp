@@ -97,7 +97,11 @@ void check_outputs(const RunOptions& options, const std::vector<ArraySpec>& arra
 class ArrayOutput {
  public:
   explicit ArrayOutput(const std::string& path) {
-    if (path != "-") file_ = std::make_unique<image::AtomicFile>(path);
+    if (path == "-") return;
+    image::check_names_a_file(path);
+    if (!path.ends_with(".npy"))
+      throw bad_input(fmt::format("cannot write {}: arrays are written as .npy; name a file that ends so, or -", path));
+    file_ = std::make_unique<image::AtomicFile>(path);
   }
   void write(const std::string& header, const std::vector<std::byte>& data) {
     if (!file_) {

@@ -83,8 +83,12 @@ void add_verify(CLI::App& app, Body& body) {
                   "  omniconv verify \"filter2d u8 h480w640c3r5s5 reflect101\" --solver all\n"
                   "  omniconv verify \"n2c16h14w14k32r3s3p1\" \"gemm f32 nt m64n48k100\" --solver all --pass all",
                   *checks);
-  command->add_flag("--sampled", checks->sampled, "check a random sample of the outputs, edges among them");
-  command->add_option("--samples", checks->samples, "how many")->capture_default_str()->check(whole_number(1, 1 << 30));
+  CLI::Option* const sampled =
+      command->add_flag("--sampled", checks->sampled, "check a random sample of the outputs, edges among them");
+  command->add_option("--samples", checks->samples, "how many")
+      ->capture_default_str()
+      ->needs(sampled)
+      ->check(whole_number(1, 1 << 30));
   command
       ->add_option("--strip-rows", checks->strip_rows, "of filter2d: run in strips of so many output rows; 0: at once")
       ->check(whole_number(0, std::int64_t{1} << 40));

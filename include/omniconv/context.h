@@ -165,7 +165,7 @@ class Queue {
 };
 
 struct ContextOptions {
-  std::string device = "auto";  // auto, cpu, cuda[:I], opencl[:PLATFORM.DEVICE]
+  std::string device = "auto";  // auto, cpu, gpu (the first), cuda[:I], opencl[:PLATFORM.DEVICE]
   int threads = 0;              // of the CPU device; 0 means one per core
   // A folder where compiled programs of GPU devices are kept from one process to the next, 256 MiB at most; it is made
   // where it is missing. Empty: nowhere.

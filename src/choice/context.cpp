@@ -21,15 +21,28 @@ const std::array<std::reference_wrapper<const devices::Backend>, 3>& backends() 
   return all;
 }
 
-// A GPU where there is one, else the CPU's own kernels rather than an OpenCL driver for the same cores.
-std::string resolve_auto() {
+// The first GPU, of CUDA where that knows one; empty where there is none, and then `listing` says what was looked for.
+std::string first_gpu(DeviceListing& listing) {
   for (const devices::Backend& backend : backends()) {
-    DeviceListing listing;
     backend.list(listing);
     for (const DeviceInfo& info : listing.found)
       if (info.is_gpu) return info.id;
   }
-  return "cpu";
+  return {};
+}
+
+// auto is a GPU where there is one, else the CPU's own kernels rather than an OpenCL driver for the same cores.
+std::string resolved(const std::string& id) {
+  if (id != "auto" && id != "gpu") return id;
+  DeviceListing listing;
+  const std::string gpu = first_gpu(listing);
+  if (!gpu.empty()) return gpu;
+  if (id == "auto") return "cpu";
+  std::string reasons;
+  for (const auto& [missing, reason] : listing.missing)
+    reasons += fmt::format("{}{}: {}", reasons.empty() ? "" : "; ", missing, reason);
+  throw environment_error(fmt::format("device gpu: no GPU was found{}{}{}; --device cpu is always there",
+                                      reasons.empty() ? "" : " (", reasons, reasons.empty() ? "" : ")"));
 }
 
 // The form of what may stand behind a kind's colon; empty for the CPU, which has none.
@@ -63,7 +76,7 @@ Error misspelt_device(const std::string& id, const devices::Backend& backend) {
 }
 
 std::shared_ptr<devices::Device> open_device(const ContextOptions& options) {
-  const std::string id = options.device == "auto" ? resolve_auto() : options.device;
+  const std::string id = resolved(options.device);
   const std::size_t colon = id.find(':');
   const std::string_view prefix = std::string_view(id).substr(0, colon);
   for (const devices::Backend& backend : backends()) {
@@ -73,7 +86,7 @@ std::shared_ptr<devices::Device> open_device(const ContextOptions& options) {
     if (!has_form(backend.kind, index)) throw misspelt_device(id, backend);
     return backend.open(index, options);
   }
-  static constexpr std::array<std::string_view, 4> known = {"auto", "cpu", "cuda", "opencl"};
+  static constexpr std::array<std::string_view, 5> known = {"auto", "cpu", "gpu", "cuda", "opencl"};
   throw bad_input(fmt::format("unknown device '{}': {}", id, suggest(prefix, known)));
 }
 

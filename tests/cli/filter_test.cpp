@@ -1,4 +1,7 @@
 // omniconv filter on small images whose results are known by hand.
+#include <nlohmann/json.hpp>
+#include <sstream>
+
 #include "command.h"
 
 namespace omniconv {
@@ -144,6 +147,58 @@ TEST_F(Filter, DryRunExplainAndLists) {
   EXPECT_NE(run("filter --list-kernels").out.find("gaussian:SIZE[,SIGMA]"), std::string::npos);
   EXPECT_EQ(run("filter --print-kernel --kernel laplacian").out, "0 1 0\n1 -4 1\n0 1 0\n");
   EXPECT_NE(run("filter --help").out.find("Example"), std::string::npos);
+}
+
+TEST_F(Filter, ReportsOfKernelsAndCandidates) {
+  const auto list = nlohmann::json::parse(run("filter --list-kernels --json -").out);
+  EXPECT_EQ(list["schema"], "omniconv-kernels/1");
+  EXPECT_EQ(list["kernels"][0]["usage"], "identity");
+  const auto sobel = nlohmann::json::parse(run("filter --print-kernel --kernel sobel --json -").out);
+  EXPECT_EQ(sobel["weights"], nlohmann::json({-1, 0, 1, -2, 0, 2, -1, 0, 1}));
+  EXPECT_EQ(sobel["second_weights"], nlohmann::json({-1, -2, -1, 0, 0, 0, 1, 2, 1}));
+  write("in.pgm", pgm(3, 2, {1, 2, 3, 10, 20, 30}));
+  const Outcome outcome = run("filter in.pgm out.pgm --kernel box:3x1 --device cpu --explain -q --json r.json");
+  ASSERT_EQ(outcome.status, 0) << outcome.error;
+  EXPECT_EQ(outcome.out, "");
+  const auto report = nlohmann::json::parse(read_here("r.json"));
+  EXPECT_EQ(report["candidates"][0]["solver"], report["solver"]);
+  EXPECT_EQ(report["candidates"][0]["applicable"], true);
+  for (const char* key : {"version", "commit", "schema"})
+    EXPECT_TRUE(nlohmann::json::parse(run("devices --device cpu --json -").out).contains(key)) << key;
+}
+
+TEST_F(Filter, EvenKernelsSayThatTheyShift) {
+  write("in.pgm", pgm(3, 2, {1, 2, 3, 10, 20, 30}));
+  const Outcome even = run("filter in.pgm out.pgm --kernel gaussian:4");
+  EXPECT_EQ(even.status, 0);
+  EXPECT_NE(even.error.find("note: gaussian:4 has 4 x 4 weights"), std::string::npos) << even.error;
+  EXPECT_NE(even.error.find("half a pixel"), std::string::npos) << even.error;
+  for (const char* kernel : {"gaussian:4 -q", "gaussian:4 --anchor 1,1", "gaussian:5", "'2x2: 1,1,1,1'"})
+    EXPECT_EQ(run(std::string("filter in.pgm out.pgm --kernel ") + kernel).error, "") << kernel;
+}
+
+// On terminals of all widths lines of progress never reach the last column. 900 megapixels that take no space on the
+// disk, interrupted once progress is shown, however long that takes.
+TEST_F(Filter, ProgressFitsTheTerminal) {
+  for (const int columns : {30, 80}) {
+    const Outcome outcome = shell(
+        "export OMNICONV; printf 'P5\\n30000 30000\\n255\\n' > big.pgm; truncate -s 900000019 big.pgm\n"
+        "script -qfec 'stty cols " +
+        std::to_string(columns) +
+        "; echo $$ > pid; exec \"$OMNICONV\" filter big.pgm out.pgm --kernel gaussian:31 --device cpu' tty </dev/null "
+        ">/dev/null & terminal=$!\n"
+        "until grep -q 'left' tty; do kill -0 $terminal || exit 1; sleep 0.05; done\n"
+        "kill -INT $(cat pid); wait $terminal; cat tty");
+    EXPECT_EQ(outcome.status, 0) << outcome.out << outcome.error;
+    std::istringstream lines(outcome.out.substr(0, outcome.out.find("omniconv: error: interrupted")));
+    int shown = 0;
+    for (std::string line; std::getline(lines, line, '\r');) {
+      if (!line.starts_with("\x1b[K") || line.find(" s left") == std::string::npos) continue;
+      ++shown;
+      EXPECT_LT(line.size() - 3, static_cast<std::size_t>(columns)) << line;
+    }
+    EXPECT_GT(shown, 0) << outcome.out;
+  }
 }
 
 TEST_F(Filter, AnyNumberOfStrips) {

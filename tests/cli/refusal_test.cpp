@@ -9,6 +9,35 @@ namespace {
 
 class Refusal : public Command {};
 
+TEST_F(Refusal, HelpIsShownAndThatItCouldNotBe) {
+  const std::string help = run("--help").out;
+  EXPECT_NE(help.find("omniconv [OPTIONS] SUBCOMMAND"), std::string::npos) << help;
+  for (const char* words : {"", "help"}) {
+    const Outcome outcome = run(words);
+    EXPECT_EQ(outcome.status, 0) << outcome.error;
+    EXPECT_EQ(outcome.out, help) << words;
+  }
+  EXPECT_EQ(run("help filter").out, run("filter --help").out);
+  for (const char* words : {"", "--help", "--version", "help", "filter --help"}) {
+    const Outcome full = run(std::string(words) + " >/dev/full");
+    EXPECT_EQ(full.status, 3) << words;
+    EXPECT_EQ(full.error, "omniconv: error: stdout takes no more output\n") << words;
+  }
+}
+
+// The first GPU, or why there is none.
+TEST_F(Refusal, TheFirstGpu) {
+  std::string first;
+  const DeviceListing listing = list_devices();
+  for (const DeviceInfo& info : listing.found)
+    if (info.is_gpu && first.empty()) first = info.id;
+  if (first.empty())
+    return refuses("verify 'filter2d u8 h8w8r3s3' --device gpu", {"no GPU was found", "--device cpu"}, 3);
+  const Outcome outcome = run("explain 'filter2d u8 h8w8r3s3' --device gpu");
+  EXPECT_EQ(outcome.status, 0) << outcome.error;
+  EXPECT_NE(outcome.out.find("on " + first), std::string::npos) << outcome.out;
+}
+
 TEST_F(Refusal, Inputs) {
   refuses("filter nope.png out.png --kernel sobel-x", {"nope.png", "No such file"});
   refuses("filter . out.png --kernel sobel-x", {"folder"});
@@ -30,6 +59,36 @@ TEST_F(Refusal, TruncatedJpegAtAnyPoint) {
     refuses("filter cut.jpg out.png --kernel sobel-x", {"cut.jpg"});
     refuses("filter cut.jpg cut.jpg --kernel sobel-x", {"cut.jpg"});  // the input itself is left as it was
   }
+}
+
+// A grey TIFF file with a strip for each row and its directory at the beginning, of which half the rows are there: its
+// reader complains of each row that is not.
+TEST_F(Refusal, TruncatedTiffIsOneShortLine) {
+  constexpr std::uint32_t h = 600, w = 500, tags = 9, strips = 8 + 2 + 12 * tags + 4, counts = strips + 4 * h,
+                          pixels = counts + 4 * h;
+  std::string file = "II";
+  const auto put = [&file](std::uint32_t value, int bytes) {
+    for (int i = 0; i < bytes; ++i) file += static_cast<char>(value >> (8 * i) & 0xFF);
+  };
+  put(42, 2);
+  put(8, 4);
+  put(tags, 2);
+  const std::uint32_t entries[tags][3] = {{256, 1, w},      {257, 1, h}, {258, 1, 8}, {259, 1, 1},     {262, 1, 1},
+                                          {273, h, strips}, {277, 1, 1}, {278, 1, 1}, {279, h, counts}};
+  for (const auto& [tag, count, value] : entries) {
+    put(tag, 2);
+    put(4, 2);  // LONG
+    put(count, 4);
+    put(value, 4);
+  }
+  put(0, 4);
+  for (std::uint32_t y = 0; y < h; ++y) put(pixels + y * w, 4);
+  for (std::uint32_t y = 0; y < h; ++y) put(w, 4);
+  write("whole.tif", file + std::string(h * w, '\0'));
+  EXPECT_EQ(run("filter whole.tif out.pgm --kernel box:3").status, 0);
+  write("cut.tif", file + std::string(h / 2 * w, '\0'));
+  refuses("filter cut.tif no.pgm --kernel box:3", {"cut.tif is damaged or cut short"});
+  EXPECT_LT(run("filter cut.tif no.pgm --kernel box:3").error.size(), 300u);
 }
 
 TEST_F(Refusal, Outputs) {
@@ -142,13 +201,20 @@ TEST_F(Refusal, Sweeps) {
 }
 
 TEST_F(Refusal, Usage) {
-  refuses("", {"subcommand"});
+  refuses("--kernel sobel", {"unknown option '--kernel'", "a command is expected"});
+  refuses("help fliter", {"fliter", "filter"});
   refuses("fliter a b", {"fliter", "filter"});
   refuses("filter", {"input and an output"});
   refuses("filter a.pgm b.pgm", {"--kernel"});
-  refuses("filter a.pgm b.pgm --kernel sobel-x --bordr wrap", {"--bordr"});
+  refuses("filter a.pgm b.pgm --kernel sobel-x --bordr wrap", {"--bordr", "did you mean --border?", "filter --help"});
+  refuses("filter a.pgm b.pgm --kernel sobel-x --xyzzy=3", {"unknown option '--xyzzy': omniconv filter --help"});
+  refuses("filter a.pgm b.pgm c.pgm --kernel sobel-x", {"unexpected argument 'c.pgm'", "filter --help"});
+  refuses("filter a.pgm b.pgm --kernel", {"--kernel", "filter --help"});
+  refuses("filter a.pgm b.pgm --kernel sobel-x --rescale", {"--rescale", "--depth"});
+  refuses("verify 'filter2d u8 h8w8r3s3' --samples 5", {"--samples", "--sampled"});
+  refuses("verify n1c3h8w8k4r3s3 --pass foo", {"'foo'", "fwd, bwd_data, bwd_filter, all"});
   refuses("filter a.pgm b.pgm --kernel sobel-x --max-memory lots", {"lots"});
-  refuses("devices --device gpu", {"'gpu'"});
+  refuses("devices --device gpo", {"'gpo'", "gpu"});
   refuses("verify", {"problem"});
   refuses("verify 'filter2d u8 h0w3r3s3'", {"column", "h"});
   refuses("verify --problems missing.txt", {"missing.txt"});
@@ -193,9 +259,12 @@ TEST_F(Refusal, SolversThatDoNotExist) {
             {"unknown solver 'filter2d/drect/cpu.1'", "filter2d/direct/cpu.1"});
 }
 
-TEST_F(Refusal, ReportsOfNothing) {
-  refuses("filter --list-kernels --json -", {"--json", "--list-kernels"});
-  refuses("filter --print-kernel --kernel sobel --json k.json", {"--json", "--print-kernel"});
+TEST_F(Refusal, ArraysThatAreNoNpy) {
+  write("x.npy", std::string("\x93NUMPY\x01", 7) + std::string(1, '\0') + std::string("v\0", 2) +
+                     "{'descr': '<f4', 'fortran_order': False, 'shape': (1, 1, 1, 1), }" + std::string(52, ' ') + "\n" +
+                     std::string(4, '\0'));
+  for (const char* command : {"run", "conv"})
+    refuses(std::string(command) + " n1c1h1w1k1r1s1 --x x.npy --w x.npy -o y.txt --device cpu", {"y.txt", ".npy"});
 }
 
 }  // namespace

@@ -21,7 +21,7 @@ TEST(NamedKernels, MatricesAreTheseNumbers) {
 }
 
 TEST(NamedKernels, EveryOneThatIsListedCanBeMade) {
-  ASSERT_EQ(named_kernels().size(), 19u);
+  ASSERT_EQ(named_kernels().size(), 20u);
   for (const KernelDescription& description : named_kernels()) {
     EXPECT_FALSE(description.meaning.empty());
     std::string text(description.usage);
@@ -37,6 +37,19 @@ TEST(NamedKernels, BoxIsTheMean) {
   expect_kernel(parse_kernel("box:3"), 3, 3, Weights2d(9, 1.0 / 9));
   expect_kernel(parse_kernel("average: 4"), 4, 4, Weights2d(16, 1.0 / 16));
   expect_kernel(parse_kernel("box:1"), 1, 1, {1});
+  expect_kernel(parse_kernel("box:4x2"), 2, 4, Weights2d(8, 1.0 / 8));
+  expect_kernel(parse_kernel("average:1x3"), 3, 1, Weights2d(3, 1.0 / 3));
+}
+
+// As many weights as SciPy's gaussian_filter has by default, truncate = 4, and those of `gaussian` of that size.
+TEST(NamedKernels, BlurIsAsLargeAsItsSigmaNeeds) {
+  for (const auto& [sigma, size] : std::initializer_list<std::pair<std::string, std::int64_t>>{
+           {"0.1", 1}, {"0.5", 5}, {"1", 9}, {"1.5", 13}, {"2", 17}, {"10.6", 85}, {"511", 4089}}) {
+    const Kernel kernel = parse_kernel("blur:" + sigma);
+    EXPECT_EQ(kernel.r, size) << sigma;
+    if (size < 100)
+      expect_kernel(kernel, size, size, parse_kernel("gaussian:" + std::to_string(size) + "," + sigma).weights);
+  }
 }
 
 TEST(NamedKernels, GaussianFollowsItsFormula) {
@@ -182,7 +195,11 @@ TEST(NamedKernels, EveryArgumentIsChecked) {
       {"box:99999999999999999999",
        "kernel \"box:99999999999999999999\": SIZE is \"99999999999999999999\"; it must be a whole number from 1 to "
        "4096"},
-      {"box:3x5", "kernel \"box:3x5\": SIZE is \"3x5\"; it must be a whole number from 1 to 4096"},
+      {"box:3x", "kernel \"box:3x\": HEIGHT is \"\"; it must be a whole number from 1 to 4096"},
+      {"box:0x3", "kernel \"box:0x3\": WIDTH is \"0\"; it must be a whole number from 1 to 4096"},
+      {"box:3x5x7", "kernel \"box:3x5x7\": HEIGHT is \"5x7\"; it must be a whole number from 1 to 4096"},
+      {"blur:0", "kernel \"blur:0\": SIGMA is \"0\"; it must be a number above 0, at most 511"},
+      {"blur:512", "kernel \"blur:512\": SIGMA is \"512\"; it must be a number above 0, at most 511"},
       {"gaussian:5,-1", "kernel \"gaussian:5,-1\": SIGMA is \"-1\"; it must be a finite number above 0"},
       {"gaussian:5,0", "kernel \"gaussian:5,0\": SIGMA is \"0\"; it must be a finite number above 0"},
       {"gaussian:5,inf", "kernel \"gaussian:5,inf\": SIGMA is \"inf\"; it must be a finite number above 0"},
@@ -204,7 +221,7 @@ TEST(NamedKernels, EveryArgumentIsChecked) {
 TEST(NamedKernels, UnknownOnesGetTheNearestNames) {
   EXPECT_EQ(kernel_error("gausian:5"), "unknown kernel \"gausian\": did you mean gaussian?");
   EXPECT_EQ(kernel_error("GAUSSIAN:5"), "unknown kernel \"GAUSSIAN\": did you mean gaussian?");
-  EXPECT_NE(kernel_error("xyzzy").find("known are: identity, box, average, gaussian"), std::string::npos);
+  EXPECT_NE(kernel_error("xyzzy").find("known are: identity, box, average, blur, gaussian"), std::string::npos);
   EXPECT_EQ(kernel_error("box\n:3"), "unknown kernel \"box\\x0A\": did you mean box?");
   EXPECT_EQ(kernel_error(" \t"),
             "no kernel is given: write a name (gaussian:9,1.5), @FILE, or WIDTHxHEIGHT[+X+Y]: weights");

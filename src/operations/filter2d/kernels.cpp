@@ -13,6 +13,7 @@
 #include "core/quoted.h"
 #include "core/suggest.h"
 #include "omniconv/error.h"
+#include "operations/filter2d/motion_kernel.h"
 #include "operations/filter2d/weights.h"
 
 namespace omniconv {
@@ -32,13 +33,22 @@ class Arguments {
   std::size_t count() const { return values_.size(); }
 
   // SIZE: a whole number from `least` to largest_kernel_side.
-  std::int64_t size(std::size_t index, std::int64_t least = 1) const {
+  std::int64_t size(std::size_t index, std::int64_t least = 1, std::string_view name = "SIZE") const {
     std::int64_t value = 0;
     const std::string_view text = values_[index];
     const auto [end, code] = std::from_chars(text.data(), text.data() + text.size(), value);
     if (code != std::errc{} || end != text.data() + text.size() || value < least || value > largest_kernel_side)
-      refuse(index, "SIZE", fmt::format("a whole number from {} to {}", least, largest_kernel_side));
+      refuse(index, name, fmt::format("a whole number from {} to {}", least, largest_kernel_side));
     return value;
+  }
+
+  // SIZE, or WIDTHxHEIGHT.
+  std::pair<std::int64_t, std::int64_t> extents(std::size_t index) const {
+    const std::string_view text = values_[index];
+    const auto cross = text.find('x');
+    if (cross == std::string_view::npos) return {size(index), size(index)};
+    const Arguments sides(call_, {text.substr(0, cross), text.substr(cross + 1)});
+    return {sides.size(0, 1, "WIDTH"), sides.size(1, 1, "HEIGHT")};
   }
 
   double number(std::size_t index, std::string_view name, std::string_view rule,
@@ -153,10 +163,20 @@ Kernel make_gaussian(const Arguments& arguments) {
   return gaussian(size, arguments.count() == 2 ? arguments.sigma(1) : 0.3 * (middle - 1) + 0.8);
 }
 
+// As many taps as SciPy's gaussian_filter takes: to four sigma on either side, beyond which lie 6e-5 of the weights.
+Kernel make_blur(const Arguments& arguments) {
+  constexpr double largest = 511;
+  const double sigma = arguments.number(0, "SIGMA", fmt::format("a number above 0, at most {}", largest),
+                                        [](double value) { return value > 0 && value <= largest; });
+  return gaussian(2 * static_cast<std::int64_t>(4 * sigma + 0.5) + 1, sigma);
+}
+
 Kernel make_box(const Arguments& arguments) {
-  const std::int64_t size = arguments.size(0);
-  const double count = static_cast<double>(size * size);
-  return {.r = size, .s = size, .weights = std::vector<double>(static_cast<std::size_t>(size * size), 1 / count)};
+  const auto [columns, rows] = arguments.extents(0);
+  const std::int64_t count = rows * columns;
+  return {.r = rows,
+          .s = columns,
+          .weights = std::vector<double>(static_cast<std::size_t>(count), 1 / static_cast<double>(count))};
 }
 
 // (x^2 + y^2 - 2 sigma^2) / sigma^4 times the Gaussian of sum 1, less its mean.
@@ -192,76 +212,11 @@ Kernel make_unsharp(const Arguments& arguments) {
   return kernel;
 }
 
-struct Point {
-  double along = 0, across = 0;
-};
-
-// What is left of a convex polygon where coordinate * sign <= limit.
-std::vector<Point> cut(const std::vector<Point>& polygon, double Point::*coordinate, double sign, double limit) {
-  std::vector<Point> result;
-  for (std::size_t i = 0; i < polygon.size(); ++i) {
-    const Point& from = polygon[i];
-    const Point& to = polygon[(i + 1) % polygon.size()];
-    const double before = limit - sign * from.*coordinate, after = limit - sign * to.*coordinate;
-    if (before >= 0) result.push_back(from);
-    if ((before < 0) != (after < 0)) {
-      const double t = before / (before - after);
-      result.push_back({from.along + t * (to.along - from.along), from.across + t * (to.across - from.across)});
-    }
-  }
-  return result;
-}
-
-double area(const std::vector<Point>& polygon) {
-  double twice = 0;
-  for (std::size_t i = 0; i < polygon.size(); ++i) {
-    const Point &a = polygon[i], &b = polygon[(i + 1) % polygon.size()];
-    twice += a.along * b.across - b.along * a.across;
-  }
-  return std::abs(twice) / 2;
-}
-
-// How much of the pixel (x, y) lies in the rectangle |along| <= length / 2, |across| <= 1 / 2 around the origin.
-double coverage(double x, double y, double cosine, double sine, double length) {
-  constexpr double half_diagonal = 0.7072;
-  const auto turned = [&](double px, double py) { return Point{px * cosine - py * sine, px * sine + py * cosine}; };
-  const Point centre = turned(x, y);
-  if (std::abs(centre.along) > length / 2 + half_diagonal || std::abs(centre.across) > 0.5 + half_diagonal) return 0;
-  std::vector<Point> polygon = {turned(x - 0.5, y - 0.5), turned(x + 0.5, y - 0.5), turned(x + 0.5, y + 0.5),
-                                turned(x - 0.5, y + 0.5)};
-  for (const double sign : {-1.0, 1.0}) {
-    polygon = cut(polygon, &Point::along, sign, length / 2);
-    polygon = cut(polygon, &Point::across, sign, 0.5);
-  }
-  return area(polygon);
-}
-
-// A line LENGTH pixels long and one pixel wide through the middle of the kernel, DEGREES from the horizontal, rising to
-// the right. A weight is the area of its pixel that the line covers, over the sum of these areas. The kernel is the
-// smallest of odd sides that holds the line: motion:5,0 is 1 x 5 equal weights.
 Kernel make_motion(const Arguments& arguments) {
   constexpr double longest = static_cast<double>(largest_kernel_side) - 2;
   const double length = arguments.number(0, "LENGTH", fmt::format("a number from 1 to {}", longest),
                                          [](double value) { return value >= 1 && value <= longest; });
-  const double degrees = arguments.number(1, "DEGREES", "a finite number", [](double) { return true; });
-  const double turn = std::fmod(degrees, 180);  // exact; the line is its own half-turn
-  const bool vertical = std::abs(turn) == 90;
-  const double cosine = vertical ? 0 : std::cos(turn * 3.14159265358979323846 / 180);
-  const double sine = vertical ? 1 : std::sin(turn * 3.14159265358979323846 / 180);
-  const auto radius = [&](double own, double other) {  // 1e-9: a sliver that is only rounding makes no column
-    return static_cast<std::int64_t>(std::ceil((length * std::abs(own) + std::abs(other)) / 2 - 0.5 - 1e-9));
-  };
-  const std::int64_t rows = 2 * radius(sine, cosine) + 1, columns = 2 * radius(cosine, sine) + 1;
-  Kernel kernel{.r = rows, .s = columns, .weights = std::vector<double>(static_cast<std::size_t>(rows * columns))};
-  const std::size_t count = kernel.weights.size();
-  for (std::size_t i = 0; i <= count / 2; ++i) {
-    const double y = offset(static_cast<std::int64_t>(i) / columns, rows);
-    const double x = offset(static_cast<std::int64_t>(i) % columns, columns);
-    kernel.weights[i] = kernel.weights[count - 1 - i] = coverage(x, y, cosine, sine, length);
-  }
-  const double total = sum(kernel.weights);
-  for (double& weight : kernel.weights) weight /= total;
-  return kernel;
+  return motion_kernel(length, arguments.number(1, "DEGREES", "a finite number", [](double) { return true; }));
 }
 
 Kernel sobel_x() {
@@ -290,8 +245,10 @@ struct Named {
 
 constexpr std::array named = {
     Named{"identity", 0, 0, [](const Arguments&) { return matrix({{1}}); }, "the image itself"},
-    Named{"box", 1, 1, make_box, "mean of SIZE x SIZE pixels", "box:SIZE"},
-    Named{"average", 1, 1, make_box, "the same as box:SIZE", "average:SIZE"},
+    Named{"box", 1, 1, make_box, "mean of SIZE x SIZE pixels; box:WIDTHxHEIGHT of others", "box:SIZE"},
+    Named{"average", 1, 1, make_box, "the same as box", "average:SIZE"},
+    Named{"blur", 1, 1, make_blur, "Gaussian blur as large as its SIGMA in pixels needs: to four SIGMA either side",
+          "blur:SIGMA"},
     Named{"gaussian", 1, 2, make_gaussian, "Gaussian blur; SIGMA in pixels, by default 0.3 ((SIZE - 1) / 2 - 1) + 0.8",
           "gaussian:SIZE[,SIGMA]"},
     Named{"laplacian", 0, 0,
