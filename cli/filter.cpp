@@ -58,10 +58,10 @@ class ProgressBar {
   static std::string line(double share, double rate, double left, int terminal) {
     const int room = terminal > 0 ? terminal - 1 : 79;
     constexpr int widest = 30, narrowest = 5;
-    const std::string short_text = fmt::format("{:3.0f} %  {:.0f} s left", 100 * share, left);
     const std::string text = fmt::format("{:3.0f} %  {:.0f} Mpixel/s  {:.0f} s left", 100 * share, rate, left);
     const int bar = std::min(widest, room - static_cast<int>(text.size()) - 3);
-    if (bar < narrowest) return short_text.substr(0, static_cast<std::size_t>(room));
+    if (bar < narrowest)
+      return fmt::format("{:3.0f} %  {:.0f} s left", 100 * share, left).substr(0, static_cast<std::size_t>(room));
     const int full = static_cast<int>(share * bar);
     return fmt::format("[{:=<{}}{:<{}}] {}", "", full, "", bar - full, text);
   }

@@ -40,6 +40,11 @@ std::vector<const char*> spelt_out(int argc, char** argv) {
   return words;
 }
 
+// Without the value behind its =.
+std::string option_name(std::string_view word) {
+  return std::string(word.substr(0, word.find('=')));
+}
+
 // What an option that is not there may have been, and whose help has them.
 std::string explained(const CLI::App& app, const CLI::ParseError& error) {
   const std::vector<CLI::App*> chosen = app.get_subcommands();
@@ -53,7 +58,7 @@ std::string explained(const CLI::App& app, const CLI::ParseError& error) {
       std::find_if(left.begin(), left.end(), [](const std::string& word) { return word.starts_with('-'); });
   if (option == left.end())
     return fmt::format("unexpected argument '{}': {} shows what {} takes", left.front(), help, command.get_name());
-  const std::string unknown = option->substr(0, option->find('='));
+  const std::string unknown = option_name(*option);
   std::vector<std::string> names;
   for (const CLI::Option* known : command.get_options())
     for (const std::string& name : known->get_lnames()) names.push_back("--" + name);
@@ -66,7 +71,7 @@ std::string explained(const CLI::App& app, const CLI::ParseError& error) {
 // CLI11 itself only says that a subcommand is required.
 void refuse_unknown_command(const CLI::App& app, const std::vector<const char*>& words) {
   if (words[1][0] == '-') {
-    const std::string option = std::string(words[1]).substr(0, std::string(words[1]).find('='));
+    const std::string option = option_name(words[1]);
     if (app.get_option_no_throw(option) != nullptr) return;
     throw omniconv::bad_input(
         fmt::format("unknown option '{}' where a command is expected: omniconv --help shows them", option));

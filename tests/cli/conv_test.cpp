@@ -331,6 +331,8 @@ TEST_F(Conv, Usage) {
   refuses(conv, {"output file", "-o"});
   refuses(conv + "-o missing/y.npy", {"missing", "folder"});
   refuses(conv + "-o .", {"folder"});
+  for (const char* command : {"run", "conv"})
+    refuses(command + (" '" + geometry + "' --x x.npy --w w.npy -o y.txt"), {"y.txt", ".npy"});
   refuses(conv + "-o ''", {"--output", "empty"});
   refuses(conv + "-o - --json -", {"--json -", "-o -"});
   refuses(conv + "-o y.npy --json y.npy", {"--json y.npy", "another file"});

@@ -1,6 +1,7 @@
 // Bad input gets one clear line and exit status 2, and nothing is written.
 #include <algorithm>
 
+#include "../image/handmade.h"
 #include "command.h"
 #include "devices/device.h"
 
@@ -64,26 +65,17 @@ TEST_F(Refusal, TruncatedJpegAtAnyPoint) {
 // A grey TIFF file with a strip for each row and its directory at the beginning, of which half the rows are there: its
 // reader complains of each row that is not.
 TEST_F(Refusal, TruncatedTiffIsOneShortLine) {
+  using image::little_endian;
   constexpr std::uint32_t h = 600, w = 500, tags = 9, strips = 8 + 2 + 12 * tags + 4, counts = strips + 4 * h,
                           pixels = counts + 4 * h;
-  std::string file = "II";
-  const auto put = [&file](std::uint32_t value, int bytes) {
-    for (int i = 0; i < bytes; ++i) file += static_cast<char>(value >> (8 * i) & 0xFF);
-  };
-  put(42, 2);
-  put(8, 4);
-  put(tags, 2);
   const std::uint32_t entries[tags][3] = {{256, 1, w},      {257, 1, h}, {258, 1, 8}, {259, 1, 1},     {262, 1, 1},
                                           {273, h, strips}, {277, 1, 1}, {278, 1, 1}, {279, h, counts}};
-  for (const auto& [tag, count, value] : entries) {
-    put(tag, 2);
-    put(4, 2);  // LONG
-    put(count, 4);
-    put(value, 4);
-  }
-  put(0, 4);
-  for (std::uint32_t y = 0; y < h; ++y) put(pixels + y * w, 4);
-  for (std::uint32_t y = 0; y < h; ++y) put(w, 4);
+  std::string file = "II" + little_endian(42, 2) + little_endian(8, 4) + little_endian(tags, 2);
+  for (const auto& [tag, count, value] : entries)
+    file += little_endian(tag, 2) + little_endian(4, 2) + little_endian(count, 4) + little_endian(value, 4);  // LONG
+  file += little_endian(0, 4);
+  for (std::uint32_t y = 0; y < h; ++y) file += little_endian(pixels + y * w, 4);
+  for (std::uint32_t y = 0; y < h; ++y) file += little_endian(w, 4);
   write("whole.tif", file + std::string(h * w, '\0'));
   EXPECT_EQ(run("filter whole.tif out.pgm --kernel box:3").status, 0);
   write("cut.tif", file + std::string(h / 2 * w, '\0'));
@@ -257,14 +249,6 @@ TEST_F(Refusal, SolversThatDoNotExist) {
   for (const char* command : {"verify", "bench", "explain"})
     refuses(std::string(command) + " 'filter2d u8 h8w8r3s3' --device cpu --solver filter2d/drect/cpu.1",
             {"unknown solver 'filter2d/drect/cpu.1'", "filter2d/direct/cpu.1"});
-}
-
-TEST_F(Refusal, ArraysThatAreNoNpy) {
-  write("x.npy", std::string("\x93NUMPY\x01", 7) + std::string(1, '\0') + std::string("v\0", 2) +
-                     "{'descr': '<f4', 'fortran_order': False, 'shape': (1, 1, 1, 1), }" + std::string(52, ' ') + "\n" +
-                     std::string(4, '\0'));
-  for (const char* command : {"run", "conv"})
-    refuses(std::string(command) + " n1c1h1w1k1r1s1 --x x.npy --w x.npy -o y.txt --device cpu", {"y.txt", ".npy"});
 }
 
 }  // namespace

@@ -165,9 +165,10 @@ Kernel make_gaussian(const Arguments& arguments) {
 
 // As many taps as SciPy's gaussian_filter takes: to four sigma on either side, beyond which lie 6e-5 of the weights.
 Kernel make_blur(const Arguments& arguments) {
-  constexpr double largest = 511;
-  const double sigma = arguments.number(0, "SIGMA", fmt::format("a number above 0, at most {}", largest),
-                                        [](double value) { return value > 0 && value <= largest; });
+  constexpr std::int64_t largest = (largest_kernel_side / 2 - 1) / 4;
+  const double sigma =
+      arguments.number(0, "SIGMA", fmt::format("a number above 0, at most {}", largest),
+                       [](double value) { return value > 0 && value <= static_cast<double>(largest); });
   return gaussian(2 * static_cast<std::int64_t>(4 * sigma + 0.5) + 1, sigma);
 }
 

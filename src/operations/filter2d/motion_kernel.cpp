@@ -2,7 +2,6 @@
 
 #include <cmath>
 #include <cstdint>
-#include <numeric>
 #include <vector>
 
 namespace omniconv {
@@ -70,8 +69,7 @@ Kernel motion_kernel(double length, double degrees) {
     const double x = static_cast<double>(static_cast<std::int64_t>(i) % columns) - static_cast<double>(columns - 1) / 2;
     kernel.weights[i] = kernel.weights[count - 1 - i] = coverage(x, y, cosine, sine, length);
   }
-  const double total = std::accumulate(kernel.weights.begin(), kernel.weights.end(), 0.0);
-  for (double& weight : kernel.weights) weight /= total;
+  normalize(kernel);
   return kernel;
 }
 
