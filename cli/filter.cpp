@@ -11,6 +11,7 @@
 
 #include "common.h"
 #include "core/suggest.h"
+#include "image/image.h"
 #include "image/kernel_text.h"
 #include "image/pipeline.h"
 #include "omniconv/error.h"
@@ -92,7 +93,8 @@ image::Alpha parse_alpha(const std::string& text) {
   if (text == "premultiply") return image::Alpha::premultiply;
   if (text == "ignore") return image::Alpha::ignore;
   if (text == "filter") return image::Alpha::filter;
-  static constexpr std::array<std::string_view, 3> known = {"premultiply", "ignore", "filter"};
+  if (text == "drop") return image::Alpha::drop;
+  static constexpr std::array<std::string_view, 4> known = {"premultiply", "ignore", "filter", "drop"};
   throw bad_input(fmt::format("unknown --alpha '{}': {}", text, suggest(text, known)));
 }
 
@@ -241,11 +243,23 @@ void check_paths(const FilterOptions& options) {
   refuse_report_over_image(options);
 }
 
+// Finding a GPU and opening it takes longer than the CPU needs for so few multiply-adds: some thirty milliseconds of
+// one core. Where a solver is asked for, its device may be, too.
+bool is_small(const FilterOptions& options) {
+  constexpr double few = 1e8;
+  if (options.choice.solver != "auto" || !options.choice.allow.empty() || !options.choice.deny.empty()) return false;
+  const image::FilterJob& job = options.job;
+  const image::ImageInfo input = image::open_image(job.input, job.page, job.max_memory_bytes)->info();
+  const auto taps = static_cast<double>(job.kernel.weights.size() + job.kernel.second_weights.size());
+  return static_cast<double>(input.h) * static_cast<double>(input.w) * static_cast<double>(input.c) * taps <= few;
+}
+
 int run(FilterOptions& options, Json& json) {
   complete(options);
   std::FILE* const text = options.common.json == "-" ? stderr : stdout;  // the report alone goes to stdout
   if (options.print_kernel) print_weights(text, options.job.kernel);
   const auto start = std::chrono::steady_clock::now();
+  if (options.common.device == "auto" && is_small(options)) options.common.device = "cpu";
   const Context context(context_options(options.common));
   const std::chrono::duration<double> context_seconds = std::chrono::steady_clock::now() - start;
   image::FilterReport report;
@@ -312,8 +326,8 @@ void add_filter(CLI::App& app, Body& body) {
   command->add_flag("--rescale", options->job.rescale, "map white to white when the depth changes");
   command
       ->add_option("--alpha", options->alpha,
-                   "an opacity channel: premultiply colours by it while filtering, ignore (copy) it, or filter it like "
-                   "the colours")
+                   "an opacity channel: premultiply colours by it while filtering, ignore (copy) it, filter it like "
+                   "the colours, or drop it")
       ->capture_default_str()
       ->check(not_empty());
   command->add_option("--page", options->job.page, "of a file with several, counted from 1")

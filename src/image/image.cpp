@@ -27,7 +27,7 @@ std::string extension_of(const std::string& path) {
 
 FormatTraits traits_of(const std::string& path, const std::string& extension) {
   if (extension == "npy") return {};
-  if (is_pnm_extension(extension)) return {.orientation = false, .alpha_apart = true};
+  if (is_pnm_extension(extension)) return {.orientation = false, .alpha_apart = true, .opacity = extension == "pam"};
   const Module* const plain = is_named_plain(extension) ? plain_module() : nullptr;
   return plain != nullptr ? plain->traits(path) : image_module(path).traits(path);
 }
@@ -71,6 +71,11 @@ std::unique_ptr<ImageReader> open_image(const std::string& path, int page, std::
     return open_npy(std::move(file));
   }
   return open_by_module(path, page, max_resident_bytes);
+}
+
+bool holds_opacity(const std::string& path) {
+  const std::string extension = extension_of(path);
+  return extension.empty() || traits_of(path, extension).opacity;
 }
 
 std::unique_ptr<ImageWriter> create_image(const std::string& path, const ImageInfo& like, int threads) {

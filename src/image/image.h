@@ -59,6 +59,9 @@ class ImageWriter {
 std::unique_ptr<ImageReader> open_image(const std::string& path, int page = 0,
                                         std::int64_t max_resident_bytes = std::numeric_limits<std::int64_t>::max());
 
+// Whether the format that the extension of `path` names can hold an opacity channel. Where it names none, true.
+bool holds_opacity(const std::string& path);
+
 // The format is decided by the extension of `path`. `like` gives extents, type and what to keep; nothing is written to
 // `path` itself before finish(). Throws when the format cannot hold it, naming the depths (or channels) it can hold.
 // Where the format cannot store like.orientation, the writer rotates the pixels (and holds the image whole to do so).

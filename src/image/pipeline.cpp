@@ -11,6 +11,7 @@
 #include "choice/plan_record.h"
 #include "core/checked.h"
 #include "image/image.h"
+#include "image/opacity_dropped.h"
 #include "omniconv/error.h"
 #include "operations/filter2d/opacity.h"
 #include "operations/filter2d/weights.h"
@@ -40,6 +41,7 @@ struct Job {
   FilterReport report;
   Filter2dTask task;
   std::unique_ptr<ImageReader> reader;
+  bool drops_opacity = false;
   ImageInfo output;
   StripLayout layout;
   std::optional<OpacityCopy> opacity_copy;
@@ -147,8 +149,28 @@ void choose_strips(const Context& context, const FilterJob& wanted, const Filter
   report_layout(context, writer_bytes, job);
 }
 
+std::unique_ptr<ImageReader> open_input(const FilterJob& wanted, bool drops_opacity) {
+  auto reader = open_image(wanted.input, wanted.page, wanted.max_memory_bytes);
+  return drops_opacity ? drop_opacity(std::move(reader)) : std::move(reader);
+}
+
+// As --alpha drop asks, or because the output has no opacity and that of the input says nothing.
+bool drops_opacity(const FilterJob& wanted, ImageReader& reader) {
+  const ImageInfo& input = reader.info();
+  if (input.alpha_channel < 0 || input.c == 1) return false;
+  if (wanted.alpha == Alpha::drop) return true;
+  if (holds_opacity(wanted.output)) return false;
+  if (is_opaque(reader)) return true;
+  throw bad_input(
+      fmt::format("{}: its format holds no opacity, and {} is not opaque everywhere: write .png or .tif, or leave "
+                  "opacity out with --alpha drop",
+                  wanted.output, wanted.input));
+}
+
 void prepare(const FilterJob& wanted, Job& job) {
-  job.reader = open_image(wanted.input, wanted.page, wanted.max_memory_bytes);
+  job.reader = open_input(wanted, false);
+  job.drops_opacity = drops_opacity(wanted, *job.reader);
+  if (job.drops_opacity) job.reader = drop_opacity(std::move(job.reader));
   const ImageInfo& input = job.reader->info();
   const Kernel kernel = input.orientation == 1 ? wanted.kernel : turned_to_stored(wanted.kernel, input.orientation);
   job.report.problem = problem_of(wanted, input, kernel);
@@ -218,7 +240,7 @@ class FileEnds final : public StripEnds {
   // Rows that wrap around come from a second reader, so that the first only streams.
   ImageReader& reader(bool inside) {
     if (inside) return *job_.reader;
-    if (wrapping_ == nullptr) wrapping_ = open_image(wanted_.input, wanted_.page, wanted_.max_memory_bytes);
+    if (wrapping_ == nullptr) wrapping_ = open_input(wanted_, job_.drops_opacity);
     return *wrapping_;
   }
 

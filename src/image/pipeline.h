@@ -14,8 +14,9 @@ namespace omniconv::image {
 // What becomes of an opacity channel. premultiply: colours count by their opacity while they are filtered, and opacity
 // is filtered too (rule 8 of docs/arithmetic.md; copied, where the weights sum to zero or less); ignore: it is copied,
 // and colours are filtered as they are; filter: it is filtered like any other channel, and so it is under premultiply
-// where the file says that its colours are already multiplied by opacity.
-enum class Alpha : std::uint8_t { premultiply, ignore, filter };
+// where the file says that its colours are already multiplied by opacity; drop: it is left out, colours as they are. A
+// format without opacity gets an image whose opacity is full everywhere without it, and no other.
+enum class Alpha : std::uint8_t { premultiply, ignore, filter, drop };
 
 struct FilterJob {
   std::string input, output;

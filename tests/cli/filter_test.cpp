@@ -100,6 +100,56 @@ TEST_F(Filter, AlphaIsFilteredOrCopied) {
   refuses("filter in.pam no.pam --kernel sobel-x --alpha copy", {"--alpha 'copy'", "premultiply"});
 }
 
+TEST_F(Filter, OpacityThatSaysNothingIsDropped) {
+  const auto head = [](int depth, const std::string& type) {
+    return "P7\nWIDTH 2\nHEIGHT 1\nDEPTH " + std::to_string(depth) + "\nMAXVAL 255\nTUPLTYPE " + type + "\nENDHDR\n";
+  };
+  write("opaque.pam", head(4, "RGB_ALPHA") + std::string({1, 2, 3, -1, 4, 5, 6, -1}));
+  write("half.pam", head(4, "RGB_ALPHA") + std::string({1, 2, 3, -1, 4, 5, 6, 77}));
+  const std::string colors({1, 2, 3, 4, 5, 6});
+  ASSERT_EQ(run("filter opaque.pam out.ppm --kernel identity").status, 0);
+  EXPECT_EQ(read_here("out.ppm"), "P6\n2 1\n255\n" + colors);
+  ASSERT_EQ(run("filter opaque.pam out.ppm --kernel '3x1: 1,0,0' --border wrap").status, 0);
+  EXPECT_EQ(read_here("out.ppm"), "P6\n2 1\n255\n" + std::string({4, 5, 6, 1, 2, 3}));
+  ASSERT_EQ(run("filter opaque.pam out.pam --kernel identity").status, 0);  // which holds it
+  EXPECT_EQ(read_here("out.pam"), read_here("opaque.pam"));
+  refuses("filter half.pam no.ppm --kernel identity", {"no.ppm", "half.pam is not opaque", "--alpha drop"});
+  for (const char* input : {"half.pam", "opaque.pam"}) {
+    ASSERT_EQ(run(std::string("filter ") + input + " out.ppm --kernel identity --alpha drop").status, 0);
+    EXPECT_EQ(read_here("out.ppm"), "P6\n2 1\n255\n" + colors);
+    ASSERT_EQ(run(std::string("filter ") + input + " out.pam --kernel identity --alpha drop").status, 0);
+    EXPECT_EQ(read_here("out.pam"), head(3, "RGB") + colors);
+  }
+  write("grey.pam", head(2, "GRAYSCALE_ALPHA") + std::string({7, -1, 8, -1}));
+  ASSERT_EQ(run("filter grey.pam out.pgm --kernel identity").status, 0);
+  EXPECT_EQ(read_here("out.pgm"), pgm(2, 1, {7, 8}));
+#ifndef OMNICONV_NO_IMAGE_MODULE
+  ASSERT_EQ(run("filter half.pam half.png --kernel identity").status, 0);
+  ASSERT_EQ(run("filter opaque.pam opaque.png --kernel identity").status, 0);
+  for (const char* format : {"jpg", "webp"}) {
+    EXPECT_EQ(run(std::string("filter opaque.png out.") + format + " --kernel identity").status, 0) << format;
+    refuses(std::string("filter half.png no.") + format + " --kernel identity", {"half.png is not opaque"});
+  }
+#endif
+}
+
+// Whether there is a GPU is not even asked; of a larger image it is.
+TEST_F(Filter, SmallImagesAreDoneOnTheCpu) {
+  write("in.pgm", pgm(3, 1, {10, 20, 60}));
+  const auto asks = [this](const std::string& arguments) {
+    const Outcome outcome = shell("LD_DEBUG=files $OMNICONV " + arguments);  // of the loader: what it looks for
+    EXPECT_EQ(outcome.status, 0) << arguments;
+    return outcome.error.find("file=libcuda.so") != std::string::npos ||
+           outcome.error.find("file=libOpenCL.so") != std::string::npos;
+  };
+  EXPECT_FALSE(asks("filter in.pgm out.pgm --kernel box:3"));
+#if defined(OMNICONV_HAS_GPU_BACKENDS)
+  EXPECT_TRUE(asks("filter in.pgm out.pgm --kernel box:3 --deny filter2d/box"));
+  write("large.pgm", pgm(4000, 4000, std::string(16000000, 'a')));
+  EXPECT_TRUE(asks("filter large.pgm out.pgm --kernel box:3"));
+#endif
+}
+
 TEST_F(Filter, ColorsCountByTheirOpacity) {
   const std::string head = "P7\nWIDTH 3\nHEIGHT 1\nDEPTH 2\nMAXVAL 255\nTUPLTYPE GRAYSCALE_ALPHA\nENDHDR\n";
   const auto pixels = [&](std::vector<int> values) { return head + std::string(values.begin(), values.end()); };

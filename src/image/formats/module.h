@@ -15,6 +15,7 @@ namespace omniconv::image {
 struct FormatTraits {
   bool orientation = false;
   bool alpha_apart = false;  // opacity, but not that colours are multiplied by it
+  bool opacity = true;       // at all
 };
 
 // What the module's one exported function, of the name below, returns.

@@ -199,7 +199,9 @@ const Format& format_of(const std::string& path) {
 
 FormatTraits traits(const std::string& path) {
   const Format& format = format_of(path);
-  return {.orientation = format.orientation, .alpha_apart = format.alpha == Alpha::apart};
+  return {.orientation = format.orientation,
+          .alpha_apart = format.alpha == Alpha::apart,
+          .opacity = format.alpha != Alpha::none};
 }
 
 void check_format(const Format& format, const std::string& path, const ImageInfo& info) {

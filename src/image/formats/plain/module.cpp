@@ -29,8 +29,8 @@ std::unique_ptr<ImageWriter> create(const std::string& path, const ImageInfo& li
 }
 
 // Both keep an orientation; JPEG has no opacity, and TIFF has either kind.
-FormatTraits traits(const std::string&) {
-  return {.orientation = true, .alpha_apart = false};
+FormatTraits traits(const std::string& path) {
+  return {.orientation = true, .alpha_apart = false, .opacity = is_named_tiff(path)};
 }
 
 }  // namespace

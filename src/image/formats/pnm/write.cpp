@@ -97,7 +97,10 @@ void check_kind(const PnmKind& kind, const std::string& path, const ImageInfo& i
 std::string pam_tuple_type(const ImageInfo& like, int max_value) {
   const auto* metadata = dynamic_cast<const PamMetadata*>(like.metadata.get());
   // BLACKANDWHITE promises that 1 is the highest value, which a change of depth breaks.
-  if (metadata != nullptr && (max_value == 1 || !metadata->tuple_type().starts_with("BLACKANDWHITE")))
+  const bool has_lost_opacity =
+      metadata != nullptr && metadata->tuple_type().ends_with("_ALPHA") && like.alpha_channel < 0;
+  if (metadata != nullptr && !has_lost_opacity &&
+      (max_value == 1 || !metadata->tuple_type().starts_with("BLACKANDWHITE")))
     return metadata->tuple_type();
   const bool alpha_last = like.alpha_channel >= 0 && like.alpha_channel == like.c - 1;
   if (like.alpha_channel >= 0 && !alpha_last) return "";
