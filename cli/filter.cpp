@@ -332,6 +332,13 @@ void add_filter(CLI::App& app, Body& body) {
       ->check(not_empty());
   command->add_option("--page", options->job.page, "of a file with several, counted from 1")
       ->check(whole_number(1, 1 << 30));
+  command->add_option("--quality", options->job.quality, "of .jpg and .webp, 1 to 100; 95 by default")
+      ->check(whole_number(1, 100));
+  command
+      ->add_option("--compression", options->job.compression,
+                   "of .tif: none, lzw, zip, packbits or jpeg; of .png: 0 (fast) to 9 (small); of .webp: lossless")
+      ->type_name("NAME")
+      ->check(not_empty());
   command->add_option("--max-memory", options->memory, "for strips, codecs and workspace")
       ->capture_default_str()
       ->check(not_empty());

@@ -41,7 +41,7 @@ need() { # PACKAGE CHECK WHY
 
 if ! command -v apt-get >/dev/null || ! command -v dpkg-query >/dev/null; then
   fail "this is not Debian or Ubuntu (no apt-get); install a C++20 compiler, CMake 3.25, Ninja, Highway, oneTBB, fmt," \
-    "CLI11, nlohmann-json, OpenImageIO, libtiff, libjpeg and, for the tests, GoogleTest yourself, then run again with --no-setup"
+    "CLI11, nlohmann-json, OpenImageIO, libtiff, libjpeg, libwebp and, for the tests, GoogleTest yourself, then run again with --no-setup"
 fi
 
 need g++ command:g++ "the compiler"
@@ -56,6 +56,7 @@ need nlohmann-json3-dev package:nlohmann-json3-dev "JSON reports"
 need libopenimageio-dev package:libopenimageio-dev "OpenImageIO: JPEG, PNG, TIFF and other image files"
 need libtiff-dev package:libtiff-dev "libtiff: plain TIFF files"
 need libjpeg-dev package:libjpeg-dev "libjpeg-turbo: plain JPEG files"
+need libwebp-dev package:libwebp-dev "libwebp: WebP files"
 need zlib1g-dev package:zlib1g-dev "zlib: compresses PNG files"
 need ocl-icd-libopencl1 library:libOpenCL.so.1 "the OpenCL loader"
 need pocl-opencl-icd package:pocl-opencl-icd "PoCL: an OpenCL device on any machine"

@@ -6,6 +6,8 @@
 #include <limits>
 #include <memory>
 #include <string>
+#include <string_view>
+#include <vector>
 
 #include "omniconv/types.h"
 
@@ -27,6 +29,9 @@ struct ImageInfo {
   bool associated_alpha = false;  // the stored colours are already multiplied by opacity
   double max_value = 0;  // white of an integer image where it is not the type's highest value (PNM, PAM); else 0
   int orientation = 1;   // Exif: 1 upright .. 8
+  // Of a TIFF image: its first channels that are colours, 1 for grey or 3 for RGB, the others being none; 0: as many as
+  // the number of channels suggests.
+  int color_channels = 0;
   std::int64_t resident_bytes =
       0;  // what reading (or writing) holds beside the caller's rows, whole-image decoders included
   std::shared_ptr<const Metadata> metadata;
@@ -53,6 +58,17 @@ class ImageWriter {
   virtual void finish() = 0;
 };
 
+// How pixels are stored. What the format has not is refused, and what it has is named.
+struct WriteOptions {
+  int threads = 1;  // for formats that are compressed in pieces (PNG); the file is the same for any number
+  int quality = 0;  // 1 to 100 of .jpg, .webp, and TIFF's compression jpeg; 0: 95
+  // A word of compressions_of(); empty: that of an input of the same format that kept every bit, zip for a TIFF file
+  // whose pixels come from another, none for a new TIFF file, 6 for PNG, with loss for WebP.
+  std::string compression = {};
+};
+// The compressions that a format can be asked for, by its extension in lower case and without its dot.
+std::vector<std::string_view> compressions_of(std::string_view extension);
+
 // Decides by content, not by name. `page` counts from 1; 0 asks for the only page and refuses files with several.
 // A file whose decoder would hold more than `max_resident_bytes` is refused, and the number named, before it is
 // decoded.
@@ -65,7 +81,7 @@ bool holds_opacity(const std::string& path);
 // The format is decided by the extension of `path`. `like` gives extents, type and what to keep; nothing is written to
 // `path` itself before finish(). Throws when the format cannot hold it, naming the depths (or channels) it can hold.
 // Where the format cannot store like.orientation, the writer rotates the pixels (and holds the image whole to do so).
-// A writer that compresses in pieces (PNG) uses up to `threads` threads; the file is the same for any number.
-std::unique_ptr<ImageWriter> create_image(const std::string& path, const ImageInfo& like, int threads = 1);
+std::unique_ptr<ImageWriter> create_image(const std::string& path, const ImageInfo& like,
+                                          const WriteOptions& options = {});
 
 }  // namespace omniconv::image

@@ -31,6 +31,8 @@ struct FilterJob {
   std::int64_t strip_rows = 0;                            // of the output; 0: chosen
   std::int64_t device_memory_bytes = 0;                   // that strips take of a device's memory; 0: what is free
   int page = 0;                                           // 0: the only one
+  int quality = 0;                                        // of the output, and its compression: WriteOptions
+  std::string compression = {};
   SolverOptions solver = {};
 };
 

@@ -81,8 +81,9 @@ inline Image read_image(const std::string& path, int page = 0, std::int64_t rows
   return image;
 }
 
-inline void write_image(const std::string& path, const Image& image, std::int64_t rows = 1000000) {
-  const auto writer = create_image(path, image.info);
+inline void write_image(const std::string& path, const Image& image, std::int64_t rows = 1000000,
+                        const WriteOptions& options = {}) {
+  const auto writer = create_image(path, image.info, options);
   const std::int64_t bytes = bytes_per_row(image.info);
   for (std::int64_t y = 0; y < image.info.h; y += rows)
     writer->write_rows(y, std::min(rows, image.info.h - y), image.pixels.data() + y * bytes, bytes);

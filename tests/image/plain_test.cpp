@@ -105,7 +105,7 @@ class Plain : public ::testing::Test {
     for (const std::string extension : {".tif", ".jpg"}) {
       if (extension == ".jpg" && !is_photo) continue;
       write_image(file("copy" + extension), image);
-      const auto writer = full_->create(file("expected" + extension), expected.info, 1);
+      const auto writer = full_->create(file("expected" + extension), expected.info, {});
       writer->write_rows(0, image.info.h, expected.pixels.data(), bytes_per_row(image.info));
       writer->finish();
       EXPECT_TRUE(content_of(file("copy" + extension)) == content_of(file("expected" + extension)))
@@ -138,13 +138,13 @@ TEST_F(Plain, WhatIsWrittenWithoutAnInput) {
     for (const std::string extension : {".tif", ".jpg"}) {
       if (extension == ".jpg" && c != 1 && c != 3) continue;
       for (const std::int64_t rows : {1, 31, 100}) {
-        const auto writer = plain_module()->create(file("image" + extension), image.info, 1);
+        const auto writer = plain_module()->create(file("image" + extension), image.info, {});
         ASSERT_NE(writer, nullptr);
         const std::int64_t bytes = bytes_per_row(image.info);
         for (std::int64_t y = 0; y < 70; y += rows)
           writer->write_rows(y, std::min(rows, 70 - y), image.pixels.data() + y * bytes, bytes);
         writer->finish();
-        const auto expected = full_->create(file("expected" + extension), image.info, 1);
+        const auto expected = full_->create(file("expected" + extension), image.info, {});
         expected->write_rows(0, 70, image.pixels.data(), bytes);
         expected->finish();
         EXPECT_TRUE(content_of(file("image" + extension)) == content_of(file("expected" + extension)))
@@ -282,7 +282,7 @@ TEST_F(Plain, WhatIsNotWritten) {
   const auto creates = [&](std::string_view name, auto change) {
     ImageInfo info = random_image(2, 2, 3, DataType::u8, 1).info;
     change(info);
-    return plain_module()->create(file(name), info, 1) != nullptr;
+    return plain_module()->create(file(name), info, {}) != nullptr;
   };
   EXPECT_TRUE(creates("a.jpg", [](ImageInfo&) {}));
   EXPECT_TRUE(creates("a.TIFF", [](ImageInfo&) {}));

@@ -14,7 +14,7 @@ class PngPixelsTest : public testing::Test {
 
   // Writes `rows` rows at a time and returns the file's bytes.
   std::string written(const Image& image, int threads, std::int64_t rows) const {
-    const auto writer = create_image(file("image.png"), image.info, threads);
+    const auto writer = create_image(file("image.png"), image.info, {.threads = threads});
     const std::int64_t bytes = bytes_per_row(image.info);
     for (std::int64_t y = 0; y < image.info.h; y += rows)
       writer->write_rows(y, std::min(rows, image.info.h - y), image.pixels.data() + y * bytes, bytes);
@@ -100,7 +100,9 @@ TEST_F(PngPixelsTest, PiecesKnowWhatStandsBeforeThem) {
 
 TEST_F(PngPixelsTest, SaysWhatItHolds) {
   const ImageInfo info = random_image(4, 4, 3, DataType::u8, 9).info;
-  const auto held = [&](int threads) { return create_image(file("image.png"), info, threads)->resident_bytes(); };
+  const auto held = [&](int threads) {
+    return create_image(file("image.png"), info, {.threads = threads})->resident_bytes();
+  };
   EXPECT_GT(held(1), 2 * 256 * 1024);
   EXPECT_LT(held(1), 4 << 20);
   EXPECT_GT(held(4), 3 * held(1));

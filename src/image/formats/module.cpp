@@ -96,4 +96,9 @@ bool is_named_plain(std::string_view extension) {
   return std::find(extensions.begin(), extensions.end(), extension) != extensions.end();
 }
 
+bool may_be_plain(const std::vector<std::byte>& beginning) {
+  const std::string_view text(reinterpret_cast<const char*>(beginning.data()), beginning.size());
+  return text.starts_with("\xFF\xD8\xFF") || text.starts_with("II") || text.starts_with("MM");
+}
+
 }  // namespace omniconv::image

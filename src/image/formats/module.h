@@ -2,10 +2,12 @@
 // plain TIFF and JPEG files, and one for all others, through OpenImageIO, which takes a hundred times as long to load.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "image/image.h"
 
@@ -23,8 +25,11 @@ struct Module {
   const char* version;  // of the build, which must be the library's
   // These return nullptr for what is not this module's: the other one then serves it, or says why it cannot be served.
   std::unique_ptr<ImageReader> (*open)(const std::string& path, int page, std::int64_t max_resident_bytes);
-  std::unique_ptr<ImageWriter> (*create)(const std::string& path, const ImageInfo& like, int threads);
+  std::unique_ptr<ImageWriter> (*create)(const std::string& path, const ImageInfo& like, const WriteOptions& options);
   FormatTraits (*traits)(const std::string& path);  // of a path that is_named_plain(), for the small module
+  // What the module's open() would give as metadata, of a file whose pixels it may not be able to read. The small
+  // module has none.
+  std::shared_ptr<const Metadata> (*describe)(const std::string& path);
 };
 using ModuleEntry = const Module* (*)();
 inline constexpr const char* module_entry_name = "omniconv_image_module";
@@ -36,5 +41,7 @@ const Module& image_module(const std::string& path);
 const Module* plain_module();
 // `extension`, in lower case and without its dot, is that of a format whose plain files the small module serves.
 bool is_named_plain(std::string_view extension);
+// The same of a file's first bytes.
+bool may_be_plain(const std::vector<std::byte>& beginning);
 
 }  // namespace omniconv::image

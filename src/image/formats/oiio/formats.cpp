@@ -25,8 +25,8 @@ const std::vector<Format>& formats() {
       {"jpeg", {"jpg", "jpeg", "jpe", "jif", "jfif"}, {u8}, {1, 3}, Alpha::none, true, 0, 65500, false, 0, 1},
       {"tiff", {"tif", "tiff"}, {u8, u16, s16, s32, f16, f32, f64}, {}, Alpha::either, true, 0, 0, false, 0, 0},
       {"openexr", {"exr"}, {f16, f32}, {}, Alpha::multiplied, true, 0, 0, false, 0, 0},
-      // Opacity would be changed: OpenImageIO takes pixels for multiplied by it, in linear light, whatever it is told.
-      {"webp", {"webp"}, {u8}, {3}, Alpha::none, false, 0, 16383, false, 8, 2},
+      // Written by libwebp: the image with its opacity, and the encoder's planes.
+      {"webp", {"webp"}, {u8}, {3, 4}, Alpha::apart, false, 0, 16383, false, 8, 2},
       {"bmp", {"bmp", "dib"}, {u8}, {1, 3, 4}, Alpha::apart, false, 0, 0, true, 0, 0},
       {"targa", {"tga"}, {u8}, {1, 3, 4}, Alpha::apart, false, 0, 65535, true, 0, 0},
       // Its six resolutions need 2^5 pixels.
@@ -117,14 +117,25 @@ bool is_exif(const OIIO::ParamValue& attribute) {
   return name.starts_with("Exif:") || name == "ExposureTime" || name == "FNumber";
 }
 
-void keep_compression(OIIO::ImageSpec& spec, const Format& format, const ImageInfo& like, const OIIO::ImageSpec& from) {
+// Of an input of the same format. One of TIFF that loses bits, or that is not written, becomes one that keeps them.
+void keep_compression(OIIO::ImageSpec& spec, const Format& format, const OIIO::ImageSpec& from) {
   const std::string compression = from.get_string_attribute("compression");
   static constexpr std::array<std::string_view, 4> lossless = {"none", "lzw", "zip", "packbits"};
   const bool keeps_every_bit = std::find(lossless.begin(), lossless.end(), compression) != lossless.end();
   if (format.plugin == "openexr" && !compression.empty()) spec.attribute("compression", compression);
+  if (format.plugin == "tiff") spec.attribute("compression", keeps_every_bit ? compression : "zip");
+}
+
+void choose_compression(OIIO::ImageSpec& spec, const Format& format, const WriteOptions& options) {
+  const int quality = options.quality > 0 ? options.quality : 95;
+  if (format.plugin == "jpeg") spec.attribute("Compression", fmt::format("jpeg:{}", quality));
   if (format.plugin != "tiff") return;
-  if (keeps_every_bit) spec.attribute("compression", compression);
-  if (compression == "jpeg" && like.type == DataType::u8 && like.c == 3) spec.attribute("compression", "jpeg:95");
+  if (options.compression == "jpeg")
+    spec.attribute("compression", fmt::format("jpeg:{}", quality));
+  else if (!options.compression.empty())
+    spec.attribute("compression", options.compression);
+  else if (!spec.extra_attribs.contains("compression"))
+    spec.attribute("compression", "none");
 }
 
 void keep_metadata(OIIO::ImageSpec& spec, const Format& format, const ImageInfo& like) {
@@ -137,7 +148,7 @@ void keep_metadata(OIIO::ImageSpec& spec, const Format& format, const ImageInfo&
         (format.plugin != "tiff" || !is_exif(attribute) || is_exif_of_tiff(attribute)))
       spec.extra_attribs.push_back(attribute);
   if (metadata->plugin() != format.plugin) return;
-  keep_compression(spec, format, like, from);
+  keep_compression(spec, format, from);
   if (format.plugin == "openexr" && from.nchannels == spec.nchannels) {
     spec.channelnames = from.channelnames;
     // The place of the pixels within the picture, where filtering has not changed their extents.
@@ -204,7 +215,7 @@ FormatTraits traits(const std::string& path) {
           .opacity = format.alpha != Alpha::none};
 }
 
-void check_format(const Format& format, const std::string& path, const ImageInfo& info) {
+void check_format(const Format& format, const std::string& path, const ImageInfo& info, const WriteOptions& options) {
   const std::string_view extension = format.extensions.front();
   if (std::find(format.types.begin(), format.types.end(), info.type) == format.types.end()) {
     std::vector<std::string_view> types;
@@ -234,6 +245,10 @@ void check_format(const Format& format, const std::string& path, const ImageInfo
   if (format.counts_in_32_bits && raster_bytes(info, path) > most_bytes)
     throw bad_input(fmt::format("{}: .{} cannot hold {} x {} x {} pixels of {} bytes; at most {}; write .tif or .png",
                                 path, extension, info.h, info.w, info.c, raster_bytes(info, path), most_bytes));
+  if (options.compression == "jpeg" && (info.type != DataType::u8 || (info.c != 1 && info.c != 3)))
+    throw bad_input(
+        fmt::format("{}: the compression jpeg holds u8 with 1 or 3 channels, and this is {} with {}; choose another",
+                    path, name(info.type), info.c));
   if (std::min(info.h, info.w) < format.min_extent)
     throw bad_input(fmt::format("{}: .{} is not written for {} x {} pixels; at least {} either way", path, extension,
                                 info.h, info.w, format.min_extent));
@@ -242,7 +257,7 @@ void check_format(const Format& format, const std::string& path, const ImageInfo
         fmt::format("{}: .{} cannot hold {} x {} x {}; write .npy", path, extension, info.h, info.w, info.c));
 }
 
-OIIO::ImageSpec spec_of(const Format& format, const ImageInfo& like) {
+OIIO::ImageSpec spec_of(const Format& format, const ImageInfo& like, const WriteOptions& options) {
   OIIO::ImageSpec spec(static_cast<int>(like.w), static_cast<int>(like.h), static_cast<int>(like.c),
                        element_of(like.type));
   // OpenImageIO's own default says that a fourth channel is opacity.
@@ -254,12 +269,9 @@ OIIO::ImageSpec spec_of(const Format& format, const ImageInfo& like) {
   // Pixels are written as they are, whatever opacity is.
   if (!like.associated_alpha) spec.attribute("oiio:UnassociatedAlpha", 1);
   if (format.orientation && like.orientation != 1) spec.attribute("Orientation", like.orientation);
-  if (format.plugin == "jpeg") {
-    spec.attribute("Compression", "jpeg:95");
-    if (!spec.extra_attribs.contains("jpeg:subsampling")) spec.attribute("jpeg:subsampling", "4:4:4");
-  }
-  // Its lossless mode is none: pixels pass through YUV with halved colour.
-  if (format.plugin == "webp") spec.attribute("Compression", "webp:95");
+  choose_compression(spec, format, options);
+  if (format.plugin == "jpeg" && !spec.extra_attribs.contains("jpeg:subsampling"))
+    spec.attribute("jpeg:subsampling", "4:4:4");
   if (format.plugin == "tiff") {
     if (like.type == DataType::f16) spec.attribute("tiff:half", 1);
     // Of itself it says only that pixels are sRGB, as they mostly are, but it costs an Exif directory.

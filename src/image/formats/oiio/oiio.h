@@ -13,6 +13,7 @@
 #include "image/formats/module.h"
 #include "image/image.h"
 #include "image/input_file.h"
+#include "omniconv/error.h"
 
 namespace omniconv::image::oiio {
 
@@ -34,6 +35,8 @@ std::string plugin_of(const InputFile& file);
 // From a file's own first bytes: what its decoder holds, where OpenImageIO decodes (or allocates) when it opens the
 // file and could no longer be asked; else 0. Of a damaged header too: opening then names the damage.
 std::int64_t bytes_held_by_opening(const InputFile& file, const std::string& plugin);
+// How many frames an animated PNG file says that it has; 1 for any other. After check_png().
+std::int64_t frames_of_png(const InputFile& file);
 // True for a PNG file that can only be decoded whole.
 bool is_interlaced_png(const InputFile& file);
 // Throws unless a PNG file begins with a header that PNG allows, and chunks with the right checksums follow each other
@@ -62,13 +65,22 @@ struct Format {
 // By the extension of `path`; throws for what is not written.
 const Format& format_of(const std::string& path);
 // Throws when the format cannot hold such an image.
-void check_format(const Format& format, const std::string& path, const ImageInfo& info);
+void check_format(const Format& format, const std::string& path, const ImageInfo& info, const WriteOptions& options);
 // What OpenImageIO is told, with all that is kept of the input's description.
-OIIO::ImageSpec spec_of(const Format& format, const ImageInfo& like);
+OIIO::ImageSpec spec_of(const Format& format, const ImageInfo& like, const WriteOptions& options);
 bool has_exif(const OIIO::ImageSpec& spec);
 
+// WebP, by libwebp itself: OpenImageIO multiplies its colours by opacity and has no profiles. The page as in open().
+std::unique_ptr<ImageReader> open_webp(const std::string& path, int page, std::int64_t max_resident_bytes);
+// What spec_of() gives goes with the pixels.
+std::unique_ptr<ImageWriter> create_webp(const std::string& path, const Format& format, const ImageInfo& like,
+                                         const WriteOptions& options);
+// The error of a file with several pages of which none was chosen, or of a page that is not there.
+Error no_such_page(const std::string& path, int page, int pages);
+
 std::unique_ptr<ImageReader> open(const std::string& path, int page, std::int64_t max_resident_bytes);
-std::unique_ptr<ImageWriter> create(const std::string& path, const ImageInfo& like, int threads);
+std::unique_ptr<ImageWriter> create(const std::string& path, const ImageInfo& like, const WriteOptions& options);
+std::shared_ptr<const Metadata> describe(const std::string& path);
 FormatTraits traits(const std::string& path);
 
 }  // namespace omniconv::image::oiio

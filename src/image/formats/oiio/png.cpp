@@ -103,6 +103,17 @@ void check_header(const InputFile& file) {
 
 }  // namespace
 
+std::int64_t frames_of_png(const InputFile& file) {
+  for (std::int64_t at = signature_bytes;;) {
+    std::byte beginning[12];
+    file.read_at(at, beginning, 12);
+    const std::string_view kind(reinterpret_cast<const char*>(beginning) + 4, 4);
+    if (kind == "acTL" && big_endian(beginning) == 8) return std::max<std::uint32_t>(big_endian(beginning + 8), 1);
+    if (kind == "IDAT" || kind == "IEND") return 1;
+    at += 12 + static_cast<std::int64_t>(big_endian(beginning));
+  }
+}
+
 bool is_interlaced_png(const InputFile& file) {
   const std::vector<std::byte> found = file.read_some(28, 1);
   return !found.empty() && found[0] != std::byte{0};

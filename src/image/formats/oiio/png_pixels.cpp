@@ -19,8 +19,8 @@ namespace {
 constexpr std::int64_t window_bytes = 32768;      // how far back deflate looks
 constexpr std::int64_t piece_bytes = 256 * 1024;  // smaller pieces compress worse, larger ones keep fewer threads busy
 constexpr int pieces_per_thread = 2;              // so that none waits long for the slowest
-constexpr int level = 6, memory_level = 8;        // as libpng has them
-constexpr std::int64_t state_bytes = 268 * 1024;  // what zlib holds for these (its zconf.h)
+constexpr int memory_level = 8;                   // as libpng has it
+constexpr std::int64_t state_bytes = 268 * 1024;  // what zlib holds for these two (its zconf.h)
 
 std::array<unsigned char, 4> big_endian(std::uint32_t value) {
   return {static_cast<unsigned char>(value >> 24), static_cast<unsigned char>(value >> 16),
@@ -123,7 +123,7 @@ void on_threads(int threads, std::int64_t count, const Task& task) {
 
 // What is compressed apart, and becomes one chunk.
 struct PngPixels::Piece {
-  Piece() {
+  explicit Piece(int level) {
     if (deflateInit2(&stream, level, Z_DEFLATED, -MAX_WBITS, memory_level, Z_FILTERED) != Z_OK) throw std::bad_alloc();
   }
   ~Piece() { deflateEnd(&stream); }
@@ -136,11 +136,12 @@ struct PngPixels::Piece {
   uLong sum = 1;
 };
 
-PngPixels::PngPixels(std::int64_t row_bytes, std::int64_t pixel_bytes, std::int64_t sample_bytes, int threads,
-                     Sink sink)
+PngPixels::PngPixels(std::int64_t row_bytes, std::int64_t pixel_bytes, std::int64_t sample_bytes, int level,
+                     int threads, Sink sink)
     : row_bytes_(row_bytes),
       pixel_bytes_(pixel_bytes),
       sample_bytes_(sample_bytes),
+      level_(level),
       threads_(std::max(threads, 1)),
       sink_(std::move(sink)) {
   piece_rows_ = std::max<std::int64_t>(piece_bytes / (row_bytes_ + 1), 1);
@@ -155,7 +156,7 @@ std::int64_t PngPixels::resident_bytes() const {
 
 void PngPixels::write_rows(std::int64_t count, const std::byte* from, std::int64_t stride_bytes) {
   if (pieces_.empty())
-    for (int i = 0; i < threads_ * pieces_per_thread; ++i) pieces_.push_back(std::make_unique<Piece>());
+    for (int i = 0; i < threads_ * pieces_per_thread; ++i) pieces_.push_back(std::make_unique<Piece>(level_));
   const std::int64_t most_rows = piece_rows_ * static_cast<std::int64_t>(pieces_.size());
   for (std::int64_t done = 0; done < count;) {
     const std::int64_t rows = std::min(most_rows - taken_, count - done);
@@ -231,7 +232,7 @@ void PngPixels::compress(Piece& piece, std::int64_t first, std::int64_t last) co
   deflateReset(&piece.stream);
   if (known > 0) deflateSetDictionary(&piece.stream, from - known, static_cast<uInt>(known));
   piece.data.clear();
-  // The stream's own beginning: deflate, a window of 32 KiB, the default level.
+  // The stream's own beginning: deflate, a window of 32 KiB, and the default level, which no reader heeds.
   if (first == 0 && !begun_) piece.data = {0x78, 0x9C};
   const std::size_t head = piece.data.size();
   piece.data.resize(head + deflateBound(&piece.stream, bytes) + 16);  // 16: the flush

@@ -20,8 +20,9 @@ class PngPixels {
  public:
   using Sink = std::function<void(const void* bytes, std::size_t count)>;
 
-  // Rows of `row_bytes`, with `pixel_bytes` a pixel of samples of `sample_bytes` (1 or 2).
-  PngPixels(std::int64_t row_bytes, std::int64_t pixel_bytes, std::int64_t sample_bytes, int threads, Sink sink);
+  // Rows of `row_bytes`, with `pixel_bytes` a pixel of samples of `sample_bytes` (1 or 2); zlib's `level` from 0 to 9.
+  PngPixels(std::int64_t row_bytes, std::int64_t pixel_bytes, std::int64_t sample_bytes, int level, int threads,
+            Sink sink);
   ~PngPixels();
   PngPixels(const PngPixels&) = delete;
   PngPixels& operator=(const PngPixels&) = delete;
@@ -43,7 +44,7 @@ class PngPixels {
   void write_chunk(const char* kind, const std::vector<unsigned char>& data, std::uint32_t checksum);
 
   std::int64_t row_bytes_, pixel_bytes_, sample_bytes_;
-  int threads_;
+  int level_, threads_;
   Sink sink_;
   std::int64_t piece_rows_ = 1;
   std::vector<std::unique_ptr<Piece>> pieces_;

@@ -21,8 +21,6 @@ std::int64_t rows_per_strip(const OIIO::ImageSpec& spec) {
 std::int64_t bytes_held_by_reading(const InputFile& file, const std::string& plugin, const OIIO::ImageSpec& spec) {
   const auto row = static_cast<std::int64_t>(spec.scanline_bytes(true));
   const std::int64_t image = row * spec.height;
-  const std::int64_t pixels = static_cast<std::int64_t>(spec.width) * spec.height;
-  if (plugin == "webp") return file.size() + image + 4 * pixels;
   if (plugin == "targa" || (plugin == "png" && is_interlaced_png(file))) return image;
   // A strip as stored, however many rows it has.
   if (plugin == "tiff" && spec.tile_width == 0) return std::min(file.size(), 2 * row * rows_per_strip(spec));
@@ -66,7 +64,7 @@ void check_kind(const OIIO::ImageSpec& spec, const std::string& path) {
 }
 
 bool is_associated(const OIIO::ImageSpec& spec, const std::string& plugin) {
-  if (plugin == "openexr" || plugin == "webp") return true;  // WebP's reader multiplies, whatever it is asked for
+  if (plugin == "openexr") return true;
   return plugin == "tiff" && spec.get_int_attribute("oiio:UnassociatedAlpha", 0) == 0;
 }
 
@@ -76,7 +74,10 @@ class Reader final : public ImageReader {
       : file_(path), plugin_(plugin_of(file_)), page_(page) {
     const std::int64_t held = bytes_held_by_opening(file_, plugin_);
     check_limit(held, max_resident_bytes);
-    if (plugin_ == "png") check_png(file_);
+    if (plugin_ == "png") {
+      check_png(file_);
+      check_frames();
+    }
     open();
     check_kind(spec_, path);
     if (plugin_ == "tiff" && !tiff_says_bits_per_sample(file_, page_index()))
@@ -168,18 +169,21 @@ class Reader final : public ImageReader {
       spec_ = input_->spec();
       return;
     }
-    if (page_ == 0 && pages > 1)
-      throw bad_input(fmt::format("{} holds {} images; choose one with --page N", path(), pages));
-    if (page_ > 1)
-      throw bad_input(
-          fmt::format("{} holds {} image{}; there is no page {}", path(), pages, pages == 1 ? "" : "s", page_));
+    if (page_ > 1 || pages > 1) throw no_such_page(path(), page_, pages);
     // A search that failed leaves some readers unable to go on.
     pages_checked_ = true;
     open_first_page();
   }
 
-  bool may_have_pages() const {
-    return plugin_ == "tiff" || plugin_ == "openexr" || plugin_ == "webp" || plugin_ == "gif";
+  bool may_have_pages() const { return plugin_ == "tiff" || plugin_ == "openexr" || plugin_ == "gif"; }
+
+  // libpng reads the first.
+  void check_frames() const {
+    const std::int64_t frames = frames_of_png(file_);
+    if (frames > 1 && page_ != 1)
+      throw bad_input(
+          fmt::format("{} is an animated PNG of {} frames, of which only the first is read; choose it with --page 1",
+                      path(), frames));
   }
 
   void describe(std::int64_t held_by_opening) {
@@ -204,6 +208,16 @@ class Reader final : public ImageReader {
     info_.resident_bytes =
         held_by_opening + bytes_held_by_reading(file_, plugin_, spec_) + block_height_ * row_bytes(info_);
     info_.metadata = std::make_shared<SpecMetadata>(plugin_, spec_);
+    if (plugin_ == "tiff") info_.color_channels = color_channels();
+  }
+
+  int color_channels() const {
+    switch (spec_.get_int_attribute("tiff:PhotometricInterpretation", -1)) {
+      case 0:  // white is 0
+      case 1: return 1;
+      case 2: return 3;
+      default: return 0;
+    }
   }
 
   // OpenImageIO 2.4 gives zeros for tiles of f64, and for strips of one row.
@@ -265,8 +279,25 @@ class Reader final : public ImageReader {
 
 }  // namespace
 
+Error no_such_page(const std::string& path, int page, int pages) {
+  if (page == 0) return bad_input(fmt::format("{} holds {} images; choose one with --page N", path, pages));
+  return bad_input(fmt::format("{} holds {} image{}; there is no page {}", path, pages, pages == 1 ? "" : "s", page));
+}
+
 std::unique_ptr<ImageReader> open(const std::string& path, int page, std::int64_t max_resident_bytes) {
+  if (plugin_of(InputFile(path)) == "webp") return open_webp(path, page, max_resident_bytes);
   return std::make_unique<Reader>(path, page, max_resident_bytes);
+}
+
+std::shared_ptr<const Metadata> describe(const std::string& path) {
+  const std::string plugin = plugin_of(InputFile(path));
+  const std::unique_ptr<OIIO::ImageInput, SilentDelete> input(OIIO::ImageInput::create(plugin).release());
+  OIIO::ImageSpec spec, wishes;
+  wishes.attribute("oiio:UnassociatedAlpha", 1);
+  if (!input || !input->open(path, spec, wishes))
+    throw bad_input(
+        fmt::format("{} is damaged or cut short: {}", path, one_line(input ? input->geterror() : OIIO::geterror())));
+  return std::make_shared<SpecMetadata>(plugin, spec);
 }
 
 }  // namespace omniconv::image::oiio

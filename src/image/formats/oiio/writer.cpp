@@ -63,15 +63,20 @@ class RowDigest {
   std::uint64_t value_ = 0;
 };
 
+// zlib's; 6 is libpng's own.
+int png_level(const WriteOptions& options) {
+  return options.compression.empty() ? 6 : options.compression.front() - '0';
+}
+
 class Writer final : public ImageWriter {
  public:
-  Writer(const std::string& path, const Format& format, const ImageInfo& like, int threads)
+  Writer(const std::string& path, const Format& format, const ImageInfo& like, const WriteOptions& options)
       : file_(path),
         codec_file_(file_),
         proxy_(codec_file_),
         info_(like),
         format_(format),
-        spec_(spec_of(format, like)) {
+        spec_(spec_of(format, like, options)) {
     output_.reset(OIIO::ImageOutput::create(std::string(format.plugin)).release());
     if (!output_ || !output_->supports("ioproxy"))
       throw environment_error(fmt::format("{}: this OpenImageIO cannot write {}", path, format.plugin));
@@ -85,7 +90,8 @@ class Writer final : public ImageWriter {
                                   output_->spec().format.c_str()));
     // OpenImageIO has written what stands before the pixels.
     if (format.plugin == "png")
-      png_pixels_.emplace(row_bytes(like), like.c * size_of(like.type), size_of(like.type), threads,
+      png_pixels_.emplace(row_bytes(like), like.c * size_of(like.type), size_of(like.type), png_level(options),
+                          options.threads,
                           [this](const void* bytes, std::size_t count) { proxy_.write(bytes, count); });
   }
   ~Writer() override {
@@ -133,13 +139,11 @@ class Writer final : public ImageWriter {
  private:
   // An Exif directory needs what OpenImageIO does not do through a proxy: going back to the first directory. Then it
   // writes by name, where libtiff's last errors are lost; so the file is read back before it is believed, which in turn
-  // needs a compression that keeps every bit.
+  // needs a compression that keeps every bit, and elements that are read in all strips. Other files have no Exif.
   void prepare_tiff() {
-    by_name_ = has_exif(spec_);
-    if (!by_name_)
-      spec_.attribute("tiff:write_exif", 0);
-    else if (OIIO::Strutil::starts_with(spec_.get_string_attribute("compression"), "jpeg"))
-      spec_.attribute("compression", "zip");
+    const bool is_exact = !OIIO::Strutil::starts_with(spec_.get_string_attribute("compression"), "jpeg");
+    by_name_ = has_exif(spec_) && is_exact && info_.type != DataType::f64;
+    if (!by_name_) spec_.attribute("tiff:write_exif", 0);
   }
 
   void read_back() {
@@ -195,11 +199,12 @@ class Writer final : public ImageWriter {
 
 }  // namespace
 
-std::unique_ptr<ImageWriter> create(const std::string& path, const ImageInfo& like, int threads) {
+std::unique_ptr<ImageWriter> create(const std::string& path, const ImageInfo& like, const WriteOptions& options) {
   const Format& format = format_of(path);
-  check_format(format, path, like);
+  check_format(format, path, like, options);
   raster_bytes(like, path);
-  return std::make_unique<Writer>(path, format, like, threads);
+  if (format.plugin == "webp") return create_webp(path, format, like, options);
+  return std::make_unique<Writer>(path, format, like, options);
 }
 
 }  // namespace omniconv::image::oiio

@@ -16,7 +16,7 @@ namespace {
 
 using namespace std::string_literals;
 
-constexpr int quality = 95;
+constexpr int default_quality = 95;
 constexpr std::int64_t largest_extent = 65500;
 
 std::string little_endian(std::uint32_t value, int bytes) {
@@ -65,8 +65,8 @@ class JpegTarget {
 
 class JpegWriter final : public ImageWriter {
  public:
-  JpegWriter(const std::string& path, const ImageInfo& like, const PlainMetadata* kept)
-      : file_(path), codec_file_(file_), target_(codec_file_), info_(like) {
+  JpegWriter(const std::string& path, const ImageInfo& like, const PlainMetadata* kept, int quality)
+      : file_(path), codec_file_(file_), target_(codec_file_), info_(like), quality_(quality) {
     codec_.err = guard_.handlers();
     is_made_ = guard_.guarded([this] { jpeg_create_compress(&codec_); });
     codec_.dest = target_.manager();
@@ -116,7 +116,7 @@ class JpegWriter final : public ImageWriter {
     codec_.input_components = static_cast<int>(info_.c);
     codec_.in_color_space = info_.c == 3 ? JCS_RGB : JCS_GRAYSCALE;
     jpeg_set_defaults(&codec_);
-    jpeg_set_quality(&codec_, quality, TRUE);
+    jpeg_set_quality(&codec_, quality_, TRUE);
     for (int i = 0; i < codec_.num_components; ++i)
       codec_.comp_info[i].h_samp_factor = codec_.comp_info[i].v_samp_factor = 1;
     codec_.comp_info[0].h_samp_factor = subsampling_.across;
@@ -149,6 +149,7 @@ class JpegWriter final : public ImageWriter {
   jpeg_compress_struct codec_{};
   bool is_made_ = false;
   ImageInfo info_;
+  int quality_;
   Subsampling subsampling_;
   std::optional<Resolution> resolution_;
   std::string profile_, exif_;
@@ -182,13 +183,13 @@ std::string exif_block(bool is_srgb, const std::optional<Resolution>& resolution
   return "Exif\0\0II*\0"s + little_endian(first, 4) + values + little_endian(count, 2) + entries + no_other + colors;
 }
 
-std::unique_ptr<ImageWriter> create_jpeg(const std::string& path, const ImageInfo& like) {
+std::unique_ptr<ImageWriter> create_jpeg(const std::string& path, const ImageInfo& like, const WriteOptions& options) {
   const bool fits = like.h >= 1 && like.h <= largest_extent && like.w >= 1 && like.w <= largest_extent &&
                     (like.c == 1 || like.c == 3) && like.type == DataType::u8 && like.alpha_channel < 0;
   bool keeps = false;
   const PlainMetadata* const kept = metadata_for(like, "jpeg", keeps);
   if (!fits || !keeps || like.orientation != 1) return nullptr;
-  return std::make_unique<JpegWriter>(path, like, kept);
+  return std::make_unique<JpegWriter>(path, like, kept, options.quality > 0 ? options.quality : default_quality);
 }
 
 }  // namespace omniconv::image::plain

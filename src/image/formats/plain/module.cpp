@@ -24,8 +24,8 @@ std::unique_ptr<ImageReader> open(const std::string& path, int page, std::int64_
   return nullptr;
 }
 
-std::unique_ptr<ImageWriter> create(const std::string& path, const ImageInfo& like, int) {
-  return is_named_tiff(path) ? create_tiff(path, like) : create_jpeg(path, like);
+std::unique_ptr<ImageWriter> create(const std::string& path, const ImageInfo& like, const WriteOptions& options) {
+  return is_named_tiff(path) ? create_tiff(path, like, options) : create_jpeg(path, like, options);
 }
 
 // Both keep an orientation; JPEG has no opacity, and TIFF has either kind.
@@ -48,6 +48,7 @@ const PlainMetadata* metadata_for(const ImageInfo& like, const std::string& form
 
 extern "C" const omniconv::image::Module* omniconv_image_module() {
   namespace plain = omniconv::image::plain;
-  static const omniconv::image::Module module = {OMNICONV_VERSION, &plain::open, &plain::create, &plain::traits};
+  static const omniconv::image::Module module = {OMNICONV_VERSION, &plain::open, &plain::create, &plain::traits,
+                                                 nullptr};
   return &module;
 }

@@ -66,7 +66,7 @@ std::string exif_block(bool is_srgb, const std::optional<Resolution>& resolution
 
 std::unique_ptr<ImageReader> open_tiff(std::shared_ptr<const InputFile> file, std::int64_t max_resident_bytes);
 std::unique_ptr<ImageReader> open_jpeg(std::shared_ptr<const InputFile> file);
-std::unique_ptr<ImageWriter> create_tiff(const std::string& path, const ImageInfo& like);
-std::unique_ptr<ImageWriter> create_jpeg(const std::string& path, const ImageInfo& like);
+std::unique_ptr<ImageWriter> create_tiff(const std::string& path, const ImageInfo& like, const WriteOptions& options);
+std::unique_ptr<ImageWriter> create_jpeg(const std::string& path, const ImageInfo& like, const WriteOptions& options);
 
 }  // namespace omniconv::image::plain

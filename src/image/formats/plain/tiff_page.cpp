@@ -17,8 +17,9 @@ namespace omniconv::image::plain {
 namespace {
 
 constexpr std::int64_t largest_extent = 1 << 20;  // as OpenImageIO writes
-constexpr std::uint64_t most_entries = 64;        // plain files have a dozen
-constexpr std::int64_t most_expansion = 4096;     // a code of LZW, 12 bits, stands for 4096 bytes at most
+constexpr std::int64_t most_channels = 1024;
+constexpr std::uint64_t most_entries = 64;     // plain files have a dozen
+constexpr std::int64_t most_expansion = 4096;  // a code of LZW, 12 bits, stands for 4096 bytes at most
 
 struct Entry {
   std::uint32_t type = 0;
@@ -174,27 +175,40 @@ std::optional<DataType> type_of(std::int64_t bits, std::int64_t format) {
   return std::nullopt;
 }
 
+// Those beyond the colours, of which one may be opacity.
+bool describe_extra_channels(const Directory& directory, ImageInfo& info) {
+  const std::int64_t count = info.c - info.color_channels;
+  if (directory.count(TIFFTAG_EXTRASAMPLES) != count) return false;
+  if (count == 0) return true;
+  const std::vector<std::int64_t> meanings = directory.numbers(TIFFTAG_EXTRASAMPLES);
+  for (std::size_t i = 0; i < meanings.size(); ++i) {
+    const std::int64_t meaning = meanings[i];
+    if (meaning == EXTRASAMPLE_UNSPECIFIED) continue;
+    const bool is_opacity = meaning == EXTRASAMPLE_ASSOCALPHA || meaning == EXTRASAMPLE_UNASSALPHA;
+    if (!is_opacity || info.alpha_channel >= 0) return false;
+    info.alpha_channel = info.color_channels + static_cast<int>(i);
+    info.associated_alpha = meaning == EXTRASAMPLE_ASSOCALPHA;
+  }
+  return !meanings.empty();
+}
+
 // Extents, type and channels.
 bool describe(const Directory& directory, ImageInfo& info) {
   info.format = "tiff";
   info.h = directory.one(TIFFTAG_IMAGELENGTH);
   info.w = directory.one(TIFFTAG_IMAGEWIDTH);
   info.c = directory.one(TIFFTAG_SAMPLESPERPIXEL, 1);
-  if (info.h < 1 || info.h > largest_extent || info.w < 1 || info.w > largest_extent || info.c < 1 || info.c > 4)
+  if (info.h < 1 || info.h > largest_extent || info.w < 1 || info.w > largest_extent || info.c < 1 ||
+      info.c > most_channels)
     return false;
   const auto type = type_of(directory.repeated(TIFFTAG_BITSPERSAMPLE, info.c),
                             directory.repeated(TIFFTAG_SAMPLEFORMAT, info.c, SAMPLEFORMAT_UINT));
   if (!type) return false;
   info.type = *type;
-  const std::int64_t photometric = directory.one(TIFFTAG_PHOTOMETRIC), colors = info.c >= 3 ? 3 : 1;
-  if (photometric != (colors == 3 ? PHOTOMETRIC_RGB : PHOTOMETRIC_MINISBLACK)) return false;
-  if (info.c == colors) return !directory.has(TIFFTAG_EXTRASAMPLES);
-  const std::int64_t extra = directory.one(TIFFTAG_EXTRASAMPLES);
-  if (extra != EXTRASAMPLE_UNSPECIFIED && extra != EXTRASAMPLE_ASSOCALPHA && extra != EXTRASAMPLE_UNASSALPHA)
-    return false;
-  if (extra != EXTRASAMPLE_UNSPECIFIED) info.alpha_channel = static_cast<int>(colors);
-  info.associated_alpha = extra == EXTRASAMPLE_ASSOCALPHA;
-  return true;
+  const std::int64_t photometric = directory.one(TIFFTAG_PHOTOMETRIC);
+  if (photometric != PHOTOMETRIC_RGB && photometric != PHOTOMETRIC_MINISBLACK) return false;
+  info.color_channels = photometric == PHOTOMETRIC_RGB ? 3 : 1;
+  return info.color_channels <= info.c && describe_extra_channels(directory, info);
 }
 
 // How pixels lie, and that each block of them is in the file.

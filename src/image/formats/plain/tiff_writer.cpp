@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstring>
 #include <ctime>
+#include <optional>
 #include <utility>
 
 #include "image/formats/codec_file.h"
@@ -69,14 +70,28 @@ std::string time_of_writing() {
   return text;
 }
 
+std::int64_t colors_of(const ImageInfo& info) {
+  if (info.color_channels > 0) return info.color_channels;
+  return info.c >= 3 ? 3 : 1;
+}
+
+// libtiff's number; none for what the other module writes.
+std::optional<int> compression_of(const WriteOptions& options, const PlainMetadata* kept) {
+  if (options.compression.empty()) return kept != nullptr ? kept->compression : COMPRESSION_NONE;
+  if (options.compression == "none") return COMPRESSION_NONE;
+  if (options.compression == "lzw") return COMPRESSION_LZW;
+  if (options.compression == "zip") return COMPRESSION_ADOBE_DEFLATE;
+  if (options.compression == "packbits") return COMPRESSION_PACKBITS;
+  return std::nullopt;
+}
+
 class TiffWriter final : public ImageWriter {
  public:
-  TiffWriter(const std::string& path, const ImageInfo& like, const PlainMetadata* kept)
-      : file_(path), codec_file_(file_), bytes_(codec_file_), info_(like) {
+  TiffWriter(const std::string& path, const ImageInfo& like, const PlainMetadata* kept, int compression)
+      : file_(path), codec_file_(file_), bytes_(codec_file_), info_(like), compression_(compression) {
     const bool is_big = raster_bytes(like, path) > big_tiff_bytes;
     tiff_.emplace(bytes_, path, is_big ? "w8" : "w");
     check(tiff_->get() != nullptr);
-    compression_ = kept != nullptr ? kept->compression : COMPRESSION_ADOBE_DEFLATE;
     describe_pixels();
     describe_channels();
     describe_compression();
@@ -140,9 +155,9 @@ class TiffWriter final : public ImageWriter {
   }
 
   void describe_channels() {
-    const std::int64_t colors = info_.c >= 3 ? 3 : 1;
+    const std::int64_t colors = colors_of(info_);
     set(TIFFTAG_PHOTOMETRIC, colors == 3 ? PHOTOMETRIC_RGB : PHOTOMETRIC_MINISBLACK);
-    if (info_.alpha_channel < 0 && info_.c <= 3) return;
+    if (info_.c == colors) return;
     std::vector<std::uint16_t> extra(static_cast<std::size_t>(info_.c - colors), EXTRASAMPLE_UNSPECIFIED);
     if (info_.alpha_channel >= 0)
       extra[static_cast<std::size_t>(info_.alpha_channel - colors)] =
@@ -152,7 +167,7 @@ class TiffWriter final : public ImageWriter {
 
   void describe_compression() {
     set(TIFFTAG_COMPRESSION, compression_);
-    if (compression_ == COMPRESSION_NONE) return;
+    if (compression_ == COMPRESSION_NONE || compression_ == COMPRESSION_PACKBITS) return;
     if (sample_format(info_.type) == SAMPLEFORMAT_IEEEFP)
       set(TIFFTAG_PREDICTOR, PREDICTOR_FLOATINGPOINT);
     else if (size_of(info_.type) <= 2)
@@ -201,23 +216,27 @@ class TiffWriter final : public ImageWriter {
   OutputBytes bytes_;
   ImageInfo info_;
   std::optional<TiffHandle> tiff_;
-  int compression_ = COMPRESSION_ADOBE_DEFLATE;
+  int compression_;
   std::int64_t rows_written_ = 0;
   std::vector<std::byte> strip_;
 };
 
 }  // namespace
 
-std::unique_ptr<ImageWriter> create_tiff(const std::string& path, const ImageInfo& like) {
+std::unique_ptr<ImageWriter> create_tiff(const std::string& path, const ImageInfo& like, const WriteOptions& options) {
   const bool fits = like.h >= 1 && like.h <= largest_extent && like.w >= 1 && like.w <= largest_extent && like.c >= 1 &&
                     like.c <= most_channels;
   const bool is_opacity_extra =
-      like.alpha_channel < 0 || (like.alpha_channel >= (like.c >= 3 ? 3 : 1) && like.alpha_channel < like.c);
+      like.alpha_channel < 0 || (like.alpha_channel >= colors_of(like) && like.alpha_channel < like.c);
   bool keeps = false;
   const PlainMetadata* const kept = metadata_for(like, "tiff", keeps);
+  // The other module takes three channels or more for colours.
+  keeps = keeps || (like.color_channels == 1 && like.c >= 3);
   if (!fits || !is_opacity_extra || !keeps || !holds(like.type) || like.orientation < 1 || like.orientation > 8)
     return nullptr;
-  return std::make_unique<TiffWriter>(path, like, kept);
+  const std::optional<int> compression = compression_of(options, kept);
+  if (!compression) return nullptr;
+  return std::make_unique<TiffWriter>(path, like, kept, *compression);
 }
 
 }  // namespace omniconv::image::plain

@@ -1,0 +1,155 @@
+// WebP files, decoded by libwebp, whole: https://developers.google.com/speed/webp/docs/riff_container.
+#include <OpenImageIO/tiffutils.h>
+#include <fmt/format.h>
+#include <webp/decode.h>
+#include <webp/demux.h>
+
+#include <cstring>
+#include <memory>
+#include <string_view>
+#include <vector>
+
+#include "image/formats/oiio/oiio.h"
+#include "image/raster.h"
+#include "omniconv/error.h"
+
+namespace omniconv::image::oiio {
+namespace {
+
+struct DecoderDeleter {
+  void operator()(WebPDemuxer* demuxer) const { WebPDemuxDelete(demuxer); }
+  void operator()(WebPAnimDecoder* decoder) const { WebPAnimDecoderDelete(decoder); }
+};
+
+class WebpReader final : public ImageReader {
+ public:
+  WebpReader(const std::string& path, int page, std::int64_t max_resident_bytes) : file_(path), page_(page) {
+    check_limit(file_.size(), max_resident_bytes);
+    content_ = file_.read_some(0, file_.size());
+    data_ = {.bytes = reinterpret_cast<const std::uint8_t*>(content_.data()), .size = content_.size()};
+    demuxer_.reset(WebPDemux(&data_));
+    if (demuxer_ == nullptr) throw damaged();
+    const int pages = static_cast<int>(get(WEBP_FF_FRAME_COUNT));
+    if (pages < 1) throw damaged();
+    if (page_ > pages || (page_ == 0 && pages > 1)) throw no_such_page(path, page_, pages);
+    is_animated_ = pages > 1 || (get(WEBP_FF_FORMAT_FLAGS) & ANIMATION_FLAG) != 0;
+    describe();
+    check_limit(info_.resident_bytes, max_resident_bytes);
+  }
+
+  const ImageInfo& info() const override { return info_; }
+
+  void read_rows(std::int64_t first, std::int64_t count, std::byte* to, std::int64_t stride_bytes) override {
+    check_rows(info_, first, count, file_.path());
+    if (pixels_.empty()) is_animated_ ? decode_frame() : decode();
+    const std::int64_t bytes = row_bytes(info_);
+    for (std::int64_t i = 0; i < count; ++i)
+      std::memcpy(to + i * stride_bytes, pixels_.data() + (first + i) * bytes, static_cast<std::size_t>(bytes));
+  }
+
+ private:
+  std::uint32_t get(WebPFormatFeature feature) const { return WebPDemuxGetI(demuxer_.get(), feature); }
+
+  Error damaged() const {
+    return bad_input(fmt::format("{} is damaged or cut short: libwebp cannot decode it", file_.path()));
+  }
+
+  void check_limit(std::int64_t bytes, std::int64_t limit) const {
+    if (bytes > limit)
+      throw bad_input(fmt::format(
+          "{}: decoding a webp file of this kind holds {} bytes, more than the {} allowed; raise --max-memory",
+          file_.path(), bytes, limit));
+  }
+
+  void describe() {
+    bool has_opacity = (get(WEBP_FF_FORMAT_FLAGS) & ALPHA_FLAG) != 0;
+    info_.h = get(WEBP_FF_CANVAS_HEIGHT);
+    info_.w = get(WEBP_FF_CANVAS_WIDTH);
+    if (!is_animated_) {
+      WebPBitstreamFeatures features;
+      if (WebPGetFeatures(data_.bytes, data_.size, &features) != VP8_STATUS_OK) throw damaged();
+      // What the decoder will write, whatever the container says.
+      info_.h = features.height;
+      info_.w = features.width;
+      has_opacity = features.has_alpha != 0;
+    }
+    info_.c = has_opacity ? 4 : 3;
+    info_.alpha_channel = has_opacity ? 3 : -1;
+    info_.format = "webp";
+    const std::int64_t image = raster_bytes(info_, file_.path());
+    // The file, the image, and the decoder's own: of an animation two canvases with opacity.
+    info_.resident_bytes = file_.size() + image + (is_animated_ ? 8 : 1) * info_.h * info_.w;
+    describe_picture();
+  }
+
+  void describe_picture() {
+    OIIO::ImageSpec spec(static_cast<int>(info_.w), static_cast<int>(info_.h), static_cast<int>(info_.c),
+                         OIIO::TypeDesc::UINT8);
+    const std::string_view profile = chunk("ICCP"), exif = chunk("EXIF");
+    if (!profile.empty() && profile.size() <= most_profile_bytes)
+      spec.attribute("ICCProfile", OIIO::TypeDesc(OIIO::TypeDesc::UINT8, static_cast<int>(profile.size())),
+                     profile.data());
+    // Some programs write the marker that JPEG files have before it.
+    constexpr std::string_view marker("Exif\0\0", 6);
+    if (!exif.empty())
+      OIIO::decode_exif(OIIO::string_view(exif.starts_with(marker) ? exif.substr(marker.size()) : exif), spec);
+    const int orientation = spec.get_int_attribute("Orientation", 1);
+    info_.orientation = orientation >= 1 && orientation <= 8 ? orientation : 1;
+    info_.metadata = std::make_shared<SpecMetadata>("webp", spec);
+  }
+
+  // Empty where there is none.
+  std::string_view chunk(const char* name) const {
+    WebPChunkIterator found;
+    if (WebPDemuxGetChunk(demuxer_.get(), name, 1, &found) == 0) return {};
+    const std::string_view bytes(reinterpret_cast<const char*>(found.chunk.bytes), found.chunk.size);
+    WebPDemuxReleaseChunkIterator(&found);
+    return bytes;  // of the file
+  }
+
+  void decode() {
+    std::vector<std::byte> pixels(static_cast<std::size_t>(info_.h * row_bytes(info_)));
+    auto* const to = reinterpret_cast<std::uint8_t*>(pixels.data());
+    const int stride = static_cast<int>(row_bytes(info_));
+    const auto* const done = info_.c == 4 ? WebPDecodeRGBAInto(data_.bytes, data_.size, to, pixels.size(), stride)
+                                          : WebPDecodeRGBInto(data_.bytes, data_.size, to, pixels.size(), stride);
+    if (done == nullptr) throw damaged();
+    pixels_ = std::move(pixels);
+  }
+
+  // As it is shown: upon those before it.
+  void decode_frame() {
+    WebPAnimDecoderOptions options;
+    if (WebPAnimDecoderOptionsInit(&options) == 0) throw damaged();
+    options.color_mode = MODE_RGBA;
+    const std::unique_ptr<WebPAnimDecoder, DecoderDeleter> decoder(WebPAnimDecoderNew(&data_, &options));
+    std::uint8_t* canvas = nullptr;
+    for (int page = 0; page < std::max(page_, 1); ++page) {
+      int time = 0;
+      if (decoder == nullptr || WebPAnimDecoderGetNext(decoder.get(), &canvas, &time) == 0) throw damaged();
+    }
+    std::vector<std::byte> pixels(static_cast<std::size_t>(info_.h * row_bytes(info_)));
+    const auto channels = static_cast<std::size_t>(info_.c);
+    for (std::size_t i = 0, pixel = 0; i < pixels.size(); i += channels, ++pixel)
+      std::memcpy(pixels.data() + i, canvas + 4 * pixel, channels);
+    pixels_ = std::move(pixels);
+  }
+
+  static constexpr std::size_t most_profile_bytes = std::size_t{1} << 30;
+
+  InputFile file_;
+  int page_;
+  std::vector<std::byte> content_, pixels_;
+  WebPData data_{};
+  std::unique_ptr<WebPDemuxer, DecoderDeleter> demuxer_;
+  bool is_animated_ = false;
+  ImageInfo info_;
+};
+
+}  // namespace
+
+std::unique_ptr<ImageReader> open_webp(const std::string& path, int page, std::int64_t max_resident_bytes) {
+  return std::make_unique<WebpReader>(path, page, max_resident_bytes);
+}
+
+}  // namespace omniconv::image::oiio

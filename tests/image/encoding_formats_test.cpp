@@ -1,0 +1,251 @@
+// How pixels are stored, and what is kept beside them: compressions, qualities, profiles, channels' meanings.
+#include <OpenImageIO/imageio.h>
+#include <gtest/gtest.h>
+
+#include <cmath>
+
+#include "files.h"
+#include "handmade.h"
+#include "omniconv/error.h"
+
+namespace omniconv::image {
+namespace {
+
+using namespace std::string_literals;
+using Bytes = std::vector<std::uint8_t>;
+
+class Encodings : public ::testing::Test {
+ protected:
+  std::string file(std::string_view name) const { return folder_.file(name); }
+  std::int64_t bytes_of(const std::string& name, const Image& image, const WriteOptions& options) const {
+    write_image(file(name), image, image.info.h, options);
+    return static_cast<std::int64_t>(std::filesystem::file_size(file(name)));
+  }
+  std::string attribute(const std::string& path, const char* name) const {
+    const auto input = OIIO::ImageInput::open(path);
+    return input ? std::string(input->spec().get_string_attribute(name)) : OIIO::geterror();
+  }
+  // `attributes` beside the pixels, written by OpenImageIO itself.
+  std::string make(const std::string& name, const Image& image, const OIIO::ImageSpec& attributes) const {
+    OIIO::ImageSpec spec(static_cast<int>(image.info.w), static_cast<int>(image.info.h), static_cast<int>(image.info.c),
+                         OIIO::TypeDesc::UINT8);
+    spec.extra_attribs = attributes.extra_attribs;
+    const auto output = OIIO::ImageOutput::create(file(name));
+    EXPECT_TRUE(output && output->open(file(name), spec) && output->write_image(spec.format, image.pixels.data()) &&
+                output->close());
+    return file(name);
+  }
+  static OIIO::ImageSpec with_profile() {
+    OIIO::ImageSpec spec;
+    const std::string profile = color_profile();
+    spec.attribute("ICCProfile", OIIO::TypeDesc(OIIO::TypeDesc::UINT8, static_cast<int>(profile.size())),
+                   profile.data());
+    return spec;
+  }
+
+  TemporaryFolder folder_;
+};
+
+// Such as a photograph: a ramp with a little noise, which codecs with loss do not keep.
+Image photo(std::int64_t h, std::int64_t w, std::int64_t c) {
+  Image image = random_image(h, w, c, DataType::u8, 5);
+  for (std::size_t i = 0; i < image.pixels.size(); ++i)
+    image.pixels[i] =
+        static_cast<std::byte>((i * 200 / image.pixels.size()) + (std::to_integer<unsigned>(image.pixels[i]) & 15));
+  return image;
+}
+
+TEST_F(Encodings, WebpWithoutLossKeepsEveryBit) {
+  for (const std::int64_t c : {3, 4}) {
+    Image image = random_image(23, 31, c, DataType::u8, 3);
+    if (c == 4) image.info.alpha_channel = 3;
+    write_image(file("image.webp"), image, 7, {.compression = "lossless"});
+    const Image back = read_image(file("image.webp"), 0, 5);
+    EXPECT_EQ(back.info.c, c);
+    EXPECT_EQ(back.info.alpha_channel, c == 4 ? 3 : -1);
+    EXPECT_FALSE(back.info.associated_alpha);
+    EXPECT_TRUE(back.pixels == image.pixels) << c;
+  }
+}
+
+TEST_F(Encodings, WebpWithLossKeepsOpacity) {
+  Image image = photo(40, 48, 4);
+  image.info.alpha_channel = 3;
+  write_image(file("image.webp"), image);
+  const Image back = read_image(file("image.webp"));
+  ASSERT_EQ(back.pixels.size(), image.pixels.size());
+  for (std::size_t i = 3; i < image.pixels.size(); i += 4) ASSERT_EQ(back.pixels[i], image.pixels[i]) << i;
+  EXPECT_FALSE(back.pixels == image.pixels);
+}
+
+TEST_F(Encodings, QualityOfJpegAndWebp) {
+  const Image image = photo(64, 64, 3);
+  for (const std::string name : {"a.jpg", "a.webp"}) {
+    const std::int64_t low = bytes_of(name, image, {.quality = 20}), middle = bytes_of(name, image, {.quality = 60}),
+                       high = bytes_of(name, image, {.quality = 95});
+    EXPECT_LT(low, middle) << name;
+    EXPECT_LT(middle, high) << name;
+    EXPECT_EQ(bytes_of(name, image, {}), high) << name;
+  }
+}
+
+// The module for all formats has its own JPEG encoder: that of files which are not plain.
+TEST_F(Encodings, QualityOfDescribedJpeg) {
+  Image image = photo(64, 64, 3);
+  OIIO::ImageSpec attributes;
+  attributes.attribute("ImageDescription", "a description");
+  image.info.metadata = open_image(make("described.jpg", image, attributes))->info().metadata;
+  const std::int64_t low = bytes_of("a.jpg", image, {.quality = 20}), high = bytes_of("a.jpg", image, {.quality = 95});
+  EXPECT_LT(low, high);
+  EXPECT_EQ(bytes_of("a.jpg", image, {}), high);
+  EXPECT_EQ(attribute(file("a.jpg"), "ImageDescription"), "a description");
+}
+
+TEST_F(Encodings, LevelsOfPng) {
+  const Image image = photo(64, 64, 3);
+  std::vector<std::int64_t> sizes;
+  for (char level = '0'; level <= '9'; ++level) {
+    sizes.push_back(bytes_of("a.png", image, {.compression = std::string(1, level)}));
+    EXPECT_TRUE(read_image(file("a.png")).pixels == image.pixels) << level;
+  }
+  EXPECT_GT(sizes[0], 64 * 64 * 3);  // as it is
+  EXPECT_LT(sizes[9], sizes[1]);
+  EXPECT_EQ(bytes_of("a.png", image, {}), sizes[6]);
+}
+
+TEST_F(Encodings, CompressionsOfTiff) {
+  const Image image = photo(70, 33, 3);
+  Image described = image;  // by what makes it no plain file
+  described.info.orientation = 3;
+  OIIO::ImageSpec attributes;
+  attributes.attribute("Exif:DateTimeOriginal", "2001:02:03 04:05:06");
+  described.info.metadata = open_image(make("described.jpg", image, attributes))->info().metadata;
+  for (const Image* const source : {&image, static_cast<const Image*>(&described)})
+    for (const char* compression : {"none", "lzw", "zip", "packbits", "jpeg"}) {
+      write_image(file("a.tif"), *source, 9, {.compression = compression});
+      EXPECT_EQ(attribute(file("a.tif"), "compression"), compression);
+      EXPECT_EQ(read_image(file("a.tif")).pixels == image.pixels, compression != std::string("jpeg")) << compression;
+    }
+  for (const Image* const source : {&image, static_cast<const Image*>(&described)}) {
+    write_image(file("a.tif"), *source);
+    EXPECT_EQ(attribute(file("a.tif"), "compression"), "none");
+    EXPECT_LT(bytes_of("a.tif", *source, {.quality = 20, .compression = "jpeg"}),
+              bytes_of("a.tif", *source, {.compression = "jpeg"}));
+  }
+}
+
+// What was lost once is not lost again.
+TEST_F(Encodings, TiffCompressedWithLossIsWrittenWithout) {
+  OIIO::ImageSpec attributes;
+  attributes.attribute("compression", "jpeg:80");
+  const Image read = read_image(make("lossy.tif", photo(64, 48, 3), attributes));
+  write_image(file("copy.tif"), read);
+  EXPECT_EQ(attribute(file("copy.tif"), "compression"), "zip");
+  EXPECT_TRUE(read_image(file("copy.tif")).pixels == read.pixels);
+}
+
+TEST_F(Encodings, WhatAFormatHasNotIsRefused) {
+  const Image image = photo(40, 40, 3), deep = random_image(40, 40, 3, DataType::u16, 3);
+  const auto refusal = [&](const std::string& name, const Image& what, const WriteOptions& options) {
+    std::string message = error_of([&] { write_image(file(name), what, 40, options); });
+    EXPECT_TRUE(message.starts_with(file(name) + ": ")) << message;
+    return message.substr(std::min(message.size(), file(name).size() + 2));
+  };
+  EXPECT_EQ(refusal("a.jp2", image, {.compression = "zip"}),
+            ".jp2 has no choice of compressions; .tif, .png and .webp have");
+  EXPECT_EQ(refusal("a.tif", image, {.compression = "zpi"}),
+            "unknown compression 'zpi': .tif has none, lzw, zip, packbits, jpeg");
+  EXPECT_EQ(refusal("a.png", image, {.compression = "10"}),
+            "unknown compression '10': .png has 0, 1, 2, 3, 4, 5, 6, 7, 8, 9");
+  EXPECT_EQ(refusal("a.webp", image, {.compression = "zip"}), "unknown compression 'zip': .webp has lossless");
+  const std::string quality =
+      "a quality is of .jpg, of .webp with loss, and of .tif with the compression jpeg; leave it out";
+  EXPECT_EQ(refusal("a.png", image, {.quality = 90}), quality);
+  EXPECT_EQ(refusal("a.npy", image, {.quality = 90}), quality);
+  EXPECT_EQ(refusal("a.tif", image, {.quality = 90}), quality);
+  EXPECT_EQ(refusal("a.webp", image, {.quality = 90, .compression = "lossless"}), quality);
+  EXPECT_EQ(refusal("a.jpg", image, {.quality = 101}), "the quality is 101: it must be from 1 to 100");
+  EXPECT_EQ(refusal("a.tif", deep, {.compression = "jpeg"}),
+            "the compression jpeg holds u8 with 1 or 3 channels, and this is u16 with 3; choose another");
+  EXPECT_TRUE(folder_.names().empty());
+}
+
+TEST_F(Encodings, ProfilesGoToEveryFormatThatHoldsThem) {
+  const Image image = photo(40, 48, 3);
+  std::vector<std::string> sources = {make("a.jpg", image, with_profile()), make("a.tif", image, with_profile()),
+                                      make("a.png", image, with_profile())};
+  write_image(file("a.webp"), read_image(sources[0]));
+  sources.push_back(file("a.webp"));
+  for (const std::string& source : sources)
+    for (const char* extension : {".jpg", ".tif", ".png", ".webp"}) {
+      write_image(file("copy"s + extension), read_image(source));
+      // Each of them gives it on to a TIFF file, in which it stands as it is.
+      write_image(file("last.tif"), read_image(file("copy"s + extension)));
+      EXPECT_NE(read_file(file("last.tif")).find(color_profile()), std::string::npos) << source << extension;
+    }
+}
+
+TEST_F(Encodings, ExifOfWebp) {
+  OIIO::ImageSpec attributes;
+  attributes.attribute("Exif:DateTimeOriginal", "2001:02:03 04:05:06");
+  attributes.attribute("Exif:FocalLength", 35.0f);
+  attributes.attribute("Orientation", 6);
+  const Image image = read_image(make("a.jpg", photo(40, 48, 3), attributes));
+  write_image(file("a.webp"), image);
+  const Image back = read_image(file("a.webp"));
+  EXPECT_EQ(back.info.orientation, 1);  // its pixels were turned
+  EXPECT_EQ(back.info.h, 48);
+  write_image(file("copy.jpg"), back);
+  EXPECT_EQ(attribute(file("copy.jpg"), "Exif:DateTimeOriginal"), "2001:02:03 04:05:06");
+  EXPECT_EQ(OIIO::ImageInput::open(file("copy.jpg"))->spec().get_float_attribute("Exif:FocalLength"), 35.0f);
+}
+
+// Exif goes by a path that reads back what it wrote, which does not do for these.
+TEST_F(Encodings, TiffThatCannotHoldExifIsWrittenWithout) {
+  OIIO::ImageSpec attributes;
+  attributes.attribute("Exif:DateTimeOriginal", "2001:02:03 04:05:06");
+  Image image = random_image(33, 8, 3, DataType::f64, 3);
+  image.info.metadata = open_image(make("a.jpg", photo(33, 8, 3), attributes))->info().metadata;
+  write_image(file("a.tif"), image);
+  EXPECT_TRUE(read_image(file("a.tif")).pixels == image.pixels);
+  EXPECT_EQ(attribute(file("a.tif"), "Exif:DateTimeOriginal"), "");
+}
+
+TEST_F(Encodings, AnimationsAreNamed) {
+  const std::string frames = png_chunk("acTL", big_endian(12) + big_endian(0));
+  const std::string path = file("a.png");
+  write_file(path, png(2, 1, 8, 0, 0, "\0\5\7"s, frames));
+  const std::string named =
+      path + " is an animated PNG of 12 frames, of which only the first is read; choose it with --page 1";
+  EXPECT_EQ(error_of([&] { open_image(path); }), named);
+  EXPECT_EQ(error_of([&] { open_image(path, 2); }), named);
+  EXPECT_EQ(values<std::uint8_t>(read_image(path, 1)), (Bytes{5, 7}));
+  write_file(path, png(2, 1, 8, 0, 0, "\0\5\7"s, png_chunk("acTL", big_endian(1) + big_endian(0))));
+  EXPECT_EQ(values<std::uint8_t>(read_image(path)), (Bytes{5, 7}));
+}
+
+TEST_F(Encodings, ChannelsOfTiffKeepTheirMeaning) {
+  for (const int colors : {1, 3})
+    for (const int alpha : {-1, 5})
+      for (const int orientation : {1, 3}) {  // 3 is no plain file
+        Image image = random_image(40, 20, 7, DataType::u16, 3);
+        image.info.color_channels = colors;
+        image.info.alpha_channel = alpha;
+        image.info.orientation = orientation;
+        write_image(file("a.tif"), image);
+        const Image read = read_image(file("a.tif"));
+        write_image(file("copy.tif"), read);
+        const auto input = OIIO::ImageInput::open(file("copy.tif"));
+        ASSERT_TRUE(input);
+        EXPECT_EQ(input->spec().get_int_attribute("tiff:PhotometricInterpretation"), colors == 1 ? 1 : 2);
+        EXPECT_EQ(input->spec().nchannels, 7);
+        const Image back = read_image(file("copy.tif"));
+        EXPECT_EQ(back.info.color_channels, colors);
+        EXPECT_EQ(back.info.alpha_channel, alpha);
+        EXPECT_EQ(back.info.orientation, orientation);
+        EXPECT_TRUE(back.pixels == image.pixels) << colors << alpha << orientation;
+      }
+}
+
+}  // namespace
+}  // namespace omniconv::image
