@@ -1,0 +1,5 @@
+#include "command.h"
+
+int main(int argc, char** argv) {
+  return omniconv::cli::run_command(argc, argv);
+}
