@@ -253,7 +253,8 @@ void add_bench(CLI::App& app, Body& body) {
       ->check(finite_number(0.001));
   command->add_option("--vs", checks->versus, "a solver's id, timed in turn with each, and the ratio of the two")
       ->type_name("ID")
-      ->check(not_empty());
+      ->check(not_empty())
+      ->check(known_words(with_solver_ids({})));
   command->callback([checks, &body] {
     body = [checks] {
       return with_growing_report(checks->common.json, "omniconv-bench/1",

@@ -1,6 +1,7 @@
 #include "common.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <unistd.h>
 #include <filesystem>
 
@@ -8,14 +9,20 @@
 #include <cmath>
 #include <csignal>
 #include <cstdlib>
+#include <iterator>
 #include <mutex>
+#include <sstream>
 
+#include "command.h"
+#include "devices/device.h"
 #include "omniconv/error.h"
 
 namespace omniconv::cli {
 namespace {
 
 volatile std::sig_atomic_t interrupt_seen = 0;
+
+constexpr const char* known_words_name = "known words";
 
 }  // namespace
 
@@ -35,6 +42,17 @@ Environment read_environment() {
   else if (variable("HOME").starts_with('/'))
     environment.program_cache = variable("HOME") + "/.cache/omniconv";
   return environment;
+}
+
+std::vector<NameText> environment_variables() {
+  return {{"NO_COLOR", "set and not empty: no colours on a terminal"},
+          {"OMNICONV_CACHE_DIR", "the folder of compiled programs; set and empty: none are kept"},
+          {"XDG_CACHE_HOME, HOME", "where that folder is otherwise (FILES)"}};
+}
+
+std::vector<NameText> kept_files() {
+  return {{"$XDG_CACHE_HOME/omniconv, or else ~/.cache/omniconv",
+           "compiled programs of GPU devices, 256 MiB at most; they may be removed at any time"}};
 }
 
 std::string one_line(const std::string& message) {
@@ -74,10 +92,26 @@ CLI::Validator not_empty() {
                         "");
 }
 
+CLI::Validator known_words(const std::vector<std::string_view>& words) {
+  const CLI::Validator named([](const std::string&) { return std::string(); }, fmt::format("{}", fmt::join(words, " ")),
+                             known_words_name);
+  return named.active(false);
+}
+
+std::vector<std::string> known_words_of(CLI::Option& option) try {
+  const CLI::Validator named = *option.get_validator(known_words_name);
+  std::istringstream words(named.active(true).get_description());
+  return {std::istream_iterator<std::string>(words), {}};
+} catch (const CLI::OptionNotFound&) {
+  return {};
+}
+
 void add_common(CLI::App& app, Common& common) {
   app.add_option("--device", common.device, "auto, cpu, gpu (the first), cuda[:I] or opencl[:PLATFORM.DEVICE]")
       ->capture_default_str()
-      ->check(not_empty());
+      ->check(not_empty())
+      ->check(known_words({"auto", "gpu", devices::cpu_backend().prefix, devices::cuda_backend().prefix,
+                           devices::opencl_backend().prefix}));
   app.add_option("--threads", common.threads, "threads of the CPU device; 0: one per core")
       ->capture_default_str()
       ->check(whole_number(0, 1 << 16));

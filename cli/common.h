@@ -29,6 +29,11 @@ CLI::Validator whole_number(std::int64_t least, std::int64_t most);
 CLI::Validator finite_number(double least = -1.7976931348623157e308);
 CLI::Validator not_empty();
 
+// The words that an option takes, for its completion: as a validator that checks nothing, and that --help does not
+// show. One that ends with ":" or "@" goes on.
+CLI::Validator known_words(const std::vector<std::string_view>& words);
+std::vector<std::string> known_words_of(CLI::Option& option);
+
 // Options that every subcommand takes.
 struct Common {
   std::string device = "auto";

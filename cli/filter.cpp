@@ -1,4 +1,5 @@
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <array>
@@ -89,20 +90,21 @@ void parse_anchor(const std::string& text, Kernel& kernel) {
   kernel.anchor_y = y;
 }
 
+constexpr std::array<std::string_view, 4> alpha_words = {"premultiply", "ignore", "filter", "drop"};
+constexpr std::array<std::string_view, 7> depth_words = {"u8", "u16", "s16", "s32", "f16", "f32", "f64"};
+
 image::Alpha parse_alpha(const std::string& text) {
   if (text == "premultiply") return image::Alpha::premultiply;
   if (text == "ignore") return image::Alpha::ignore;
   if (text == "filter") return image::Alpha::filter;
   if (text == "drop") return image::Alpha::drop;
-  static constexpr std::array<std::string_view, 4> known = {"premultiply", "ignore", "filter", "drop"};
-  throw bad_input(fmt::format("unknown --alpha '{}': {}", text, suggest(text, known)));
+  throw bad_input(fmt::format("unknown --alpha '{}': {}", text, suggest(text, alpha_words)));
 }
 
 DataType parse_depth(const std::string& text) {
-  const auto type = parse_data_type(text);
-  if (!type || *type == DataType::bf16 || *type == DataType::tf32)
-    throw bad_input(fmt::format("unknown --depth '{}': it is one of u8, u16, s16, s32, f16, f32, f64", text));
-  return *type;
+  if (std::find(depth_words.begin(), depth_words.end(), text) == depth_words.end())
+    throw bad_input(fmt::format("unknown --depth '{}': it is one of {}", text, fmt::join(depth_words, ", ")));
+  return *parse_data_type(text);
 }
 
 // A named kernel of an even size, as gaussian:4, has no tap in its middle.
@@ -282,6 +284,25 @@ int run(FilterOptions& options, Json& json) {
   return 0;
 }
 
+// Names of kernels and, of those that take arguments, the colon; @, behind which a file is named.
+std::vector<std::string> kernel_words() {
+  std::vector<std::string> words;
+  for (const KernelDescription& kernel : named_kernels()) {
+    const std::size_t colon = kernel.usage.find(':');
+    words.emplace_back(kernel.usage.substr(0, colon == std::string_view::npos ? colon : colon + 1));
+  }
+  words.push_back("@");
+  return words;
+}
+
+std::vector<std::string> border_words() {
+  std::vector<std::string> words;
+  for (int mode = 0; mode <= static_cast<int>(BorderMode::valid); ++mode)
+    words.emplace_back(name(static_cast<BorderMode>(mode)));
+  words.front() += ':';  // constant:V
+  return words;
+}
+
 }  // namespace
 
 void add_filter(CLI::App& app, Body& body) {
@@ -296,18 +317,21 @@ void add_filter(CLI::App& app, Body& body) {
   command->add_option("IN", options->job.input, "the image to read");
   command->add_option("OUT", options->job.output,
                       "the image to write; its extension chooses the format; may be IN itself");
+  const std::vector<std::string> kernels = kernel_words(), borders = border_words();
   command
       ->add_option(
           "--kernel,-k", options->kernel,
           "a name with arguments (--list-kernels); @FILE: a text matrix, CSV or .npy; or the matrix itself, as "
           "\"3x3: 0,-1,0, -1,5,-1, 0,-1,0\" (WIDTHxHEIGHT, then row by row)")
       ->type_name("KERNEL")
-      ->check(not_empty());
+      ->check(not_empty())
+      ->check(known_words({kernels.begin(), kernels.end()}));
   command->add_flag("--list-kernels", options->list_kernels, "show the named kernels");
   command->add_flag("--print-kernel", options->print_kernel, "show the weights");
   command->add_option("--border", options->border, "constant:V, replicate, reflect, reflect101, wrap or valid")
       ->capture_default_str()
-      ->check(not_empty());
+      ->check(not_empty())
+      ->check(known_words({borders.begin(), borders.end()}));
   command->add_flag("--correlate", options->correlate, "the kernel as written (the default)");
   command->add_flag("--convolve", options->convolve, "true convolution: the kernel turned by 180 degrees");
   command->add_option("--anchor", options->anchor, "the kernel's tap that meets the pixel; the middle by default")
@@ -322,14 +346,16 @@ void add_filter(CLI::App& app, Body& body) {
   command->add_flag("--normalize", options->normalize, "divide the weights by their sum");
   command
       ->add_option("--depth", options->depth, "of the output: u8, u16, s16, s32, f16, f32, f64; the input's by default")
-      ->check(not_empty());
+      ->check(not_empty())
+      ->check(known_words({depth_words.begin(), depth_words.end()}));
   command->add_flag("--rescale", options->job.rescale, "map white to white when the depth changes");
   command
       ->add_option("--alpha", options->alpha,
                    "an opacity channel: premultiply colours by it while filtering, ignore (copy) it, filter it like "
                    "the colours, or drop it")
       ->capture_default_str()
-      ->check(not_empty());
+      ->check(not_empty())
+      ->check(known_words({alpha_words.begin(), alpha_words.end()}));
   command->add_option("--page", options->job.page, "of a file with several, counted from 1")
       ->check(whole_number(1, 1 << 30));
   command->add_option("--quality", options->job.quality, "of .jpg and .webp, 1 to 100; 95 by default")
@@ -353,8 +379,9 @@ void add_filter(CLI::App& app, Body& body) {
       ->check(whole_number(0, std::int64_t{1} << 40));
   command->add_option("--solver", options->choice.solver, "auto, or a solver's id")
       ->capture_default_str()
-      ->check(not_empty());
-  add_choice(*command, options->choice);
+      ->check(not_empty())
+      ->check(known_words(with_solver_ids({"auto"}, "filter2d")));
+  add_choice(*command, options->choice, "filter2d");
   command->add_flag("--explain", options->explain, "show the plan and the candidates");
   command->add_flag("--dry-run", options->dry_run, "plan and check, write nothing");
   add_common(*command, options->common);

@@ -23,6 +23,7 @@ namespace {
 using operations::Operation;
 
 constexpr std::size_t largest_problem_file = std::size_t{16} << 20;
+constexpr std::array<std::string_view, 2> unit_words = {"any", "fma"};
 
 std::string read_text(const std::string& path) {
   std::ifstream file(path, std::ios::binary);
@@ -58,14 +59,25 @@ std::vector<WordVariant> word_variants(const ProblemInput& input) {
           {"--layout", "layout", "layouts", input.layouts}};
 }
 
+void add_new(std::vector<std::string_view>& words, const std::vector<std::string_view>& more) {
+  for (const std::string_view word : more)
+    if (std::find(words.begin(), words.end(), word) == words.end()) words.push_back(word);
+}
+
+// Those that any operation has for `what`, and all.
+std::vector<std::string_view> words_of_any(std::string_view what) {
+  std::vector<std::string_view> words;
+  for (const Operation* const operation : operations::operations()) add_new(words, operation->words(what));
+  words.push_back("all");
+  return words;
+}
+
 // Variants that no problem of the list has are refused, and words that none of their operations knows.
 void check_variant(const WordVariant& variant, const std::vector<Problem>& problems) {
   if (variant.words.empty()) return;
   require_once(variant.option, variant.words);
   std::vector<std::string_view> known;
-  for (const Problem& problem : problems)
-    for (const std::string_view word : problem.operation().words(variant.what))
-      if (std::find(known.begin(), known.end(), word) == known.end()) known.push_back(word);
+  for (const Problem& problem : problems) add_new(known, problem.operation().words(variant.what));
   if (known.empty())
     throw bad_input(fmt::format("{} varies problems that have {}, and none of these has: leave it out", variant.option,
                                 variant.of));
@@ -118,16 +130,45 @@ std::vector<Problem> with_batch(std::vector<Problem> problems, std::int64_t batc
   return problems;
 }
 
-void add_list(CLI::App& app, const char* name, std::vector<std::string>& words, const char* meaning, const char* type) {
-  app.add_option(name, words, meaning)->type_name(type)->delimiter(',')->allow_extra_args(false)->check(not_empty());
+void add_list(CLI::App& app, const char* name, std::vector<std::string>& words, const char* meaning, const char* type,
+              const std::vector<std::string_view>& known) {
+  app.add_option(name, words, meaning)
+      ->type_name(type)
+      ->delimiter(',')
+      ->allow_extra_args(false)
+      ->check(not_empty())
+      ->check(known_words(known));
+}
+
+// The arrays of any operation.
+std::vector<std::string> array_names() {
+  std::vector<std::string> names;
+  for (const Operation* const operation : operations::operations())
+    for (const operations::ArrayHelp& array : operation->array_help())
+      if (std::find(names.begin(), names.end(), array.name) == names.end()) names.push_back(array.name);
+  return names;
 }
 
 }  // namespace
 
-void add_choice(CLI::App& app, ChoiceInput& input) {
+std::vector<std::string_view> problem_words() {
+  std::vector<std::string_view> words;
+  for (const Operation* const operation : operations::operations())
+    if (!operation->word().empty()) words.push_back(operation->word());
+  return words;
+}
+
+std::vector<std::string_view> with_solver_ids(std::vector<std::string_view> words, std::string_view operation) {
+  for (const std::string_view id : checking::solver_ids())
+    if (operation.empty() || checking::operation_of_id(id) == operation) words.push_back(id);
+  return words;
+}
+
+void add_choice(CLI::App& app, ChoiceInput& input, std::string_view operation) {
   app.add_option("--units", input.units, "fma: fused multiply-adds alone; any: whatever keeps to the bound (default)")
       ->type_name("UNITS")
-      ->check(not_empty());
+      ->check(not_empty())
+      ->check(known_words({unit_words.begin(), unit_words.end()}));
   app.add_option_function<double>(
          "--max-error", [&input](double value) { input.max_error = value; },
          "the largest amplification of an error bound; 1024 by default")
@@ -138,22 +179,24 @@ void add_choice(CLI::App& app, ChoiceInput& input) {
       ->check(not_empty());
   app.add_flag("--deterministic", input.deterministic, "only solvers that give the same bits in every run");
   add_list(app, "--allow", input.allow, "only these solvers: ids, or what they begin with, as conv2d/direct (a list)",
-           "ID");
-  add_list(app, "--deny", input.deny, "none of these solvers (a list)", "ID");
+           "ID", with_solver_ids({}, operation));
+  add_list(app, "--deny", input.deny, "none of these solvers (a list)", "ID", with_solver_ids({}, operation));
   app.add_option("--tuning", input.tuning, "of the solver that --solver names, as \"tile_m=128 tile_n=64\"")
       ->type_name("TUNING")
       ->check(not_empty());
 }
 
 void add_problems(CLI::App& app, ProblemInput& input) {
-  app.add_option("PROBLEM", input.texts, "problems in the notation of docs/notation.md, each quoted as one word");
+  app.add_option("PROBLEM", input.texts, "problems in the notation of docs/notation.md, each quoted as one word")
+      ->check(known_words(problem_words()));
   app.add_option("--problems", input.files, "a file of problems, one a line")->type_name("FILE");
   add_list(app, "--pass", input.passes,
            "fwd, bwd_data, bwd_filter, bwd (a list) or all: instead of the pass; backward ones lose bias and relu",
-           "PASS");
+           "PASS", words_of_any("pass"));
   add_list(app, "--type", input.types, "f64, f32, f16, bf16, tf32 (a list): instead of that of problems of networks",
-           "TYPE");
-  add_list(app, "--layout", input.layouts, "nchw, nhwc (a list): instead of that of problems of networks", "LAYOUT");
+           "TYPE", words_of_any("type"));
+  add_list(app, "--layout", input.layouts, "nchw, nhwc (a list): instead of that of problems of networks", "LAYOUT",
+           words_of_any("layout"));
   app.add_option("--batch", input.batch, "instead of the n of problems with passes")
       ->type_name("N")
       ->check(whole_number(1, std::numeric_limits<std::int64_t>::max()));
@@ -161,10 +204,14 @@ void add_problems(CLI::App& app, ProblemInput& input) {
                  "LETTERS=FIRST:LAST:+STEP or :xFACTOR: each problem with each value of these extents")
       ->type_name("SWEEP")
       ->allow_extra_args(false);
-  app.add_option("--solver", input.choice.solver, "auto, all, or a solver's id")->capture_default_str();
+  app.add_option("--solver", input.choice.solver, "auto, all, or a solver's id")
+      ->capture_default_str()
+      ->check(known_words(with_solver_ids({"auto", "all"})));
   add_choice(app, input.choice);
+  const std::vector<std::string> arrays = array_names();
   add_list(app, "--prepared", input.choice.prepared,
-           "arrays that are in the solver's own form before it runs, as packed filters, w (a list)", "ARRAY");
+           "arrays that are in the solver's own form before it runs, as packed filters, w (a list)", "ARRAY",
+           {arrays.begin(), arrays.end()});
   app.add_option("--seed", input.seed, "of the random data")
       ->capture_default_str()
       ->check(whole_number(0, std::numeric_limits<std::int64_t>::max()));
@@ -193,9 +240,8 @@ SolverOptions solver_options(const ChoiceInput& input, std::string_view operatio
     for (const std::string& pattern : *patterns) checking::require_any_solver_like(pattern);
   SolverOptions options{.solver = input.solver, .deterministic = input.deterministic};
   if (!input.units.empty()) {
-    static constexpr std::array<std::string_view, 2> known = {"any", "fma"};
-    if (std::find(known.begin(), known.end(), input.units) == known.end())
-      throw bad_input(fmt::format("unknown --units {}: {}", shown(input.units), suggest(input.units, known)));
+    if (std::find(unit_words.begin(), unit_words.end(), input.units) == unit_words.end())
+      throw bad_input(fmt::format("unknown --units {}: {}", shown(input.units), suggest(input.units, unit_words)));
     options.units = input.units == "fma" ? Units::fma : Units::any;
   }
   if (input.max_error) options.max_error = *input.max_error;

@@ -22,8 +22,10 @@ struct ChoiceInput {
   bool deterministic = false;
   std::vector<std::string> allow, deny, prepared;
 };
-// All but --solver, whose values differ.
-void add_choice(CLI::App& app, ChoiceInput& input);
+// All but --solver, whose values differ. The ids that completion offers are of `operation`; empty: of any.
+void add_choice(CLI::App& app, ChoiceInput& input, std::string_view operation = {});
+// `words`, and the ids of the solvers of `operation`; empty: of any.
+std::vector<std::string_view> with_solver_ids(std::vector<std::string_view> words, std::string_view operation = {});
 
 struct ProblemInput {
   std::vector<std::string> texts, files, sweeps;
@@ -33,6 +35,8 @@ struct ProblemInput {
   ChoiceInput choice;
   std::uint64_t seed = 1;
 };
+// The words that begin problems.
+std::vector<std::string_view> problem_words();
 void add_problems(CLI::App& app, ProblemInput& input);
 
 // With their variants, then sweeps. Throws when there are none, and for options that mean nothing for them.

@@ -298,7 +298,8 @@ void add(CLI::App& app, Body& body, const char* name, const char* meaning, const
       "arrays say may be left out of the text. - is the standard input or output.");
   command->add_option("PROBLEM", options->problem, "in the notation of docs/notation.md, as one word")
       ->required()
-      ->check(not_empty());
+      ->check(not_empty())
+      ->check(known_words(problem_words()));
   add_array_options(*command, options->files);
   command->add_option("--output,-o", options->output, "where the (first) result is written")
       ->type_name("FILE")
@@ -308,7 +309,8 @@ void add(CLI::App& app, Body& body, const char* name, const char* meaning, const
       ->allow_extra_args(false);
   command->add_option("--solver", options->choice.solver, "auto, or a solver's id")
       ->capture_default_str()
-      ->check(not_empty());
+      ->check(not_empty())
+      ->check(known_words(with_solver_ids({"auto"})));
   add_choice(*command, options->choice);
   add_common(*command, options->common);
   command->callback([options, name, &body] {

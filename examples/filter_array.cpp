@@ -1,9 +1,7 @@
 // Filters an array in the caller's own memory: problem -> plan -> run.
 //
 //   filter_array [DEVICE]      (auto, cpu, opencl, ...)
-#include <omniconv/context.h>
-#include <omniconv/error.h>
-#include <omniconv/filter2d.h>
+#include <omniconv/omniconv.h>
 
 #include <cstdint>
 #include <cstdio>
@@ -13,18 +11,20 @@ int main(int argc, char** argv) try {
   using namespace omniconv;
   const Context context({.device = argc > 1 ? argv[1] : "cpu"});
 
-  // What: 3x3 on an 8-bit image of 480 rows, 640 columns, 3 interleaved channels; the edge's pixels repeat outside.
+  // What: a named kernel, 0 -1 0, -1 5 -1, 0 -1 0, on an 8-bit image of 480 rows, 640 columns, 3 interleaved channels;
+  // the edge's pixels repeat outside.
+  const Kernel sharpen = named_kernel("sharpen");
   Filter2dProblem problem;
   problem.input = problem.output = DataType::u8;
   problem.h = 480;
   problem.w = 640;
   problem.c = 3;
-  problem.r = problem.s = 3;
+  problem.r = sharpen.r;
+  problem.s = sharpen.s;
   problem.border = {BorderMode::replicate};
-  const Filter sharpen{.weights = {0, -1, 0, -1, 5, -1, 0, -1, 0}};
 
   // How: once. The plan names its solver and the workspace that a run needs.
-  const Filter2dPlan plan(context, problem, sharpen);
+  const Filter2dPlan plan(context, problem, filter_of(sharpen));
   std::printf("%s on %s: %s, %lld bytes of workspace\n", to_text(problem).c_str(), context.device().name.c_str(),
               plan.solver().c_str(), static_cast<long long>(plan.workspace_bytes()));
 

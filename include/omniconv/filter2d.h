@@ -24,13 +24,13 @@ struct Filter2dProblem {
   DataType input = DataType::u8;
   DataType output = DataType::u8;
   std::int64_t h = 0, w = 0, c = 1, r = 0, s = 0;
-  Border border;
+  Border border = {};
   bool flip = false;  // true convolution: r and s reversed
   // The channel that holds opacity, by which colours are multiplied while they are filtered (docs/arithmetic.md, rule
   // 8); -1: all channels alike.
   std::int64_t alpha_channel = -1;
   std::string kernel = "random";  // what the weights are like: random, integer, rank1, equal, or a named kernel
-  std::string name;               // no part of equality
+  std::string name = {};          // no part of equality
 
   bool operator==(const Filter2dProblem& other) const;
 };

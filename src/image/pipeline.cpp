@@ -79,12 +79,9 @@ double white(const ImageInfo& info, DataType type) {
 }
 
 Filter filter_of(const FilterJob& job, const ImageInfo& input, const Kernel& kernel, const Filter2dProblem& problem) {
-  Filter filter{.weights = kernel.weights,
-                .anchor_y = kernel.anchor_y,
-                .anchor_x = kernel.anchor_x,
-                .scale = job.scale,
-                .bias = job.bias,
-                .second_weights = kernel.second_weights};
+  Filter filter = omniconv::filter_of(kernel);
+  filter.scale = job.scale;
+  filter.bias = job.bias;
   if (job.rescale) {
     const double ratio = white(input, problem.output) / white(input, problem.input);
     filter.scale *= ratio;

@@ -346,6 +346,13 @@ Kernel named_kernel(std::string_view text) {
   return kernel;
 }
 
+Filter filter_of(const Kernel& kernel) {
+  return {.weights = kernel.weights,
+          .anchor_y = kernel.anchor_y,
+          .anchor_x = kernel.anchor_x,
+          .second_weights = kernel.second_weights};
+}
+
 Kernel turned_to_stored(const Kernel& kernel, int orientation) {
   // A step down or right in the upright picture is a step along one stored axis, forwards or backwards.
   const bool transposed = orientation >= 5 && orientation <= 8;

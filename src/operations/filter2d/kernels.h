@@ -1,39 +1,18 @@
-// Kernels by name (docs/cli.md), and the weights that problems' texts name.
+// What is done with kernels (omniconv/kernels.h), and the weights that problems' texts name.
 #pragma once
 
 #include <cstdint>
-#include <optional>
-#include <span>
-#include <string>
 #include <string_view>
-#include <vector>
 
 #include "omniconv/filter2d.h"
+#include "omniconv/kernels.h"
 
 namespace omniconv {
 
 inline constexpr std::int64_t largest_kernel_side = 4096;
 
-struct Kernel {
-  std::int64_t r = 0, s = 0;
-  std::vector<double> weights = {};  // row-major, for correlation
-  // Row and column; only ImageMagick's form sets them, and then both.
-  std::optional<std::int64_t> anchor_y = {}, anchor_x = {};
-  // Empty, or r x s as well: a pair, whose magnitude is taken (omniconv/filter2d.h).
-  std::vector<double> second_weights = {};
-};
-
 // Throws unless there are 1 to 4096 rows and columns of finite weights, not all zero. `source` begins the message.
 void validate(const Kernel& kernel, std::string_view source);
-
-// What --list-kernels shows.
-struct KernelDescription {
-  std::string_view usage;    // "gaussian:SIZE[,SIGMA]"
-  std::string_view meaning;  // one line
-};
-std::span<const KernelDescription> named_kernels();
-// "gaussian:9,1.5", a name and its arguments alone. Throws with the nearest names, or naming the argument and its rule.
-Kernel named_kernel(std::string_view text);
 
 // Divided by the sum of the weights; throws when that is zero, or no larger than the rounding of its additions, and for
 // a pair.

@@ -138,11 +138,7 @@ Kernel kernel_for(const Filter2dProblem& problem, std::uint64_t seed) {
 }
 
 Filter filter_for(const Filter2dProblem& problem, std::uint64_t seed) {
-  Kernel kernel = kernel_for(problem, seed);
-  return centred(problem, {.weights = std::move(kernel.weights),
-                           .anchor_y = kernel.anchor_y,
-                           .anchor_x = kernel.anchor_x,
-                           .second_weights = std::move(kernel.second_weights)});
+  return centred(problem, filter_of(kernel_for(problem, seed)));
 }
 
 }  // namespace omniconv
