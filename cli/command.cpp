@@ -22,8 +22,7 @@ namespace {
 constexpr int usage_status = 2, environment_status = 3, interrupted_status = 130;
 
 int complain(const std::string& message, int status) {
-  // Where nobody can be told, the status says it.
-  std::fputs(fmt::format("omniconv: error: {}\n", one_line(message)).c_str(), stderr);
+  print_error(message);
   return status;
 }
 
@@ -139,13 +138,14 @@ CommandText command_text() {
 
 std::vector<NameText> exit_statuses() {
   return {{"0", "done"},
-          {"1", "a check failed, or every problem was refused"},
+          {"1", "a check failed, every problem was refused, or a file of several"},
           {std::to_string(usage_status), "usage or bad input"},
           {std::to_string(environment_status), "the device or the environment failed"},
           {std::to_string(interrupted_status), "interrupted"}};
 }
 
 int run_command(int argc, char** argv) {
+  hold_standard_streams();
   Body body;
   std::unique_ptr<CLI::App> app;
   try {

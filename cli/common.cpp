@@ -1,10 +1,12 @@
 #include "common.h"
 
+#include <fcntl.h>
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 #include <unistd.h>
 #include <filesystem>
 
+#include <cerrno>
 #include <charconv>
 #include <cmath>
 #include <csignal>
@@ -60,6 +62,10 @@ std::string one_line(const std::string& message) {
   for (const char c : message) line += static_cast<unsigned char>(c) < 0x20 || c == 0x7F ? ' ' : c;
   while (!line.empty() && line.back() == ' ') line.pop_back();
   return line;
+}
+
+void print_error(const std::string& message) {
+  std::fputs(fmt::format("omniconv: error: {}\n", one_line(message)).c_str(), stderr);
 }
 
 CLI::Validator whole_number(std::int64_t least, std::int64_t most) {
@@ -187,6 +193,12 @@ void watch_interrupts() {
     if (!is_kept) sigaction(signal, &action, nullptr);
   }
   std::signal(SIGXFSZ, SIG_IGN);  // a file-size limit is an error of the write, as a full disk is
+}
+
+void hold_standard_streams() {
+  for (const int stream : {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO})
+    if (::fcntl(stream, F_GETFD) < 0 && errno == EBADF)
+      ::open("/dev/null", stream == STDIN_FILENO ? O_WRONLY : O_RDONLY);  // the lowest number that is free
 }
 
 bool is_same_file(const std::string& a, const std::string& b) {

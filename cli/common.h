@@ -23,6 +23,9 @@ Environment read_environment();
 // Without what would break a line, whatever a library or the name of a file put into it.
 std::string one_line(const std::string& message);
 
+// The line on stderr. Where nobody can be told, the status says it.
+void print_error(const std::string& message);
+
 // Validators, since CLI11 takes an empty text for 0, reads 0x10, and lets nan pass: a whole number from `least` to
 // `most`; a finite decimal number; a text that is not empty.
 CLI::Validator whole_number(std::int64_t least, std::int64_t most);
@@ -52,6 +55,9 @@ std::string print_bytes(std::int64_t bytes);
 // Set by SIGINT, SIGTERM and SIGHUP.
 bool interrupted();
 void watch_interrupts();
+
+// A standard stream that is closed would become the first file that is opened: each gets one on which every call fails.
+void hold_standard_streams();
 
 // Subcommands add themselves; the chosen one's body returns the exit status.
 using Body = std::function<int()>;

@@ -9,15 +9,20 @@
 #include <cstdio>
 #include <filesystem>
 #include <memory>
+#include <optional>
+#include <utility>
 
 #include "common.h"
 #include "core/suggest.h"
+#include "filter_files.h"
 #include "image/image.h"
 #include "image/kernel_text.h"
+#include "image/paged_output.h"
 #include "image/pipeline.h"
 #include "omniconv/error.h"
 #include "operations/filter2d/weights.h"
 #include "problems.h"
+#include "progress.h"
 #include "report.h"
 
 namespace omniconv::cli {
@@ -26,52 +31,11 @@ namespace {
 struct FilterOptions {
   Common common;
   ChoiceInput choice;
+  FileOptions files;
   image::FilterJob job;
   std::string kernel, border = "replicate", anchor, depth, alpha = "premultiply", memory = "1G", device_memory;
   bool correlate = false, convolve = false, normalize = false;
   bool list_kernels = false, print_kernel = false, explain = false, dry_run = false;
-};
-
-// One line on a terminal, drawn again at most ten times a second, and only for work of more than a second.
-class ProgressBar {
- public:
-  explicit ProgressBar(bool enabled) : enabled_(enabled) {}
-  ~ProgressBar() {
-    if (drawn_) fmt::print(stderr, "\r\x1b[K");
-  }
-
-  void update(std::int64_t rows, std::int64_t all_rows, std::int64_t columns) {
-    if (!enabled_) return;
-    const double elapsed = seconds(start_);
-    if (elapsed < 1 || (drawn_ && seconds(last_) < 0.1)) return;
-    const double share = static_cast<double>(rows) / static_cast<double>(all_rows);
-    const double rate = static_cast<double>(rows) * static_cast<double>(columns) / elapsed / 1e6;
-    fmt::print(stderr, "\r\x1b[K{}", line(share, rate, elapsed * (1 - share) / share, terminal_columns(stderr)));
-    std::fflush(stderr);
-    drawn_ = true;
-    last_ = Clock::now();
-  }
-
- private:
-  using Clock = std::chrono::steady_clock;
-
-  // What a terminal of so many columns has room for (0: not known), with its last column left free: a line that fills
-  // it would wrap.
-  static std::string line(double share, double rate, double left, int terminal) {
-    const int room = terminal > 0 ? terminal - 1 : 79;
-    constexpr int widest = 30, narrowest = 5;
-    const std::string text = fmt::format("{:3.0f} %  {:.0f} Mpixel/s  {:.0f} s left", 100 * share, rate, left);
-    const int bar = std::min(widest, room - static_cast<int>(text.size()) - 3);
-    if (bar < narrowest)
-      return fmt::format("{:3.0f} %  {:.0f} s left", 100 * share, left).substr(0, static_cast<std::size_t>(room));
-    const int full = static_cast<int>(share * bar);
-    return fmt::format("[{:=<{}}{:<{}}] {}", "", full, "", bar - full, text);
-  }
-
-  static double seconds(Clock::time_point since) { return std::chrono::duration<double>(Clock::now() - since).count(); }
-
-  bool enabled_, drawn_ = false;
-  Clock::time_point start_ = Clock::now(), last_ = start_;
 };
 
 void parse_anchor(const std::string& text, Kernel& kernel) {
@@ -133,6 +97,7 @@ void complete(FilterOptions& options) {
   job.border = parse_border(options.border);
   if (!options.depth.empty()) job.depth = parse_depth(options.depth);
   job.alpha = parse_alpha(options.alpha);
+  if (!options.files.page.empty() && options.files.page != "all") job.page = std::stoi(options.files.page);
   job.max_memory_bytes = parse_bytes("--max-memory", options.memory);
   if (!options.device_memory.empty()) job.device_memory_bytes = parse_bytes("--device-memory", options.device_memory);
 }
@@ -223,12 +188,14 @@ void print_candidates(std::FILE* to, const std::vector<Candidate>& candidates) {
   print_table(table, to);
 }
 
-// The report would replace the image, or what it was made from.
-void refuse_report_over_image(const FilterOptions& options) {
-  if (options.common.json.empty() || options.common.json == "-") return;
-  for (const std::string& image : {options.job.input, options.job.output})
-    if (is_same_file(image, options.common.json))
-      throw bad_input(fmt::format("--json {} is the image {}: name another file", options.common.json, image));
+// The report would replace an image, or what it was made from.
+void refuse_report_over_images(const FilterFiles& files, const std::string& report) {
+  if (report == "-" && files.is_to_stdout())
+    throw bad_input("--json - and the output - are both the standard output: name a file for one of them");
+  for (const FilePair& pair : files.pairs())
+    for (const std::string& image : {pair.input, pair.output})
+      if (is_same_file(image, report))
+        throw bad_input(fmt::format("--json {} is the image {}: name another file", report, image));
 }
 
 // What needs no image: the named kernels, or one's weights.
@@ -239,48 +206,156 @@ int list(const FilterOptions& options) {
   });
 }
 
-void check_paths(const FilterOptions& options) {
-  if (options.job.input.empty() || options.job.output.empty())
-    throw bad_input("filter needs an input and an output file: omniconv filter IN OUT --kernel K");
-  refuse_report_over_image(options);
-}
-
 // Finding a GPU and opening it takes longer than the CPU needs for so few multiply-adds: some thirty milliseconds of
 // one core. Where a solver is asked for, its device may be, too.
-bool is_small(const FilterOptions& options) {
+bool are_small(const FilterOptions& options, const FilterFiles& files) {
   constexpr double few = 1e8;
   if (options.choice.solver != "auto" || !options.choice.allow.empty() || !options.choice.deny.empty()) return false;
-  const image::FilterJob& job = options.job;
-  const image::ImageInfo input = image::open_image(job.input, job.page, job.max_memory_bytes)->info();
-  const auto taps = static_cast<double>(job.kernel.weights.size() + job.kernel.second_weights.size());
-  return static_cast<double>(input.h) * static_cast<double>(input.w) * static_cast<double>(input.c) * taps <= few;
+  const Kernel& kernel = options.job.kernel;
+  const auto taps = static_cast<double>(kernel.weights.size() + kernel.second_weights.size());
+  double multiply_adds = 0;
+  for (const FilePair& pair : files.pairs()) {
+    try {
+      const int page = options.files.page == "all" ? 1 : options.job.page;
+      const image::ImageInfo input = image::open_image(pair.input_path, page, options.job.max_memory_bytes)->info();
+      multiply_adds +=
+          static_cast<double>(input.h) * static_cast<double>(input.w) * static_cast<double>(input.c) * taps;
+    } catch (const Error&) {
+      // Said when its turn comes.
+    }
+    if (multiply_adds > few) return false;
+  }
+  return true;
 }
 
-int run(FilterOptions& options, Json& json) {
-  complete(options);
-  std::FILE* const text = options.common.json == "-" ? stderr : stdout;  // the report alone goes to stdout
-  if (options.print_kernel) print_weights(text, options.job.kernel);
-  const auto start = std::chrono::steady_clock::now();
-  if (options.common.device == "auto" && is_small(options)) options.common.device = "cpu";
-  const Context context(context_options(options.common));
-  const std::chrono::duration<double> context_seconds = std::chrono::steady_clock::now() - start;
+// All that filtering one image takes.
+struct Run {
+  FilterOptions& options;
+  const FilterFiles& files;
+  const Context& context;
+  double context_seconds = 0;
+  ProgressBar& bar;
+};
+
+// `text` with the names that the user knows.
+Error with_names(const Error& error, const FilePair& pair) {
+  std::string text = error.what();
+  for (const auto& [path, name] : {std::pair(pair.input_path, pair.input), std::pair(pair.output_path, pair.output)})
+    if (path != name)
+      for (std::size_t at = 0; (at = text.find(path, at)) != std::string::npos; at += name.size())
+        text.replace(at, path.size(), name);
+  return Error(error.kind(), text);
+}
+
+void filter_image(Run& run, Json& json) {
+  const FilterOptions& options = run.options;
+  // The report alone, or the image, goes to stdout.
+  std::FILE* const text = options.common.json == "-" || run.files.is_to_stdout() ? stderr : stdout;
   image::FilterReport report;
   std::vector<Candidate> explained;
   if (options.dry_run || options.explain) {
-    report = image::plan_filter(context, options.job);
-    if (!options.common.quiet) print_plan(text, report, context);
-    if (options.explain) explained = candidates(report, context, options.job.solver);
+    report = image::plan_filter(run.context, options.job);
+    if (!options.common.quiet) print_plan(text, report, run.context);
+    if (options.explain) explained = candidates(report, run.context, options.job.solver);
     if (options.explain && !options.common.quiet) print_candidates(text, explained);
   }
   if (!options.dry_run) {
-    ProgressBar bar(read_environment().progress && !options.common.quiet);
-    report = image::filter_file(context, options.job, [&](std::int64_t rows, std::int64_t all, std::int64_t columns) {
-      bar.update(rows, all, columns);
+    const auto progress = [&](std::int64_t rows, std::int64_t all, std::int64_t columns) {
+      run.bar.update(rows, all, columns);
       return !interrupted();
-    });
+    };
+    report = image::filter_file(run.context, options.job, progress);
   }
-  add_to(json, report, context.device(), context_seconds.count());
+  add_to(json, report, run.context.device(), run.context_seconds);
   if (options.explain) add_to(json, explained);
+}
+
+// One page, or the only image: its entry in the report.
+void filter_page(Run& run, const FilePair& pair, int page, const std::string& output, Json& results) {
+  image::FilterJob& job = run.options.job;
+  job.input = pair.input_path;
+  job.output = output;
+  job.page = page;
+  Json json = {{"input", pair.input}};
+  if (page > 0) json["page"] = page;
+  json["output"] = output == pair.output_path ? pair.output : output;
+  filter_image(run, json);
+  results.push_back(json);
+}
+
+// Every page, into one file where the format holds pages, else each into its own.
+void filter_pages(Run& run, const FilePair& pair, Json& results) {
+  const int pages = image::count_images(pair.input_path);
+  const bool together = image::holds_pages(pair.output_path);
+  if (pages > 1 && !together && run.files.is_to_stdout())
+    throw bad_input(
+        fmt::format("{} holds {} images, and - takes one file: --format tif holds them all, or --page N "
+                    "chooses one",
+                    pair.input, pages));
+  std::optional<image::PagedOutput> file;
+  if (pages > 1 && together) run.options.job.pages = &file.emplace(pair.output_path, pages);
+  for (int page = 1; page <= pages; ++page) {
+    const bool numbered = pages > 1 && !together;
+    try {
+      filter_page(run, pair, page, numbered ? page_path(pair.output_path, page) : pair.output_path, results);
+    } catch (const Error& error) {
+      if (pages == 1) throw;
+      throw Error(error.kind(), fmt::format("page {} of {}: {}", page, pages, error.what()));
+    }
+  }
+}
+
+void filter_pair(Run& run, const FilePair& pair, Json& results) {
+  try {
+    if (run.options.files.page == "all")
+      filter_pages(run, pair, results);
+    else
+      filter_page(run, pair, run.options.job.page, pair.output_path, results);
+  } catch (const Error& error) {
+    throw with_names(error, pair);
+  }
+}
+
+// Each, whatever becomes of the others; their errors are lines of their own.
+int filter_into_folder(Run& run, Json& json) {
+  Json& results = json["results"] = Json::array();
+  int status = 0;
+  const int page = run.options.job.page;
+  for (const FilePair& pair : run.files.pairs()) {
+    try {
+      run.options.job.page = page;
+      run.options.job.pages = nullptr;
+      filter_pair(run, pair, results);
+    } catch (const Error& error) {
+      if (error.kind() == ErrorKind::interrupted || error.kind() == ErrorKind::environment) throw;
+      run.bar.clear();
+      print_error(error.what());
+      results.push_back({{"input", pair.input}, {"error", one_line(error.what())}});
+      status = 1;
+    }
+    run.bar.next_image();
+  }
+  return status;
+}
+
+int run(FilterOptions& options, const FilterFiles& files, Json& json) {
+  complete(options);
+  if (options.print_kernel)
+    print_weights(options.common.json == "-" || files.is_to_stdout() ? stderr : stdout, options.job.kernel);
+  const auto start = std::chrono::steady_clock::now();
+  if (options.common.device == "auto" && are_small(options, files)) options.common.device = "cpu";
+  const Context context(context_options(options.common));
+  const std::chrono::duration<double> context_seconds = std::chrono::steady_clock::now() - start;
+  ProgressBar bar(read_environment().progress && !options.common.quiet, std::ssize(files.pairs()));
+  Run work{options, files, context, context_seconds.count(), bar};
+  if (files.is_into_folder()) return filter_into_folder(work, json);
+  Json results = Json::array();
+  filter_pair(work, files.pairs().front(), results);
+  if (files.is_to_stdout() && !options.dry_run) files.send_to_stdout();
+  if (options.files.page == "all")
+    json["results"] = results;
+  else
+    json.update(results.front());
   return 0;
 }
 
@@ -293,6 +368,15 @@ std::vector<std::string> kernel_words() {
   }
   words.push_back("@");
   return words;
+}
+
+CLI::Validator page_number() {
+  return CLI::Validator(
+      [](std::string& text) {
+        if (text == "all" || whole_number(1, 1 << 30)(text).empty()) return std::string();
+        return fmt::format("'{}' must be a page counted from 1, or all", text);
+      },
+      "");
 }
 
 std::vector<std::string> border_words() {
@@ -313,10 +397,24 @@ void add_filter(CLI::App& app, Body& body) {
       "  omniconv filter in.jpg out.png --kernel gaussian:9,1.5\n"
       "  omniconv filter scan.tif edges.tif --kernel sobel-x --depth f32\n"
       "  omniconv filter in.png out.png --kernel @mask.txt --border reflect101 --bias 0.5 --scale 0.25\n"
-      "  omniconv filter in.png out.png --kernel \"3x3: 0,-1,0, -1,5,-1, 0,-1,0\"");
-  command->add_option("IN", options->job.input, "the image to read");
-  command->add_option("OUT", options->job.output,
-                      "the image to write; its extension chooses the format; may be IN itself");
+      "  omniconv filter in.png out.png --kernel \"3x3: 0,-1,0, -1,5,-1, 0,-1,0\"\n"
+      "  omniconv filter *.jpg --into blurred --kernel blur:2\n"
+      "  curl -s https://example.org/a.png | omniconv filter - - --kernel sharpen > sharp.png");
+  command
+      ->add_option("FILES", options->files.files,
+                   "IN OUT: the image to read and the one to write, whose extension chooses the format; may be IN "
+                   "itself; - is the standard input or output. With --into: any number of images to read")
+      ->type_name("IN OUT");
+  command
+      ->add_option("--into", options->files.into,
+                   "a folder: each input becomes a file of its name there; those that fail are named, the others done")
+      ->type_name("DIR")
+      ->check(not_empty());
+  command
+      ->add_option("--format", options->files.format,
+                   "an extension, such as png: the format of - as the output, and with --into; the input's by default")
+      ->type_name("EXT")
+      ->check(not_empty());
   const std::vector<std::string> kernels = kernel_words(), borders = border_words();
   command
       ->add_option(
@@ -356,8 +454,12 @@ void add_filter(CLI::App& app, Body& body) {
       ->capture_default_str()
       ->check(not_empty())
       ->check(known_words({alpha_words.begin(), alpha_words.end()}));
-  command->add_option("--page", options->job.page, "of a file with several, counted from 1")
-      ->check(whole_number(1, 1 << 30));
+  command
+      ->add_option("--page", options->files.page,
+                   "of a file with several, counted from 1; all: every one, into one .tif or into numbered files")
+      ->type_name("N|all")
+      ->check(page_number())
+      ->check(known_words({"all"}));
   command->add_option("--quality", options->job.quality, "of .jpg and .webp, 1 to 100; 95 by default")
       ->check(whole_number(1, 100));
   command
@@ -387,9 +489,11 @@ void add_filter(CLI::App& app, Body& body) {
   add_common(*command, options->common);
   command->callback([options, &body] {
     body = [options] {
-      if (options->list_kernels || (options->print_kernel && options->job.input.empty())) return list(*options);
-      check_paths(*options);
-      return with_report(options->common.json, "omniconv-filter/1", [&](Json& json) { return run(*options, json); });
+      if (options->list_kernels || (options->print_kernel && options->files.files.empty())) return list(*options);
+      const FilterFiles files(options->files);
+      refuse_report_over_images(files, options->common.json);
+      return with_report(options->common.json, "omniconv-filter/1",
+                         [&](Json& json) { return run(*options, files, json); });
     };
   });
 }

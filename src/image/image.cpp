@@ -45,7 +45,7 @@ std::unique_ptr<ImageReader> open_by_module(const std::string& path, const std::
 
 std::unique_ptr<ImageWriter> create_by_module(const std::string& path, const std::string& extension,
                                               const ImageInfo& like, const WriteOptions& options) {
-  if (is_named_plain(extension))
+  if (is_named_plain(extension) && options.pages == nullptr)
     if (const Module* const plain = plain_module())
       if (auto writer = plain->create(path, like, options)) return writer;
   const Module& module = image_module(path);
@@ -97,6 +97,18 @@ std::unique_ptr<ImageReader> open_image(const std::string& path, int page, std::
     return open_npy(std::move(file));
   }
   return open_by_module(path, beginning, page, max_resident_bytes);
+}
+
+int count_images(const std::string& path) {
+  const auto file = std::make_shared<const InputFile>(path);
+  const std::vector<std::byte> beginning = file->read_some(0, 16);
+  if (is_pnm(beginning)) return count_images_of_pnm(*file);
+  return is_npy(beginning) ? 1 : image_module(path).count(path);
+}
+
+bool holds_pages(const std::string& path) {
+  const std::string extension = extension_of(path);
+  return extension == "tif" || extension == "tiff";
 }
 
 bool holds_opacity(const std::string& path) {

@@ -58,6 +58,8 @@ class ImageWriter {
   virtual void finish() = 0;
 };
 
+class PagedOutput;
+
 // How pixels are stored. What the format has not is refused, and what it has is named.
 struct WriteOptions {
   int threads = 1;  // for formats that are compressed in pieces (PNG); the file is the same for any number
@@ -65,6 +67,7 @@ struct WriteOptions {
   // A word of compressions_of(); empty: that of an input of the same format that kept every bit, zip for a TIFF file
   // whose pixels come from another, none for a new TIFF file, 6 for PNG, with loss for WebP.
   std::string compression = {};
+  PagedOutput* pages = nullptr;  // the file that the image is the next page of, where the format holds_pages()
 };
 // The compressions that a format can be asked for, by its extension in lower case and without its dot.
 std::vector<std::string_view> compressions_of(std::string_view extension);
@@ -75,8 +78,13 @@ std::vector<std::string_view> compressions_of(std::string_view extension);
 std::unique_ptr<ImageReader> open_image(const std::string& path, int page = 0,
                                         std::int64_t max_resident_bytes = std::numeric_limits<std::int64_t>::max());
 
-// Whether the format that the extension of `path` names can hold an opacity channel. Where it names none, true.
+// How many images a file holds, by its content.
+int count_images(const std::string& path);
+
+// Whether the format that the extension of `path` names can hold an opacity channel; where it names none, true. Whether
+// its files are written with several images.
 bool holds_opacity(const std::string& path);
+bool holds_pages(const std::string& path);
 
 // The format is decided by the extension of `path`. `like` gives extents, type and what to keep; nothing is written to
 // `path` itself before finish(). Throws when the format cannot hold it, naming the depths (or channels) it can hold.

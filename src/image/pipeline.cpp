@@ -275,9 +275,11 @@ FilterReport process(const Context& context, const FilterJob& wanted, const Prog
   const Seconds total;
   Job job;
   prepare(wanted, job);
-  const std::unique_ptr<ImageWriter> writer =
-      create_image(wanted.output, job.output,
-                   {.threads = threads_of(context), .quality = wanted.quality, .compression = wanted.compression});
+  const std::unique_ptr<ImageWriter> writer = create_image(wanted.output, job.output,
+                                                           {.threads = threads_of(context),
+                                                            .quality = wanted.quality,
+                                                            .compression = wanted.compression,
+                                                            .pages = wanted.pages});
   const Seconds planning;
   const Filter2dPlan plan(context, job.report.problem, job.report.filter, wanted.solver);
   job.report.plan_seconds = planning.get();

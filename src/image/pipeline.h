@@ -11,6 +11,8 @@
 
 namespace omniconv::image {
 
+class PagedOutput;
+
 // What becomes of an opacity channel. premultiply: colours count by their opacity while they are filtered, and opacity
 // is filtered too (rule 8 of docs/arithmetic.md; copied, where the weights sum to zero or less); ignore: it is copied,
 // and colours are filtered as they are; filter: it is filtered like any other channel, and so it is under premultiply
@@ -33,6 +35,7 @@ struct FilterJob {
   int page = 0;                                           // 0: the only one
   int quality = 0;                                        // of the output, and its compression: WriteOptions
   std::string compression = {};
+  PagedOutput* pages = nullptr;  // the file that the result is the next page of
   SolverOptions solver = {};
 };
 

@@ -200,7 +200,7 @@ TEST_F(Refusal, Usage) {
   refuses("filter a.pgm b.pgm", {"--kernel"});
   refuses("filter a.pgm b.pgm --kernel sobel-x --bordr wrap", {"--bordr", "did you mean --border?", "filter --help"});
   refuses("filter a.pgm b.pgm --kernel sobel-x --xyzzy=3", {"unknown option '--xyzzy': omniconv filter --help"});
-  refuses("filter a.pgm b.pgm c.pgm --kernel sobel-x", {"unexpected argument 'c.pgm'", "filter --help"});
+  refuses("filter a.pgm b.pgm c.pgm --kernel sobel-x", {"unexpected argument 'c.pgm'", "--into DIR"});
   refuses("filter a.pgm b.pgm --kernel", {"--kernel", "filter --help"});
   refuses("filter a.pgm b.pgm --kernel sobel-x --rescale", {"--rescale", "--depth"});
   refuses("verify 'filter2d u8 h8w8r3s3' --samples 5", {"--samples", "--sampled"});

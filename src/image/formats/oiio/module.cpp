@@ -10,7 +10,8 @@ extern "C" const omniconv::image::Module* omniconv_image_module() {
     OIIO::attribute("exr_threads", -1);
     // The limit on extents is meant for those who read images whole.
     OIIO::attribute("limits:imagesize_MB", 0);
-    return omniconv::image::Module{OMNICONV_VERSION, &oiio::open, &oiio::create, &oiio::traits, &oiio::describe};
+    return omniconv::image::Module{OMNICONV_VERSION, &oiio::open,     &oiio::create,
+                                   &oiio::traits,    &oiio::describe, &oiio::count};
   }();
   return &module;
 }

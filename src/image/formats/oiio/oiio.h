@@ -71,6 +71,7 @@ OIIO::ImageSpec spec_of(const Format& format, const ImageInfo& like, const Write
 bool has_exif(const OIIO::ImageSpec& spec);
 
 // WebP, by libwebp itself: OpenImageIO multiplies its colours by opacity and has no profiles. The page as in open().
+int count_frames_of_webp(const std::string& path);
 std::unique_ptr<ImageReader> open_webp(const std::string& path, int page, std::int64_t max_resident_bytes);
 // What spec_of() gives goes with the pixels.
 std::unique_ptr<ImageWriter> create_webp(const std::string& path, const Format& format, const ImageInfo& like,
@@ -81,6 +82,7 @@ Error no_such_page(const std::string& path, int page, int pages);
 std::unique_ptr<ImageReader> open(const std::string& path, int page, std::int64_t max_resident_bytes);
 std::unique_ptr<ImageWriter> create(const std::string& path, const ImageInfo& like, const WriteOptions& options);
 std::shared_ptr<const Metadata> describe(const std::string& path);
+int count(const std::string& path);
 FormatTraits traits(const std::string& path);
 
 }  // namespace omniconv::image::oiio

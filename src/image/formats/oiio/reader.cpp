@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <limits>
 #include <vector>
 
 #include "core/quoted.h"
@@ -90,6 +91,16 @@ class Reader final : public ImageReader {
   }
 
   const ImageInfo& info() const override { return info_; }
+
+  int count_pages() {
+    int pages = 1;
+    check([&] {
+      while (may_have_pages() && input_->seek_subimage(pages, 0)) ++pages;
+      input_->geterror();  // that there are no more
+      return true;
+    });
+    return pages;
+  }
 
   void read_rows(std::int64_t first, std::int64_t count, std::byte* to, std::int64_t stride_bytes) override {
     check_rows(info_, first, count, path());
@@ -287,6 +298,13 @@ Error no_such_page(const std::string& path, int page, int pages) {
 std::unique_ptr<ImageReader> open(const std::string& path, int page, std::int64_t max_resident_bytes) {
   if (plugin_of(InputFile(path)) == "webp") return open_webp(path, page, max_resident_bytes);
   return std::make_unique<Reader>(path, page, max_resident_bytes);
+}
+
+int count(const std::string& path) {
+  const std::string plugin = plugin_of(InputFile(path));
+  if (plugin == "webp") return count_frames_of_webp(path);
+  const int page = plugin == "png" ? 0 : 1;  // an animated one is refused
+  return Reader(path, page, std::numeric_limits<std::int64_t>::max()).count_pages();
 }
 
 std::shared_ptr<const Metadata> describe(const std::string& path) {

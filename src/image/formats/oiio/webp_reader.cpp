@@ -4,9 +4,13 @@
 #include <webp/decode.h>
 #include <webp/demux.h>
 
+#include <algorithm>
 #include <cstring>
+#include <limits>
 #include <memory>
+#include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "image/formats/oiio/oiio.h"
@@ -29,15 +33,15 @@ class WebpReader final : public ImageReader {
     data_ = {.bytes = reinterpret_cast<const std::uint8_t*>(content_.data()), .size = content_.size()};
     demuxer_.reset(WebPDemux(&data_));
     if (demuxer_ == nullptr) throw damaged();
-    const int pages = static_cast<int>(get(WEBP_FF_FRAME_COUNT));
-    if (pages < 1) throw damaged();
-    if (page_ > pages || (page_ == 0 && pages > 1)) throw no_such_page(path, page_, pages);
-    is_animated_ = pages > 1 || (get(WEBP_FF_FORMAT_FLAGS) & ANIMATION_FLAG) != 0;
+    if (pages() < 1) throw damaged();
+    if (page_ > pages() || (page_ == 0 && pages() > 1)) throw no_such_page(path, page_, pages());
+    is_animated_ = pages() > 1 || (get(WEBP_FF_FORMAT_FLAGS) & ANIMATION_FLAG) != 0;
     describe();
     check_limit(info_.resident_bytes, max_resident_bytes);
   }
 
   const ImageInfo& info() const override { return info_; }
+  int pages() const { return static_cast<int>(get(WEBP_FF_FRAME_COUNT)); }
 
   void read_rows(std::int64_t first, std::int64_t count, std::byte* to, std::int64_t stride_bytes) override {
     check_rows(info_, first, count, file_.path());
@@ -147,6 +151,10 @@ class WebpReader final : public ImageReader {
 };
 
 }  // namespace
+
+int count_frames_of_webp(const std::string& path) {
+  return WebpReader(path, 1, std::numeric_limits<std::int64_t>::max()).pages();
+}
 
 std::unique_ptr<ImageReader> open_webp(const std::string& path, int page, std::int64_t max_resident_bytes) {
   return std::make_unique<WebpReader>(path, page, max_resident_bytes);

@@ -15,6 +15,7 @@
 #include "image/formats/oiio/libpng_silence.h"
 #include "image/formats/oiio/oiio.h"
 #include "image/formats/oiio/png_pixels.h"
+#include "image/paged_output.h"
 #include "image/raster.h"
 #include "omniconv/error.h"
 
@@ -63,6 +64,19 @@ class RowDigest {
   std::uint64_t value_ = 0;
 };
 
+// Pages are written by a path that reads them back, and by OpenImageIO, which has its own view of channels.
+void check_page(const std::string& path, const ImageInfo& like, const WriteOptions& options) {
+  if (options.pages == nullptr) return;
+  if (options.compression == "jpeg" || like.type == DataType::f64)
+    throw bad_input(fmt::format("{}: several pages are not written {}; choose another, or write one with --page N",
+                                path, like.type == DataType::f64 ? "in f64" : "with the compression jpeg"));
+  if (like.color_channels == 1 && like.c >= 3)
+    throw bad_input(
+        fmt::format("{}: several pages are not written with {} channels of which one is grey; write one "
+                    "with --page N, or .npy",
+                    path, like.c));
+}
+
 // zlib's; 6 is libpng's own.
 int png_level(const WriteOptions& options) {
   return options.compression.empty() ? 6 : options.compression.front() - '0';
@@ -71,7 +85,9 @@ int png_level(const WriteOptions& options) {
 class Writer final : public ImageWriter {
  public:
   Writer(const std::string& path, const Format& format, const ImageInfo& like, const WriteOptions& options)
-      : file_(path),
+      : own_(options.pages == nullptr ? std::make_unique<AtomicFile>(path) : nullptr),
+        pages_(options.pages),
+        file_(pages_ == nullptr ? *own_ : pages_->file()),
         codec_file_(file_),
         proxy_(codec_file_),
         info_(like),
@@ -83,7 +99,11 @@ class Writer final : public ImageWriter {
     output_->threads(1);
     if (format.plugin == "tiff") prepare_tiff();
     if (!by_name_) output_->set_ioproxy(&proxy_);
-    check([&] { return output_->open(by_name_ ? file_.temporary_path() : path, spec_); });
+    const bool is_first = pages_ == nullptr || pages_->finished() == 0;
+    check([&] {
+      return output_->open(by_name_ ? file_.temporary_path() : path, spec_,
+                           is_first ? OIIO::ImageOutput::Create : OIIO::ImageOutput::AppendSubimage);
+    });
     // It would convert to a type that it likes better.
     if (output_->spec().format != spec_.format)
       throw bad_input(fmt::format("{}: this OpenImageIO writes {} as {}", path, spec_.format.c_str(),
@@ -133,24 +153,30 @@ class Writer final : public ImageWriter {
     output_.reset();
     if (!png_pixels_) codec_file_.settle();
     if (by_name_) read_back();
-    file_.commit();
+    if (pages_ != nullptr)
+      pages_->finish_page();
+    else
+      file_.commit();
   }
 
  private:
-  // An Exif directory needs what OpenImageIO does not do through a proxy: going back to the first directory. Then it
-  // writes by name, where libtiff's last errors are lost; so the file is read back before it is believed, which in turn
-  // needs a compression that keeps every bit, and elements that are read in all strips. Other files have no Exif.
+  // An Exif directory and a second page need what OpenImageIO does not do through a proxy: going back to the first
+  // directory. Then it writes by name, where libtiff's last errors are lost; so the file is read back before it is
+  // believed, which in turn needs a compression that keeps every bit, and elements that are read in all strips. Other
+  // files have no Exif, nor do pages, whose Exif would all be the first one's.
   void prepare_tiff() {
+    const bool has_pages = pages_ != nullptr;
     const bool is_exact = !OIIO::Strutil::starts_with(spec_.get_string_attribute("compression"), "jpeg");
-    by_name_ = has_exif(spec_) && is_exact && info_.type != DataType::f64;
-    if (!by_name_) spec_.attribute("tiff:write_exif", 0);
+    by_name_ = has_pages || (has_exif(spec_) && is_exact && info_.type != DataType::f64);
+    if (!by_name_ || has_pages) spec_.attribute("tiff:write_exif", 0);
   }
 
   void read_back() {
     file_.adopt();
     RowDigest read;
     try {
-      const auto reader = open(file_.temporary_path(), 1, std::numeric_limits<std::int64_t>::max());
+      const auto reader = open(file_.temporary_path(), pages_ == nullptr ? 1 : pages_->finished() + 1,
+                               std::numeric_limits<std::int64_t>::max());
       const ImageInfo& found = reader->info();
       if (found.h == info_.h && found.w == info_.w && found.c == info_.c && found.type == info_.type) {
         std::vector<std::byte> row(static_cast<std::size_t>(row_bytes(info_)));
@@ -184,7 +210,9 @@ class Writer final : public ImageWriter {
     throw bad_input(fmt::format("cannot write {}: {}", file_.path(), reason));
   }
 
-  AtomicFile file_;
+  std::unique_ptr<AtomicFile> own_;
+  PagedOutput* pages_;
+  AtomicFile& file_;
   CodecFile codec_file_;
   FileProxy proxy_;
   ImageInfo info_;
@@ -202,6 +230,7 @@ class Writer final : public ImageWriter {
 std::unique_ptr<ImageWriter> create(const std::string& path, const ImageInfo& like, const WriteOptions& options) {
   const Format& format = format_of(path);
   check_format(format, path, like, options);
+  check_page(path, like, options);
   raster_bytes(like, path);
   if (format.plugin == "webp") return create_webp(path, format, like, options);
   return std::make_unique<Writer>(path, format, like, options);

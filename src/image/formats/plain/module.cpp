@@ -48,7 +48,7 @@ const PlainMetadata* metadata_for(const ImageInfo& like, const std::string& form
 
 extern "C" const omniconv::image::Module* omniconv_image_module() {
   namespace plain = omniconv::image::plain;
-  static const omniconv::image::Module module = {OMNICONV_VERSION, &plain::open, &plain::create, &plain::traits,
-                                                 nullptr};
+  static const omniconv::image::Module module = {OMNICONV_VERSION, &plain::open, &plain::create,
+                                                 &plain::traits,   nullptr,      nullptr};
   return &module;
 }

@@ -25,6 +25,7 @@ class PamMetadata final : public Metadata {
 bool is_pnm(std::span<const std::byte> content);
 // Bits of PBM become u8, 0 for black and 255 for white. A plain or float file holds one image, the others any number.
 std::unique_ptr<ImageReader> open_pnm(std::shared_ptr<const InputFile> file, int page);
+int count_images_of_pnm(const InputFile& file);
 
 // `extension` is one of these, without its dot.
 bool is_pnm_extension(std::string_view extension);

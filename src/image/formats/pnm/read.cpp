@@ -160,20 +160,32 @@ void check_length(const InputFile& file, const PnmHeader& header) {
                                 file.path(), header.info.h, header.info.w, header.info.c, needed, file.size()));
 }
 
+// How many images there are, as far as the page that is sought (0: to the end), whose header goes to `chosen`; that of
+// the first where it is 0.
+int find_page(const InputFile& file, int page, PnmHeader& chosen) {
+  int pages = 0;
+  for (std::int64_t begin = 0; begin >= 0;) {
+    PnmHeader header = read_pnm_header(file, begin);
+    check_length(file, header);
+    ++pages;
+    // A plain file holds one image, which any text may follow.
+    begin = header.is_plain() ? -1 : next_image(file, header.data_end(file.path()));
+    if (pages == std::max(page, 1)) chosen = std::move(header);
+    if (pages == page) break;
+  }
+  return pages;
+}
+
 }  // namespace
+
+int count_images_of_pnm(const InputFile& file) {
+  PnmHeader first;
+  return find_page(file, 0, first);
+}
 
 std::unique_ptr<ImageReader> open_pnm(std::shared_ptr<const InputFile> file, int page) {
   PnmHeader chosen;
-  int pages = 0;
-  for (std::int64_t begin = 0; begin >= 0;) {
-    PnmHeader header = read_pnm_header(*file, begin);
-    check_length(*file, header);
-    ++pages;
-    // A plain file holds one image, which any text may follow.
-    begin = header.is_plain() ? -1 : next_image(*file, header.data_end(file->path()));
-    if (pages == (page == 0 ? 1 : page)) chosen = std::move(header);
-    if (pages == page) break;
-  }
+  const int pages = find_page(*file, page, chosen);
   if (page == 0 && pages > 1)
     throw bad_input(fmt::format("{} holds {} images; choose one with --page N", file->path(), pages));
   if (page > pages || page < 0)
