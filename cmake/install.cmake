@@ -29,7 +29,7 @@ configure_file(cmake/omniconv.pc.in ${CMAKE_BINARY_DIR}/omniconv.pc @ONLY)
 install(FILES ${CMAKE_BINARY_DIR}/omniconv.pc DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig)
 
 # Made from the options that the command has (cli/CMakeLists.txt).
-set(pages ${CMAKE_BINARY_DIR}/cli/pages)
+set(pages ${PROJECT_BINARY_DIR}/cli/pages)
 install(FILES ${pages}/omniconv.1 DESTINATION ${CMAKE_INSTALL_MANDIR}/man1)
 install(FILES ${pages}/omniconv.bash DESTINATION ${CMAKE_INSTALL_DATADIR}/bash-completion/completions RENAME omniconv)
 install(FILES ${pages}/_omniconv DESTINATION ${CMAKE_INSTALL_DATADIR}/zsh/site-functions)
