@@ -19,4 +19,26 @@ write_basic_package_version_file(${CMAKE_BINARY_DIR}/omniconv-config-version.cma
 install(FILES ${CMAKE_BINARY_DIR}/omniconv-config.cmake ${CMAKE_BINARY_DIR}/omniconv-config-version.cmake
         DESTINATION ${omniconv_config_dir})
 
-install(FILES LICENSE NOTICE README.md CHANGELOG.md DESTINATION ${CMAKE_INSTALL_DOCDIR})
+set(OMNICONV_PC_LIBDIR ${CMAKE_INSTALL_FULL_LIBDIR})
+set(OMNICONV_PC_INCLUDEDIR ${CMAKE_INSTALL_FULL_INCLUDEDIR})
+set(OMNICONV_PC_TO_PREFIX ${CMAKE_INSTALL_PREFIX})
+cmake_path(RELATIVE_PATH OMNICONV_PC_LIBDIR BASE_DIRECTORY ${CMAKE_INSTALL_PREFIX})
+cmake_path(RELATIVE_PATH OMNICONV_PC_INCLUDEDIR BASE_DIRECTORY ${CMAKE_INSTALL_PREFIX})
+cmake_path(RELATIVE_PATH OMNICONV_PC_TO_PREFIX BASE_DIRECTORY ${CMAKE_INSTALL_FULL_LIBDIR}/pkgconfig)
+configure_file(cmake/omniconv.pc.in ${CMAKE_BINARY_DIR}/omniconv.pc @ONLY)
+install(FILES ${CMAKE_BINARY_DIR}/omniconv.pc DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig)
+
+# Made from the options that the command has (cli/CMakeLists.txt).
+set(pages ${PROJECT_BINARY_DIR}/cli/pages)
+install(FILES ${pages}/omniconv.1 DESTINATION ${CMAKE_INSTALL_MANDIR}/man1)
+install(FILES ${pages}/omniconv.bash DESTINATION ${CMAKE_INSTALL_DATADIR}/bash-completion/completions RENAME omniconv)
+install(FILES ${pages}/_omniconv DESTINATION ${CMAKE_INSTALL_DATADIR}/zsh/site-functions)
+
+# The documents, and what they link to, each in its place beside README.md.
+install(FILES LICENSE NOTICE README.md CHANGELOG.md CONTRIBUTING.md DESTINATION ${CMAKE_INSTALL_DOCDIR})
+install(DIRECTORY docs examples DESTINATION ${CMAKE_INSTALL_DOCDIR})
+file(GLOB_RECURSE readmes CONFIGURE_DEPENDS RELATIVE ${PROJECT_SOURCE_DIR} src/*/README.md data/*/README.md)
+foreach(readme IN LISTS readmes)
+  cmake_path(GET readme PARENT_PATH folder)
+  install(FILES ${readme} DESTINATION ${CMAKE_INSTALL_DOCDIR}/${folder})
+endforeach()

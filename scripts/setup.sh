@@ -66,6 +66,9 @@ if [[ $tests == yes ]]; then
   need python3-scipy package:python3-scipy "  SciPy"
   need python3-opencv package:python3-opencv "  OpenCV,"
   need python3-torch package:python3-torch "  and PyTorch"
+  need pkgconf command:pkg-config "pkg-config: the installed library,"
+  need mandoc command:mandoc "  the manual page"
+  need zsh command:zsh "  and completion are tried"
   need oclgrind command:oclgrind "Oclgrind: OpenCL kernels searched for races and stray accesses"
 fi
 if [[ $bench == yes ]]; then

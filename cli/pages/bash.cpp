@@ -17,8 +17,15 @@ _omniconv() {
   local current=${COMP_WORDS[COMP_CWORD]} before=${COMP_WORDS[COMP_CWORD - 1]} command=${COMP_WORDS[1]}
   local options='' words='' list='' files='' begun='' IFS=$' \t\n'
   COMPREPLY=()
-  # bash takes --option=value and name:argument apart.
-  if [[ $current == = ]]; then
+  # bash takes --option=value, name:argument and @file apart; what is completed of the last has its @ all the same.
+  if [[ $current == @* || $before == @ ]]; then
+    mapfile -t COMPREPLY < <(compgen -P @ -f -- "${current#@}")
+    if ((${#COMPREPLY[@]} == 1)) && [[ -d ${COMPREPLY[0]#@} ]]; then
+      COMPREPLY=("${COMPREPLY[0]}/")
+      compopt -o nospace 2>/dev/null  # outside of completion there is nothing to set
+    fi
+    return 0
+  elif [[ $current == = ]]; then
     current=''
   elif [[ $before == = ]]; then
     before=${COMP_WORDS[COMP_CWORD - 2]}
@@ -32,9 +39,8 @@ _omniconv() {
 constexpr std::string_view tail = R"(    *) return ;;
   esac
   [[ $current == -* ]] && words=$options list='' files=''
-  [[ $current == @* ]] && files=yes
   if [[ $files ]]; then
-    compopt -o default 2>/dev/null  # outside of completion there is nothing to set
+    compopt -o default 2>/dev/null
     return
   fi
   if [[ $list && $current == *,* ]]; then
@@ -42,7 +48,7 @@ constexpr std::string_view tail = R"(    *) return ;;
     current=${current##*,}
   fi
   mapfile -t COMPREPLY < <(compgen -P "$begun" -W "$words" -- "$current")
-  [[ ${COMPREPLY[0]} == *[:@] ]] && compopt -o nospace 2>/dev/null
+  [[ ${COMPREPLY[0]-} == *[:@] ]] && compopt -o nospace 2>/dev/null
   return 0
 }
 

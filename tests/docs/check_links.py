@@ -2,6 +2,7 @@
 """Every link of every document leads somewhere, to headings too, and every file that documents and comments name is there.
 
     check_links.py SOURCE
+    check_links.py --installed FOLDER    the links alone: of documents that are installed without the sources
 """
 import pathlib
 import re
@@ -48,18 +49,20 @@ def missing_files(root, text, pattern):
             yield f"names {name}, which is not there"
 
 
-def faults(root):
+def faults(root, is_installed):
     for path in files(root):
         # Tests have documents of their own to be wrong about.
         if path.suffix == ".md" and "tests" not in path.relative_to(root).parts:
             text = path.read_text()
-            yield from ((path, fault) for fault in [*dead_links(path, text), *missing_files(root, text, NAMED)])
-        elif path.suffix in SOURCES:
+            yield from ((path, fault) for fault in dead_links(path, text))
+            if not is_installed:
+                yield from ((path, fault) for fault in missing_files(root, text, NAMED))
+        elif path.suffix in SOURCES and not is_installed:
             yield from ((path, fault) for fault in missing_files(root, path.read_text(errors="replace"), NAMED_IN_SOURCES))
 
 
-source = pathlib.Path(sys.argv[1]).resolve()
-found = list(faults(source))
+source = pathlib.Path(sys.argv[-1]).resolve()
+found = list(faults(source, "--installed" in sys.argv))
 for where, what in found:
     print(f"{where.relative_to(source)} {what}")
 print(f"{len(found)} dead links" if found else "ok")
