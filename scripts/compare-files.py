@@ -1,10 +1,11 @@
 #!/usr/bin/env python3
 """Filters whole files with omniconv, ImageMagick and libvips in turn, and writes docs/performance/files.json.
 
-    scripts/compare-files.py [--rounds N] [--folder DIR] [--formats ppm tiff png jpeg] [--json FILE]
+    scripts/compare-files.py [--size WIDTHxHEIGHT] [--rounds N] [--folder DIR] [--formats ppm tiff png jpeg] [--json FILE]
 
-Each program runs as its users run it, with two threads: it reads a file of 24 megapixels (6000 x 4000 RGB, made from the bundled photograph),
-filters it and writes one of the same format. DIR should be in memory (/dev/shm by default), so that no disk is measured. Settings are the same
+Each program runs as its users run it, with two threads: it reads an RGB file made from the bundled photograph (6000x4000, 24 megapixels, unless
+--size says otherwise), filters it and writes one of the same format. Of files below a megapixel, most of the time is the program's start, so
+omniconv is left to find its device by itself; of others it is told to take the CPU. DIR should be in memory (/dev/shm by default), so that no disk is measured. Settings are the same
 for all: PNG compression 6 and the best filter of each row, JPEG quality 95 with full colour, TIFF and PPM uncompressed. Needs omniconv, built in
 build/release or named by $OMNICONV, Debian's imagemagick, libvips-tools, python3-numpy and python3-opencv.
 """
@@ -20,7 +21,8 @@ import tempfile
 import time
 
 HERE = pathlib.Path(__file__).resolve().parent
-WIDTH, HEIGHT, THREADS = 6000, 4000, 2
+THREADS = 2
+SMALL = 1e6  # pixels
 EXTENSIONS = {"ppm": "ppm", "tiff": "tif", "png": "png", "jpeg": "jpg"}
 # Integer weights with a sum that is a power of two: every program can be exact, the last rounding aside. The first is no product of a column
 # and a row.
@@ -45,14 +47,15 @@ def require(omniconv):
         sys.exit(f"compare-files: error: there is no {omniconv}: build it, or name it by OMNICONV")
 
 
-def make_pictures(folder, formats):
+def make_pictures(folder, formats, width, height):
     """The photograph, mirrored until it fills the picture, with a sensor's noise, so that codecs work as on a photograph of that size."""
     import cv2
     import numpy
     photo = cv2.imread(str(HERE.parent / "data/photo/raccoon.jpg"))
     photo = cv2.resize(photo, None, fx=2, fy=2, interpolation=cv2.INTER_CUBIC)
     h, w = photo.shape[:2]
-    picture = numpy.pad(photo, ((0, HEIGHT - h), (0, WIDTH - w), (0, 0)), mode="symmetric").astype(numpy.float32)
+    padding = ((0, max(height - h, 0)), (0, max(width - w, 0)), (0, 0))
+    picture = numpy.pad(photo, padding, mode="symmetric")[:height, :width].astype(numpy.float32)
     picture += numpy.random.default_rng(3).normal(0, 1.5, picture.shape).astype(numpy.float32)
     picture = numpy.clip(numpy.rint(picture), 0, 255).astype(numpy.uint8)
     settings = {"tiff": [cv2.IMWRITE_TIFF_COMPRESSION, 1], "png": [cv2.IMWRITE_PNG_COMPRESSION, 6], "jpeg": [], "ppm": []}
@@ -66,7 +69,7 @@ def make_pictures(folder, formats):
     return paths
 
 
-def commands(omniconv, kernel_name, source, target, name, folder):
+def commands(omniconv, kernel_name, source, target, name, folder, pixels):
     kernel = KERNELS[kernel_name]
     size, total = len(kernel), sum(map(sum, kernel))
     rows = [",".join(map(str, row)) for row in kernel]
@@ -79,7 +82,7 @@ def commands(omniconv, kernel_name, source, target, name, folder):
     report = folder / "report.json"
     programs = {
         "omniconv": [omniconv, "filter", str(source), str(target), "--kernel", f"{size}x{size}: {', '.join(rows)}", "--scale", repr(1 / total),
-                     "--device", "cpu", "--threads", str(THREADS), "--json", str(report)],
+                     *(["--device", "cpu"] if pixels >= SMALL else []), "--threads", str(THREADS), "--json", str(report)],
         "ImageMagick": ["convert", str(source), "-convolve", ",".join(str(v) for row in kernel for v in row), *magick, str(target)],
         "libvips integer": [*vips, "integer"],
     }
@@ -104,9 +107,9 @@ def pixels(path):
     return cv2.imread(str(path), cv2.IMREAD_UNCHANGED).astype(int)
 
 
-def compare(omniconv, folder, name, source, kernel_name, rounds):
+def compare(omniconv, folder, name, source, kernel_name, rounds, pixel_count):
     target = folder / f"out.{EXTENSIONS[name]}"
-    programs = commands(omniconv, kernel_name, source, target, name, folder)
+    programs = commands(omniconv, kernel_name, source, target, name, folder, pixel_count)
     results = {program: {"seconds": [], "cpu_seconds": [], "peak_bytes": 0} for program in programs}
     stages, ours = [], None
     for round_ in range(rounds + 1):
@@ -140,22 +143,24 @@ def first_line(command):
 
 def main():
     parser = argparse.ArgumentParser(prog="scripts/compare-files.py", formatter_class=argparse.RawDescriptionHelpFormatter, description=__doc__)
+    parser.add_argument("--size", default="6000x4000")
     parser.add_argument("--rounds", type=int, default=7)
     parser.add_argument("--folder", type=pathlib.Path, default=pathlib.Path("/dev/shm"))
     parser.add_argument("--formats", nargs="+", choices=list(EXTENSIONS), default=list(EXTENSIONS))
     parser.add_argument("--kernels", nargs="+", choices=list(KERNELS), default=list(KERNELS))
     parser.add_argument("--json", type=pathlib.Path, default=HERE.parent / "docs/performance/files.json")
     arguments = parser.parse_args()
+    width, height = map(int, arguments.size.split("x"))
     omniconv = os.environ.get("OMNICONV", str(HERE.parent / "build/release/bin/omniconv"))
     require(omniconv)
     cpu = next((line.split(":")[1].strip() for line in open("/proc/cpuinfo") if line.startswith("model name")), "")
     results = []
     folder = pathlib.Path(tempfile.mkdtemp(prefix="compare-files-", dir=arguments.folder))
     try:
-        paths = make_pictures(folder, arguments.formats)
+        paths = make_pictures(folder, arguments.formats, width, height)
         for name in arguments.formats:
             for kernel_name in arguments.kernels:
-                result = compare(omniconv, folder, name, paths[name], kernel_name, arguments.rounds)
+                result = compare(omniconv, folder, name, paths[name], kernel_name, arguments.rounds, width * height)
                 results.append(result)
                 print(f"{name:<5} {kernel_name:<13}" + "; ".join(
                     f"{program} {r['median_seconds']:.3f} s (difference {r['largest_difference']}, {r['file_bytes'] / 1e6:.1f} MB)"
@@ -166,7 +171,7 @@ def main():
     version = first_line([omniconv, "--version"])
     arguments.json.write_text(json.dumps({
         "schema": "omniconv-files/1", "commit": version.split("(")[1].rstrip(")"), "date": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
-        "cpu": cpu, "threads": THREADS, "pixels": WIDTH * HEIGHT,
+        "cpu": cpu, "threads": THREADS, "pixels": width * height,
         "versions": {"ImageMagick": first_line(["convert", "-version"]).split()[2], "libvips": first_line(["vips", "--version"]).split("-")[1].split()[0]},
         "results": results}, indent=1) + "\n")
 

@@ -73,6 +73,9 @@ def beside(versus):
 
 def files(report):
     versions = ", ".join(f"{name} {version}" for name, version in report["versions"].items())
+    if report["pixels"] < 1e6:
+        yield from small_files(report, versions)
+        return
     yield (f"## Whole files beside ImageMagick and libvips\n\n{report['cpu']}, {report['threads']} threads, commit {report['commit']}, "
            f"{report['date'][:10]}; {versions}. From file to file in memory, {report['pixels'] / 1e6:.0f} megapixels of RGB, start of the program included, "
            f"medians of {min(r['rounds'] for r in report['results'])} runs in turn or more, in Mpixel/s. The codec's share is that of reading and writing in the time of all stages, which "
@@ -88,6 +91,18 @@ def files(report):
                f"{100 * result['codec_share']:.0f} % | {max(p['largest_difference'] for p in programs.values())} | "
                f"{programs['omniconv']['peak_bytes'] / 2**20:.0f}, {programs['ImageMagick']['peak_bytes'] / 2**20:.0f}, "
                f"{programs['libvips integer']['peak_bytes'] / 2**20:.0f} |\n")
+
+
+def small_files(report, versions):
+    yield (f"## Small files beside ImageMagick and libvips\n\n{report['cpu']}, {report['threads']} threads, commit {report['commit']}, "
+           f"{report['date'][:10]}; {versions}. From file to file in memory, {report['pixels'] / 1e3:.0f} kilopixels of RGB, start of the program included, "
+           f"medians of {min(r['rounds'] for r in report['results'])} runs in turn or more, in milliseconds. The ratio is that of the faster of the two others.\n\n"
+           "| file, kernel | omniconv | ImageMagick | libvips | ratio | largest difference |\n| --- | --- | --- | --- | --- | --- |\n")
+    for result in report["results"]:
+        programs = result["programs"]
+        ours, magick, vips = (1e3 * programs[name]["median_seconds"] for name in ("omniconv", "ImageMagick", "libvips integer"))
+        yield (f"| {result['format']}, {result['kernel']} | {ours:.1f} | {magick:.1f} | {vips:.1f} | {min(magick, vips) / ours:.2f} | "
+               f"{max(p['largest_difference'] for p in programs.values())} |\n")
 
 
 def huge(report):
