@@ -174,10 +174,12 @@ TEST_F(Encodings, ProfilesGoToEveryFormatThatHoldsThem) {
   const Image image = photo(40, 48, 3);
   std::vector<std::string> sources = {make("a.jpg", image, with_profile()), make("a.tif", image, with_profile()),
                                       make("a.png", image, with_profile())};
-  write_image(file("a.webp"), read_image(sources[0]));
-  sources.push_back(file("a.webp"));
+  for (const std::string name : {"a.webp", "a.jp2"}) {
+    write_image(file(name), read_image(sources[0]));
+    sources.push_back(file(name));
+  }
   for (const std::string& source : sources)
-    for (const char* extension : {".jpg", ".tif", ".png", ".webp"}) {
+    for (const char* extension : {".jpg", ".tif", ".png", ".webp", ".jp2"}) {
       write_image(file("copy"s + extension), read_image(source));
       // Each of them gives it on to a TIFF file, in which it stands as it is.
       write_image(file("last.tif"), read_image(file("copy"s + extension)));

@@ -280,6 +280,11 @@ OIIO::ImageSpec spec_of(const Format& format, const ImageInfo& like, const Write
   return spec;
 }
 
+std::string_view profile_of(const OIIO::ImageSpec& spec) {
+  const OIIO::ParamValue* const kept = spec.find_attribute("ICCProfile");
+  return kept == nullptr ? std::string_view() : bytes_of(*kept);
+}
+
 bool has_exif(const OIIO::ImageSpec& spec) {
   return std::any_of(spec.extra_attribs.begin(), spec.extra_attribs.end(), is_exif);
 }

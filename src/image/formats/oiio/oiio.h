@@ -76,6 +76,11 @@ std::unique_ptr<ImageReader> open_webp(const std::string& path, int page, std::i
 // What spec_of() gives goes with the pixels.
 std::unique_ptr<ImageWriter> create_webp(const std::string& path, const Format& format, const ImageInfo& like,
                                          const WriteOptions& options);
+// A JPEG 2000 file with the colour profile instead of its colour space by number.
+std::string with_profile(const std::string& jp2, std::string_view profile);
+// The spec's, or nothing.
+std::string_view profile_of(const OIIO::ImageSpec& spec);
+
 // The error of a file with several pages of which none was chosen, or of a page that is not there.
 Error no_such_page(const std::string& path, int page, int pages);
 

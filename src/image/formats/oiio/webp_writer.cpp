@@ -90,9 +90,7 @@ class WebpWriter final : public ImageWriter {
   void write_described(std::string_view image) {
     std::vector<char> exif;
     if (has_exif(spec_)) OIIO::encode_exif(spec_, exif);
-    std::string_view profile;
-    if (const OIIO::ParamValue* const kept = spec_.find_attribute("ICCProfile"))
-      profile = {static_cast<const char*>(kept->data()), static_cast<std::size_t>(kept->datasize())};
+    const std::string_view profile = profile_of(spec_);
     if (exif.empty() && profile.empty()) return write(image);
     const std::unique_ptr<WebPMux, MuxDeleter> mux(WebPMuxNew());
     const WebPData picture = data_of(image), colors = data_of(profile), camera = data_of({exif.data(), exif.size()});

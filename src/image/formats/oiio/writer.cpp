@@ -153,6 +153,7 @@ class Writer final : public ImageWriter {
     output_.reset();
     if (!png_pixels_) codec_file_.settle();
     if (by_name_) read_back();
+    if (format_.plugin == "jpeg2000" && !profile_of(spec_).empty()) add_profile();
     if (pages_ != nullptr)
       pages_->finish_page();
     else
@@ -169,6 +170,14 @@ class Writer final : public ImageWriter {
     const bool is_exact = !OIIO::Strutil::starts_with(spec_.get_string_attribute("compression"), "jpeg");
     by_name_ = has_pages || (has_exif(spec_) && is_exact && info_.type != DataType::f64);
     if (!by_name_ || has_pages) spec_.attribute("tiff:write_exif", 0);
+  }
+
+  // Of a compressed file; its pixels were in memory a moment before.
+  void add_profile() {
+    std::string content(static_cast<std::size_t>(file_.size()), '\0');
+    file_.read_at(0, content.data(), file_.size());
+    content = with_profile(content, profile_of(spec_));
+    file_.write_at(0, content.data(), static_cast<std::int64_t>(content.size()));
   }
 
   void read_back() {
