@@ -147,6 +147,14 @@ TEST_F(FilterFiles, EveryPageOfTiff) {
   refuses("filter in.pgm v.tif --kernel identity --page all --depth f64", {"page 1 of 3", "f64"});
 }
 
+// OpenImageIO's remarks are not the command's.
+TEST_F(FilterFiles, NothingIsSaidWhereNothingIsWrong) {
+  for (const char* name : {"a.png", "a.tif", "a.webp", "a.jp2", "a.bmp", "a.tga"})
+    EXPECT_EQ(run(std::string("filter $PHOTO --kernel identity ") + name).error, "") << name;
+  EXPECT_EQ(run("filter $PHOTO a.exr --kernel identity --depth f16").error, "");
+  EXPECT_EQ(run("filter $PHOTO a.hdr --kernel identity --depth f32").error, "");
+}
+
 TEST_F(FilterFiles, QualityAndCompression) {
   const auto size_of = [&](const std::string& name, const std::string& options) {
     EXPECT_EQ(run("filter $PHOTO " + name + " --kernel identity " + options).status, 0) << name << options;

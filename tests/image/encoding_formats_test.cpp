@@ -192,6 +192,7 @@ TEST_F(Encodings, ExifOfWebp) {
   attributes.attribute("Exif:DateTimeOriginal", "2001:02:03 04:05:06");
   attributes.attribute("Exif:FocalLength", 35.0f);
   attributes.attribute("Orientation", 6);
+  attributes.attribute("Copyright", "an owner");
   const Image image = read_image(make("a.jpg", photo(40, 48, 3), attributes));
   write_image(file("a.webp"), image);
   const Image back = read_image(file("a.webp"));
@@ -199,7 +200,72 @@ TEST_F(Encodings, ExifOfWebp) {
   EXPECT_EQ(back.info.h, 48);
   write_image(file("copy.jpg"), back);
   EXPECT_EQ(attribute(file("copy.jpg"), "Exif:DateTimeOriginal"), "2001:02:03 04:05:06");
+  EXPECT_EQ(attribute(file("copy.jpg"), "Copyright"), "an owner");
   EXPECT_EQ(OIIO::ImageInput::open(file("copy.jpg"))->spec().get_float_attribute("Exif:FocalLength"), 35.0f);
+}
+
+// The table of docs/cli.md.
+TEST_F(Encodings, WhatGoesWithThePixels) {
+  OIIO::ImageSpec attributes = with_profile();
+  attributes.attribute("Exif:DateTimeOriginal", "2001:02:03 04:05:06");
+  attributes.attribute("Exif:FocalLength", 35.0f);
+  attributes.attribute("GPS:LatitudeRef", "N");
+  const float latitude[3] = {1, 2, 3};
+  attributes.attribute("GPS:Latitude", OIIO::TypeDesc(OIIO::TypeDesc::FLOAT, 3), latitude);
+  attributes.attribute("Keywords", "a; b");  // of IPTC
+  attributes.attribute("ImageDescription", "a description");
+  attributes.attribute("Artist", "an author");
+  attributes.attribute("Copyright", "an owner");
+  attributes.attribute("Software", "a program");
+  attributes.attribute("DateTime", "2002:02:03 04:05:06");
+  attributes.attribute("XResolution", 300.0f);
+  attributes.attribute("YResolution", 300.0f);
+  attributes.attribute("ResolutionUnit", "in");
+  attributes.attribute("Orientation", 6);
+  const Image source = read_image(make("a.jpg", photo(40, 48, 3), attributes));
+  Image half = random_image(40, 48, 3, DataType::f16, 3);
+  half.info.metadata = source.info.metadata;
+  half.info.orientation = 6;
+  const std::vector<std::string> texts = {"ImageDescription", "Artist", "Copyright", "Software", "DateTime"};
+  struct Kept {
+    std::string extension;
+    std::vector<std::string> names;
+    bool description, orientation;
+  };
+  const std::vector<Kept> table = {
+      {".jpg",
+       {"ICCProfile", "Exif:DateTimeOriginal", "Exif:FocalLength", "GPS:Latitude", "Keywords", "XResolution"},
+       true,
+       true},
+      {".tif", {"ICCProfile", "Exif:DateTimeOriginal", "Exif:FocalLength", "XResolution"}, true, true},
+      {".png", {"ICCProfile", "Exif:DateTimeOriginal", "Keywords", "XResolution"}, true, false},
+      {".webp",
+       {"ICCProfile", "Exif:DateTimeOriginal", "Exif:FocalLength", "GPS:Latitude", "XResolution"},
+       true,
+       false},
+      {".jp2", {"ICCProfile"}, false, false},
+      {".exr", {"Exif:DateTimeOriginal", "Exif:FocalLength", "GPS:Latitude", "Keywords", "XResolution"}, true, true},
+      {".bmp", {}, false, false},
+  };
+  for (const Kept& kept : table) {
+    std::string path = file("copy" + kept.extension);
+    write_image(path, kept.extension == ".exr" ? half : source);
+    EXPECT_EQ(read_image(path).info.orientation, kept.orientation ? 6 : 1) << kept.extension;
+    if (kept.extension == ".webp") {  // of which OpenImageIO reads nothing
+      write_image(file("last.jpg"), read_image(path));
+      path = file("last.jpg");
+    }
+    const auto input = OIIO::ImageInput::open(path);
+    ASSERT_TRUE(input) << path;
+    std::vector<std::string> found;
+    for (const char* name :
+         {"ICCProfile", "Exif:DateTimeOriginal", "Exif:FocalLength", "GPS:Latitude", "Keywords", "XResolution"})
+      if (input->spec().find_attribute(name) != nullptr) found.emplace_back(name);
+    EXPECT_EQ(found, kept.names) << kept.extension;
+    for (const std::string& name : texts)
+      EXPECT_EQ(input->spec().get_string_attribute(name) == attributes.get_string_attribute(name), kept.description)
+          << kept.extension << name;
+  }
 }
 
 // Exif goes by a path that reads back what it wrote, which does not do for these.

@@ -3,6 +3,7 @@
 #include <webp/encode.h>
 #include <webp/mux.h>
 
+#include <algorithm>
 #include <memory>
 #include <string_view>
 #include <vector>
@@ -89,7 +90,7 @@ class WebpWriter final : public ImageWriter {
   // The colour profile and Exif in chunks of their own.
   void write_described(std::string_view image) {
     std::vector<char> exif;
-    if (has_exif(spec_)) OIIO::encode_exif(spec_, exif);
+    if (has_description()) OIIO::encode_exif(spec_, exif);
     const std::string_view profile = profile_of(spec_);
     if (exif.empty() && profile.empty()) return write(image);
     const std::unique_ptr<WebPMux, MuxDeleter> mux(WebPMuxNew());
@@ -100,6 +101,13 @@ class WebpWriter final : public ImageWriter {
     Filled<WebPData, WebPDataInit, WebPDataClear> whole;
     if (!is_set || WebPMuxAssemble(mux.get(), whole.get()) != WEBP_MUX_OK) throw failed();
     write({reinterpret_cast<const char*>(whole.get()->bytes), whole.get()->size});
+  }
+
+  // Beside a profile and what is said to OpenImageIO alone.
+  bool has_description() const {
+    return std::any_of(spec_.extra_attribs.begin(), spec_.extra_attribs.end(), [](const OIIO::ParamValue& attribute) {
+      return attribute.name() != "ICCProfile" && !attribute.name().string().starts_with("oiio:");
+    });
   }
 
   static WebPData data_of(std::string_view bytes) {
