@@ -103,8 +103,8 @@ int main(int argc, char** argv) {
     omniconv::cli::add_explain(app, body);
     const std::vector<const char*> words = spelt_out(argc, argv);
     refuse_unknown_command(app, words);
+    omniconv::cli::watch_interrupts();  // before help is written, which a file-size limit may cut off
     app.parse(static_cast<int>(words.size()), words.data());
-    omniconv::cli::watch_interrupts();
     return flushed(body());
   } catch (const CLI::Success& success) {
     return flushed(app.exit(success));  // --help, --version
@@ -121,6 +121,7 @@ int main(int argc, char** argv) {
   } catch (const std::bad_alloc&) {
     return complain("the machine's memory is exhausted: use a smaller problem, or --max-memory", environment_status);
   } catch (const std::exception& error) {
+    if (std::ferror(stdout) != 0) return flushed(environment_status);
     return complain(error.what(), environment_status);
   }
 }
