@@ -1,7 +1,9 @@
 // Runs the command with calls that fail (injection.cpp), and looks at the folder that it writes to.
 #pragma once
 
+#include <fcntl.h>
 #include <fmt/format.h>
+#include <unistd.h>
 
 #include <cerrno>
 #include <cstring>
@@ -73,6 +75,9 @@ class Faults : public Command {
   void SetUp() override {
     Command::SetUp();
     folder_ = std::filesystem::canonical(folder_);
+    const int unnamed = ::open(folder_.c_str(), O_TMPFILE | O_RDWR | O_CLOEXEC, 0666);
+    if (unnamed < 0) GTEST_SKIP() << folder_ << " is on a file system without unnamed files: TMPDIR names another";
+    ::close(unnamed);
     write("in.ppm", "P6\n3 2\n255\nabcdefghijklmnopqr");
   }
   void TearDown() override {
