@@ -152,8 +152,8 @@ int run_command(int argc, char** argv) {
     app = make_app(body);
     const std::vector<const char*> words = spelt_out(argc, argv);
     refuse_unknown_command(*app, words);
+    watch_interrupts();  // before help is written, which a file-size limit may cut off
     app->parse(static_cast<int>(words.size()), words.data());
-    watch_interrupts();
     return flushed(body());
   } catch (const CLI::Success& success) {
     return flushed(app->exit(success));  // --help, --version
@@ -170,6 +170,7 @@ int run_command(int argc, char** argv) {
   } catch (const std::bad_alloc&) {
     return complain("the machine's memory is exhausted: use a smaller problem, or --max-memory", environment_status);
   } catch (const std::exception& error) {
+    if (std::ferror(stdout) != 0) return flushed(environment_status);
     return complain(error.what(), environment_status);
   }
 }

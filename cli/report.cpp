@@ -10,6 +10,7 @@
 #include <chrono>
 #include <cstdio>
 #include <ctime>
+#include <exception>
 #include <new>
 
 #include "common.h"
@@ -58,6 +59,26 @@ const char* name_of(ErrorKind kind) {
   return "";
 }
 
+void add_error(Json& report, const std::exception& exception) {
+  const auto* const error = dynamic_cast<const Error*>(&exception);
+  if (error != nullptr && error->kind() == ErrorKind::interrupted)
+    report["interrupted"] = true;
+  else if (error != nullptr)
+    report["error"] = {{"kind", name_of(error->kind())}, {"message", one_line(error->what())}};
+  else if (dynamic_cast<const std::bad_alloc*>(&exception) != nullptr)
+    report["error"] = {{"kind", "out_of_memory"}, {"message", "the machine's memory is exhausted"}};
+  else
+    report["error"] = {{"kind", "environment"}, {"message", one_line(exception.what())}};
+}
+
+// What failed first is what the user is told, whatever becomes of the report.
+void write_after_error(JsonOutput& output, const Json& report) {
+  try {
+    output.write(report);
+  } catch (const std::exception&) {
+  }
+}
+
 }  // namespace
 
 int with_report(const std::string& path, std::string_view schema, const std::function<int(Json&)>& body) {
@@ -71,16 +92,9 @@ int with_growing_report(const std::string& path, std::string_view schema,
   int status = 0;
   try {
     status = body(report, [&] { output.keep(report); });
-  } catch (const Error& error) {
-    if (error.kind() == ErrorKind::interrupted)
-      report["interrupted"] = true;
-    else
-      report["error"] = {{"kind", name_of(error.kind())}, {"message", one_line(error.what())}};
-    output.write(report);
-    throw;
-  } catch (const std::bad_alloc&) {
-    report["error"] = {{"kind", "out_of_memory"}, {"message", "the machine's memory is exhausted"}};
-    output.write(report);
+  } catch (const std::exception& exception) {
+    add_error(report, exception);
+    write_after_error(output, report);
     throw;
   }
   output.write(report);

@@ -103,6 +103,7 @@ class ArrayOutput {
       throw bad_input(fmt::format("cannot write {}: arrays are written as .npy; name a file that ends so, or -", path));
     file_ = std::make_unique<image::AtomicFile>(path);
   }
+  // What is written to a file appears with place().
   void write(const std::string& header, const std::vector<std::byte>& data) {
     if (!file_) {
       std::fwrite(header.data(), 1, header.size(), stdout);  // main() asks whether stdout took all
@@ -112,7 +113,10 @@ class ArrayOutput {
     const auto begin = static_cast<std::int64_t>(header.size());
     file_->write_at(0, header.data(), begin);
     file_->write_at(begin, data.data(), std::ssize(data));
-    file_->commit();
+    file_->store();
+  }
+  void place() {
+    if (file_) file_->place();
   }
 
  private:
@@ -277,6 +281,7 @@ int run(const RunOptions& options, const char* alias, Json& json) {
     const std::string header = image::npy_file_header(arrays[i].type, arrays[i].extents, results[i]);
     output->write(header, results[i]);
   }
+  for (const auto& [i, output] : outputs) output->place();
   times.write = clock.lap();
   if (!options.common.quiet)
     fmt::print(options.common.json == "-" || options.output == "-" ? stderr : stdout,

@@ -27,7 +27,11 @@ std::filesystem::path resolve_links(const std::string& path) {
   for (int links = 0; links < 40; ++links) {
     std::error_code error;
     const std::filesystem::path next = std::filesystem::read_symlink(current, error);
-    if (error) return current;
+    // No link, nothing yet, or nothing that can be (which is said later).
+    if (error == std::errc::invalid_argument || error == std::errc::no_such_file_or_directory ||
+        error == std::errc::not_a_directory)
+      return current;
+    if (error) throw cannot_write(path, error.value());
     current = next.is_absolute() ? next : current.parent_path() / next;
   }
   throw bad_input(fmt::format("cannot write {}: {}", path, std::strerror(ELOOP)));
@@ -121,15 +125,17 @@ void AtomicFile::keep(const struct stat& replaced) {
   // groups of theirs.
   [[maybe_unused]] const bool kept = ::fchown(descriptor_, replaced.st_uid, replaced.st_gid) == 0 ||
                                      ::fchown(descriptor_, static_cast<uid_t>(-1), replaced.st_gid) == 0;
-  if (::fchmod(descriptor_, replaced.st_mode & 07777) != 0) {
-    const int error = errno;
-    close_and_remove();
-    throw cannot_write(path_, error);
-  }
+  require(::fchmod(descriptor_, replaced.st_mode & 07777) == 0 ? 0 : errno);
 }
 
 AtomicFile::~AtomicFile() {
   close_and_remove();
+}
+
+void AtomicFile::require(int error) {
+  if (error == 0) return;
+  close_and_remove();
+  throw cannot_write(path_, error);
 }
 
 void AtomicFile::close_and_remove() noexcept {
@@ -210,12 +216,16 @@ int AtomicFile::put_in_place() {
 }
 
 void AtomicFile::commit() {
-  int error = synchronise();
-  if (error == 0) error = put_in_place();
-  if (error != 0) {
-    close_and_remove();
-    throw cannot_write(path_, error);
-  }
+  store();
+  place();
+}
+
+void AtomicFile::store() {
+  require(synchronise());
+}
+
+void AtomicFile::place() {
+  require(put_in_place());
   temporary_.clear();
   close_and_remove();
   // The name, too, should outlive a power cut; where the folder cannot be synchronised, the file is in place anyway.

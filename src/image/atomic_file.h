@@ -42,6 +42,9 @@ class AtomicFile {
   void read_at(std::int64_t offset, void* to, std::int64_t bytes) const;
   // Throws, and leaves the target as it was, unless every byte is safely stored.
   void commit();
+  // commit() in two steps, for several files: none need appear before all are stored.
+  void store();
+  void place();
 
  private:
   void open_named();
@@ -54,6 +57,7 @@ class AtomicFile {
   // Of the file without a name: the name by which this process can still reach it.
   std::string own_path() const;
   void keep(const struct stat& replaced);
+  void require(int error);  // 0
   void close_and_remove() noexcept;
 
   std::string path_, target_;

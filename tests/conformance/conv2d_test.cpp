@@ -5,6 +5,7 @@
 #include "conv2d_testing.h"
 #include "core/checked.h"
 #include "operations/solver.h"
+#include "relu_testing.h"
 
 namespace omniconv {
 namespace {
@@ -19,6 +20,10 @@ TEST(Conv2d, Tails) {
 
 TEST(Conv2d, TypesAndWhatIsFused) {
   check_types(cpu(), {"f32", "f64", "f16", "bf16", "tf32"}, Variants::all);
+}
+
+TEST(Conv2d, ReluOfAnything) {
+  expect_relu_of_anything(cpu(), {"f32", "f64", "f16", "bf16", "tf32"}, Variants::all);
 }
 
 // The studies' and anchors' layers with one image, a pass of each in turn.

@@ -1,5 +1,6 @@
 // conv2d on GPU devices: every solver, pass, layout and type.
 #include "../conformance/conv2d_testing.h"
+#include "../conformance/relu_testing.h"
 #include "borrow_testing.h"
 #include "gpu_testing.h"
 
@@ -14,6 +15,10 @@ TEST_F(GpuConv2d, Tails) {
 
 TEST_F(GpuConv2d, TypesAndWhatIsFused) {
   check_types(Context(device), {"f32", "f16", "bf16"}, Variants::in_turn);
+}
+
+TEST_F(GpuConv2d, ReluOfAnything) {
+  expect_relu_of_anything(Context(device), {"f32", "f16", "bf16"}, Variants::in_turn);
 }
 
 TEST_F(GpuConv2d, PassesAreAdjoint) {

@@ -187,7 +187,10 @@ class Writer final : public ImageWriter {
       const auto reader = open(file_.temporary_path(), pages_ == nullptr ? 1 : pages_->finished() + 1,
                                std::numeric_limits<std::int64_t>::max());
       const ImageInfo& found = reader->info();
-      if (found.h == info_.h && found.w == info_.w && found.c == info_.c && found.type == info_.type) {
+      // The directory of the pixels is written once more when that of Exif is there.
+      const auto* const described = dynamic_cast<const SpecMetadata*>(found.metadata.get());
+      if (found.h == info_.h && found.w == info_.w && found.c == info_.c && found.type == info_.type &&
+          (pages_ != nullptr || (described != nullptr && has_exif(described->spec())))) {
         std::vector<std::byte> row(static_cast<std::size_t>(row_bytes(info_)));
         for (std::int64_t y = 0; y < info_.h; ++y) {
           reader->read_rows(y, 1, row.data(), row_bytes(info_));
