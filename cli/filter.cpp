@@ -370,6 +370,15 @@ std::vector<std::string> kernel_words() {
   return words;
 }
 
+std::vector<std::string_view> compression_words() {
+  std::vector<std::string_view> words;
+  for (const char* const extension : {"tif", "png", "webp"}) {
+    const std::vector<std::string_view> more = image::compressions_of(extension);
+    words.insert(words.end(), more.begin(), more.end());
+  }
+  return words;
+}
+
 CLI::Validator page_number() {
   return CLI::Validator(
       [](std::string& text) {
@@ -391,7 +400,7 @@ std::vector<std::string> border_words() {
 
 void add_filter(CLI::App& app, Body& body) {
   const auto options = std::make_shared<FilterOptions>();
-  CLI::App* const command = app.add_subcommand("filter", "filter an image file");
+  CLI::App* const command = app.add_subcommand("filter", "filter image files");
   command->footer(
       "Examples:\n"
       "  omniconv filter in.jpg out.png --kernel gaussian:9,1.5\n"
@@ -399,12 +408,12 @@ void add_filter(CLI::App& app, Body& body) {
       "  omniconv filter in.png out.png --kernel @mask.txt --border reflect101 --bias 0.5 --scale 0.25\n"
       "  omniconv filter in.png out.png --kernel \"3x3: 0,-1,0, -1,5,-1, 0,-1,0\"\n"
       "  omniconv filter *.jpg --into blurred --kernel blur:2\n"
-      "  curl -s https://example.org/a.png | omniconv filter - - --kernel sharpen > sharp.png");
+      "  cat in.png | omniconv filter - - --kernel sharpen > sharp.png");
   command
       ->add_option("FILES", options->files.files,
                    "IN OUT: the image to read and the one to write, whose extension chooses the format; may be IN "
                    "itself; - is the standard input or output. With --into: any number of images to read")
-      ->type_name("IN OUT");
+      ->type_name("");
   command
       ->add_option("--into", options->files.into,
                    "a folder: each input becomes a file of its name there; those that fail are named, the others done")
@@ -466,7 +475,8 @@ void add_filter(CLI::App& app, Body& body) {
       ->add_option("--compression", options->job.compression,
                    "of .tif: none, lzw, zip, packbits or jpeg; of .png: 0 (fast) to 9 (small); of .webp: lossless")
       ->type_name("NAME")
-      ->check(not_empty());
+      ->check(not_empty())
+      ->check(known_words(compression_words()));
   command->add_option("--max-memory", options->memory, "for strips, codecs and workspace")
       ->capture_default_str()
       ->check(not_empty());

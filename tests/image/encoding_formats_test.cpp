@@ -78,6 +78,49 @@ TEST_F(Encodings, WebpWithLossKeepsOpacity) {
   EXPECT_FALSE(back.pixels == image.pixels);
 }
 
+TEST_F(Encodings, FramesOfWebp) {
+  std::vector<Image> images;
+  std::vector<std::string> frames;
+  for (const unsigned seed : {1u, 2u, 3u}) {
+    images.push_back(random_image(6, 5, 4, DataType::u8, seed));
+    images.back().info.alpha_channel = 3;
+    // Of what cannot be seen a canvas keeps no colour.
+    for (std::size_t i = 3; i < images.back().pixels.size(); i += 4) images.back().pixels[i] |= std::byte{1};
+    write_image(file("frame.webp"), images.back(), 6, {.compression = "lossless"});
+    frames.push_back(read_file(file("frame.webp")));
+  }
+  const std::string path = file("a.webp"), whole = webp_animation(5, 6, frames);
+  write_file(path, whole);
+  EXPECT_EQ(count_images(path), 3);
+  EXPECT_EQ(count_images(file("frame.webp")), 1);
+  for (const int page : {3, 1, 2}) {
+    const Image read = read_image(path, page, 4);
+    EXPECT_TRUE(read.pixels == images[static_cast<std::size_t>(page - 1)].pixels) << page;
+    EXPECT_FALSE(read.info.associated_alpha);
+  }
+  EXPECT_EQ(error_of([&] { open_image(path); }), path + " holds 3 images; choose one with --page N");
+  EXPECT_EQ(error_of([&] { open_image(path, 4); }), path + " holds 3 images; there is no page 4");
+  // The file, the image and two canvases.
+  const std::int64_t held = static_cast<std::int64_t>(whole.size()) + 30 * 4 + 30 * 8;
+  EXPECT_EQ(open_image(path, 1)->info().resident_bytes, held);
+  EXPECT_EQ(error_of([&] { open_image(path, 1, held - 1); }),
+            path + ": decoding a webp file of this kind holds " + std::to_string(held) + " bytes, more than the " +
+                std::to_string(held - 1) + " allowed; raise --max-memory");
+  // What is damaged is refused in one line, or is another image.
+  for (std::size_t i = 0; i < whole.size(); ++i) {
+    std::string changed = whole;
+    changed[i] ^= '\4';
+    write_file(path, changed);
+    try {
+      read_image(path, 2);
+    } catch (const Error& error) {
+      EXPECT_TRUE(std::string_view(error.what()).starts_with(path)) << error.what();
+    }
+    write_file(path, whole.substr(0, i));
+    EXPECT_NE(error_of([&] { read_image(path, 3); }), "") << i;
+  }
+}
+
 TEST_F(Encodings, QualityOfJpegAndWebp) {
   const Image image = photo(64, 64, 3);
   for (const std::string name : {"a.jpg", "a.webp"}) {

@@ -154,4 +154,19 @@ inline std::string color_profile() {
   return header + big_endian(1) + "cprt" + big_endian(144) + big_endian(612) + text;
 }
 
+// A chunk of RIFF.
+inline std::string riff_chunk(const std::string& kind, const std::string& data) {
+  return kind + little_endian(static_cast<std::uint32_t>(data.size()), 4) + data + std::string(data.size() % 2, '\0');
+}
+
+// An animation of w x h pixels whose frames, whole WebP files of one image without any container, replace each other.
+inline std::string webp_animation(std::uint32_t w, std::uint32_t h, const std::vector<std::string>& frames) {
+  const std::string extents = little_endian(w - 1, 3) + little_endian(h - 1, 3);
+  std::string chunks = riff_chunk("VP8X", little_endian(0x12, 4) + extents) +  // animated, with opacity
+                       riff_chunk("ANIM", std::string(6, '\0'));
+  for (const std::string& frame : frames)  // at (0, 0), for 100 ms, not blended
+    chunks += riff_chunk("ANMF", std::string(6, '\0') + extents + little_endian(100, 3) + '\2' + frame.substr(12));
+  return riff_chunk("RIFF", "WEBP" + chunks);
+}
+
 }  // namespace omniconv::image

@@ -146,8 +146,9 @@ void keep_metadata(OIIO::ImageSpec& spec, const Format& format, const ImageInfo&
     if (!describes_storage(attribute.name().string()) &&
         (attribute.name() != "ICCProfile" || is_valid_profile(bytes_of(attribute), like.c)) &&
         (format.plugin != "tiff" || !is_exif(attribute) || is_exif_of_tiff(attribute)) &&
-        // OpenEXR has none, and OpenImageIO tells the terminal so.
-        (format.plugin != "openexr" || attribute.type().basetype != OIIO::TypeDesc::UINT8))
+        // OpenEXR has no arrays of integers, and OpenImageIO tells the terminal so.
+        (format.plugin != "openexr" || attribute.type().arraylen == 0 ||
+         attribute.type().basetype == OIIO::TypeDesc::FLOAT))
       spec.extra_attribs.push_back(attribute);
   if (metadata->plugin() != format.plugin) return;
   keep_compression(spec, format, from);
