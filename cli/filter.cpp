@@ -338,7 +338,7 @@ int filter_into_folder(Run& run, Json& json) {
   return status;
 }
 
-int run(FilterOptions& options, const FilterFiles& files, Json& json) {
+int run(FilterOptions& options, FilterFiles& files, Json& json) {
   complete(options);
   if (options.print_kernel)
     print_weights(options.common.json == "-" || files.is_to_stdout() ? stderr : stdout, options.job.kernel);
@@ -500,7 +500,7 @@ void add_filter(CLI::App& app, Body& body) {
   command->callback([options, &body] {
     body = [options] {
       if (options->list_kernels || (options->print_kernel && options->files.files.empty())) return list(*options);
-      const FilterFiles files(options->files);
+      FilterFiles files(options->files);
       refuse_report_over_images(files, options->common.json);
       return with_report(options->common.json, "omniconv-filter/1",
                          [&](Json& json) { return run(*options, files, json); });

@@ -5,8 +5,11 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
+#include <cctype>
 #include <cerrno>
+#include <csignal>
 #include <cstdlib>
 #include <cstring>
 #include <filesystem>
@@ -89,6 +92,9 @@ std::string extension_of_input(const std::string& path) {
 }  // namespace
 
 FilterFiles::FilterFiles(const FileOptions& options) : is_into_folder_(!options.into.empty()) {
+  const auto is_word = [](unsigned char c) { return std::isalnum(c) != 0; };
+  if (!std::all_of(options.format.begin(), options.format.end(), is_word))
+    throw bad_input(fmt::format("--format '{}' is no extension: write one without its dot, as in png", options.format));
   if (is_into_folder_)
     pair_with_folder(options);
   else
@@ -97,8 +103,12 @@ FilterFiles::FilterFiles(const FileOptions& options) : is_into_folder_(!options.
 
 FilterFiles::~FilterFiles() {
   if (stdin_copy_ >= 0) ::close(stdin_copy_);
+  remove_folder();
+}
+
+void FilterFiles::remove_folder() {
   std::error_code ignored;
-  if (!stdout_folder_.empty()) std::filesystem::remove_all(stdout_folder_, ignored);
+  if (is_to_stdout()) std::filesystem::remove_all(stdout_folder_, ignored);
 }
 
 void FilterFiles::pair_up(const FileOptions& options) {
@@ -177,8 +187,10 @@ void FilterFiles::write_stdout(const std::string& format, FilePair& pair) {
   pair.output_path = stdout_folder_ + "/image." + extension;
 }
 
-void FilterFiles::send_to_stdout() const {
+void FilterFiles::send_to_stdout() {
   const image::InputFile result(pairs_.front().output_path);
+  remove_folder();  // the file is open
+  std::signal(SIGPIPE, SIG_IGN);
   std::vector<std::byte> block;
   for (std::int64_t at = 0; at < result.size(); at += static_cast<std::int64_t>(block.size())) {
     block = result.read_some(at, 1 << 20);

@@ -31,12 +31,13 @@ class FilterFiles {
   bool is_into_folder() const { return is_into_folder_; }
   bool is_to_stdout() const { return !stdout_folder_.empty(); }
   // The result that is meant for the standard output goes there. Throws environment_error where that takes no more.
-  void send_to_stdout() const;
+  void send_to_stdout();
 
  private:
   void pair_up(const FileOptions& options);
   void pair_with_folder(const FileOptions& options);
   void read_stdin(FilePair& pair);
+  void remove_folder();
   void write_stdout(const std::string& format, FilePair& pair);
 
   std::vector<FilePair> pairs_;

@@ -44,9 +44,17 @@ TEST_F(FilterFiles, StandardInputAndOutputThatCannotBe) {
   write("in.pgm", pgm(3, 2, "\1\2\3\4\5\6"));
   refuses("filter - out.pgm --kernel box:3 < /dev/null", {"the standard input is empty"});
   refuses("filter in.pgm - --kernel box:3 --format xyz", {"the standard output: the format .xyz is not written"});
+  refuses("filter in.pgm - --kernel box:3 --format ../x", {"--format '../x' is no extension"});
   refuses("filter in.pgm - --kernel box:3 --json -", {"--json -", "standard output"});
   refuses("filter in.pgm out.pgm --kernel box:3 --format png", {"--format", "out.pgm has a name"});
   refuses("filter in.pgm - --kernel box:3 > /dev/full", {"the standard output takes no more: No space left"}, 3);
+  // Nothing is left where nobody reads to the end, and that is said.
+  std::filesystem::create_directory(folder_ / "temporary");
+  write("large.pgm", pgm(1000, 1000, std::string(1000000, 'x')));
+  const Outcome cut = shell(
+      "export TMPDIR=temporary; set -o pipefail; $OMNICONV filter large.pgm - -k identity | head -c 9; ls temporary");
+  EXPECT_EQ(cut.out, "P5\n1000 1");
+  EXPECT_EQ(cut.error, "omniconv: error: the standard output takes no more: Broken pipe\n");
   refuses("filter in.pgm - --kernel box:3 >&-", {"the standard output takes no more"}, 3);
   refuses("filter - out.pgm --kernel box:3 <&-", {"cannot read the standard input"});
   write("missing/", "");
