@@ -187,7 +187,10 @@ TEST_F(DamagedFormats, NothingIsPrintedOfPlainFiles) {
   const Image colors = random_image(36, 40, 3, DataType::u8, 1);
   std::mt19937 random(20240607);
   for (const std::string name : {"image.jpg", "image.tif"})
-    EXPECT_GT(refusals_of_damage(content_of(name, colors), name, random), 0) << name;
+    EXPECT_GT(
+        refusals_of_damage(content_of(name, colors, {.compression = name == "image.tif" ? "zip" : ""}), name, random),
+        0)
+        << name;
   for (const std::string compression : {"none", "lzw"}) {
     OIIO::ImageSpec spec(40, 36, 3, OIIO::TypeDesc::UINT8);
     spec.attribute("compression", compression);
