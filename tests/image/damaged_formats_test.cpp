@@ -185,7 +185,7 @@ TEST_F(DamagedFormats, NothingIsPrintedOfPlainFiles) {
 #endif
   const Image colors = random_image(36, 40, 3, DataType::u8, 1);
   std::mt19937 random(20240607);
-  for (const std::string name : {"image.jpg", "image.tif"})
+  for (const std::string name : {"image.jpg", "image.tif", "image.png"})
     EXPECT_GT(refusals_of_damage(content_of(name, colors), name, random), 0) << name;
   for (const std::string compression : {"none", "lzw"}) {
     OIIO::ImageSpec spec(40, 36, 3, OIIO::TypeDesc::UINT8);
@@ -226,7 +226,7 @@ TEST_F(DamagedFormats, CompressedPixels) {
 
 TEST_F(DamagedFormats, FilesThatShrinkWhileTheyAreRead) {
   const Image image = random_image(300, 300, 3, DataType::u8, 1);
-  for (const std::string name : {"a.tif", "a.jpg"}) {
+  for (const std::string name : {"a.tif", "a.jpg", "a.png"}) {
     const std::string path = folder_.file(name);
     content_of(name, image, {.compression = name == "a.tif" ? "zip" : ""});
     const auto reader = open_image(path);
