@@ -47,7 +47,7 @@ class Content {
     static constexpr std::array<std::string_view, 2> dropped = {"oFFs", "sBIT"};
     if (chunk.kind == "IHDR") return true;
     if (chunk.kind == "IDAT" || chunk.kind == "IEND") return is_behind_pixels_ = true;
-    if (chunk.length > most_bytes || chunks_.size() > most_bytes) return false;
+    if (chunk.length + chunks_.size() > most_bytes) return false;
     if (!is_behind_pixels_ && is_in(dropped, chunk.kind)) return true;
     if (!is_in(kept, chunk.kind)) return false;
     std::string whole(chunk.length + std::size_t{12}, '\0');
