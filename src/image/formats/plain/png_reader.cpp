@@ -3,7 +3,6 @@
 #include <bit>
 #include <utility>
 
-#include "image/formats/icc_profile.h"
 #include "image/formats/plain/plain.h"
 #include "image/formats/plain/png_guard.h"
 #include "image/raster.h"
@@ -17,9 +16,9 @@ class PngReader final : public ImageReader {
   explicit PngReader(std::shared_ptr<const InputFile> file) : file_(std::move(file)) {}
   ~PngReader() override { forget(); }
 
-  // False for what libpng refuses, or of which it complains.
+  // False for what libpng refuses, or of which it complains: a profile that is_valid_profile() would refuse, too.
   bool open(std::shared_ptr<const PlainMetadata> metadata) {
-    if (!start() || guard_.has_warned() || !has_plain_profile()) return false;
+    if (!start() || guard_.has_warned()) return false;
     info_.h = png_get_image_height(png_, header_);
     info_.w = png_get_image_width(png_, header_);
     info_.c = png_get_channels(png_, header_);
@@ -76,17 +75,6 @@ class PngReader final : public ImageReader {
 
   void forget() {
     if (png_ != nullptr) png_destroy_read_struct(&png_, &header_, nullptr);
-  }
-
-  // The other module drops one that ICC.1 does not allow.
-  bool has_plain_profile() {
-    png_charp name = nullptr;
-    png_bytep data = nullptr;
-    int compression = 0;
-    png_uint_32 size = 0;
-    if (!guard_.guarded([&] { png_get_iCCP(png_, header_, &name, &compression, &data, &size); })) return false;
-    return data == nullptr ||
-           is_valid_profile({reinterpret_cast<const char*>(data), size}, png_get_channels(png_, header_));
   }
 
   void check(bool success) {
