@@ -41,7 +41,7 @@ need() { # PACKAGE CHECK WHY
 
 if ! command -v apt-get >/dev/null || ! command -v dpkg-query >/dev/null; then
   fail "this is not Debian or Ubuntu (no apt-get); install a C++20 compiler, CMake 3.25, Ninja, Highway, oneTBB, fmt," \
-    "CLI11, nlohmann-json, OpenImageIO, libtiff, libjpeg, libwebp and, for the tests, GoogleTest yourself, then run again with --no-setup"
+    "CLI11, nlohmann-json, OpenImageIO, libpng, libtiff, libjpeg, libwebp and, for the tests, GoogleTest yourself, then run again with --no-setup"
 fi
 
 need g++ command:g++ "the compiler"
@@ -54,6 +54,7 @@ need libfmt-dev package:libfmt-dev "fmt: text"
 need libcli11-dev package:libcli11-dev "CLI11: the command line"
 need nlohmann-json3-dev package:nlohmann-json3-dev "JSON reports"
 need libopenimageio-dev package:libopenimageio-dev "OpenImageIO: JPEG, PNG, TIFF and other image files"
+need libpng-dev package:libpng-dev "libpng: plain PNG files"
 need libtiff-dev package:libtiff-dev "libtiff: plain TIFF files"
 need libjpeg-dev package:libjpeg-dev "libjpeg-turbo: plain JPEG files"
 need libwebp-dev package:libwebp-dev "libwebp: WebP files"

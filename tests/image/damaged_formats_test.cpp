@@ -157,8 +157,10 @@ TEST_F(DamagedFormats, PngThatOnlyLibpngRefuses) {
   for (const std::string& content :
        {begin + end, begin + png_chunk("IDAT", no_zlib) + end, begin + png_chunk("IDAT", zlib_stored("\0\1\2"s)) + end,
         begin + png_chunk("ABCD", "critical and unknown") + png_chunk("IDAT", rows) + end,
-        png(2, 2, 8, 3, 0, "\0\0\0\0\0\0"s), png(2, 2, 8, 0, 0, "\x09\1\2\0\3\4"s)})
+        png(2, 2, 8, 3, 0, "\0\0\0\0\0\0"s), png(2, 2, 8, 0, 0, "\x09\1\2\0\3\4"s)}) {
     EXPECT_TRUE(refusal(content).starts_with(" is damaged or cut short: ")) << testing::PrintToString(content);
+    EXPECT_EQ(refusal(content, "image.png"), refusal(content)) << testing::PrintToString(content);
+  }
   // Of these it only warns.
   EXPECT_EQ(
       refusal(begin + png_chunk("gAMA", "short") + png_chunk("iCCP", "no profile") + png_chunk("IDAT", rows) + end),
@@ -186,11 +188,10 @@ TEST_F(DamagedFormats, NothingIsPrintedOfPlainFiles) {
 #endif
   const Image colors = random_image(36, 40, 3, DataType::u8, 1);
   std::mt19937 random(20240607);
-  for (const std::string name : {"image.jpg", "image.tif"})
-    EXPECT_GT(
-        refusals_of_damage(content_of(name, colors, {.compression = name == "image.tif" ? "zip" : ""}), name, random),
-        0)
-        << name;
+  for (const std::string name : {"image.jpg", "image.tif", "image.png"}) {
+    const WriteOptions options{.compression = name == "image.tif" ? "zip" : ""};
+    EXPECT_GT(refusals_of_damage(content_of(name, colors, options), name, random), 0) << name;
+  }
   for (const std::string compression : {"none", "lzw"}) {
     OIIO::ImageSpec spec(40, 36, 3, OIIO::TypeDesc::UINT8);
     spec.attribute("compression", compression);
@@ -230,7 +231,7 @@ TEST_F(DamagedFormats, CompressedPixels) {
 
 TEST_F(DamagedFormats, FilesThatShrinkWhileTheyAreRead) {
   const Image image = random_image(300, 300, 3, DataType::u8, 1);
-  for (const std::string name : {"a.tif", "a.jpg"}) {
+  for (const std::string name : {"a.tif", "a.jpg", "a.png"}) {
     const std::string path = folder_.file(name);
     content_of(name, image, {.compression = name == "a.tif" ? "zip" : ""});
     const auto reader = open_image(path);

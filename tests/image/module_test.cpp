@@ -60,7 +60,7 @@ TEST(ImageModule, DISABLED_SayWhatIsServed) {
   const TemporaryFolder folder;
   write_file(folder.file("palette.tif"), palette_tiff());
   const Image image = random_image(1, 1, 1, DataType::u8, 1);
-  for (const char* name : {"palette.tif", "a.tif", "a.jpg"}) {
+  for (const char* name : {"palette.tif", "a.tif", "a.jpg", "a.png"}) {
     try {
       if (name != std::string("palette.tif")) write_image(folder.file(name), image);
       std::printf("%s: %d rows\n", name, static_cast<int>(read_image(folder.file(name)).info.h));
@@ -93,7 +93,7 @@ std::string served_with(const char* module) {
 TEST(ImageModule, PlainFilesNeedOnlyTheSmallOne) {
   const std::string output = served_with("omniconv_image_plain.so");
   if (output.empty()) GTEST_SKIP() << "there is no module for plain files beside the library";
-  for (const char* expected : {"a.tif: 1 rows\n", "a.jpg: 1 rows\n"})
+  for (const char* expected : {"a.tif: 1 rows\n", "a.jpg: 1 rows\n", "a.png: 1 rows\n"})
     EXPECT_NE(output.find(expected), std::string::npos) << output;
   if (output.find("palette.tif: 2 rows\n") != std::string::npos)
     GTEST_SKIP() << "an installed module was found: " << output;
@@ -103,7 +103,7 @@ TEST(ImageModule, PlainFilesNeedOnlyTheSmallOne) {
 TEST(ImageModule, TheLargeOneServesAllFiles) {
   const std::string output = served_with("omniconv_image_oiio.so");
   if (output.empty()) GTEST_SKIP() << "there is no module for all formats beside the library";
-  for (const char* expected : {"palette.tif: 2 rows\n", "a.tif: 1 rows\n", "a.jpg: 1 rows\n"})
+  for (const char* expected : {"palette.tif: 2 rows\n", "a.tif: 1 rows\n", "a.jpg: 1 rows\n", "a.png: 1 rows\n"})
     EXPECT_NE(output.find(expected), std::string::npos) << output;
 }
 

@@ -1,121 +1,14 @@
-// The module for plain TIFF and JPEG files: it serves what is plain and nothing else, and no one can tell from a file
-// or from what is read of it which module served.
-#include <OpenImageIO/imageio.h>
-#include <gtest/gtest.h>
-
+// The module for plain files, here TIFF and JPEG: it serves what is plain and nothing else, and no one can tell from a
+// file or from what is read of it which module served.
 #include <algorithm>
-#include <map>
 
-#include "files.h"
 #include "handmade.h"
-#include "image/formats/module.h"
+#include "plain_testing.h"
 
 namespace omniconv::image {
 namespace {
 
 using namespace std::string_literals;
-
-constexpr std::int64_t any_memory = std::numeric_limits<std::int64_t>::max();
-
-Image read_rows_of(ImageReader& reader) {
-  Image image{reader.info(), {}};
-  const std::int64_t bytes = bytes_per_row(image.info);
-  image.pixels.resize(static_cast<std::size_t>(image.info.h * bytes));
-  reader.read_rows(0, image.info.h, image.pixels.data(), bytes);
-  return image;
-}
-
-class Plain : public ::testing::Test {
- protected:
-  void SetUp() override {
-    ASSERT_NE(plain_module(), nullptr);
-    full_ = &image_module("a test");
-  }
-  std::string file(std::string_view name) const { return folder_.file(name); }
-
-  std::string make(std::string_view name, const Image& image, const OIIO::ImageSpec& attributes = {},
-                   int pages = 1) const {
-    const std::map<DataType, OIIO::TypeDesc> types = {
-        {DataType::u8, OIIO::TypeDesc::UINT8},  {DataType::u16, OIIO::TypeDesc::UINT16},
-        {DataType::s16, OIIO::TypeDesc::INT16}, {DataType::s32, OIIO::TypeDesc::INT32},
-        {DataType::f16, OIIO::TypeDesc::HALF},  {DataType::f32, OIIO::TypeDesc::FLOAT},
-        {DataType::f64, OIIO::TypeDesc::DOUBLE}};
-    OIIO::ImageSpec spec(static_cast<int>(image.info.w), static_cast<int>(image.info.h), static_cast<int>(image.info.c),
-                         types.at(image.info.type));
-    spec.extra_attribs = attributes.extra_attribs;
-    spec.tile_width = attributes.tile_width;
-    spec.tile_height = attributes.tile_height;
-    spec.alpha_channel = image.info.alpha_channel;
-    if (!image.info.associated_alpha) spec.attribute("oiio:UnassociatedAlpha", 1);
-    if (image.info.type == DataType::f16) spec.attribute("tiff:half", 1);
-    if (!spec.extra_attribs.contains("compression")) spec.attribute("compression", "none");
-    const auto output = OIIO::ImageOutput::create(file(name));
-    for (int page = 0; page < pages; ++page) {
-      EXPECT_TRUE(
-          output->open(file(name), spec, page == 0 ? OIIO::ImageOutput::Create : OIIO::ImageOutput::AppendSubimage))
-          << output->geterror();
-      EXPECT_TRUE(output->write_image(spec.format, image.pixels.data())) << output->geterror();
-    }
-    EXPECT_TRUE(output->close());
-    return file(name);
-  }
-  bool is_plain(const std::string& path) const {
-    try {
-      return plain_module()->open(path, 0, any_memory) != nullptr;
-    } catch (const std::exception& error) {
-      ADD_FAILURE() << path << ": " << error.what();
-      return false;
-    }
-  }
-  bool is_plain(std::string_view name, std::string_view content) const {
-    write_file(file(name), content);
-    return is_plain(file(name));
-  }
-
-  static void expect_same(const Image& found, const Image& expected, const std::string& what) {
-    EXPECT_EQ(found.info.h, expected.info.h) << what;
-    EXPECT_EQ(found.info.w, expected.info.w) << what;
-    EXPECT_EQ(found.info.c, expected.info.c) << what;
-    EXPECT_EQ(found.info.type, expected.info.type) << what;
-    EXPECT_EQ(found.info.format, expected.info.format) << what;
-    EXPECT_EQ(found.info.alpha_channel, expected.info.alpha_channel) << what;
-    EXPECT_EQ(found.info.associated_alpha, expected.info.associated_alpha) << what;
-    EXPECT_EQ(found.info.orientation, expected.info.orientation) << what;
-    EXPECT_TRUE(found.pixels == expected.pixels) << what;
-  }
-  // A JPEG file's bytes; of a TIFF file everything but the moment of writing.
-  static std::string content_of(const std::string& path) {
-    if (!path.ends_with(".tif")) return read_file(path);
-    const auto input = OIIO::ImageInput::open(path);
-    if (!input) return OIIO::geterror();
-    OIIO::ImageSpec spec = input->spec();
-    spec.erase_attribute("DateTime");
-    const Image image = read_image(path);
-    return spec.serialize(OIIO::ImageSpec::SerialText, OIIO::ImageSpec::SerialDetailedHuman) +
-           std::string(reinterpret_cast<const char*>(image.pixels.data()), image.pixels.size());
-  }
-  // Both modules read the file to the same pixels, and write a copy with the same content, in both formats.
-  void expect_both_alike(const std::string& path) const {
-    auto reader = plain_module()->open(path, 0, any_memory);
-    ASSERT_NE(reader, nullptr) << path;
-    const Image image = read_rows_of(*reader), expected = read_rows_of(*full_->open(path, 0, any_memory));
-    expect_same(image, expected, path);
-    const bool is_photo =
-        image.info.type == DataType::u8 && image.info.alpha_channel < 0 && image.info.c != 2 && image.info.c != 4;
-    for (const std::string extension : {".tif", ".jpg"}) {
-      if (extension == ".jpg" && !is_photo) continue;
-      write_image(file("copy" + extension), image);
-      const auto writer = full_->create(file("expected" + extension), expected.info, {});
-      writer->write_rows(0, image.info.h, expected.pixels.data(), bytes_per_row(image.info));
-      writer->finish();
-      EXPECT_TRUE(content_of(file("copy" + extension)) == content_of(file("expected" + extension)))
-          << path << extension;
-    }
-  }
-
-  TemporaryFolder folder_;
-  const Module* full_ = nullptr;
-};
 
 TEST_F(Plain, TypesChannelsAndCompressionsOfTiff) {
   using enum DataType;

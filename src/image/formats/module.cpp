@@ -92,13 +92,15 @@ const Module* plain_module() {
 }
 
 bool is_named_plain(std::string_view extension) {
-  static constexpr std::array<std::string_view, 7> extensions = {"tif", "tiff", "jpg", "jpeg", "jpe", "jif", "jfif"};
+  static constexpr std::array<std::string_view, 8> extensions = {"png",  "tif", "tiff", "jpg",
+                                                                 "jpeg", "jpe", "jif",  "jfif"};
   return std::find(extensions.begin(), extensions.end(), extension) != extensions.end();
 }
 
 bool may_be_plain(const std::vector<std::byte>& beginning) {
   const std::string_view text(reinterpret_cast<const char*>(beginning.data()), beginning.size());
-  return text.starts_with("\xFF\xD8\xFF") || text.starts_with("II") || text.starts_with("MM");
+  return text.starts_with("\x89PNG") || text.starts_with("\xFF\xD8\xFF") || text.starts_with("II") ||
+         text.starts_with("MM");
 }
 
 }  // namespace omniconv::image

@@ -1,5 +1,6 @@
 // What reads and writes the formats that the library itself does not, opened when a file needs it: a small module for
-// plain TIFF and JPEG files, and one for all others, through OpenImageIO, which takes a hundred times as long to load.
+// plain PNG, TIFF and JPEG files, and one for all others, through OpenImageIO, which takes a hundred times as long to
+// load.
 #pragma once
 
 #include <cstddef>

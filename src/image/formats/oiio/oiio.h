@@ -35,13 +35,6 @@ std::string plugin_of(const InputFile& file);
 // From a file's own first bytes: what its decoder holds, where OpenImageIO decodes (or allocates) when it opens the
 // file and could no longer be asked; else 0. Of a damaged header too: opening then names the damage.
 std::int64_t bytes_held_by_opening(const InputFile& file, const std::string& plugin);
-// How many frames an animated PNG file says that it has; 1 for any other. After check_png().
-std::int64_t frames_of_png(const InputFile& file);
-// True for a PNG file that can only be decoded whole.
-bool is_interlaced_png(const InputFile& file);
-// Throws unless a PNG file begins with a header that PNG allows, and chunks with the right checksums follow each other
-// to its end. Reads the file once.
-void check_png(const InputFile& file);
 // False for a TIFF page that leaves the number of bits to its default, 1, which OpenImageIO 2.4 takes for 8. True where
 // the file is too damaged to say.
 bool tiff_says_bits_per_sample(const InputFile& file, int page_index);

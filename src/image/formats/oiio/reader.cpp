@@ -8,6 +8,7 @@
 #include "core/quoted.h"
 #include "image/formats/oiio/libpng_silence.h"
 #include "image/formats/oiio/oiio.h"
+#include "image/formats/png_chunks.h"
 #include "image/raster.h"
 #include "omniconv/error.h"
 
@@ -22,7 +23,7 @@ std::int64_t rows_per_strip(const OIIO::ImageSpec& spec) {
 std::int64_t bytes_held_by_reading(const InputFile& file, const std::string& plugin, const OIIO::ImageSpec& spec) {
   const auto row = static_cast<std::int64_t>(spec.scanline_bytes(true));
   const std::int64_t image = row * spec.height;
-  if (plugin == "targa" || (plugin == "png" && is_interlaced_png(file))) return image;
+  if (plugin == "targa" || (plugin == "png" && png_header(file).interlacing != 0)) return image;
   // A strip as stored, however many rows it has.
   if (plugin == "tiff" && spec.tile_width == 0) return std::min(file.size(), 2 * row * rows_per_strip(spec));
   if (plugin == "openexr") return row * std::min<std::int64_t>(spec.height, 256);

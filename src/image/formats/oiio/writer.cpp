@@ -14,7 +14,7 @@
 #include "image/formats/codec_file.h"
 #include "image/formats/oiio/libpng_silence.h"
 #include "image/formats/oiio/oiio.h"
-#include "image/formats/oiio/png_pixels.h"
+#include "image/formats/png_pixels.h"
 #include "image/paged_output.h"
 #include "image/raster.h"
 #include "omniconv/error.h"
@@ -77,11 +77,6 @@ void check_page(const std::string& path, const ImageInfo& like, const WriteOptio
                     path, like.c));
 }
 
-// zlib's; 6 is libpng's own.
-int png_level(const WriteOptions& options) {
-  return options.compression.empty() ? 6 : options.compression.front() - '0';
-}
-
 class Writer final : public ImageWriter {
  public:
   Writer(const std::string& path, const Format& format, const ImageInfo& like, const WriteOptions& options)
@@ -110,8 +105,8 @@ class Writer final : public ImageWriter {
                                   output_->spec().format.c_str()));
     // OpenImageIO has written what stands before the pixels.
     if (format.plugin == "png")
-      png_pixels_.emplace(row_bytes(like), like.c * size_of(like.type), size_of(like.type), png_level(options),
-                          options.threads,
+      png_pixels_.emplace(row_bytes(like), like.c * size_of(like.type), size_of(like.type),
+                          png_level(options.compression), options.threads,
                           [this](const void* bytes, std::size_t count) { proxy_.write(bytes, count); });
   }
   ~Writer() override {

@@ -75,7 +75,7 @@ class JpegWriter final : public ImageWriter {
       resolution_ = kept->resolution;
       if (is_valid_profile(kept->profile, like.c)) profile_ = kept->profile;
     }
-    exif_ = exif_block(kept != nullptr, resolution_);
+    exif_ = exif_block(is_srgb(like), resolution_);
     check(is_made_ && guard_.guarded([this] { begin(); }));
   }
   ~JpegWriter() override {

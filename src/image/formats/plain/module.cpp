@@ -1,4 +1,4 @@
-// What the library finds in the module for plain TIFF and JPEG files.
+// What the library finds in the module for plain PNG, TIFF and JPEG files.
 #include <algorithm>
 #include <filesystem>
 #include <string_view>
@@ -9,28 +9,34 @@
 namespace omniconv::image::plain {
 namespace {
 
-bool is_named_tiff(const std::string& path) {
+// The first letter of the extension, which tells the formats apart.
+char initial_of(const std::string& path) {
   const std::string extension = std::filesystem::path(path).extension().string();
-  return extension.size() > 1 && (extension[1] == 't' || extension[1] == 'T');
+  return extension.size() > 1 ? static_cast<char>(extension[1] | 0x20) : '\0';
 }
 
 std::unique_ptr<ImageReader> open(const std::string& path, int page, std::int64_t max_resident_bytes) {
   if (page > 1) return nullptr;
   auto file = std::make_shared<const InputFile>(path);
-  const std::vector<std::byte> beginning = file->read_some(0, 3);
+  const std::vector<std::byte> beginning = file->read_some(0, 8);
   const std::string_view text(reinterpret_cast<const char*>(beginning.data()), beginning.size());
-  if (text == "\xFF\xD8\xFF") return open_jpeg(std::move(file));
+  if (text == "\x89PNG\r\n\x1A\n") return open_png(std::move(file));
+  if (text.starts_with("\xFF\xD8\xFF")) return open_jpeg(std::move(file));
   if (text.starts_with("II") || text.starts_with("MM")) return open_tiff(std::move(file), max_resident_bytes);
   return nullptr;
 }
 
 std::unique_ptr<ImageWriter> create(const std::string& path, const ImageInfo& like, const WriteOptions& options) {
-  return is_named_tiff(path) ? create_tiff(path, like, options) : create_jpeg(path, like, options);
+  const char initial = initial_of(path);
+  if (initial == 'p') return create_png(path, like, options);
+  return initial == 't' ? create_tiff(path, like, options) : create_jpeg(path, like, options);
 }
 
-// Both keep an orientation; JPEG has no opacity, and TIFF has either kind.
+// PNG has opacity apart and no orientation. The others keep an orientation; JPEG has no opacity, and TIFF either kind.
 FormatTraits traits(const std::string& path) {
-  return {.orientation = true, .alpha_apart = false, .opacity = is_named_tiff(path)};
+  const char initial = initial_of(path);
+  const bool is_png = initial == 'p';
+  return {.orientation = !is_png, .alpha_apart = is_png, .opacity = is_png || initial == 't'};
 }
 
 }  // namespace
@@ -39,9 +45,16 @@ const PlainMetadata* metadata_for(const ImageInfo& like, const std::string& form
   const auto* const metadata = dynamic_cast<const PlainMetadata*>(like.metadata.get());
   keeps = like.metadata == nullptr;
   if (metadata == nullptr) return nullptr;
-  const bool is_same = metadata->format == format && metadata->channels == like.c;
+  // PNG's chunks say nothing of a channel of opacity.
+  const auto counted = [&format](std::int64_t channels) { return format == "png" ? (channels - 1) / 2 : channels; };
+  const bool is_same = metadata->format == format && counted(metadata->channels) == counted(like.c);
   keeps = is_same || (metadata->is_bare() && metadata->format != format);
   return is_same ? metadata : nullptr;
+}
+
+bool is_srgb(const ImageInfo& like) {
+  const auto* const metadata = dynamic_cast<const PlainMetadata*>(like.metadata.get());
+  return metadata != nullptr && (metadata->format == "jpeg" || (metadata->format == "png" && !metadata->says_more));
 }
 
 }  // namespace omniconv::image::plain

@@ -8,9 +8,20 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <string_view>
 #include <vector>
 
 namespace omniconv::image {
+
+// zlib's level that a word of compressions_of("png"), or none, asks for; 6 is libpng's own.
+inline int png_level(std::string_view compression) {
+  return compression.empty() ? 6 : compression.front() - '0';
+}
+
+// Where the bytes of a file go, one after another.
+using PngSink = std::function<void(const void* bytes, std::size_t count)>;
+// A whole chunk with its checksum; `kind` has four letters.
+void write_png_chunk(const PngSink& sink, std::string_view kind, std::string_view data);
 
 // Writes the chunks IDAT and IEND: those of https://www.w3.org/TR/png-3/, holding one zlib stream (RFC 1950, 1951)
 // whose pieces were compressed apart, as pigz does it: each knows the 32 KiB before it, and ends on a whole byte. A
@@ -18,11 +29,9 @@ namespace omniconv::image {
 // alone. The filter of a row is that of the smallest sum of absolute values, as the standard suggests and libpng does.
 class PngPixels {
  public:
-  using Sink = std::function<void(const void* bytes, std::size_t count)>;
-
   // Rows of `row_bytes`, with `pixel_bytes` a pixel of samples of `sample_bytes` (1 or 2); zlib's `level` from 0 to 9.
   PngPixels(std::int64_t row_bytes, std::int64_t pixel_bytes, std::int64_t sample_bytes, int level, int threads,
-            Sink sink);
+            PngSink sink);
   ~PngPixels();
   PngPixels(const PngPixels&) = delete;
   PngPixels& operator=(const PngPixels&) = delete;
@@ -41,11 +50,10 @@ class PngPixels {
   void forget_rows(std::int64_t rows);
   void filter_rows(std::int64_t first, std::int64_t last);
   void compress(Piece& piece, std::int64_t first, std::int64_t last) const;
-  void write_chunk(const char* kind, const std::vector<unsigned char>& data, std::uint32_t checksum);
 
   std::int64_t row_bytes_, pixel_bytes_, sample_bytes_;
   int level_, threads_;
-  Sink sink_;
+  PngSink sink_;
   std::int64_t piece_rows_ = 1;
   std::vector<std::unique_ptr<Piece>> pieces_;
   // As stored: the last row that was written and those taken since, each behind a pixel of zeros.

@@ -1,4 +1,4 @@
-#include "image/formats/oiio/png_pixels.h"
+#include "image/formats/png_pixels.h"
 
 #include <algorithm>
 #include <array>
@@ -9,6 +9,7 @@
 #include <exception>
 #include <limits>
 #include <new>
+#include <string>
 #include <string_view>
 #include <thread>
 #include <utility>
@@ -25,6 +26,15 @@ constexpr std::int64_t state_bytes = 268 * 1024;  // what zlib holds for these t
 std::array<unsigned char, 4> big_endian(std::uint32_t value) {
   return {static_cast<unsigned char>(value >> 24), static_cast<unsigned char>(value >> 16),
           static_cast<unsigned char>(value >> 8), static_cast<unsigned char>(value)};
+}
+
+void write_chunk(const PngSink& sink, std::string_view kind, const void* data, std::size_t bytes,
+                 std::uint32_t checksum) {
+  const auto length = big_endian(static_cast<std::uint32_t>(bytes)), sum = big_endian(checksum);
+  sink(length.data(), length.size());
+  sink(kind.data(), kind.size());
+  sink(data, bytes);
+  sink(sum.data(), sum.size());
 }
 
 // The predictions of PNG's filters from the bytes to the left, above, and above the left one.
@@ -121,6 +131,13 @@ void on_threads(int threads, std::int64_t count, const Task& task) {
 
 }  // namespace
 
+void write_png_chunk(const PngSink& sink, std::string_view kind, std::string_view data) {
+  uLong sum = 0;
+  for (const std::string_view part : {kind, data})
+    if (!part.empty()) sum = crc32_z(sum, reinterpret_cast<const Bytef*>(part.data()), part.size());
+  write_chunk(sink, kind, data.data(), data.size(), static_cast<std::uint32_t>(sum));
+}
+
 // What is compressed apart, and becomes one chunk.
 struct PngPixels::Piece {
   explicit Piece(int level) {
@@ -137,7 +154,7 @@ struct PngPixels::Piece {
 };
 
 PngPixels::PngPixels(std::int64_t row_bytes, std::int64_t pixel_bytes, std::int64_t sample_bytes, int level,
-                     int threads, Sink sink)
+                     int threads, PngSink sink)
     : row_bytes_(row_bytes),
       pixel_bytes_(pixel_bytes),
       sample_bytes_(sample_bytes),
@@ -193,7 +210,7 @@ void PngPixels::write_pieces(std::int64_t rows) {
     Piece& piece = *pieces_[static_cast<std::size_t>(i)];
     const std::int64_t piece_rows = std::min(piece_rows_, rows - i * piece_rows_);
     sum_ = adler32_combine(sum_, piece.sum, static_cast<z_off_t>(piece_rows * (row_bytes_ + 1)));
-    write_chunk("IDAT", piece.data, piece.checksum);
+    write_chunk(sink_, "IDAT", piece.data.data(), piece.data.size(), piece.checksum);
   }
   begun_ = true;
   forget_rows(rows);
@@ -253,25 +270,13 @@ void PngPixels::compress(Piece& piece, std::int64_t first, std::int64_t last) co
                                                     piece.data.data(), static_cast<uInt>(piece.data.size())));
 }
 
-void PngPixels::write_chunk(const char* kind, const std::vector<unsigned char>& data, std::uint32_t checksum) {
-  const auto length = big_endian(static_cast<std::uint32_t>(data.size())), sum = big_endian(checksum);
-  sink_(length.data(), length.size());
-  sink_(kind, 4);
-  sink_(data.data(), data.size());
-  sink_(sum.data(), sum.size());
-}
-
 void PngPixels::finish() {
   write_pieces(taken_);
-  const auto checked = [this](const char* kind, const std::vector<unsigned char>& data) {
-    uLong sum = crc32(0, reinterpret_cast<const Bytef*>(kind), 4);
-    if (!data.empty()) sum = crc32(sum, data.data(), static_cast<uInt>(data.size()));
-    write_chunk(kind, data, static_cast<std::uint32_t>(sum));
-  };
   // An empty last block, and the sum.
   const auto sum = big_endian(static_cast<std::uint32_t>(sum_));
-  checked("IDAT", {3, 0, sum[0], sum[1], sum[2], sum[3]});
-  checked("IEND", {});
+  const char end[] = {3, 0};
+  write_png_chunk(sink_, "IDAT", std::string(end, 2).append(reinterpret_cast<const char*>(sum.data()), sum.size()));
+  write_png_chunk(sink_, "IEND", "");
 }
 
 }  // namespace omniconv::image

@@ -1,4 +1,5 @@
-// What can be known of a PNG file before libpng sees it.
+#include "image/formats/png_chunks.h"
+
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -7,10 +8,9 @@
 #include <vector>
 
 #include "core/quoted.h"
-#include "image/formats/oiio/oiio.h"
 #include "omniconv/error.h"
 
-namespace omniconv::image::oiio {
+namespace omniconv::image {
 namespace {
 
 constexpr std::int64_t signature_bytes = 8;
@@ -82,26 +82,66 @@ void check_sum(const InputFile& file, std::int64_t begin, std::uint32_t length, 
 }
 
 void check_header(const InputFile& file) {
-  std::byte header[header_bytes];
-  file.read_at(signature_bytes + 8, header, header_bytes);
-  const std::uint32_t w = big_endian(header), h = big_endian(header + 4);
-  if (w < 1 || w > largest_extent || h < 1 || h > largest_extent)
+  const PngHeader header = png_header(file);
+  if (header.w < 1 || header.w > largest_extent || header.h < 1 || header.h > largest_extent)
     throw bad_input(fmt::format("{}: its header says {} rows and {} columns; a PNG file is read with 1 to {} of each",
-                                file.path(), h, w, largest_extent));
-  const auto byte = [&header](std::size_t i) { return std::to_integer<int>(header[i]); };
-  const int bits = byte(8), color = byte(9);
+                                file.path(), header.h, header.w, largest_extent));
+  const int bits = header.bits, color = header.color;
   const bool few = bits == 1 || bits == 2 || bits == 4, many = bits == 16;
   const bool known = color == 0   ? few || bits == 8 || many
                      : color == 3 ? few || bits == 8
                                   : (color == 2 || color == 4 || color == 6) && (bits == 8 || many);
-  if (!known || byte(10) != 0 || byte(11) != 0 || byte(12) > 1)
+  if (!known || header.compression != 0 || header.filter != 0 || header.interlacing > 1)
     throw bad_input(
         fmt::format("{} is damaged: its header says {} bits of the colour type {}, compression {}, filter {} and "
                     "interlacing {}, which PNG has not",
-                    file.path(), bits, color, byte(10), byte(11), byte(12)));
+                    file.path(), bits, color, header.compression, header.filter, header.interlacing));
 }
 
 }  // namespace
+
+PngHeader png_header(const InputFile& file) {
+  std::byte header[header_bytes];
+  file.read_at(signature_bytes + 8, header, header_bytes);
+  const auto byte = [&header](std::size_t i) { return std::to_integer<int>(header[i]); };
+  return {.w = big_endian(header),
+          .h = big_endian(header + 4),
+          .bits = byte(8),
+          .color = byte(9),
+          .compression = byte(10),
+          .filter = byte(11),
+          .interlacing = byte(12)};
+}
+
+PngChunks::PngChunks(const InputFile& file) : file_(file), at_(signature_bytes) {}
+
+std::optional<PngChunk> PngChunks::next() {
+  if (is_at_end_) return std::nullopt;
+  const std::int64_t rest = file_.size() - at_ - 12;
+  std::byte beginning[8];
+  PngChunk chunk;
+  chunk.begin = at_;
+  if (rest >= 0) {
+    file_.read_at(at_, beginning, 8);
+    chunk.length = big_endian(beginning);
+    chunk.kind.assign(reinterpret_cast<const char*>(beginning) + 4, 4);
+    if (at_ == signature_bytes && (chunk.kind != "IHDR" || chunk.length != header_bytes))
+      throw bad_input(fmt::format("{} is damaged: it begins with {} bytes of {}, where PNG has {} of \"IHDR\"",
+                                  file_.path(), chunk.length, quoted(chunk.kind), header_bytes));
+  }
+  if (rest < chunk.length) throw bad_input(fmt::format("{} is damaged or cut short: it has no end", file_.path()));
+  check_sum(file_, at_, chunk.length, chunk.kind);
+  if (at_ == signature_bytes) check_header(file_);
+  is_at_end_ = chunk.kind == "IEND";
+  at_ += 12 + static_cast<std::int64_t>(chunk.length);
+  return chunk;
+}
+
+void check_png(const InputFile& file) {
+  PngChunks chunks(file);
+  while (chunks.next()) {
+  }
+}
 
 std::int64_t frames_of_png(const InputFile& file) {
   for (std::int64_t at = signature_bytes;;) {
@@ -114,27 +154,4 @@ std::int64_t frames_of_png(const InputFile& file) {
   }
 }
 
-bool is_interlaced_png(const InputFile& file) {
-  const std::vector<std::byte> found = file.read_some(28, 1);
-  return !found.empty() && found[0] != std::byte{0};
-}
-
-void check_png(const InputFile& file) {
-  for (std::int64_t at = signature_bytes; at + 12 <= file.size();) {
-    std::byte beginning[8];
-    file.read_at(at, beginning, 8);
-    const std::uint32_t length = big_endian(beginning);
-    const std::string_view kind(reinterpret_cast<const char*>(beginning) + 4, 4);
-    if (at == signature_bytes && (kind != "IHDR" || length != header_bytes))
-      throw bad_input(fmt::format("{} is damaged: it begins with {} bytes of {}, where PNG has {} of \"IHDR\"",
-                                  file.path(), length, quoted(kind), header_bytes));
-    if (at + 12 + length > file.size()) break;
-    check_sum(file, at, length, kind);
-    if (at == signature_bytes) check_header(file);
-    if (kind == "IEND") return;
-    at += 12 + static_cast<std::int64_t>(length);
-  }
-  throw bad_input(fmt::format("{} is damaged or cut short: it has no end", file.path()));
-}
-
-}  // namespace omniconv::image::oiio
+}  // namespace omniconv::image
