@@ -82,9 +82,12 @@ class Mutation:
             asked = TESTS[max((beginning for beginning in TESTS if self.file.startswith(beginning)), key=len)]
         return [(word.partition("/")[0], word.partition("/")[2]) for word in asked.split()]
 
+    def asked(self):
+        return " ".join("/".join(program).removesuffix("/") for program in self.programs())
+
     def text_of_all(self):
         """What a result belongs to."""
-        return [self.file, *self.texts(), f"{self.of} of {self.count}", " ".join("/".join(program) for program in self.programs())]
+        return [self.file, *self.texts(), f"{self.of} of {self.count}", self.asked()]
 
 
 def read_list(path):
@@ -217,7 +220,7 @@ class Tree:
                     served.add(program)
         for program in programs:
             if program not in served:
-                raise Failure(f"no test fits '{'/'.join(program)}'")
+                raise Failure(f"no test of {program[0]} fits '{program[1]}'")
         return numbers
 
     def test(self, programs, limit):
@@ -264,7 +267,7 @@ def check_unmutated(tree, mutations):
         failed, tree.seconds[programs] = tree.test(programs, 3600)
         if failed:
             raise Failure(f"without any fault, the tests of {one.name} fail: {failed}")
-        print(f"unmutated: {' '.join('/'.join(program) for program in programs)}: {tree.seconds[programs]:.0f} s", flush=True)
+        print(f"unmutated: {one.asked()}: {tree.seconds[programs]:.0f} s", flush=True)
 
 
 def found_by(tree, one):
@@ -360,7 +363,7 @@ def main():
                 stale.append(str(failure))
         if options.list:
             for one in chosen:
-                print(f"{one.name}: {one.fault} ({one.file}; {' '.join('/'.join(program) for program in one.programs())})")
+                print(f"{one.name}: {one.fault} ({one.file}; {one.asked()})")
         if stale:
             raise Failure("\n".join(stale))
         if not options.list:
