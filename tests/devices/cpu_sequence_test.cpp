@@ -1,6 +1,8 @@
 // Sequences and recordings on the CPU.
 #include <gtest/gtest.h>
 
+#include <future>
+#include <span>
 #include <vector>
 
 #include "../error_testing.h"
@@ -31,6 +33,42 @@ TEST_F(CpuSequence, RunsInOrderAsOneSubmission) {
   event.wait();
   EXPECT_EQ(seen, (std::vector<int>{6, 5}));
   EXPECT_GT(event.seconds(), 0);
+}
+
+TEST_F(CpuSequence, FillsAndCopiesKeepToTheirParts) {
+  std::vector<std::uint8_t> memory(100, 1);
+  const Buffer buffer = context.borrow(std::span(memory));
+  Sequence sequence = context.make_sequence();
+  sequence.impl()->fill({*buffer.impl(), 30, 20}, 5);
+  sequence.impl()->copy({*buffer.impl(), 70, 15}, {*buffer.impl(), 40, 15});
+  queue.submit(std::move(sequence)).wait();
+  for (std::size_t i = 0; i < memory.size(); ++i)
+    EXPECT_EQ(memory[i], (i >= 30 && i < 50) || (i >= 70 && i < 80) ? 5 : 1) << i;
+}
+
+TEST_F(CpuSequence, CallsAreGivenTheScalarsOfTheirSubmission) {
+  std::promise<void> begin;
+  devices::submit(*queue.impl(), HostTask([begun = begin.get_future().share()] { begun.wait(); }));
+  std::vector<double> given;
+  Scalar scalar = Scalar::changing(2);
+  const auto append_call = [&](Sequence& to) {
+    to.impl()->call(HostTask([&given](std::span<const double> values) { given.push_back(values[0]); }),
+                    std::span(&scalar, 1));
+  };
+  Sequence recorded = context.make_sequence();
+  append_call(recorded);
+  const Recording recording = context.record(std::move(recorded));
+  for (const double value : {2.0, 8.0}) {  // none of them runs before all are submitted
+    scalar.set(value);
+    Sequence sequence = context.make_sequence();
+    append_call(sequence);
+    queue.submit(std::move(sequence));
+    recording.replay(queue);
+  }
+  scalar.set(-1);
+  begin.set_value();
+  queue.finish();
+  EXPECT_EQ(given, (std::vector<double>{2, 2, 8, 8}));
 }
 
 TEST_F(CpuSequence, RecordingsReadChangingScalarsAtEachReplay) {
