@@ -41,6 +41,13 @@ TEST(Conv2d, PassesAreAdjoint) {
   }
 }
 
+// Rows, and channels under nhwc, of more elements than are added up at a time.
+TEST(Conv2d, WideGradients) {
+  for (const char* text : {"bwd_data n1c2h3w700k2r2s3p1", "bwd_data n1c1h2w600k2r1s4p1uw3",
+                           "bwd_data nhwc n1c600h2w3k2r2s2", "bwd_data acc f64 n1c1h2w520k2r1s3dw2"})
+    expect_exact_and_bounded(cpu(), conv2d_problem(text), {});
+}
+
 // Columns in parts of single rows and images give what they give at once.
 TEST(Conv2d, WorkspaceLimits) {
   for (const char* text : {"n3c8h20w20k12r3s3p1", "nhwc n3c8h20w20k12r3s3p1g2", "n5c4h9w9k8r1s1"})
