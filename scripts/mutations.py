@@ -206,39 +206,71 @@ class Tree:
                                           CCACHE_DEPEND="1")
         return "" if status == 0 else said[-4000:]
 
-    def numbers(self, programs):
-        """Those of the tests for ctest, by the programs that they call."""
+    def listed_tests(self):
+        """As ctest has them; None where the programs do not start."""
         status, said = self.processes.run(["ctest", "--show-only=json-v1"], self.build_folder, 600)
-        if status != 0:
-            return None
-        numbers, served = [], set()
-        for number, test in enumerate(json.loads(said[said.index("{"):])["tests"], 1):
+        return json.loads(said[said.index("{"):])["tests"] if status == 0 else None
+
+    @staticmethod
+    def chosen_tests(listed, programs):
+        """Numbers for ctest, and names, by the programs that tests call."""
+        tests, served = {}, set()
+        for number, test in enumerate(listed, 1):
             called = {pathlib.PurePath(word).name for word in test.get("command", [])}
             for program in programs:
                 if PROGRAM_FILES.get(program[0], program[0]) in called and re.search(program[1], test["name"]):
-                    numbers.append(number)
+                    tests[number] = test["name"]
                     served.add(program)
         for program in programs:
             if program not in served:
                 raise Failure(f"no test of {program[0]} fits '{program[1]}'")
-        return numbers
+        return tests
 
-    def test(self, programs, limit):
-        """The test that failed, empty where none did, and the seconds taken."""
-        start = time.monotonic()
-        numbers = self.numbers(programs)
-        if numbers is None:
-            return "the programs of tests, which do not start", 0
+    def run(self, tests, limit):
+        """Until one fails: the status, and what they said."""
         chosen = self.build_folder / "chosen-tests.txt"
-        chosen.write_text("0,0,0," + ",".join(map(str, numbers)) + "\n")
+        chosen.write_text("0,0,0," + ",".join(map(str, tests)) + "\n")
         self.temporary.mkdir(exist_ok=True)
         try:
-            status, said = self.processes.run(["ctest", "-I", chosen, "--stop-on-failure", "--output-on-failure", "--parallel", self.jobs, "--no-tests=error"],
-                                              self.build_folder, limit, GTEST_FAIL_FAST="1", TMPDIR=str(self.temporary))
+            return self.processes.run(["ctest", "-I", chosen, "--stop-on-failure", "--output-on-failure", "--parallel", self.jobs, "--no-tests=error"],
+                                      self.build_folder, limit, GTEST_FAIL_FAST="1", TMPDIR=str(self.temporary))
         finally:
             shutil.rmtree(self.temporary, ignore_errors=True)
-        seconds = time.monotonic() - start
-        return ("" if status == 0 else failed_test(said, status)), seconds
+
+    def check_unmutated(self, mutations):
+        """Builds what all need, and runs all tests once, by whose seconds each choice of them is given time."""
+        choices = {tuple(one.programs()) for one in mutations}
+        programs = sorted({program for choice in choices for program in choice})
+        if faults := self.build(programs):
+            raise Failure(f"the tree does not build:\n{faults}")
+        listed = self.listed_tests()
+        if listed is None:
+            raise Failure("the programs of tests do not start")
+        tests = self.chosen_tests(listed, programs)
+        print(f"{len(tests)} tests without any fault ...", flush=True)
+        status, said = self.run(tests, 7200)
+        if status != 0:
+            raise Failure(f"without any fault a test fails: {failed_test(said, status)}")
+        taken = {name: float(seconds) for name, seconds in re.findall(r"Test +#\d+: (.+?) \.+ *Passed +([0-9.]+) sec", said)}
+        for choice in choices:
+            self.seconds[choice] = sum(taken.get(name, 0) for name in self.chosen_tests(listed, choice).values())
+        print(f"{sum(taken.values()):.0f} s", flush=True)
+
+    def found_by(self, one):
+        """The test that finds it, empty for none; None where it does not build."""
+        path, programs = self.folder / one.file, one.programs()
+        content = path.read_text()
+        path.write_text(one.mutated(content))
+        try:
+            if self.build(programs):
+                return None
+            listed = self.listed_tests()
+            if listed is None:
+                return "the programs of tests, which do not start"
+            status, said = self.run(self.chosen_tests(listed, programs), 60 + 5 * self.seconds[tuple(programs)])
+            return "" if status == 0 else failed_test(said, status)
+        finally:
+            path.write_text(content)
 
 
 def failed_test(said, status):
@@ -258,31 +290,6 @@ def failed_test(said, status):
     return ended[1].strip() + how
 
 
-def check_unmutated(tree, mutations):
-    """Builds what all need, and runs each choice of tests once."""
-    choices = {tuple(one.programs()): one for one in mutations}
-    if faults := tree.build([program for programs in choices for program in programs]):
-        raise Failure(f"the tree does not build:\n{faults}")
-    for programs, one in choices.items():
-        failed, tree.seconds[programs] = tree.test(programs, 3600)
-        if failed:
-            raise Failure(f"without any fault, the tests of {one.name} fail: {failed}")
-        print(f"unmutated: {one.asked()}: {tree.seconds[programs]:.0f} s", flush=True)
-
-
-def found_by(tree, one):
-    """What found it, empty for nothing; None where it does not build."""
-    path, programs = tree.folder / one.file, one.programs()
-    content = path.read_text()
-    path.write_text(one.mutated(content))
-    try:
-        if tree.build(programs):
-            return None
-        return tree.test(programs, 60 + 5 * tree.seconds[tuple(programs)])[0]
-    finally:
-        path.write_text(content)
-
-
 def run_all(mutations, options):
     results = json.loads(RESULTS.read_text()) if RESULTS.exists() else {}
     known = lambda one: results.get(one.name, {}).get("of") == one.text_of_all() and results[one.name]["found_by"]  # noqa: E731
@@ -290,11 +297,11 @@ def run_all(mutations, options):
     tree = Tree(options.build_folder.resolve(), options.jobs)
     tree.copy()
     tree.configure()
-    check_unmutated(tree, chosen)
+    tree.check_unmutated(chosen)
     wrong = 0
     for number, one in enumerate(chosen, 1):
         start = time.monotonic()
-        found = found_by(tree, one)
+        found = tree.found_by(one)
         verdict = "does not build" if found is None else f"found by {found}" if found else "survived"
         as_it_should = bool(found) != bool(one.reason) and found is not None
         wrong += not as_it_should

@@ -48,6 +48,7 @@ TEST_F(Refusal, Inputs) {
   refuses("filter empty.png out.png --kernel sobel-x", {"empty.png"});
   write("short.pgm", "P5\n10 10\n255\nabc");
   refuses("filter short.pgm out.pgm --kernel sobel-x", {"short.pgm"});
+  refuses("filter $'a\\x7Fb\\nc.pgm' out.pgm --kernel sobel-x", {"cannot read a b c.pgm"});  // one line of plain text
   write("huge.pgm", "P5\n999999999999 999999999999\n255\nabc");
   refuses("filter huge.pgm out.pgm --kernel sobel-x", {"huge.pgm"});
 }
@@ -114,6 +115,8 @@ TEST_F(Refusal, FullTarget) {
 }
 
 TEST_F(Refusal, Memory) {
+  for (const std::string size : {"nan", "0", "-1", "inf", "4194305T", "1e300", "1Q", "1KK", "K"})
+    refuses("filter $PHOTO out.ppm --kernel sobel-x --max-memory " + size, {"'" + size + "' is no size in bytes"});
   refuses("filter $PHOTO out.ppm --kernel sobel-x --max-memory 100K", {"102400", "the least that works is"});
   const Outcome refused = run("filter $PHOTO out.ppm --kernel sobel-x --max-memory 100K");
   const std::string least = refused.error.substr(refused.error.find("the least that works is ") + 24);
@@ -183,6 +186,7 @@ TEST_F(Refusal, Sweeps) {
     sweep(std::string("r=3:") + last + ":+1", {"LAST must be a whole number not below FIRST"});
   for (const char* step : {"", "2", "+", "x", "+0", "x1", "-1", "+-1", "+1.5", "*2"})
     sweep(std::string("r=3:5:") + step, {"the step must be"});
+  refuses("bench n1c1h4w4k1r3s3 --sweep p=0:4:x2", {"FIRST must be a whole number from 1"});
   sweep("w=1:99999:+1", {"more than 10000 values"});
   refuses("bench 'filter2d u8 h8w8r3s3' --sweep w=1:200:+1 --sweep h=1:200:+1", {"more than 10000 problems"});
   refuses("bench 'filter2d u8 h8w8r3s3 valid' --sweep rs=3:9:+2", {"r"});                 // no whole window

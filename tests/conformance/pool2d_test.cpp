@@ -422,6 +422,7 @@ TEST(Pool2d, RefusesWhatIsNoPooling) {
       {"n1c1h4w4r3s3p1ph1", "expected padding to be said in one way"},
       {"n1c1h4w4r3", "expected s (window columns)"},
       {"n1c1h4w4r3s3u0", "stride_h is 0: must be at least 1"},
+      {"n1c1h65536w32768r65536s32768", "the window holds r 65536 * s 32768 elements: must be at most 2147483647"},
       {"n1c1h65536w65536r65536s65536", "the window holds r 65536 * s 65536 elements: must be at most 2147483647"},
       {"n9223372036854775807c9h4w4r2s2", "the input holds n*c*h*w"},
   };

@@ -8,6 +8,7 @@
 #include "../error_testing.h"
 #include "devices/cpu/cpu_device.h"
 #include "omniconv/error.h"
+#include "recording_device.h"
 
 namespace omniconv {
 namespace {
@@ -160,6 +161,19 @@ TEST_F(CpuSequence, TimesAreKeptAsLongAsTheirEvents) {
             "the event has no times: its queue of cpu was made without; make it with QueueOptions{.timing = true}");
 }
 
+// They are used again.
+TEST_F(CpuSequence, ThoseThatAreClearedHoldNothing) {
+  const Scalar scalar = Scalar::changing(1);
+  Sequence sequence = context.make_sequence();
+  devices::Sequence& held = *sequence.impl();
+  held.call(HostTask([](std::span<const double>) {}), std::span(&scalar, 1));
+  EXPECT_TRUE(held.changes());
+  held.clear();
+  EXPECT_TRUE(held.is_empty());
+  EXPECT_TRUE(held.scalars().empty());
+  EXPECT_FALSE(held.changes());
+}
+
 TEST_F(CpuSequence, WhatCannotBeIsRefused) {
   Sequence sequence = context.make_sequence();
   const Sequence moved = std::move(sequence);
@@ -171,6 +185,16 @@ TEST_F(CpuSequence, WhatCannotBeIsRefused) {
   native.impl()->call_native(devices::NativeCall([](void*) {}));
   EXPECT_EQ(error_of([&] { context.record(std::move(native)); }),
             "a native call was submitted to a queue of cpu, which has no stream: submit a host function");
+  const Buffer elsewhere =
+      Context(std::make_shared<devices::RecordingDevice>(devices::DeviceKind::opencl)).allocate(64);
+  const Buffer here = context.allocate(64);
+  Sequence fill = context.make_sequence(), copy = context.make_sequence();
+  fill.impl()->fill({*elsewhere.impl(), 0, 64}, 1);
+  copy.impl()->copy({*here.impl(), 0, 64}, {*elsewhere.impl(), 0, 64});
+  const std::string foreign =
+      " by the queue of cpu: the buffer is memory of another device; take a queue of that device";
+  EXPECT_EQ(error_of([&] { queue.submit(std::move(fill)); }), "a fill" + foreign);
+  EXPECT_EQ(error_of([&] { queue.submit(std::move(copy)); }), "a copy" + foreign);
   Recording recording;
   EXPECT_EQ(error_of([&] { recording.replay(queue); }),
             "replay: the recording was moved from, or never made; make one with Context::record");

@@ -89,6 +89,21 @@ TEST_F(GpuSequence, RunsInOrderAsOneSubmission) {
   }
 }
 
+// A hundred launches take longer than the shortest of five that were submitted alone, fifty times as long at least.
+TEST_F(GpuSequence, TimesAreOfAllSteps) {
+  const Buffer x = buffer_of(std::vector<float>(1 << 20));
+  const auto seconds = [&](int launches) {
+    Sequence sequence = context.make_sequence();
+    for (int i = 0; i < launches; ++i) append(sequence, "add", x, 1);
+    Event event = queue.submit(std::move(sequence));
+    event.wait();
+    return event.seconds();
+  };
+  double one = seconds(1);
+  for (int i = 0; i < 4; ++i) one = std::min(one, seconds(1));
+  EXPECT_GT(seconds(100), 50 * one);
+}
+
 TEST_F(GpuSequence, CopiesFillsAndNothingAloneAreSubmissions) {
   const Buffer x = buffer_of({1, 2, 3, 4});
   Sequence fill = context.make_sequence();
