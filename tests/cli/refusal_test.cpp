@@ -92,6 +92,8 @@ TEST_F(Refusal, Outputs) {
   refuses("filter $PHOTO out.jpg --kernel sobel-x --depth f32", {"out.jpg", "f32", "u8"});
   refuses("filter $PHOTO out.png --kernel sobel-x --depth s16", {"out.png", "s16", "u16"});
   refuses("filter $PHOTO out.png --kernel sobel-x --depth u9", {"u9", "u16"});
+  write("in.pgm", "P5\n3 2\n255\nabcdef");  // what is wrong is found as it is written
+  refuses("filter in.pgm out.pbm --kernel identity", {"row 0, column 0 has the value 97; .pbm holds only 0 and 255"});
   std::filesystem::create_directory(folder_ / "folder.png");
   refuses("filter $PHOTO folder.png --kernel sobel-x", {"folder.png", "folder"});
 }
