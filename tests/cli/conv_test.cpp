@@ -320,6 +320,15 @@ TEST_F(Conv, RunMultipliesMatricesAndFilters) {
   EXPECT_EQ(values_of(read_here("f.npy"), DataType::f32, {1, 3, 1}), (std::vector<double>{1, 3, 5}));
 }
 
+// Whatever name a file is called by.
+TEST_F(Conv, ReportsReplaceNoArray) {
+  ASSERT_EQ(shell("echo array > x.npy; ln -s x.npy linked.json; ln -s . here").status, 0);
+  const std::string arrays = "run n1c1h2w2k1r1s1 --x x.npy --w w.npy -o y.npy --json ";
+  for (const char* report : {"./x.npy", "linked.json", "here/x.npy"})
+    refuses(arrays + report, {"is that of --x: name another file"});
+  for (const char* report : {"y.npy", "here/y.npy"}) refuses(arrays + report, {"is that of -o: name another file"});
+}
+
 TEST_F(Conv, Usage) {
   write_inputs();
   const std::string conv = "conv '" + geometry + "' --x x.npy --w w.npy ";

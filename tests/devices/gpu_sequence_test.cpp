@@ -1,6 +1,7 @@
 // Sequences and recordings on GPU devices of the program's kind, with kernels that really run.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <numeric>
 
 #include "gpu_testing.h"
