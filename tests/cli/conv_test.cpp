@@ -113,6 +113,13 @@ TEST_F(Conv, Bf16AndTf32AreRoundedOnTheWayIn) {
   };
   rounded("bf16", 7);
   rounded("tf32", 10);
+  // What is added is no factor: sums of tf32 are those of f32.
+  const double fine = 1 + 0x1p-20;
+  write("x.npy", array(DataType::f32, one, {0}));
+  write("bias.npy", array(DataType::f32, {1}, {fine}));
+  write("y.npy", array(DataType::f32, one, {fine}));
+  runs("'tf32 bias acc n1c1h1w1k1r1s1' --x x.npy --w w.npy --bias bias.npy --y y.npy -o z.npy --device cpu");
+  EXPECT_EQ(values_of(read_here("z.npy"), DataType::f32, one), (std::vector<double>{2 * fine}));
 }
 
 TEST_F(Conv, ChannelsLast) {
