@@ -135,6 +135,18 @@ TEST_F(GpuSequence, GridsHaveThreeDimensions) {
   EXPECT_EQ(got, expected);
 }
 
+TEST_F(GpuSequence, KernelsOfOneNameAreOfTheirPrograms) {
+  const auto other = device->build(
+      "KERNEL void add(GLOBAL float* values, const float addend) { values[GLOBAL_ID_X] -= addend; }\n", {});
+  const Buffer x = buffer_of({1, 2, 3, 4});
+  Sequence sequence = context.make_sequence();
+  append(sequence, "add", x, 10);
+  const KernelArgument arguments[] = {x.impl().get(), 1.0f};
+  sequence.impl()->launch(other, "add", {{4}, {4}}, arguments);
+  queue.submit(std::move(sequence)).wait();
+  EXPECT_EQ(content(x), (std::vector<float>{10, 11, 12, 13}));
+}
+
 TEST_F(GpuSequence, StructsAreArguments) {
   struct Part {
     std::int32_t first, count;
