@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Puts one fault at a time into a copy of the tree, and says which test finds it.
 
-    scripts/mutations.py [--only REGEX] [--list] [--jobs N] [--resume]      (--page writes docs/mutations.md, --check compares it)
+    scripts/mutations.py [--only REGEX] [--list] [--jobs N] [--json FILE] [--resume]      (--page writes docs/mutations.md, --check compares it)
 
 tests/mutations/list.txt has the faults, its head says how they are written. The tree as it is, committed or not, is copied to --build-folder and
 built there once (preset release); the tests that are to notice must pass. Then each fault is put in, what its tests need is built, they run until
@@ -9,7 +9,7 @@ one fails, and the fault is taken out again. A test that never ends counts as on
 no reason in the list, where one with a reason is found, and where one does not build; 2 where the list does not fit the tree, before anything is
 built.
 
-What found each is kept in tests/mutations/results.json. --resume leaves out what was found already and reads the same. What was built stays in
+What found each is kept in tests/mutations/results.json, or in --json FILE. --resume leaves out what was found already and reads the same. What was built stays in
 --build-folder.
 """
 import argparse
@@ -290,8 +290,10 @@ def failed_test(said, status):
     return ended[1].strip() + how
 
 
-def run_all(mutations, options):
-    results = json.loads(RESULTS.read_text()) if RESULTS.exists() else {}
+def run_all(mutations, names, options):
+    """Runs these; results of what the list no longer names are dropped."""
+    results = json.loads(options.json.read_text()) if options.json.exists() else {}
+    results = {name: result for name, result in results.items() if name in names}
     known = lambda one: results.get(one.name, {}).get("of") == one.text_of_all() and results[one.name]["found_by"]  # noqa: E731
     chosen = [one for one in mutations if not (options.resume and known(one))]
     tree = Tree(options.build_folder.resolve(), options.jobs)
@@ -309,7 +311,7 @@ def run_all(mutations, options):
         print(f"[{number}/{len(chosen)}] {one.name}: {verdict} ({time.monotonic() - start:.0f} s){note}", flush=True)
         if found is not None:
             results[one.name] = {"found_by": found, "of": one.text_of_all()}
-            RESULTS.write_text(json.dumps({name: results[name] for name in sorted(results)}, indent=1, ensure_ascii=False) + "\n")
+            options.json.write_text(json.dumps({name: results[name] for name in sorted(results)}, indent=1, ensure_ascii=False) + "\n")
     print(f"{len(chosen) - wrong} as they should be, {wrong} not")
     return wrong == 0
 
@@ -324,7 +326,7 @@ def page(mutations, results):
     missed = len(mutations) - len(found) - len(excused)
     counts = f"{len(mutations)} faults, of which tests find {len(found)}"
     if excused:
-        counts += f", and {len(excused)} change nothing that can be seen"
+        counts += f", and {len(excused)} that none can see, for the reasons given"
     if missed:
         counts += f"; {missed} {'is' if missed == 1 else 'are'} not found yet"
     lines = ["# Mutations", "",
@@ -350,6 +352,7 @@ def main():
     parser.add_argument("--page", action="store_true", help="write docs/mutations.md and end")
     parser.add_argument("--check", action="store_true", help="compare docs/mutations.md with the list and the results, and end")
     parser.add_argument("--resume", action="store_true", help="leave out what was found before")
+    parser.add_argument("--json", type=pathlib.Path, default=RESULTS, metavar="FILE", help="what found each (default: tests/mutations/results.json)")
     parser.add_argument("--jobs", type=int, default=len(os.sched_getaffinity(0)), help="compilers and tests at a time (default: one for each core)")
     parser.add_argument("--build-folder", type=pathlib.Path, default=root / "build/mutations", metavar="DIR")
     options = parser.parse_args()
@@ -357,7 +360,7 @@ def main():
     try:
         mutations = read_list(LIST)
         if options.page or options.check:
-            text = page(mutations, json.loads(RESULTS.read_text()))
+            text = page(mutations, json.loads(options.json.read_text()))
             if options.page:
                 PAGE.write_text(text)
             elif not PAGE.exists() or PAGE.read_text() != text:
@@ -378,7 +381,7 @@ def main():
         if stale:
             raise Failure("\n".join(stale))
         if not options.list:
-            sys.exit(0 if run_all(chosen, options) else 1)
+            sys.exit(0 if run_all(chosen, {one.name for one in mutations}, options) else 1)
     except Failure as failure:
         print(f"mutations: error: {failure}", file=sys.stderr)
         sys.exit(2)
