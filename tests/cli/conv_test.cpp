@@ -113,6 +113,13 @@ TEST_F(Conv, Bf16AndTf32AreRoundedOnTheWayIn) {
   };
   rounded("bf16", 7);
   rounded("tf32", 10);
+  // What is added is no factor: sums of tf32 are those of f32.
+  const double fine = 1 + 0x1p-20;
+  write("x.npy", array(DataType::f32, one, {0}));
+  write("bias.npy", array(DataType::f32, {1}, {fine}));
+  write("y.npy", array(DataType::f32, one, {fine}));
+  runs("'tf32 bias acc n1c1h1w1k1r1s1' --x x.npy --w w.npy --bias bias.npy --y y.npy -o z.npy --device cpu");
+  EXPECT_EQ(values_of(read_here("z.npy"), DataType::f32, one), (std::vector<double>{2 * fine}));
 }
 
 TEST_F(Conv, ChannelsLast) {
@@ -318,6 +325,15 @@ TEST_F(Conv, RunMultipliesMatricesAndFilters) {
   write("x.npy", array(DataType::f32, {1, 3, 1}, {0, 3, 6}));
   EXPECT_EQ(run("run 'filter2d f32 r1s3 kernel:equal' --x x.npy -o f.npy --device cpu").status, 0);
   EXPECT_EQ(values_of(read_here("f.npy"), DataType::f32, {1, 3, 1}), (std::vector<double>{1, 3, 5}));
+}
+
+// Whatever name a file is called by.
+TEST_F(Conv, ReportsReplaceNoArray) {
+  ASSERT_EQ(shell("echo array > x.npy; ln -s x.npy linked.json; ln -s . here").status, 0);
+  const std::string arrays = "run n1c1h2w2k1r1s1 --x x.npy --w w.npy -o y.npy --json ";
+  for (const char* report : {"./x.npy", "linked.json", "here/x.npy"})
+    refuses(arrays + report, {"is that of --x: name another file"});
+  for (const char* report : {"y.npy", "here/y.npy"}) refuses(arrays + report, {"is that of -o: name another file"});
 }
 
 TEST_F(Conv, Usage) {

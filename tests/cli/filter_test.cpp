@@ -264,18 +264,30 @@ TEST_F(Filter, AnyNumberOfStrips) {
   refuses("filter tall.npy out.npy --kernel gaussian:5 --max-memory 100", {"the least that works is"});
 }
 
+// 900 megapixels of zeros that take no space on the disk; `signals` come once a thousandth of the output is written,
+// however long that takes.
+std::string interrupting(const std::string& signals, const std::string& before = "") {
+  return "printf 'P5\\n30000 30000\\n255\\n' > big.pgm; truncate -s 900000019 big.pgm\n" + before +
+         "$OMNICONV filter big.pgm out.pgm --kernel gaussian:15 & pid=$!\n"
+         "written() { sed -n 's/^wchar: //p' /proc/$pid/io; }\n"
+         "while kill -0 $pid && (($(written) < 900000)); do sleep 0.01; done\n" +
+         signals + "\nwait $pid";
+}
+
 TEST_F(Filter, InterruptedLeavesNothing) {
-  // 900 megapixels of zeros that take no space on the disk; interrupted once a thousandth of the output is written,
-  // however long that takes.
-  const Outcome outcome = shell(
-      "printf 'P5\\n30000 30000\\n255\\n' > big.pgm; truncate -s 900000019 big.pgm\n"
-      "$OMNICONV filter big.pgm out.pgm --kernel gaussian:15 & pid=$!\n"
-      "written() { sed -n 's/^wchar: //p' /proc/$pid/io; }\n"
-      "while kill -0 $pid && (($(written) < 900000)); do sleep 0.01; done\n"
-      "kill -INT $pid; wait $pid");
+  for (const std::string signal : {"INT", "TERM", "HUP"}) {
+    const Outcome outcome = shell(interrupting("kill -" + signal + " $pid"));
+    EXPECT_EQ(outcome.status, 130) << signal << outcome.error;
+    EXPECT_EQ(outcome.error.rfind("omniconv: error: interrupted", 0), 0u) << signal << outcome.error;
+    EXPECT_EQ(listing(), std::vector<std::string>{"big.pgm 900000019"}) << signal;
+  }
+}
+
+TEST_F(Filter, OutlivesItsTerminalWhereItIsTold) {
+  const Outcome outcome =
+      shell(interrupting("kill -HUP $pid; sleep 0.2; kill -0 $pid && echo alive; kill -INT $pid", "trap '' HUP\n"));
+  EXPECT_EQ(outcome.out, "alive\n");
   EXPECT_EQ(outcome.status, 130) << outcome.error;
-  EXPECT_EQ(outcome.error.rfind("omniconv: error: interrupted", 0), 0u) << outcome.error;
-  EXPECT_EQ(listing(), std::vector<std::string>{"big.pgm 900000019"});
 }
 
 }  // namespace

@@ -48,6 +48,7 @@ TEST_F(Refusal, Inputs) {
   refuses("filter empty.png out.png --kernel sobel-x", {"empty.png"});
   write("short.pgm", "P5\n10 10\n255\nabc");
   refuses("filter short.pgm out.pgm --kernel sobel-x", {"short.pgm"});
+  refuses("filter $'a\\x7Fb\\nc.pgm' out.pgm --kernel sobel-x", {"cannot read a b c.pgm"});  // one line of plain text
   write("huge.pgm", "P5\n999999999999 999999999999\n255\nabc");
   refuses("filter huge.pgm out.pgm --kernel sobel-x", {"huge.pgm"});
 }
@@ -91,6 +92,8 @@ TEST_F(Refusal, Outputs) {
   refuses("filter $PHOTO out.jpg --kernel sobel-x --depth f32", {"out.jpg", "f32", "u8"});
   refuses("filter $PHOTO out.png --kernel sobel-x --depth s16", {"out.png", "s16", "u16"});
   refuses("filter $PHOTO out.png --kernel sobel-x --depth u9", {"u9", "u16"});
+  write("in.pgm", "P5\n3 2\n255\nabcdef");  // what is wrong is found as it is written
+  refuses("filter in.pgm out.pbm --kernel identity", {"row 0, column 0 has the value 97; .pbm holds only 0 and 255"});
   std::filesystem::create_directory(folder_ / "folder.png");
   refuses("filter $PHOTO folder.png --kernel sobel-x", {"folder.png", "folder"});
 }
@@ -114,6 +117,8 @@ TEST_F(Refusal, FullTarget) {
 }
 
 TEST_F(Refusal, Memory) {
+  for (const std::string size : {"nan", "0", "-1", "inf", "4194305T", "1e300", "1Q", "1KK", "K"})
+    refuses("filter $PHOTO out.ppm --kernel sobel-x --max-memory " + size, {"'" + size + "' is no size in bytes"});
   refuses("filter $PHOTO out.ppm --kernel sobel-x --max-memory 100K", {"102400", "the least that works is"});
   const Outcome refused = run("filter $PHOTO out.ppm --kernel sobel-x --max-memory 100K");
   const std::string least = refused.error.substr(refused.error.find("the least that works is ") + 24);
@@ -183,6 +188,7 @@ TEST_F(Refusal, Sweeps) {
     sweep(std::string("r=3:") + last + ":+1", {"LAST must be a whole number not below FIRST"});
   for (const char* step : {"", "2", "+", "x", "+0", "x1", "-1", "+-1", "+1.5", "*2"})
     sweep(std::string("r=3:5:") + step, {"the step must be"});
+  refuses("bench n1c1h4w4k1r3s3 --sweep p=0:4:x2", {"FIRST must be a whole number from 1"});
   sweep("w=1:99999:+1", {"more than 10000 values"});
   refuses("bench 'filter2d u8 h8w8r3s3' --sweep w=1:200:+1 --sweep h=1:200:+1", {"more than 10000 problems"});
   refuses("bench 'filter2d u8 h8w8r3s3 valid' --sweep rs=3:9:+2", {"r"});                 // no whole window

@@ -51,6 +51,20 @@ TEST(GpuAlpha, OpaqueImagesAreFilteredAsIfThereWereNoAlpha) {
   }
 }
 
+// As on the CPU: nothing is divided by no opacity.
+TEST(GpuAlpha, WhereAllIsTransparentColorsAreTheBias) {
+  const Filter filter{.weights = {0.25, 0.5, 0.25}, .bias = 9};
+  const std::vector<std::uint8_t> pixels{0, 50, 0, 60, 0, 70, 200, 80};
+  for (const std::string& id : tested_ids()) {
+    const Context context({.device = id});
+    EXPECT_EQ(run_on<std::uint8_t>(context, filter_problem("filter2d u8 h1w4c2r1s3 alpha:0"), filter, pixels),
+              (std::vector<std::uint8_t>{0, 9, 0, 9, 50, 89, 150, 89}));
+    EXPECT_EQ(run_on<std::int16_t>(context, filter_problem("filter2d u8>s16 h1w3c2r1s3 alpha:1"),
+                                   {.weights = {-1, 3, -1}, .bias = -7}, {10, 0, 20, 0, 30, 0}),
+              (std::vector<std::int16_t>{-7, 0, -7, 0, -7, 0}));
+  }
+}
+
 TEST(GpuAlpha, AKernelLargerThanItsUnrolledCode) {
   for (const std::string& id : tested_ids()) {
     const Context context({.device = id});

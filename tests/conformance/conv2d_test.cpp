@@ -1,4 +1,7 @@
 // conv2d on the CPU: every solver, pass, layout and type.
+#include <cmath>
+#include <span>
+
 #include "../devices/recording_device.h"
 #include "../error_testing.h"
 #include "conformance.h"
@@ -43,6 +46,30 @@ TEST(Conv2d, PassesAreAdjoint) {
     const Conv2dProblem problem = random_conv2d(random);
     for (const char* solver : {"conv2d/direct", "conv2d/im2col_gemm", "conv2d/double"})
       expect_adjoint(cpu(), problem, solver, static_cast<std::uint64_t>(i));
+  }
+}
+
+// Rows, and channels under nhwc, of more elements than are added up at a time.
+TEST(Conv2d, WideGradients) {
+  for (const char* text : {"bwd_data n1c2h3w700k2r2s3p1", "bwd_data n1c1h2w600k2r1s4p1uw3",
+                           "bwd_data nhwc n1c600h2w3k2r2s2", "bwd_data acc f64 n1c1h2w520k2r1s3dw2"})
+    EXPECT_GE(expect_exact_and_bounded(cpu(), conv2d_problem(text), {.solver = {.solver = "all"}}), 3) << text;
+}
+
+TEST(Conv2d, ReluLeavesNan) {
+  const Context context = cpu();
+  Queue queue = context.make_queue();
+  for (const char* solver : {"conv2d/direct/cpu.1", "conv2d/im2col_gemm/cpu.1", "conv2d/double/cpu.1"}) {
+    const Conv2dPlan plan(context, conv2d_problem("relu n1c1h1w5k1r1s1"), {.solver = solver});
+    std::vector<float> x{-1, NAN, 2, -INFINITY, 0}, w{1}, y(5, 7);
+    plan.run(queue, {.x = {context.borrow(std::span(x))},
+                     .w = {context.borrow(std::span(w))},
+                     .y = {context.borrow(std::span(y))},
+                     .workspace = context.allocate(std::max<std::int64_t>(plan.workspace_bytes(), 1))})
+        .wait();
+    EXPECT_TRUE(std::isnan(y[1])) << solver;
+    y[1] = 9;
+    EXPECT_EQ(y, (std::vector<float>{0, 9, 2, 0, 0})) << solver;
   }
 }
 

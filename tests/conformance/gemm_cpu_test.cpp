@@ -13,6 +13,7 @@
 #include "conformance.h"
 #include "core/convert.h"
 #include "operations/gemm/gemm.h"
+#include "operations/gemm/packed/blocking.h"
 #include "solver_testing.h"
 
 namespace omniconv::operations {
@@ -252,6 +253,18 @@ TEST(PackedGemm, SharedOperandsOfManyMatrices) {
   }
 }
 
+// Panels of more products than are multiplied at a time, kept from one matrix to the next.
+TEST(PackedGemm, KeptOperandsInSeveralBlocks) {
+  const Machine machine(2);
+  GemmTask few_rows = task_of("f32 nn m2n1500k2100batch3"), few_columns = task_of("f32 nn m1500n2k2100batch3");
+  few_rows.batch_b = few_columns.batch_a = 0;
+  for (const GemmTask& task : {few_rows, few_columns}) {
+    const GemmBlocking cut(task, 2, -1);
+    ASSERT_TRUE((task.batch_a == 0 ? cut.keeps_a : cut.keeps_b) && cut.k < task.problem.k);
+    expect_exact(machine, task);
+  }
+}
+
 TEST(PackedGemm, WorkspaceLimits) {
   const Machine machine(2);
   for (const char* text : {"f32 nn m100n300k700", "f32 tn m300n60k700", "f16 nt m60n300k1200", "f64 nn m70n70k600",
@@ -299,7 +312,7 @@ struct OverImages {
     a = integers(type, groups * m * 6);
     b = integers(b.type, images * columns.image_b);
     c = integers(type, images * columns.image_c);
-    bias = integers(type, m);
+    bias = integers(type, std::max(m, product.n));
     task.images = std::make_shared<const ImageColumns>(columns);
   }
 
@@ -313,7 +326,8 @@ struct OverImages {
           const std::int64_t at_b = group * task.batch_b + image * of.image_b + pixel / of.run * of.run_pitch +
                                     pixel % of.run,
                              at_c = group * task.batch_c + image * of.image_c + i * task.ldc + pixel;
-          double sum = (task.accumulate ? c[at_c] : 0) + (task.bias == BiasAlong::rows ? bias[i] : 0);
+          double sum = (task.accumulate ? c[at_c] : 0) +
+                       (task.bias == BiasAlong::none ? 0 : bias[task.bias == BiasAlong::rows ? i : j]);
           for (std::int64_t t = 0; t < 6; ++t)
             sum += a[group * task.batch_a + i * 6 + t] * b[at_b + of.steps[static_cast<std::size_t>(t)]];
           result.set(at_c, task.relu && sum < 0 ? 0 : sum);
@@ -357,7 +371,8 @@ TEST(PackedGemm, ColumnsOfImages) {
             OverImages product(type, 1 + number % 4, rows, run, m, 1 + number % 3);
             product.task.accumulate = number % 2 == 0;
             product.task.relu = number % 5 == 0;
-            product.task.bias = number % 3 == 0 ? BiasAlong::rows : BiasAlong::none;
+            product.task.bias =
+                std::array{BiasAlong::rows, BiasAlong::columns, BiasAlong::none}[static_cast<std::size_t>(number % 3)];
             const Machine machine(1 + ++number % 2);
             const Stored expected = product.expected();
             for (const std::int64_t limit : {-1, 0})

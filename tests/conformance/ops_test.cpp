@@ -99,6 +99,10 @@ TEST_F(Run, RefusesWrongMemory) {
   run.input_first = 29;
   run.input_rows = 8;
   expect_refusal(run, "reads input row 28");
+  run.input_first = 28;
+  EXPECT_EQ(refusal(run), "nothing was thrown");
+  run.input_rows = 7;
+  expect_refusal(run, "reads input row 35");
 }
 
 TEST_F(Run, OneBufferMayHoldBothSides) {

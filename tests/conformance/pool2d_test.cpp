@@ -267,6 +267,33 @@ TEST(Pool2d, Extremes) {
     }
 }
 
+// Of ones, with few values among them that decide: planes of one window, which are made in pieces.
+TEST(Pool2d, LargePlanesHaveOneWinner) {
+  const Context context({.device = "cpu", .threads = 2});
+  using Values = std::vector<std::pair<std::int64_t, double>>;
+  const Values cases[] = {{},
+                          {{100, 2}, {3000, 2}},
+                          {{3000, 2}, {3001, 3}, {6499, 3}},
+                          {{10, infinity}, {5000, nan}},
+                          {{2048, nan}, {4096, nan}, {5000, infinity}},
+                          {{6499, 2}}};
+  for (const DataType type : {DataType::f32, DataType::f16, DataType::bf16, DataType::f64})
+    for (const Values& values : cases) {
+      Pool2dProblem problem = pool("n2c1h65w100r65s100");
+      problem.type = type;
+      Arrays inputs(problem);
+      for (std::int64_t i = 0; i < inputs.x.elements; ++i) inputs.x.set(i, 1);
+      for (const auto& [at, value] : values) inputs.x.set(6500 + at, value);
+      Arrays expected = inputs;
+      compute(expected);
+      for (const std::string& solver : solvers) {
+        const Arrays found = result_of(context, inputs, solver);
+        EXPECT_TRUE(same_bits(found.y, expected.y)) << solver << name(type) << values.size();
+        EXPECT_TRUE(same_bits(found.indices, expected.indices)) << solver << name(type) << values.size();
+      }
+    }
+}
+
 // Windows that f32 reads where they lie: vectors of channels with and without a rest, of columns with odd extents and
 // every border, whole planes of all numbers of vectors; on any instruction set.
 TEST(Pool2d, WindowsWhereTheyLieAtAnyInstructionSet) {
@@ -287,7 +314,8 @@ TEST(Pool2d, WindowsWhereTheyLieAtAnyInstructionSet) {
     hwy::GetChosenTarget().Update(target);
     const std::int64_t step = instrumented ? 7 : 1;
     for (std::int64_t w = 30; w < 36; w += step)
-      for (const char* window : {"r2s2", "r2s2pt1pb1", "r3s2ph2", "r3s3", "r3s3p1", "r2s3pl1", "r3s3pr2", "r3s3pl1pr2"})
+      for (const char* window : {"r2s2", "r2s2pt1pb1", "r3s2ph2", "r3s3", "r3s3p1", "r2s3pl1", "r3s3pr2", "r3s3pl1pr2",
+                                 "r2s2pl1", "r3s3pl2"})
         expect(fmt::format("n1c2h9w{}{}u2", w, window), Layout::nchw);
     expect("n1c2h7w67r1s3pl1uh3uw2", Layout::nchw);
     expect("n2c1h8w70r5s2uh1uw2", Layout::nchw);
@@ -394,6 +422,7 @@ TEST(Pool2d, RefusesWhatIsNoPooling) {
       {"n1c1h4w4r3s3p1ph1", "expected padding to be said in one way"},
       {"n1c1h4w4r3", "expected s (window columns)"},
       {"n1c1h4w4r3s3u0", "stride_h is 0: must be at least 1"},
+      {"n1c1h65536w32768r65536s32768", "the window holds r 65536 * s 32768 elements: must be at most 2147483647"},
       {"n1c1h65536w65536r65536s65536", "the window holds r 65536 * s 65536 elements: must be at most 2147483647"},
       {"n9223372036854775807c9h4w4r2s2", "the input holds n*c*h*w"},
   };

@@ -152,6 +152,10 @@ TEST(Refusals, SizesThatWouldOverflow) {
   expect_refusal("n1c1h1w288230376151711745k1r1s1", 7, "the input holds");
   expect_refusal("n4294967296c4294967296h4294967296w4294967296k1r1s1", 1, "the input holds n*c*h*w");
   expect_refusal("n1c1h1w1k288230376151711745r1s1", 9, "the filter holds k*c/groups*r*s");
+  // Of a group's channels: 2^61 bytes of two groups, 2^60 of four.
+  expect_refusal("n1c1048576h2048w2048k262144r2048s2048g2", 3,
+                 "the filter holds k*c/groups*r*s = 262144*524288*2048*2048");
+  EXPECT_NO_THROW(parse_problem("n1c1048576h2048w2048k262144r2048s2048g4"));
   expect_refusal("n2c1h1w1k288230376151711744r1s1", 9, "the output holds n*k*P*Q");
   expect_refusal("n1c1h1w1k1r1s1p1073741824", 5, "the output holds n*k*P*Q");
   expect_refusal("filter2d u8 h1w1c1152921504606846977r1s1", 17, "the input holds h*w*c");

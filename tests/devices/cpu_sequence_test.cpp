@@ -1,11 +1,14 @@
 // Sequences and recordings on the CPU.
 #include <gtest/gtest.h>
 
+#include <future>
+#include <span>
 #include <vector>
 
 #include "../error_testing.h"
 #include "devices/cpu/cpu_device.h"
 #include "omniconv/error.h"
+#include "recording_device.h"
 
 namespace omniconv {
 namespace {
@@ -31,6 +34,42 @@ TEST_F(CpuSequence, RunsInOrderAsOneSubmission) {
   event.wait();
   EXPECT_EQ(seen, (std::vector<int>{6, 5}));
   EXPECT_GT(event.seconds(), 0);
+}
+
+TEST_F(CpuSequence, FillsAndCopiesKeepToTheirParts) {
+  std::vector<std::uint8_t> memory(100, 1);
+  const Buffer buffer = context.borrow(std::span(memory));
+  Sequence sequence = context.make_sequence();
+  sequence.impl()->fill({*buffer.impl(), 30, 20}, 5);
+  sequence.impl()->copy({*buffer.impl(), 70, 15}, {*buffer.impl(), 40, 15});
+  queue.submit(std::move(sequence)).wait();
+  for (std::size_t i = 0; i < memory.size(); ++i)
+    EXPECT_EQ(memory[i], (i >= 30 && i < 50) || (i >= 70 && i < 80) ? 5 : 1) << i;
+}
+
+TEST_F(CpuSequence, CallsAreGivenTheScalarsOfTheirSubmission) {
+  std::promise<void> begin;
+  devices::submit(*queue.impl(), HostTask([begun = begin.get_future().share()] { begun.wait(); }));
+  std::vector<double> given;
+  Scalar scalar = Scalar::changing(2);
+  const auto append_call = [&](Sequence& to) {
+    to.impl()->call(HostTask([&given](std::span<const double> values) { given.push_back(values[0]); }),
+                    std::span(&scalar, 1));
+  };
+  Sequence recorded = context.make_sequence();
+  append_call(recorded);
+  const Recording recording = context.record(std::move(recorded));
+  for (const double value : {2.0, 8.0}) {  // none of them runs before all are submitted
+    scalar.set(value);
+    Sequence sequence = context.make_sequence();
+    append_call(sequence);
+    queue.submit(std::move(sequence));
+    recording.replay(queue);
+  }
+  scalar.set(-1);
+  begin.set_value();
+  queue.finish();
+  EXPECT_EQ(given, (std::vector<double>{2, 2, 8, 8}));
 }
 
 TEST_F(CpuSequence, RecordingsReadChangingScalarsAtEachReplay) {
@@ -122,6 +161,19 @@ TEST_F(CpuSequence, TimesAreKeptAsLongAsTheirEvents) {
             "the event has no times: its queue of cpu was made without; make it with QueueOptions{.timing = true}");
 }
 
+// They are used again.
+TEST_F(CpuSequence, ThoseThatAreClearedHoldNothing) {
+  const Scalar scalar = Scalar::changing(1);
+  Sequence sequence = context.make_sequence();
+  devices::Sequence& held = *sequence.impl();
+  held.call(HostTask([](std::span<const double>) {}), std::span(&scalar, 1));
+  EXPECT_TRUE(held.changes());
+  held.clear();
+  EXPECT_TRUE(held.is_empty());
+  EXPECT_TRUE(held.scalars().empty());
+  EXPECT_FALSE(held.changes());
+}
+
 TEST_F(CpuSequence, WhatCannotBeIsRefused) {
   Sequence sequence = context.make_sequence();
   const Sequence moved = std::move(sequence);
@@ -133,6 +185,16 @@ TEST_F(CpuSequence, WhatCannotBeIsRefused) {
   native.impl()->call_native(devices::NativeCall([](void*) {}));
   EXPECT_EQ(error_of([&] { context.record(std::move(native)); }),
             "a native call was submitted to a queue of cpu, which has no stream: submit a host function");
+  const Buffer elsewhere =
+      Context(std::make_shared<devices::RecordingDevice>(devices::DeviceKind::opencl)).allocate(64);
+  const Buffer here = context.allocate(64);
+  Sequence fill = context.make_sequence(), copy = context.make_sequence();
+  fill.impl()->fill({*elsewhere.impl(), 0, 64}, 1);
+  copy.impl()->copy({*here.impl(), 0, 64}, {*elsewhere.impl(), 0, 64});
+  const std::string foreign =
+      " by the queue of cpu: the buffer is memory of another device; take a queue of that device";
+  EXPECT_EQ(error_of([&] { queue.submit(std::move(fill)); }), "a fill" + foreign);
+  EXPECT_EQ(error_of([&] { queue.submit(std::move(copy)); }), "a copy" + foreign);
   Recording recording;
   EXPECT_EQ(error_of([&] { recording.replay(queue); }),
             "replay: the recording was moved from, or never made; make one with Context::record");

@@ -69,6 +69,27 @@ TEST_P(GemmChoices, PartsCoverK) {
       }
 }
 
+// Of 64 products a part is worth its beginning, of 56 it is not.
+TEST_P(GemmChoices, PartsHaveALeastLength) {
+  const operations::GemmTile& tile = operations::gemm_tiles().front();
+  ASSERT_EQ(tile.k, 8);
+  const auto parts = [&](const std::string& extents) {
+    return operations::choice_of(tile, 2, task_of(extents), *device);
+  };
+  ASSERT_TRUE(parts("m50n60k128"));
+  EXPECT_EQ(parts("m50n60k128")->part_k, 64);
+  EXPECT_FALSE(parts("m50n60k112"));
+}
+
+// Sums of parts are written and read again, beside what the products take.
+TEST_P(GemmChoices, PartsPayForTheirWayThroughMemory) {
+  const auto split = operations::choice_of(operations::gemm_tiles().front(), 2, task_of("m4096n4096k128"), *device);
+  ASSERT_TRUE(split);
+  const std::int64_t partial_bytes = std::int64_t{2} * 4096 * 4096 * 4;
+  EXPECT_EQ(split->workspace_bytes, partial_bytes);
+  EXPECT_GE(split->cost, 4096.0 * 4096 * 128 + static_cast<double>(2 * partial_bytes) * operations::byte_cost(*device));
+}
+
 // A tile that is never the best is one too many.
 TEST_P(GemmChoices, EveryTileHasItsUse) {
   std::set<std::array<std::int64_t, 3>> taken;
@@ -104,6 +125,10 @@ TEST_P(GemmChoices, TilesFitIntoLocalMemory) {
     EXPECT_EQ(tile.m % (16 * tile.quads_m), 0);
     EXPECT_EQ(tile.n % (32 * tile.quads_n), 0);
     EXPECT_LE(tile.group(), 256);
+    for (const std::int64_t lacking : {0, 1}) {  // bytes
+      device->local_memory_bytes = tile.local_bytes() - lacking;
+      EXPECT_EQ(operations::tiles_taken_by(*device, std::span(&tile, 1)).size(), lacking == 0 ? 1u : 0u);
+    }
   }
 }
 

@@ -142,6 +142,32 @@ TEST_F(GpuPool2d, TheFirstElementInsideWinsAmongTheLowest) {
   }
 }
 
+// In planes and in pixels, where the divisor is no power of two: quotients are worked out by steps that infinity would
+// make NaN.
+TEST_F(GpuPool2d, MeansOfInfinityAreInfinite) {
+  const Context context(device);
+  const float most = std::numeric_limits<float>::infinity(), nan = std::numeric_limits<float>::quiet_NaN();
+  const std::vector<float> windows[] = {{1, most, 2},     {-most, 0, 0}, {most, most, -3},
+                                        {most, 1, -most}, {nan, 1, 2},   {1, 2, 6}};
+  const std::vector<float> means = {most, -most, most, nan, nan, 3};
+  for (const char* const text :
+       {"pool2d avg n{}c1h1w3r1s3", "pool2d avg nhwc n{}c1h1w3r1s3", "pool2d avg_inside n{}c1h3w1r3s1"}) {
+    constexpr std::size_t windows_there = 200;  // a whole group and a rest
+    std::vector<float> x;
+    for (std::size_t i = 0; i < windows_there; ++i) x.insert(x.end(), windows[i % 6].begin(), windows[i % 6].end());
+    const Pool2dPlan plan(context, get<Pool2dProblem>(parse_problem(fmt::format(fmt::runtime(text), windows_there))));
+    const Pool2dRun run{.x = placed(context, x, 0), .y = placed(context, std::vector<float>(windows_there, -7), 0)};
+    Queue queue = context.make_queue();
+    plan.run(queue, run).wait();
+    const std::vector<float> y = taken<float>(context, run.y, windows_there);
+    for (std::size_t i = 0; i < windows_there; ++i)
+      if (const float mean = means[i % 6]; std::isnan(mean))
+        EXPECT_TRUE(std::isnan(y[i])) << text << ' ' << i;
+      else
+        EXPECT_EQ(y[i], mean) << text << ' ' << i;
+  }
+}
+
 // Arrays that begin on no vector give the same bits as those that do.
 TEST_F(GpuPool2d, ArraysBeginAnywhere) {
   const Context context(device);

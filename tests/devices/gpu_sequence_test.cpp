@@ -1,6 +1,7 @@
 // Sequences and recordings on GPU devices of the program's kind, with kernels that really run.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <numeric>
 
 #include "gpu_testing.h"
@@ -89,6 +90,21 @@ TEST_F(GpuSequence, RunsInOrderAsOneSubmission) {
   }
 }
 
+// A hundred launches take longer than the shortest of five that were submitted alone, fifty times as long at least.
+TEST_F(GpuSequence, TimesAreOfAllSteps) {
+  const Buffer x = buffer_of(std::vector<float>(1 << 20));
+  const auto seconds = [&](int launches) {
+    Sequence sequence = context.make_sequence();
+    for (int i = 0; i < launches; ++i) append(sequence, "add", x, 1);
+    Event event = queue.submit(std::move(sequence));
+    event.wait();
+    return event.seconds();
+  };
+  double one = seconds(1);
+  for (int i = 0; i < 4; ++i) one = std::min(one, seconds(1));
+  EXPECT_GT(seconds(100), 50 * one);
+}
+
 TEST_F(GpuSequence, CopiesFillsAndNothingAloneAreSubmissions) {
   const Buffer x = buffer_of({1, 2, 3, 4});
   Sequence fill = context.make_sequence();
@@ -117,6 +133,18 @@ TEST_F(GpuSequence, GridsHaveThreeDimensions) {
     for (int y = 0; y < 2; ++y)
       for (int x = 0; x < 4; ++x) expected.push_back(100 * z + 10 * y + x);
   EXPECT_EQ(got, expected);
+}
+
+TEST_F(GpuSequence, KernelsOfOneNameAreOfTheirPrograms) {
+  const auto other = device->build(
+      "KERNEL void add(GLOBAL float* values, const float addend) { values[GLOBAL_ID_X] -= addend; }\n", {});
+  const Buffer x = buffer_of({1, 2, 3, 4});
+  Sequence sequence = context.make_sequence();
+  append(sequence, "add", x, 10);
+  const KernelArgument arguments[] = {x.impl().get(), 1.0f};
+  sequence.impl()->launch(other, "add", {{4}, {4}}, arguments);
+  queue.submit(std::move(sequence)).wait();
+  EXPECT_EQ(content(x), (std::vector<float>{10, 11, 12, 13}));
 }
 
 TEST_F(GpuSequence, StructsAreArguments) {

@@ -92,6 +92,7 @@ TEST_F(GpuTuning, AnythingElseIsRefused) {
   EXPECT_HAS(refusal(tiled, "tile_m=6x"), "write NAME=INTEGER");
   EXPECT_HAS(refusal(tiled, "tile_m=99999999999999999999"), "write NAME=INTEGER");
   EXPECT_HAS(refusal(tiled, "tile_m=64 tile_m=64"), "stands twice");
+  EXPECT_HAS(refusal(tiled, "tile_m=64 tile_m=128"), "stands twice");
   EXPECT_HAS(refusal("gemm/plain/gpu.1", "tile_m=64"), "has nothing to tune");
   EXPECT_HAS(error_of(
                  [&] {

@@ -138,6 +138,18 @@ TEST_F(Room, ALimitMakesStripsSmaller) {
   }
 }
 
+// Strips as low as the kernel would read most rows twice were they halved: fewer are under way instead.
+TEST_F(Room, LowStripsAreRatherFewerThanLower) {
+  const HostFilter2dReport fewer =
+      expect_equal(of_, {.device_memory_bytes = 2 * strip_bytes(3), .strip_rows = 3, .in_flight = 3});
+  EXPECT_EQ(fewer.strip_rows, 3);
+  EXPECT_EQ(fewer.device_bytes, 2 * strip_bytes(3));
+  const HostFilter2dReport lower =
+      expect_equal(of_, {.device_memory_bytes = 2 * strip_bytes(4), .strip_rows = 4, .in_flight = 3});
+  EXPECT_EQ(lower.strip_rows, 2);
+  EXPECT_EQ(lower.device_bytes, 3 * strip_bytes(2));
+}
+
 TEST_F(Room, FreeMemoryIsALimitToo) {
   fake_->free = 4 * strip_bytes(10);
   const HostFilter2dReport report = expect_equal(of_, {.device_memory_bytes = std::int64_t{1} << 40});

@@ -98,21 +98,22 @@ TEST_F(ProgramsOnDisk, KeysAreAllOfTheirParts) {
   EXPECT_NE(key({"a", "b"}), key({"a", "", "b"}));
   EXPECT_NE(key({"ab", "c"}), key({"a", "bc"}));
   EXPECT_NE(key({"a\n1:b"}), key({"a", "b"}));
+  EXPECT_NE(key({"a\nb"}), key({"a", "b"}));
 }
 
-// Another key of the same hash, as far as the file's name goes, is not this one.
+// Another key of the same hash, as far as the file's name goes, is not this one; nor where it is as long.
 TEST_F(ProgramsOnDisk, IsNotMistakenForAnotherProgram) {
   cache().store("first", program);
   const fs::path first = file();
   const std::string content = read(first);
   fs::remove(first);
-  cache().store("second", "another");
-  const fs::path second = file();
-  write(second, content);
-  EXPECT_EQ(cache().find("second"), std::nullopt);
+  cache().store("third", "another");
+  const fs::path third = file();
+  write(third, content);
+  EXPECT_EQ(cache().find("third"), std::nullopt);
   EXPECT_TRUE(warnings.empty());
-  cache().store("second", "another");
-  EXPECT_EQ(cache().find("second"), "another");
+  cache().store("third", "another");
+  EXPECT_EQ(cache().find("third"), "another");
 }
 
 TEST_F(ProgramsOnDisk, EveryDamagedByteIsNoticed) {

@@ -59,6 +59,7 @@ class RecordingDevice : public Device {
   bool page_locks = false;
   bool& byte_dots = facts_.has_byte_dots;
   std::int64_t& group_items = facts_.max_group_items;
+  std::int64_t& local_memory_bytes = facts_.info.local_memory_bytes;
 
  protected:
   class SizeAlone final : public Buffer {

@@ -1,5 +1,6 @@
 // Files with opacity through the pipeline: strips, borders, and what --alpha says.
 #include "alpha_testing.h"
+#include "image/opacity_dropped.h"
 
 namespace omniconv::image {
 namespace {
@@ -87,6 +88,18 @@ TEST_F(OpacityInFiles, TheMaximumOfAFileIsFullOpacity) {
   write_image(job.input, image);
   filter_file(cpu_, job, {});
   EXPECT_EQ(values<std::uint16_t>(read_image(job.output)), (std::vector<std::uint16_t>{100, 750, 200, 500, 300, 750}));
+}
+
+TEST_F(OpacityInFiles, IsFullAtTheMaximumOfTheFile) {
+  const auto opaque = [&](const std::string& maximum, const std::string& pixels) {
+    write_file(folder_.file("a.pam"),
+               "P7\nWIDTH 2\nHEIGHT 1\nDEPTH 2\nMAXVAL " + maximum + "\nTUPLTYPE GRAYSCALE_ALPHA\nENDHDR\n" + pixels);
+    return is_opaque(*open_image(folder_.file("a.pam")));
+  };
+  EXPECT_TRUE(opaque("100", "\1\x64\2\x64"));
+  EXPECT_FALSE(opaque("100", "\1\x64\2\x63"));
+  EXPECT_TRUE(opaque("255", "\1\xFF\2\xFF"));
+  EXPECT_FALSE(opaque("255", "\1\x64\2\x64"));
 }
 
 }  // namespace

@@ -1,9 +1,12 @@
 // Files that are cut, or whose bytes are changed at random: an error, or the image that the bytes mean; never a crash.
 #include <gtest/gtest.h>
+#include <sys/stat.h>
 
 #include <map>
 
 #include "files.h"
+#include "handmade.h"
+#include "image/formats/icc_profile.h"
 
 namespace omniconv::image {
 namespace {
@@ -77,9 +80,38 @@ TEST(HostileImages, FilesThatAreNone) {
   EXPECT_EQ(error_of([&] { open_image(folder.path()); }), folder.path().string() + " is a folder; name a file in it");
   EXPECT_EQ(error_of([] { open_image("/dev/null"); }),
             "/dev/null is a pipe or a device; images are read from regular files, so save it as one first");
+  // A pipe that nobody writes is not waited for.
+  const std::string pipe = folder.file("pipe.pgm");
+  ASSERT_EQ(::mkfifo(pipe.c_str(), 0600), 0);
+  EXPECT_EQ(error_of([&] { open_image(pipe); }),
+            pipe + " is a pipe or a device; images are read from regular files, so save it as one first");
   EXPECT_EQ(error_of([] { open_image(""); }), "the name of the input file is empty");
   write_file(path, "");
   EXPECT_EQ(error_of([&] { open_image(path); }), path + " is empty");
+}
+
+TEST(HostileImages, ProfilesThatWouldHarm) {
+  const std::string profile = color_profile();  // 132 bytes, one tag of 12, and its 612
+  EXPECT_TRUE(is_valid_profile(profile, 3));
+  EXPECT_TRUE(is_valid_profile(profile, 4));
+  EXPECT_FALSE(is_valid_profile(profile, 1));
+  std::string gray = profile;
+  gray.replace(16, 4, "GRAY");
+  EXPECT_TRUE(is_valid_profile(gray, 2));
+  EXPECT_FALSE(is_valid_profile(gray, 3));
+  const auto with = [&](std::size_t at, std::uint32_t number) {
+    std::string changed = profile;
+    changed.replace(at, 4, big_endian(number));
+    return is_valid_profile(changed, 3);
+  };
+  EXPECT_TRUE(with(136, 143));  // where the tag begins
+  EXPECT_FALSE(with(136, 145));
+  EXPECT_FALSE(with(136, 0xFFFFFFFF));
+  EXPECT_TRUE(with(140, 611));  // its bytes
+  EXPECT_FALSE(with(140, 613));
+  EXPECT_FALSE(with(140, 756));
+  EXPECT_FALSE(with(128, 53));  // tags, of which 52 would fit
+  EXPECT_FALSE(with(0, 755));
 }
 
 TEST(HostileImages, AFileThatShrinksWhileItIsRead) {

@@ -43,8 +43,15 @@ TEST(NamedKernels, BoxIsTheMean) {
 
 // As many weights as SciPy's gaussian_filter has by default, truncate = 4, and those of `gaussian` of that size.
 TEST(NamedKernels, BlurIsAsLargeAsItsSigmaNeeds) {
-  for (const auto& [sigma, size] : std::initializer_list<std::pair<std::string, std::int64_t>>{
-           {"0.1", 1}, {"0.5", 5}, {"1", 9}, {"1.5", 13}, {"2", 17}, {"10.6", 85}, {"511", 4089}}) {
+  for (const auto& [sigma, size] : std::initializer_list<std::pair<std::string, std::int64_t>>{{"0.1", 1},
+                                                                                               {"0.2", 3},
+                                                                                               {"0.5", 5},
+                                                                                               {"1", 9},
+                                                                                               {"1.2", 11},
+                                                                                               {"1.5", 13},
+                                                                                               {"2", 17},
+                                                                                               {"10.6", 85},
+                                                                                               {"511", 4089}}) {
     const Kernel kernel = parse_kernel("blur:" + sigma);
     EXPECT_EQ(kernel.r, size) << sigma;
     if (size < 100)

@@ -167,6 +167,7 @@ TEST_F(Npy, DamagedHeaders) {
   EXPECT_EQ(refused("{} {}"),
             ": its .npy header is damaged at character 4: expected nothing but white space after '}'");
   EXPECT_EQ(refusal("\x93NUMPY\4\0ab"s), ": .npy version 4.0; read are 1.0, 2.0 and 3.0");
+  EXPECT_EQ(refusal("\x93NUMPY\1\1ab"s), ": .npy version 1.1; read are 1.0, 2.0 and 3.0");
   EXPECT_EQ(refusal("\x93NUMPY\1\0\xFF\0{"s), " is cut short within its .npy header: 11 bytes of 265");
   EXPECT_EQ(refusal("\x93NUMPY\2\0\xFF\xFF\xFF\xFF{"s),
             ": its .npy header claims 4294967295 bytes; an array of numbers needs at most 65536");

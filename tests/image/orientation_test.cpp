@@ -57,15 +57,15 @@ Picture filtered(const Picture& x, const Kernel& kernel) {
 TEST(Orientation, FilteringStoredPixelsFiltersTheSeenPicture) {
   Picture stored{5, 7, {}};
   for (int i = 0; i < 35; ++i) stored.pixels.push_back((i * i * 7 + 3 * i) % 23);
-  Kernel kernel{.r = 2, .s = 3, .weights = {1, 2, 4, 8, 16, 32}};
-  for (const bool anchored : {false, true}) {
-    if (anchored) kernel.anchor_y = 0, kernel.anchor_x = 2;
+  Kernel wide{.r = 2, .s = 3, .weights = {1, 2, 4, 8, 16, 32}}, anchored = wide;
+  anchored.anchor_y = 0, anchored.anchor_x = 2;
+  const Kernel tall{.r = 3, .s = 2, .weights = wide.weights}, even{.r = 2, .s = 2, .weights = {1, 2, 4, 8}};
+  for (const Kernel& kernel : {wide, anchored, tall, even})
     for (int orientation = 1; orientation <= 8; ++orientation) {
       const Picture expected = filtered(seen(stored, orientation), kernel);
       const Picture found = seen(filtered(stored, turned_to_stored(kernel, orientation)), orientation);
       EXPECT_EQ(found.pixels, expected.pixels) << orientation;
     }
-  }
 }
 
 // Of a pair each kernel is turned by itself.

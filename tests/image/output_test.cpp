@@ -73,6 +73,19 @@ TEST_F(Output, IsAlsoWrittenByName) {
   }
 }
 
+// As a disk that kept less than it was given: what was written is compared with what is there.
+TEST_F(Output, AFileThatWasCutIsNotPutInPlace) {
+  for (const Temporary temporary : {Temporary::unnamed_if_possible, Temporary::named}) {
+    write_file(path_, "old");
+    AtomicFile file(path_, temporary);
+    file.write_at(0, "new content", 11);
+    ASSERT_EQ(::truncate(file.temporary_path().c_str(), 10), 0);
+    EXPECT_EQ(error_of([&] { file.commit(); }), "cannot write " + path_ + ": Input/output error");
+    EXPECT_EQ(read_file(path_), "old");
+    EXPECT_EQ(folder_.names().size(), 1u);
+  }
+}
+
 TEST_F(Output, AKilledProcessLeavesNothing) {
   if (!unnamed_files()) GTEST_SKIP() << "this file system has no files without a name (O_TMPFILE)";
   for (const char* old : {"", "old"}) {

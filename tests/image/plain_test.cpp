@@ -126,6 +126,13 @@ TEST_F(Plain, TiffFilesThatAreNot) {
                                                                       {42112, 1}};  // private
   for (const auto& [tag, value] : other)
     EXPECT_FALSE(is_plain("gray.tif", gray_tiff({{tag, value}}))) << tag << ' ' << value;
+  // A code of LZW stands for 4096 bytes at most: two rows of these are 4 and 5 codes, of 4 bytes.
+  EXPECT_TRUE(is_plain("gray.tif", gray_tiff({{256, 8192}, {259, 5}})));
+  EXPECT_FALSE(is_plain("gray.tif", gray_tiff({{256, 10240}, {259, 5}})));
+  EXPECT_TRUE(is_plain("gray.tif", gray_tiff({{259, 5}, {317, 2}})));
+  EXPECT_FALSE(is_plain("gray.tif", gray_tiff({{259, 5}, {317, 3}})));  // a prediction of floats
+  EXPECT_FALSE(
+      is_plain("twice.tif", tiff({{256, 2}, {256, 2}, {258, 8}, {259, 1}, {262, 1}, {277, 1}}, "\1\2\3\4", 2)));
   EXPECT_FALSE(is_plain("bits.tif", bit_tiff(1)));
   EXPECT_FALSE(is_plain("bare.tif", bit_tiff(1, false)));
   EXPECT_FALSE(is_plain("cmyk.tif", cmyk_tiff()));

@@ -67,6 +67,13 @@ TEST_F(Pnm, RawBits) {
   const Image image = read_image(put("P4 10 2\n\xA5\x7F\x00\x80"s));
   EXPECT_EQ(values<std::uint8_t>(image), (Bytes{0,   255, 0,   255, 255, 0,   255, 0,   255, 0,  //
                                                 255, 255, 255, 255, 255, 255, 255, 255, 0,   255}));
+  // Eight take one, and no more.
+  EXPECT_EQ(values<std::uint8_t>(read_image(put("P4 8 1\n\x0F"s))), (Bytes{255, 255, 255, 255, 0, 0, 0, 0}));
+}
+
+TEST_F(Pnm, CommentsMayStandRightBehindNumbers) {
+  const Image image = read_image(put("P5\n2#columns\n1#rows\n#of bytes\n255#the pixels follow\nab"));
+  EXPECT_EQ(values<std::uint8_t>(image), (Bytes{'a', 'b'}));
 }
 
 TEST_F(Pnm, PlainGray) {
@@ -231,8 +238,20 @@ TEST_F(Pnm, TheHighestValueIsKeptAndClampsWhatIsAbove) {
   image.info.max_value = 1023;
   EXPECT_EQ(written("a.pgm", image), "P5\n2 1\n1023\n\x03\xFF\x03\xFF"s);
   // A u16 file begins at 256; a u8 one ends at 255.
+  for (const double of_bytes : {100, 255}) {
+    image.info.max_value = of_bytes;
+    EXPECT_EQ(written("a.pgm", image), "P5\n2 1\n65535\n\x03\xFF\x04\x00"s);
+  }
+}
+
+// Colours that are multiplied are written as they are, rounded, and none above the file's highest value.
+TEST_F(Pnm, OpacityIsDividedOutByTheHighestValue) {
+  Image image = u8_image(1, 4, 2, {30, 50, 2, 3, 80, 50, 7, 0});
   image.info.max_value = 100;
-  EXPECT_EQ(written("a.pgm", image), "P5\n2 1\n65535\n\x03\xFF\x04\x00"s);
+  image.info.alpha_channel = 1;
+  image.info.associated_alpha = true;
+  write_image(folder_.file("a.pam"), image);
+  EXPECT_EQ(values<std::uint8_t>(read_image(folder_.file("a.pam"))), (Bytes{60, 50, 67, 3, 100, 50, 7, 0}));
 }
 
 TEST_F(Pnm, RefusesWhatTheFormatCannotHold) {
