@@ -19,7 +19,7 @@ namespace choice {
 
 std::string key_of(const Problem& problem, const SolverOptions& options) {
   const std::string text = to_text(problem);
-  const std::string_view without_name = std::string_view(text).substr(0, text.find('"'));  // which decides nothing
+  const std::string_view without_name = std::string_view(text).substr(0, text.find(" \""));  // which decides nothing
   std::string key = fmt::format("{}\n{} {} {} {} {}", without_name, options.solver, static_cast<int>(options.units),
                                 options.max_error, options.max_workspace_bytes, options.deterministic);
   for (const std::string& allowed : options.allow) key += " +" + allowed;
