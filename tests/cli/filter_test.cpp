@@ -114,6 +114,9 @@ TEST_F(Filter, OpacityThatSaysNothingIsDropped) {
   ASSERT_EQ(run("filter opaque.pam out.pam --kernel identity").status, 0);  // which holds it
   EXPECT_EQ(read_here("out.pam"), read_here("opaque.pam"));
   refuses("filter half.pam no.ppm --kernel identity", {"no.ppm", "half.pam is not opaque", "--alpha drop"});
+  write("below.pam", "P7\nWIDTH 1\nHEIGHT 2\nDEPTH 4\nMAXVAL 255\nTUPLTYPE RGB_ALPHA\nENDHDR\n" +
+                         std::string({1, 2, 3, -1, 4, 5, 6, 77}));
+  refuses("filter below.pam no.ppm --kernel identity", {"below.pam is not opaque"});
   for (const char* input : {"half.pam", "opaque.pam"}) {
     ASSERT_EQ(run(std::string("filter ") + input + " out.ppm --kernel identity --alpha drop").status, 0);
     EXPECT_EQ(read_here("out.ppm"), "P6\n2 1\n255\n" + colors);
