@@ -89,7 +89,9 @@ class Call:
         return ("-o", "--json") if reads_indices else ("-o", "--json", "--indices")
 
     def image(self):
-        return self.words[0] if self.name == "filter" and self.words else None
+        if self.name != "filter" or not self.words:
+            return None
+        return self.piped_from if self.words[0] == "-" else self.words[0]
 
     def kernel_file(self):
         kernel = self.options.get("--kernel", "")
