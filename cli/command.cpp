@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cstdio>
 #include <exception>
+#include <filesystem>
 #include <memory>
 #include <new>
 #include <string>
@@ -35,9 +36,9 @@ int flushed(int status) {
 // `omniconv` alone and `omniconv help [COMMAND]` are --help.
 std::vector<const char*> spelt_out(int argc, char** argv) {
   std::vector<const char*> words(argv, argv + argc);
-  const bool help = words.size() > 1 && words[1] == std::string_view("help");
-  if (help) words.erase(words.begin() + 1);
-  if (help || words.size() < 2) words.push_back("--help");
+  const std::size_t given = words.size();
+  while (words.size() > 1 && words[1] == std::string_view("help")) words.erase(words.begin() + 1);
+  if (words.size() < given || words.size() < 2) words.push_back("--help");
   return words;
 }
 
@@ -59,6 +60,8 @@ std::string explained(const CLI::App& app, const CLI::ParseError& error) {
       std::find_if(left.begin(), left.end(), [](const std::string& word) { return word.starts_with('-'); });
   if (option == left.end())
     return fmt::format("unexpected argument '{}': {} shows what {} takes", left.front(), help, command.get_name());
+  if (std::error_code ignored; std::filesystem::exists(*option, ignored))
+    return fmt::format("unknown option '{0}': the file of that name is written ./{0}", *option);
   const std::string unknown = option_name(*option);
   std::vector<std::string> names;
   for (const CLI::Option* known : command.get_options())
@@ -138,7 +141,7 @@ CommandText command_text() {
 
 std::vector<NameText> exit_statuses() {
   return {{"0", "done"},
-          {"1", "a check failed, every problem was refused, or a file of several"},
+          {"1", "a check failed, every problem was refused, or a file of several failed"},
           {std::to_string(usage_status), "usage or bad input"},
           {std::to_string(environment_status), "the device or the environment failed"},
           {std::to_string(interrupted_status), "interrupted"}};

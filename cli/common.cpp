@@ -49,7 +49,8 @@ Environment read_environment() {
 std::vector<NameText> environment_variables() {
   return {{"NO_COLOR", "set and not empty: no colours on a terminal"},
           {"OMNICONV_CACHE_DIR", "the folder of compiled programs; set and empty: none are kept"},
-          {"XDG_CACHE_HOME, HOME", "where that folder is otherwise (FILES)"}};
+          {"XDG_CACHE_HOME, HOME", "where that folder is otherwise (FILES)"},
+          {"TMPDIR", "where a standard input or output is kept that can be read or written only once; else /tmp"}};
 }
 
 std::vector<NameText> kept_files() {

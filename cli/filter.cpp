@@ -97,7 +97,6 @@ void complete(FilterOptions& options) {
   job.border = parse_border(options.border);
   if (!options.depth.empty()) job.depth = parse_depth(options.depth);
   job.alpha = parse_alpha(options.alpha);
-  if (!options.files.page.empty() && options.files.page != "all") job.page = std::stoi(options.files.page);
   job.max_memory_bytes = parse_bytes("--max-memory", options.memory);
   if (!options.device_memory.empty()) job.device_memory_bytes = parse_bytes("--device-memory", options.device_memory);
 }
@@ -189,13 +188,19 @@ void print_candidates(std::FILE* to, const std::vector<Candidate>& candidates) {
 }
 
 // The report would replace an image, or what it was made from.
-void refuse_report_over_images(const FilterFiles& files, const std::string& report) {
-  if (report == "-" && files.is_to_stdout())
+void refuse_report_over_images(const FileOptions& files, const std::string& report) {
+  if (report == "-" && files.into.empty() && files.files.size() == 2 && files.files[1] == "-")
     throw bad_input("--json - and the output - are both the standard output: name a file for one of them");
-  for (const FilePair& pair : files.pairs())
-    for (const std::string& image : {pair.input, pair.output})
-      if (is_same_file(image, report))
-        throw bad_input(fmt::format("--json {} is the image {}: name another file", report, image));
+  for (const std::string& name : names_of(files))
+    if (is_same_file(name, report))
+      throw bad_input(fmt::format("--json {} is the image {}: name another file", report, name));
+}
+
+void refuse_report_over_pages(const FilterFiles& files, const std::string& report) {
+  for (const FilterFile& file : files.files())
+    for (int page = 1; file.is_numbered && page <= file.pages; ++page)
+      if (is_same_file(file.page_path(page), report))
+        throw bad_input(fmt::format("--json {} is page {} of {}: name another file", report, page, file.input));
 }
 
 // What needs no image: the named kernels, or one's weights.
@@ -207,150 +212,126 @@ int list(const FilterOptions& options) {
 }
 
 // Finding a GPU and opening it takes longer than the CPU needs for so few multiply-adds: some thirty milliseconds of
-// one core. Where a solver is asked for, its device may be, too.
+// one core. Where a solver is asked for, its device may be, too. What decodes much to say its extents is not small.
 bool are_small(const FilterOptions& options, const FilterFiles& files) {
   constexpr double few = 1e8;
+  constexpr std::int64_t little_memory = 64 << 20;
   if (options.choice.solver != "auto" || !options.choice.allow.empty() || !options.choice.deny.empty()) return false;
   const Kernel& kernel = options.job.kernel;
   const auto taps = static_cast<double>(kernel.weights.size() + kernel.second_weights.size());
   double multiply_adds = 0;
-  for (const FilePair& pair : files.pairs()) {
-    try {
-      const int page = options.files.page == "all" ? 1 : options.job.page;
-      const image::ImageInfo input = image::open_image(pair.input_path, page, options.job.max_memory_bytes)->info();
-      multiply_adds +=
-          static_cast<double>(input.h) * static_cast<double>(input.w) * static_cast<double>(input.c) * taps;
-    } catch (const Error&) {
-      // Said when its turn comes.
+  try {
+    for (const FilterFile& file : files.files()) {
+      const image::ImageInfo input = image::open_image(file.input_path, file.first_page, little_memory)->info();
+      multiply_adds += static_cast<double>(input.h) * static_cast<double>(input.w) * static_cast<double>(input.c) *
+                       taps * file.pages;
+      if (multiply_adds > few) return false;
     }
-    if (multiply_adds > few) return false;
+  } catch (const Error&) {
+    return false;  // is said when its turn comes
   }
   return true;
 }
 
-// All that filtering one image takes.
-struct Run {
-  FilterOptions& options;
+// All that filtering the images takes.
+struct Work {
+  const FilterOptions& options;
   const FilterFiles& files;
   const Context& context;
   double context_seconds = 0;
   ProgressBar& bar;
 };
 
-// `text` with the names that the user knows.
-Error with_names(const Error& error, const FilePair& pair) {
-  std::string text = error.what();
-  for (const auto& [path, name] : {std::pair(pair.input_path, pair.input), std::pair(pair.output_path, pair.output)})
-    if (path != name)
-      for (std::size_t at = 0; (at = text.find(path, at)) != std::string::npos; at += name.size())
-        text.replace(at, path.size(), name);
-  return Error(error.kind(), text);
-}
-
-void filter_image(Run& run, Json& json) {
-  const FilterOptions& options = run.options;
+void filter_image(const Work& work, const image::FilterJob& job, Json& json) {
+  const FilterOptions& options = work.options;
   // The report alone, or the image, goes to stdout.
-  std::FILE* const text = options.common.json == "-" || run.files.is_to_stdout() ? stderr : stdout;
+  std::FILE* const text = options.common.json == "-" || work.files.is_to_stdout() ? stderr : stdout;
   image::FilterReport report;
   std::vector<Candidate> explained;
   if (options.dry_run || options.explain) {
-    report = image::plan_filter(run.context, options.job);
-    if (!options.common.quiet) print_plan(text, report, run.context);
-    if (options.explain) explained = candidates(report, run.context, options.job.solver);
+    report = image::plan_filter(work.context, job);
+    if (!options.common.quiet) print_plan(text, report, work.context);
+    if (options.explain) explained = candidates(report, work.context, job.solver);
     if (options.explain && !options.common.quiet) print_candidates(text, explained);
   }
   if (!options.dry_run) {
     const auto progress = [&](std::int64_t rows, std::int64_t all, std::int64_t columns) {
-      run.bar.update(rows, all, columns);
+      work.bar.update(rows, all, columns);
       return !interrupted();
     };
-    report = image::filter_file(run.context, options.job, progress);
+    report = image::filter_file(work.context, job, progress);
   }
-  add_to(json, report, run.context.device(), run.context_seconds);
+  add_to(json, report, work.context.device(), work.context_seconds);
   if (options.explain) add_to(json, explained);
+  work.bar.next_image();
 }
 
-// One page, or the only image: its entry in the report.
-void filter_page(Run& run, const FilePair& pair, int page, const std::string& output, Json& results) {
-  image::FilterJob& job = run.options.job;
-  job.input = pair.input_path;
-  job.output = output;
-  job.page = page;
-  Json json = {{"input", pair.input}};
-  if (page > 0) json["page"] = page;
-  json["output"] = output == pair.output_path ? pair.output : output;
-  filter_image(run, json);
-  results.push_back(json);
-}
-
-// Every page, into one file where the format holds pages, else each into its own.
-void filter_pages(Run& run, const FilePair& pair, Json& results) {
-  const int pages = image::count_images(pair.input_path);
-  const bool together = image::holds_pages(pair.output_path);
-  if (pages > 1 && !together && run.files.is_to_stdout())
-    throw bad_input(
-        fmt::format("{} holds {} images, and - takes one file: --format tif holds them all, or --page N "
-                    "chooses one",
-                    pair.input, pages));
-  std::optional<image::PagedOutput> file;
-  if (pages > 1 && together) run.options.job.pages = &file.emplace(pair.output_path, pages);
-  for (int page = 1; page <= pages; ++page) {
-    const bool numbered = pages > 1 && !together;
+// All pages that are asked for, into one file where the format holds pages, else each into its own.
+void filter_pages(const Work& work, const FilterFile& file, Json& results) {
+  if (file.failure) throw *file.failure;
+  std::optional<image::PagedOutput> together;
+  if (file.pages > 1 && !file.is_numbered) together.emplace(file.output_path, file.pages);
+  for (int i = 0; i < file.pages; ++i) {
+    image::FilterJob job = work.options.job;
+    job.input = file.input_path;
+    job.page = file.first_page + i;
+    job.output = file.page_path(job.page);
+    job.pages = together ? &*together : nullptr;
+    Json result = {{"input", file.input}};
+    if (job.page > 0) result["page"] = job.page;
+    result["output"] = file.is_numbered ? job.output : file.output;
     try {
-      filter_page(run, pair, page, numbered ? page_path(pair.output_path, page) : pair.output_path, results);
+      filter_image(work, job, result);
     } catch (const Error& error) {
-      if (pages == 1) throw;
-      throw Error(error.kind(), fmt::format("page {} of {}: {}", page, pages, error.what()));
+      if (file.pages == 1) throw;
+      throw Error(error.kind(), fmt::format("page {} of {}: {}", job.page, file.pages, error.what()));
     }
+    results.push_back(result);
   }
 }
 
-void filter_pair(Run& run, const FilePair& pair, Json& results) {
+void filter_one(const Work& work, const FilterFile& file, Json& results) {
   try {
-    if (run.options.files.page == "all")
-      filter_pages(run, pair, results);
-    else
-      filter_page(run, pair, run.options.job.page, pair.output_path, results);
+    filter_pages(work, file, results);
   } catch (const Error& error) {
-    throw with_names(error, pair);
+    throw file.with_names(error);
   }
 }
 
 // Each, whatever becomes of the others; their errors are lines of their own.
-int filter_into_folder(Run& run, Json& json) {
+int filter_into_folder(const Work& work, Json& json) {
   Json& results = json["results"] = Json::array();
   int status = 0;
-  const int page = run.options.job.page;
-  for (const FilePair& pair : run.files.pairs()) {
+  for (const FilterFile& file : work.files.files()) {
     try {
-      run.options.job.page = page;
-      run.options.job.pages = nullptr;
-      filter_pair(run, pair, results);
+      filter_one(work, file, results);
     } catch (const Error& error) {
       if (error.kind() == ErrorKind::interrupted || error.kind() == ErrorKind::environment) throw;
-      run.bar.clear();
+      work.bar.clear();
       print_error(error.what());
-      results.push_back({{"input", pair.input}, {"error", one_line(error.what())}});
+      results.push_back({{"input", file.input}, {"error", describe(error)}});
       status = 1;
+      work.bar.next_image();
     }
-    run.bar.next_image();
   }
   return status;
 }
 
-int run(FilterOptions& options, FilterFiles& files, Json& json) {
+int run(FilterOptions& options, Json& json) {
   complete(options);
+  FilterFiles files(options.files, options.job.max_memory_bytes);
+  refuse_report_over_pages(files, options.common.json);
   if (options.print_kernel)
     print_weights(options.common.json == "-" || files.is_to_stdout() ? stderr : stdout, options.job.kernel);
   const auto start = std::chrono::steady_clock::now();
   if (options.common.device == "auto" && are_small(options, files)) options.common.device = "cpu";
   const Context context(context_options(options.common));
   const std::chrono::duration<double> context_seconds = std::chrono::steady_clock::now() - start;
-  ProgressBar bar(read_environment().progress && !options.common.quiet, std::ssize(files.pairs()));
-  Run work{options, files, context, context_seconds.count(), bar};
+  ProgressBar bar(read_environment().progress && !options.common.quiet, files.count_images());
+  const Work work{options, files, context, context_seconds.count(), bar};
   if (files.is_into_folder()) return filter_into_folder(work, json);
   Json results = Json::array();
-  filter_pair(work, files.pairs().front(), results);
+  filter_one(work, files.files().front(), results);
   if (files.is_to_stdout() && !options.dry_run) files.send_to_stdout();
   if (options.files.page == "all")
     json["results"] = results;
@@ -469,11 +450,15 @@ void add_filter(CLI::App& app, Body& body) {
       ->type_name("N|all")
       ->check(page_number())
       ->check(known_words({"all"}));
-  command->add_option("--quality", options->job.quality, "of .jpg and .webp, 1 to 100; 95 by default")
+  command
+      ->add_option("--quality", options->job.quality,
+                   "of .jpg, .webp and TIFF's compression jpeg, 1 to 100; 95 by default")
       ->check(whole_number(1, 100));
   command
       ->add_option("--compression", options->job.compression,
-                   "of .tif: none, lzw, zip, packbits or jpeg; of .png: 0 (fast) to 9 (small); of .webp: lossless")
+                   "of .tif: none, lzw, zip, packbits or jpeg (the input's, or none, by default); of .png: 0 (fast) to "
+                   "9 (small), 6 by default; "
+                   "of .webp: lossless")
       ->type_name("NAME")
       ->check(not_empty())
       ->check(known_words(compression_words()));
@@ -500,10 +485,8 @@ void add_filter(CLI::App& app, Body& body) {
   command->callback([options, &body] {
     body = [options] {
       if (options->list_kernels || (options->print_kernel && options->files.files.empty())) return list(*options);
-      FilterFiles files(options->files);
-      refuse_report_over_images(files, options->common.json);
-      return with_report(options->common.json, "omniconv-filter/1",
-                         [&](Json& json) { return run(*options, files, json); });
+      refuse_report_over_images(options->files, options->common.json);
+      return with_report(options->common.json, "omniconv-filter/1", [&](Json& json) { return run(*options, json); });
     };
   });
 }

@@ -13,6 +13,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <filesystem>
+#include <map>
 #include <set>
 #include <string_view>
 #include <utility>
@@ -68,7 +69,8 @@ void read_all_of_stdin(const Take& take) {
 int write_all(int descriptor, const char* from, std::size_t bytes) {
   while (bytes > 0) {
     const ssize_t put = ::write(descriptor, from, bytes);
-    if (put < 0 && errno == EINTR) continue;
+    if (put < 0 && errno == EINTR && !interrupted()) continue;
+    if (interrupted()) throw Error(ErrorKind::interrupted, "interrupted");
     if (put <= 0) return put < 0 ? errno : ENOSPC;
     from += put;
     bytes -= static_cast<std::size_t>(put);
@@ -85,13 +87,46 @@ std::string extension_of_format(const std::string& format) {
   return format;
 }
 
-std::string extension_of_input(const std::string& path) {
-  return extension_of_format(image::open_image(path, 1)->info().format);
+std::string name_in(const std::string& folder, const std::string& input, const std::string& format) {
+  std::filesystem::path name = std::filesystem::path(input).filename();
+  if (!format.empty()) name.replace_extension(format);
+  return (std::filesystem::path(folder) / name).string();
+}
+
+// Of a file that need not be there yet, behind all links.
+std::string place_of(const std::string& path) {
+  std::error_code ignored;
+  return std::filesystem::weakly_canonical(std::filesystem::absolute(path, ignored), ignored).string();
 }
 
 }  // namespace
 
-FilterFiles::FilterFiles(const FileOptions& options) : is_into_folder_(!options.into.empty()) {
+std::vector<std::string> names_of(const FileOptions& options) {
+  std::vector<std::string> names = options.files;
+  if (!options.into.empty())
+    for (const std::string& input : options.files) names.push_back(name_in(options.into, input, options.format));
+  return names;
+}
+
+std::string FilterFile::page_path(int page) const {
+  if (!is_numbered) return output_path;
+  const std::filesystem::path whole = output_path;
+  std::filesystem::path result = whole;
+  result.replace_filename(fmt::format("{}-{}{}", whole.stem().string(), page, whole.extension().string()));
+  return result.string();
+}
+
+Error FilterFile::with_names(const Error& error) const {
+  std::string text = error.what();
+  for (const auto& [path, name] : {std::pair(input_path, input), std::pair(output_path, output)})
+    if (path != name)
+      for (std::size_t at = 0; (at = text.find(path, at)) != std::string::npos; at += name.size())
+        text.replace(at, path.size(), name);
+  return Error(error.kind(), text);
+}
+
+FilterFiles::FilterFiles(const FileOptions& options, std::int64_t max_memory)
+    : max_memory_(max_memory), is_into_folder_(!options.into.empty()) {
   const auto is_word = [](unsigned char c) { return std::isalnum(c) != 0; };
   if (!std::all_of(options.format.begin(), options.format.end(), is_word))
     throw bad_input(fmt::format("--format '{}' is no extension: write one without its dot, as in png", options.format));
@@ -99,6 +134,8 @@ FilterFiles::FilterFiles(const FileOptions& options) : is_into_folder_(!options.
     pair_with_folder(options);
   else
     pair_up(options);
+  choose_pages(options.page);
+  refuse_collisions();
 }
 
 FilterFiles::~FilterFiles() {
@@ -120,47 +157,85 @@ void FilterFiles::pair_up(const FileOptions& options) {
         fmt::format("unexpected argument '{}': filter takes one input and one output, or any number of "
                     "inputs and a folder for the results, --into DIR",
                     files[2]));
-  FilePair pair{files[0], files[0], files[1], files[1]};
-  if (!options.format.empty() && pair.output != "-")
+  FilterFile& file = files_.emplace_back();
+  file.input = file.input_path = files[0];
+  file.output = file.output_path = files[1];
+  if (!options.format.empty() && file.output != "-")
     throw bad_input(
         fmt::format("--format is for --into and for - as the output, whose names have no extension; {} has "
                     "a name: leave it out",
-                    pair.output));
-  if (pair.input == "-") read_stdin(pair);
-  if (pair.output == "-") write_stdout(options.format, pair);
-  pairs_.push_back(pair);
+                    file.output));
+  if (file.input == "-") read_stdin(file);
+  if (file.output == "-") write_stdout(options.format, file);
 }
 
 void FilterFiles::pair_with_folder(const FileOptions& options) {
-  const std::filesystem::path folder = options.into;
+  std::error_code ignored;
   if (options.files.empty())
     throw bad_input(
         fmt::format("--into {}: no input is named: omniconv filter IN... --into DIR --kernel K", options.into));
-  if (!std::filesystem::is_directory(folder))
+  if (!std::filesystem::is_directory(options.into, ignored))
     throw bad_input(fmt::format("--into {}: there is no such folder; make it first", options.into));
-  std::set<std::string> outputs;
   for (const std::string& input : options.files) {
     if (input == "-") throw bad_input(fmt::format("- has no name for a file in {}: name an output file", options.into));
-    std::filesystem::path name = std::filesystem::path(input).filename();
-    if (!options.format.empty()) name.replace_extension(options.format);
-    const std::string output = (folder / name).string();
-    if (!outputs.insert(output).second)
-      throw bad_input(
-          fmt::format("{} and an input before it would both become {}: filter them into two folders", input, output));
-    if (is_same_file(input, output))
-      throw bad_input(fmt::format("--into {} would replace {}: name another folder, or filter it alone as {} {}",
-                                  options.into, input, input, input));
-    pairs_.push_back({input, input, output, output});
+    FilterFile& file = files_.emplace_back();
+    file.input = file.input_path = input;
+    file.output = file.output_path = name_in(options.into, input, options.format);
   }
 }
 
-void FilterFiles::read_stdin(FilePair& pair) {
-  pair.input = stdin_name;
+// What cannot be counted fails when its turn comes.
+void FilterFiles::choose_pages(const std::string& page) {
+  for (FilterFile& file : files_) {
+    if (page != "all") {
+      file.first_page = page.empty() ? 0 : std::stoi(page);
+      continue;
+    }
+    file.first_page = 1;
+    try {
+      file.pages = image::count_images(file.input_path, max_memory_);
+    } catch (const Error& error) {
+      file.failure = error;
+    }
+    file.is_numbered = file.pages > 1 && !image::holds_pages(file.output_path);
+    if (file.is_numbered && is_to_stdout())
+      throw bad_input(
+          fmt::format("{} holds {} images, and - takes one file: --format tif holds them all, or --page N "
+                      "chooses one",
+                      file.input, file.pages));
+  }
+}
+
+// A file that is written before another is read, or written twice, would be lost.
+void FilterFiles::refuse_collisions() const {
+  std::map<std::string, std::string> inputs;
+  std::set<std::string> outputs;
+  for (const FilterFile& file : files_) inputs.emplace(place_of(file.input_path), file.input);
+  for (const FilterFile& file : files_)
+    for (int page = 1; page <= (file.is_numbered ? file.pages : 1); ++page) {
+      const std::string path = file.page_path(page), place = place_of(path);
+      if (!outputs.insert(place).second)
+        throw bad_input(fmt::format("two results would become {}: filter {} into another folder", path, file.input));
+      const auto replaced = inputs.find(place);
+      if (replaced != inputs.end() && (is_into_folder_ || file.is_numbered))
+        throw bad_input(fmt::format("{} would replace the input {}: name another {}", path, replaced->second,
+                                    is_into_folder_ ? "folder" : "output"));
+    }
+}
+
+std::int64_t FilterFiles::count_images() const {
+  std::int64_t images = 0;
+  for (const FilterFile& file : files_) images += file.pages;
+  return images;
+}
+
+void FilterFiles::read_stdin(FilterFile& file) {
+  file.input = stdin_name;
   // A file from its beginning can be opened once more.
   struct stat status {};
   const bool is_file = ::fstat(STDIN_FILENO, &status) == 0 && S_ISREG(status.st_mode);
-  if (is_file && ::lseek(STDIN_FILENO, 0, SEEK_CUR) == 0) {
-    pair.input_path = "/proc/self/fd/0";
+  if (is_file && ::lseek(STDIN_FILENO, 0, SEEK_CUR) == 0 && ::access("/proc/self/fd/0", R_OK) == 0) {
+    file.input_path = "/proc/self/fd/0";
     return;
   }
   if (::isatty(STDIN_FILENO) == 1)
@@ -171,24 +246,30 @@ void FilterFiles::read_stdin(FilePair& pair) {
       throw environment_error(fmt::format("cannot keep the standard input in {}: {}; TMPDIR names another folder",
                                           temporary_folder().string(), std::strerror(error)));
   });
-  pair.input_path = fmt::format("/proc/self/fd/{}", stdin_copy_);
+  file.input_path = fmt::format("/proc/self/fd/{}", stdin_copy_);
 }
 
-void FilterFiles::write_stdout(const std::string& format, FilePair& pair) {
+void FilterFiles::write_stdout(const std::string& format, FilterFile& file) {
   if (::isatty(STDOUT_FILENO) == 1)
     throw bad_input("- is the standard output, which is a terminal: pipe it into a program, or name a file");
-  const std::string extension = format.empty() ? extension_of_input(pair.input_path) : format;
+  std::string extension = format;
+  try {
+    if (format.empty())
+      extension = extension_of_format(image::open_image(file.input_path, 1, max_memory_)->info().format);
+  } catch (const Error& error) {
+    throw file.with_names(error);
+  }
   std::string name = (temporary_folder() / "omniconv-XXXXXX").string();
   if (::mkdtemp(name.data()) == nullptr)
     throw environment_error(fmt::format("cannot make a folder in {}: {}; TMPDIR names another",
                                         temporary_folder().string(), std::strerror(errno)));
   stdout_folder_ = name;
-  pair.output = "the standard output";
-  pair.output_path = stdout_folder_ + "/image." + extension;
+  file.output = "the standard output";
+  file.output_path = stdout_folder_ + "/image." + extension;
 }
 
 void FilterFiles::send_to_stdout() {
-  const image::InputFile result(pairs_.front().output_path);
+  const image::InputFile result(files_.front().output_path);
   remove_folder();  // the file is open
   std::signal(SIGPIPE, SIG_IGN);
   std::vector<std::byte> block;
@@ -197,13 +278,6 @@ void FilterFiles::send_to_stdout() {
     if (const int error = write_all(STDOUT_FILENO, reinterpret_cast<const char*>(block.data()), block.size()))
       throw environment_error(fmt::format("the standard output takes no more: {}", std::strerror(error)));
   }
-}
-
-std::string page_path(const std::string& path, int number) {
-  const std::filesystem::path whole = path;
-  std::filesystem::path result = whole;
-  result.replace_filename(fmt::format("{}-{}{}", whole.stem().string(), number, whole.extension().string()));
-  return result.string();
 }
 
 }  // namespace omniconv::cli

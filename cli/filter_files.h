@@ -1,9 +1,12 @@
 // Which files `filter` reads and writes.
 #pragma once
 
-#include <memory>
+#include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
+
+#include "omniconv/error.h"
 
 namespace omniconv::cli {
 
@@ -15,19 +18,31 @@ struct FileOptions {
   std::string page;                // a number, "all", or empty: the only one
 };
 
-// One input, by the name that the user knows, and by that under which it is opened; the same of its output.
-struct FilePair {
+// Every file that the options name, and those that they make of names: what a report must not replace.
+std::vector<std::string> names_of(const FileOptions& options);
+
+// One input and what becomes of it: by the names that the user knows, and by those under which they are opened.
+struct FilterFile {
   std::string input, input_path, output, output_path;
+  int first_page = 0, pages = 1;               // 0: the only one
+  bool is_numbered = false;                    // each page goes to a file of its own
+  std::optional<Error> failure = {};           // of counting the pages
+  std::string page_path(int page) const;       // of the output
+  Error with_names(const Error& error) const;  // of the user
 };
 
-// The input and output files that were asked for; each is checked as far as names tell. "-" is copied to a file that
-// ends with the process, where it can only be read once.
+// The files that were asked for. No output is one of the inputs, but for the output of a single one, and no two are the
+// same. "-" is copied to a file that ends with the process, where it can only be read once.
 class FilterFiles {
  public:
-  explicit FilterFiles(const FileOptions& options);
+  // What counts pages holds at most `max_memory` bytes, as in open_image().
+  FilterFiles(const FileOptions& options, std::int64_t max_memory);
   ~FilterFiles();
+  FilterFiles(const FilterFiles&) = delete;
+  FilterFiles& operator=(const FilterFiles&) = delete;
 
-  const std::vector<FilePair>& pairs() const { return pairs_; }
+  const std::vector<FilterFile>& files() const { return files_; }
+  std::int64_t count_images() const;
   bool is_into_folder() const { return is_into_folder_; }
   bool is_to_stdout() const { return !stdout_folder_.empty(); }
   // The result that is meant for the standard output goes there. Throws environment_error where that takes no more.
@@ -36,17 +51,17 @@ class FilterFiles {
  private:
   void pair_up(const FileOptions& options);
   void pair_with_folder(const FileOptions& options);
-  void read_stdin(FilePair& pair);
+  void choose_pages(const std::string& page);
+  void refuse_collisions() const;
+  void read_stdin(FilterFile& file);
+  void write_stdout(const std::string& format, FilterFile& file);
   void remove_folder();
-  void write_stdout(const std::string& format, FilePair& pair);
 
-  std::vector<FilePair> pairs_;
+  std::vector<FilterFile> files_;
+  std::int64_t max_memory_;
   bool is_into_folder_ = false;
   int stdin_copy_ = -1;
   std::string stdout_folder_;
 };
-
-// OUT as the page `number` of several, in a format whose files hold one: "-3" before its extension.
-std::string page_path(const std::string& path, int number);
 
 }  // namespace omniconv::cli

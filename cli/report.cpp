@@ -59,12 +59,20 @@ const char* name_of(ErrorKind kind) {
   return "";
 }
 
+}  // namespace
+
+Json describe(const Error& error) {
+  return {{"kind", name_of(error.kind())}, {"message", one_line(error.what())}};
+}
+
+namespace {
+
 void add_error(Json& report, const std::exception& exception) {
   const auto* const error = dynamic_cast<const Error*>(&exception);
   if (error != nullptr && error->kind() == ErrorKind::interrupted)
     report["interrupted"] = true;
   else if (error != nullptr)
-    report["error"] = {{"kind", name_of(error->kind())}, {"message", one_line(error->what())}};
+    report["error"] = describe(*error);
   else if (dynamic_cast<const std::bad_alloc*>(&exception) != nullptr)
     report["error"] = {{"kind", "out_of_memory"}, {"message", "the machine's memory is exhausted"}};
   else

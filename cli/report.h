@@ -10,6 +10,7 @@
 
 #include "devices/device.h"
 #include "omniconv/context.h"
+#include "omniconv/error.h"
 #include "omniconv/solver_options.h"
 
 namespace omniconv::image {
@@ -22,6 +23,7 @@ namespace omniconv::cli {
 using Json = nlohmann::ordered_json;
 
 Json describe(const DeviceInfo& device);
+Json describe(const Error& error);
 // The head of a report gets host and device.
 void set_device(Json& report, const DeviceInfo& device, const devices::Device::Peaks* peaks);
 

@@ -330,7 +330,7 @@ def page(mutations, results):
     if missed:
         counts += f"; {missed} {'is' if missed == 1 else 'are'} not found yet"
     lines = ["# Mutations", "",
-             "Made by `scripts/mutations.py --page` from its [list](../tests/mutations/list.txt) and what it found",
+             "Made by `scripts/mutations.py --page` from its list, `tests/mutations/list.txt`, and what it found",
              "([how to run it](../CONTRIBUTING.md#mutations)). Each row is a fault put into the tree alone, and the test that notices:",
              f"{counts}."]
     for area, title in AREAS.items():
@@ -341,7 +341,7 @@ def page(mutations, results):
         for one in of_area:
             test, _, how = results[one.name]["found_by"].partition(", which")
             shown = f"`{test}`{', which' + how if how else ''}" if test else f"nothing: {one.reason}" if one.reason else "nothing yet"
-            lines.append("| " + " | ".join(text.replace("|", "\\|") for text in (one.fault, f"[{one.file}](../{one.file})", shown)) + " |")
+            lines.append("| " + " | ".join(text.replace("|", "\\|") for text in (one.fault, f"`{one.file}`", shown)) + " |")
     return "\n".join(lines) + "\n"
 
 

@@ -21,7 +21,7 @@ std::string joined(const std::vector<std::string>& words, std::string_view betwe
 
 Values values_of(const OptionText& option) {
   if (!option.words.empty()) return Values::words;
-  return option.value == "FILE" ? Values::files : Values::unknown;
+  return option.value == "FILE" || option.value == "DIR" ? Values::files : Values::unknown;
 }
 
 Values operand_values(const CommandText& command) {

@@ -99,11 +99,11 @@ std::unique_ptr<ImageReader> open_image(const std::string& path, int page, std::
   return open_by_module(path, beginning, page, max_resident_bytes);
 }
 
-int count_images(const std::string& path) {
+int count_images(const std::string& path, std::int64_t max_resident_bytes) {
   const auto file = std::make_shared<const InputFile>(path);
   const std::vector<std::byte> beginning = file->read_some(0, 16);
   if (is_pnm(beginning)) return count_images_of_pnm(*file);
-  return is_npy(beginning) ? 1 : image_module(path).count(path);
+  return is_npy(beginning) ? 1 : image_module(path).count(path, max_resident_bytes);
 }
 
 bool holds_pages(const std::string& path) {

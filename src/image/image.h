@@ -78,8 +78,8 @@ std::vector<std::string_view> compressions_of(std::string_view extension);
 std::unique_ptr<ImageReader> open_image(const std::string& path, int page = 0,
                                         std::int64_t max_resident_bytes = std::numeric_limits<std::int64_t>::max());
 
-// How many images a file holds, by its content.
-int count_images(const std::string& path);
+// How many images a file holds, by its content; memory as in open_image().
+int count_images(const std::string& path, std::int64_t max_resident_bytes = std::numeric_limits<std::int64_t>::max());
 
 // Whether the format that the extension of `path` names can hold an opacity channel; where it names none, true. Whether
 // its files are written with several images.

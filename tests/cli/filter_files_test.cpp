@@ -42,6 +42,7 @@ TEST_F(FilterFiles, StandardInputAndOutput) {
 
 TEST_F(FilterFiles, StandardInputAndOutputThatCannotBe) {
   write("in.pgm", pgm(3, 2, "\1\2\3\4\5\6"));
+  refuses("filter - - --kernel box:3 < $OMNICONV", {"the standard input is not an image"});
   refuses("filter - out.pgm --kernel box:3 < /dev/null", {"the standard input is empty"});
   refuses("filter in.pgm - --kernel box:3 --format xyz", {"the standard output: the format .xyz is not written"});
   refuses("filter in.pgm - --kernel box:3 --format ../x", {"--format '../x' is no extension"});
@@ -80,7 +81,7 @@ TEST_F(FilterFiles, SeveralInputsGoIntoAFolder) {
   EXPECT_EQ(report["results"][0]["input"], "a.pgm");
   EXPECT_EQ(report["results"][0]["output"], "out/a.pgm");
   EXPECT_TRUE(report["results"][0].contains("solver"));
-  EXPECT_TRUE(report["results"][1]["error"].get<std::string>().starts_with("bad.pgm is cut short"));
+  EXPECT_TRUE(report["results"][1]["error"]["message"].get<std::string>().starts_with("bad.pgm is cut short"));
 
   EXPECT_EQ(run("filter a.pgm b.pgm --into out --format npy --kernel identity").status, 0);
   EXPECT_TRUE(std::filesystem::exists(folder_ / "out/a.npy"));
@@ -94,12 +95,40 @@ TEST_F(FilterFiles, FoldersThatCannotBe) {
   refuses("filter a.pgm --into nowhere --kernel identity", {"--into nowhere", "no such folder"});
   refuses("filter a.pgm --into a.pgm --kernel identity", {"--into a.pgm", "no such folder"});
   refuses("filter --into out --kernel identity", {"--into out", "no input"});
-  refuses("filter a.pgm out/../a.pgm --into out --kernel identity", {"would both become out/a.pgm"});
-  refuses("filter a.pgm --into . --kernel identity", {"would replace a.pgm"});
+  refuses("filter a.pgm out/../a.pgm --into out --kernel identity", {"two results would become out/a.pgm"});
+  refuses("filter a.pgm --into . --kernel identity", {"./a.pgm would replace the input a.pgm: name another folder"});
   refuses("filter - --into out --kernel identity", {"- has no name"});
   refuses("filter a.pgm --into out --kernel identity --json out/a.pgm", {"--json out/a.pgm is the image"});
   refuses("filter a.pgm --into out --kernel gausian:3", {"gaussian"});
+  // By links, too: onto another input, and onto one file.
+  std::filesystem::create_directory(folder_ / "in");
+  write("in/b.pgm", pgm(1, 1, "\3"));
+  std::filesystem::create_symlink("../in/b.pgm", folder_ / "out/l.pgm");
+  write("l.pgm", pgm(1, 1, "\4"));
+  refuses("filter l.pgm in/b.pgm --into out --kernel identity", {"out/l.pgm would replace the input in/b.pgm"});
+  std::filesystem::create_symlink("l.pgm", folder_ / "out/m.pgm");
+  write("m.pgm", pgm(1, 1, "\5"));
+  refuses("filter l.pgm m.pgm --into out --kernel identity", {"two results would become out/m.pgm"});
   EXPECT_EQ(read_here("out/a.pgm"), pgm(1, 1, "\2"));
+  EXPECT_EQ(read_here("in/b.pgm"), pgm(1, 1, "\3"));
+  // The report says what was wrong.
+  EXPECT_EQ(run("filter a.pgm --into nowhere --kernel identity --json r.json").status, 2);
+  EXPECT_EQ(json::parse(read_here("r.json"))["error"]["kind"], "bad_input");
+}
+
+TEST_F(FilterFiles, PagesThatWouldBeLost) {
+  const std::string pages = pgm(1, 1, "\1") + pgm(1, 1, "\2");
+  write("out-1.pgm", pages);
+  write("a.pgm", pages);
+  write("a-1.pgm", pgm(1, 1, "\3"));
+  std::filesystem::create_directory(folder_ / "out");
+  refuses("filter out-1.pgm out.pgm --kernel identity --page all", {"out-1.pgm would replace the input out-1.pgm"});
+  refuses("filter a.pgm a-1.pgm --into out --kernel identity --page all", {"two results would become out/a-1.pgm"});
+  const Outcome report = run("filter a.pgm b.pgm --kernel identity --page all --json b-2.pgm");
+  EXPECT_EQ(report.status, 2);
+  EXPECT_NE(report.error.find("--json b-2.pgm is page 2 of a.pgm"), std::string::npos) << report.error;
+  EXPECT_EQ(read_here("out-1.pgm"), pages);
+  EXPECT_FALSE(std::filesystem::exists(folder_ / "b-1.pgm"));
 }
 
 TEST_F(FilterFiles, EveryPage) {
@@ -137,7 +166,7 @@ TEST_F(FilterFiles, EveryPageOfTiff) {
     }
     refuses("filter " + file + " no.pgm --kernel identity --page 4", {"holds 3 images; there is no page 4"});
   };
-  ASSERT_EQ(run("filter in.pgm a.tif --kernel identity --page all").status, 0);
+  ASSERT_EQ(run("filter in.pgm a.tif --kernel identity --page all --explain --quiet").status, 0);
   expect_pages("a.tif");
   // The input may be the output, and keeps its compression.
   ASSERT_EQ(run("filter a.tif a.tif --kernel identity --page all --compression zip").status, 0);

@@ -208,6 +208,8 @@ TEST_F(Refusal, Usage) {
   refuses("filter a.pgm b.pgm --kernel sobel-x --xyzzy=3", {"unknown option '--xyzzy': omniconv filter --help"});
   refuses("filter a.pgm b.pgm c.pgm --kernel sobel-x", {"unexpected argument 'c.pgm'", "--into DIR"});
   refuses("filter a.pgm b.pgm --kernel", {"--kernel", "filter --help"});
+  write("-dash.pgm", "");
+  refuses("filter -dash.pgm b.pgm --kernel sobel-x", {"the file of that name is written ./-dash.pgm"});
   refuses("filter a.pgm b.pgm --kernel sobel-x --rescale", {"--rescale", "--depth"});
   refuses("verify 'filter2d u8 h8w8r3s3' --samples 5", {"--samples", "--sampled"});
   refuses("verify n1c3h8w8k4r3s3 --pass foo", {"'foo'", "fwd, bwd_data, bwd_filter, all"});

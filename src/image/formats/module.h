@@ -32,7 +32,7 @@ struct Module {
   // module has none.
   std::shared_ptr<const Metadata> (*describe)(const std::string& path);
   // How many images the file holds; of the module for every format.
-  int (*count)(const std::string& path);
+  int (*count)(const std::string& path, std::int64_t max_resident_bytes);
 };
 using ModuleEntry = const Module* (*)();
 inline constexpr const char* module_entry_name = "omniconv_image_module";

@@ -80,7 +80,7 @@ Error no_such_page(const std::string& path, int page, int pages);
 std::unique_ptr<ImageReader> open(const std::string& path, int page, std::int64_t max_resident_bytes);
 std::unique_ptr<ImageWriter> create(const std::string& path, const ImageInfo& like, const WriteOptions& options);
 std::shared_ptr<const Metadata> describe(const std::string& path);
-int count(const std::string& path);
+int count(const std::string& path, std::int64_t max_resident_bytes);
 FormatTraits traits(const std::string& path);
 
 }  // namespace omniconv::image::oiio

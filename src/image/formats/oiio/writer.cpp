@@ -94,15 +94,7 @@ class Writer final : public ImageWriter {
     output_->threads(1);
     if (format.plugin == "tiff") prepare_tiff();
     if (!by_name_) output_->set_ioproxy(&proxy_);
-    const bool is_first = pages_ == nullptr || pages_->finished() == 0;
-    check([&] {
-      return output_->open(by_name_ ? file_.temporary_path() : path, spec_,
-                           is_first ? OIIO::ImageOutput::Create : OIIO::ImageOutput::AppendSubimage);
-    });
-    // It would convert to a type that it likes better.
-    if (output_->spec().format != spec_.format)
-      throw bad_input(fmt::format("{}: this OpenImageIO writes {} as {}", path, spec_.format.c_str(),
-                                  output_->spec().format.c_str()));
+    if (pages_ == nullptr) open_output();
     // OpenImageIO has written what stands before the pixels.
     if (format.plugin == "png")
       png_pixels_.emplace(row_bytes(like), like.c * size_of(like.type), size_of(like.type),
@@ -123,6 +115,7 @@ class Writer final : public ImageWriter {
     check_rows(info_, first, count, file_.path());
     check_next_row(first, rows_written_, file_.path());
     if (count == 0) return;
+    if (pages_ != nullptr && rows_written_ == 0) open_output();
     check([&] {
       if (png_pixels_) {
         png_pixels_->write_rows(count, from, stride_bytes);
@@ -156,6 +149,19 @@ class Writer final : public ImageWriter {
   }
 
  private:
+  // A page of several is begun with its first row: what only plans leaves the file as it is.
+  void open_output() {
+    const bool is_first = pages_ == nullptr || pages_->finished() == 0;
+    check([&] {
+      return output_->open(by_name_ ? file_.temporary_path() : file_.path(), spec_,
+                           is_first ? OIIO::ImageOutput::Create : OIIO::ImageOutput::AppendSubimage);
+    });
+    // It would convert to a type that it likes better.
+    if (output_->spec().format != spec_.format)
+      throw bad_input(fmt::format("{}: this OpenImageIO writes {} as {}", file_.path(), spec_.format.c_str(),
+                                  output_->spec().format.c_str()));
+  }
+
   // An Exif directory and a second page need what OpenImageIO does not do through a proxy: going back to the first
   // directory. Then it writes by name, where libtiff's last errors are lost; so the file is read back before it is
   // believed, which in turn needs a compression that keeps every bit, and elements that are read in all strips. Other
