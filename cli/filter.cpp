@@ -318,6 +318,7 @@ int filter_into_folder(const Work& work, Json& json) {
 }
 
 int run(FilterOptions& options, Json& json) {
+  check_operands(options.files);
   complete(options);
   FilterFiles files(options.files, options.job.max_memory_bytes);
   refuse_report_over_pages(files, options.common.json);

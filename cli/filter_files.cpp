@@ -108,6 +108,21 @@ std::vector<std::string> names_of(const FileOptions& options) {
   return names;
 }
 
+void check_operands(const FileOptions& options) {
+  if (!options.into.empty() && options.files.empty())
+    throw bad_input(
+        fmt::format("--into {}: no input is named: omniconv filter IN... --into DIR --kernel K", options.into));
+  if (!options.into.empty()) return;
+  const std::vector<std::string>& files = options.files;
+  if (files.size() < 2 || files[0].empty() || files[1].empty())
+    throw bad_input("filter needs an input and an output file: omniconv filter IN OUT --kernel K");
+  if (files.size() > 2)
+    throw bad_input(
+        fmt::format("unexpected argument '{}': filter takes one input and one output, or any number of "
+                    "inputs and a folder for the results, --into DIR",
+                    files[2]));
+}
+
 std::string FilterFile::page_path(int page) const {
   if (!is_numbered) return output_path;
   const std::filesystem::path whole = output_path;
@@ -149,17 +164,9 @@ void FilterFiles::remove_folder() {
 }
 
 void FilterFiles::pair_up(const FileOptions& options) {
-  const std::vector<std::string>& files = options.files;
-  if (files.size() < 2 || files[0].empty() || files[1].empty())
-    throw bad_input("filter needs an input and an output file: omniconv filter IN OUT --kernel K");
-  if (files.size() > 2)
-    throw bad_input(
-        fmt::format("unexpected argument '{}': filter takes one input and one output, or any number of "
-                    "inputs and a folder for the results, --into DIR",
-                    files[2]));
   FilterFile& file = files_.emplace_back();
-  file.input = file.input_path = files[0];
-  file.output = file.output_path = files[1];
+  file.input = file.input_path = options.files[0];
+  file.output = file.output_path = options.files[1];
   if (!options.format.empty() && file.output != "-")
     throw bad_input(
         fmt::format("--format is for --into and for - as the output, whose names have no extension; {} has "
@@ -171,9 +178,6 @@ void FilterFiles::pair_up(const FileOptions& options) {
 
 void FilterFiles::pair_with_folder(const FileOptions& options) {
   std::error_code ignored;
-  if (options.files.empty())
-    throw bad_input(
-        fmt::format("--into {}: no input is named: omniconv filter IN... --into DIR --kernel K", options.into));
   if (!std::filesystem::is_directory(options.into, ignored))
     throw bad_input(fmt::format("--into {}: there is no such folder; make it first", options.into));
   for (const std::string& input : options.files) {

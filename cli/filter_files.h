@@ -21,6 +21,9 @@ struct FileOptions {
 // Every file that the options name, and those that they make of names: what a report must not replace.
 std::vector<std::string> names_of(const FileOptions& options);
 
+// Throws unless there are as many as it takes.
+void check_operands(const FileOptions& options);
+
 // One input and what becomes of it: by the names that the user knows, and by those under which they are opened.
 struct FilterFile {
   std::string input, input_path, output, output_path;
@@ -35,7 +38,7 @@ struct FilterFile {
 // same. "-" is copied to a file that ends with the process, where it can only be read once.
 class FilterFiles {
  public:
-  // What counts pages holds at most `max_memory` bytes, as in open_image().
+  // After check_operands(). What counts pages holds at most `max_memory` bytes, as in open_image().
   FilterFiles(const FileOptions& options, std::int64_t max_memory);
   ~FilterFiles();
   FilterFiles(const FilterFiles&) = delete;
