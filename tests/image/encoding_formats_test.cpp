@@ -213,6 +213,19 @@ TEST_F(Encodings, WhatAFormatHasNotIsRefused) {
   EXPECT_TRUE(folder_.names().empty());
 }
 
+TEST_F(Encodings, CompressionOfGreyWithManyChannelsIsKept) {
+  for (const char* compression : {"none", "lzw", "zip", "packbits"})
+    for (const int orientation : {1, 3}) {  // 3 is no plain file
+      Image image = photo(70, 33, 4);
+      image.info.color_channels = 1;
+      image.info.orientation = orientation;
+      write_image(file("a.tif"), image, 70, {.compression = compression});
+      write_image(file("copy.tif"), read_image(file("a.tif")));
+      EXPECT_EQ(attribute(file("copy.tif"), "compression"), compression) << orientation;
+      EXPECT_EQ(read_image(file("copy.tif")).info.color_channels, 1);
+    }
+}
+
 TEST_F(Encodings, ProfilesGoToEveryFormatThatHoldsThem) {
   const Image image = photo(40, 48, 3);
   std::vector<std::string> sources = {make("a.jpg", image, with_profile()), make("a.tif", image, with_profile()),

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <array>
 #include <limits>
 #include <vector>
 
@@ -220,7 +221,15 @@ class Reader final : public ImageReader {
     info_.resident_bytes =
         held_by_opening + bytes_held_by_reading(file_, plugin_, spec_) + block_height_ * row_bytes(info_);
     info_.metadata = std::make_shared<SpecMetadata>(plugin_, spec_);
-    if (plugin_ == "tiff") info_.color_channels = color_channels();
+    if (plugin_ == "tiff") describe_tiff();
+  }
+
+  void describe_tiff() {
+    static constexpr std::array<std::string_view, 4> lossless = {"none", "lzw", "zip", "packbits"};
+    const std::string compression = spec_.get_string_attribute("compression");
+    const bool keeps_every_bit = std::find(lossless.begin(), lossless.end(), compression) != lossless.end();
+    info_.compression = keeps_every_bit ? compression : "zip";
+    info_.color_channels = color_channels();
   }
 
   int color_channels() const {
