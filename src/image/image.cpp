@@ -95,7 +95,7 @@ int count_images(const std::string& path) {
   const auto file = std::make_shared<const InputFile>(path);
   const std::vector<std::byte> beginning = file->read_some(0, 16);
   if (is_pnm(beginning)) return count_images_of_pnm(*file);
-  return is_npy(beginning) ? 1 : image_module(path).count(path);
+  return is_npy(beginning) ? 1 : image_module(path).count(path, std::numeric_limits<std::int64_t>::max());
 }
 
 bool holds_pages(const std::string& path) {

@@ -1,11 +1,16 @@
 // How pixels are stored, and what is kept beside them: compressions, qualities, profiles, channels' meanings.
 #include <OpenImageIO/imageio.h>
 #include <gtest/gtest.h>
+#include <malloc.h>
 
 #include <cmath>
+#include <fstream>
+#include <optional>
 
 #include "files.h"
 #include "handmade.h"
+#include "image/formats/module.h"
+#include "image/paged_output.h"
 #include "omniconv/error.h"
 
 namespace omniconv::image {
@@ -106,6 +111,10 @@ TEST_F(Encodings, FramesOfWebp) {
   EXPECT_EQ(error_of([&] { open_image(path, 1, held - 1); }),
             path + ": decoding a webp file of this kind holds " + std::to_string(held) + " bytes, more than the " +
                 std::to_string(held - 1) + " allowed; raise --max-memory");
+  const auto count = image_module(path).count;
+  EXPECT_EQ(count(path, static_cast<std::int64_t>(whole.size())), 3);
+  EXPECT_NE(error_of([&] { count(path, static_cast<std::int64_t>(whole.size()) - 1); }).find("raise --max-memory"),
+            std::string::npos);
   // What is damaged is refused in one line, or is another image.
   for (std::size_t i = 0; i < whole.size(); ++i) {
     std::string changed = whole;
@@ -211,6 +220,39 @@ TEST_F(Encodings, WhatAFormatHasNotIsRefused) {
   EXPECT_EQ(refusal("a.tif", deep, {.compression = "jpeg"}),
             "the compression jpeg holds u8 with 1 or 3 channels, and this is u16 with 3; choose another");
   EXPECT_TRUE(folder_.names().empty());
+}
+
+// The most that the process holds while it writes, beside the pixels; nothing where the system does not say.
+std::optional<std::int64_t> bytes_held_by_writing(const std::string& path, const Image& image,
+                                                  const WriteOptions& options) {
+  const auto status = [](const std::string& name) {
+    const std::string all = read_file("/proc/self/status");
+    const std::size_t at = all.find(name + ":");
+    return at == std::string::npos ? std::int64_t{0} : std::stoll(all.substr(at + name.size() + 1)) * 1024;
+  };
+  write_image(path, random_image(16, 16, image.info.c, DataType::u8, 3), 16, options);  // loads the module
+  ::malloc_trim(0);
+  if (!(std::ofstream("/proc/self/clear_refs") << "5" << std::flush)) return std::nullopt;
+  const std::int64_t before = status("VmRSS");
+  write_image(path, image, image.info.h, options);
+  return status("VmHWM") - before;
+}
+
+// Noise, which takes the encoder the most.
+TEST_F(Encodings, WebpSaysWhatItsEncoderHolds) {
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+  GTEST_SKIP() << "a sanitizer holds memory of its own";
+#endif
+  for (const std::int64_t c : {3, 4})
+    for (const WriteOptions& options :
+         {WriteOptions{.threads = 2}, {.threads = 2, .quality = 100}, {.threads = 2, .compression = "lossless"}}) {
+      Image image = random_image(700, 700, c, DataType::u8, 5);
+      if (c == 4) image.info.alpha_channel = 3;
+      const auto held = bytes_held_by_writing(file("a.webp"), image, options);
+      if (!held) GTEST_SKIP() << "the system does not reset the most memory held";
+      EXPECT_GE(create_image(file("a.webp"), image.info, options)->resident_bytes(), *held)
+          << c << " channels, quality " << options.quality << ' ' << options.compression;
+    }
 }
 
 TEST_F(Encodings, CompressionOfGreyWithManyChannelsIsKept) {

@@ -9,6 +9,7 @@
 
 #include "files.h"
 #include "handmade.h"
+#include "image/formats/module.h"
 
 namespace omniconv::image {
 namespace {
@@ -381,6 +382,8 @@ TEST_F(Formats, WholeDecodersSayWhatTheyHold) {
               std::string::npos)
         << message;
   }
+  EXPECT_NE(error_of([&] { image_module("a test").count(file("image.gif"), pixels * 4 - 1); }).find("--max-memory"),
+            std::string::npos);
   for (const char* streamed : {"image.jpg", "image.png"})
     EXPECT_EQ(open_image(file(streamed))->info().resident_bytes, 0);
   EXPECT_EQ(values<std::uint8_t>(read_image(file("interlaced.png"))), (Bytes{1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12}));

@@ -20,18 +20,18 @@ namespace {
 const std::vector<Format>& formats() {
   using enum DataType;
   static const std::vector<Format> all = {
-      {"png", {"png"}, {u8, u16}, {1, 2, 3, 4}, Alpha::apart, false, 0, 0, false, 0, 0},
+      {"png", {"png"}, {u8, u16}, {1, 2, 3, 4}, Alpha::apart, false, 0, 0, false, 0},
       // The compressed image is held until its end; it is smaller than the pixels.
-      {"jpeg", {"jpg", "jpeg", "jpe", "jif", "jfif"}, {u8}, {1, 3}, Alpha::none, true, 0, 65500, false, 0, 1},
-      {"tiff", {"tif", "tiff"}, {u8, u16, s16, s32, f16, f32, f64}, {}, Alpha::either, true, 0, 0, false, 0, 0},
-      {"openexr", {"exr"}, {f16, f32}, {}, Alpha::multiplied, true, 0, 0, false, 0, 0},
-      // Written by libwebp: the image with its opacity, and the encoder's planes.
-      {"webp", {"webp"}, {u8}, {3, 4}, Alpha::apart, false, 0, 16383, false, 8, 2},
-      {"bmp", {"bmp", "dib"}, {u8}, {1, 3, 4}, Alpha::apart, false, 0, 0, true, 0, 0},
-      {"targa", {"tga"}, {u8}, {1, 3, 4}, Alpha::apart, false, 0, 65535, true, 0, 0},
+      {"jpeg", {"jpg", "jpeg", "jpe", "jif", "jfif"}, {u8}, {1, 3}, Alpha::none, true, 0, 65500, false, 1},
+      {"tiff", {"tif", "tiff"}, {u8, u16, s16, s32, f16, f32, f64}, {}, Alpha::either, true, 0, 0, false, 0},
+      {"openexr", {"exr"}, {f16, f32}, {}, Alpha::multiplied, true, 0, 0, false, 0},
+      // Its writer knows what libwebp holds.
+      {"webp", {"webp"}, {u8}, {3, 4}, Alpha::apart, false, 0, 16383, false, 0},
+      {"bmp", {"bmp", "dib"}, {u8}, {1, 3, 4}, Alpha::apart, false, 0, 0, true, 0},
+      {"targa", {"tga"}, {u8}, {1, 3, 4}, Alpha::apart, false, 0, 65535, true, 0},
       // Its six resolutions need 2^5 pixels.
-      {"jpeg2000", {"jp2"}, {u8, u16}, {1, 3, 4}, Alpha::apart, false, 32, 0, false, 0, 8},
-      {"hdr", {"hdr", "rgbe"}, {f32}, {3}, Alpha::none, false, 0, 0, false, 0, 0},
+      {"jpeg2000", {"jp2"}, {u8, u16}, {1, 3, 4}, Alpha::apart, false, 32, 0, false, 8},
+      {"hdr", {"hdr", "rgbe"}, {f32}, {3}, Alpha::none, false, 0, 0, false, 0},
   };
   return all;
 }

@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <cstring>
 #include <array>
-#include <limits>
 #include <vector>
 
 #include "core/quoted.h"
@@ -310,11 +309,11 @@ std::unique_ptr<ImageReader> open(const std::string& path, int page, std::int64_
   return std::make_unique<Reader>(path, page, max_resident_bytes);
 }
 
-int count(const std::string& path) {
+int count(const std::string& path, std::int64_t max_resident_bytes) {
   const std::string plugin = plugin_of(InputFile(path));
-  if (plugin == "webp") return count_frames_of_webp(path);
+  if (plugin == "webp") return count_frames_of_webp(path, max_resident_bytes);
   const int page = plugin == "png" ? 0 : 1;  // an animated one is refused
-  return Reader(path, page, std::numeric_limits<std::int64_t>::max()).count_pages();
+  return Reader(path, page, max_resident_bytes).count_pages();
 }
 
 std::shared_ptr<const Metadata> describe(const std::string& path) {

@@ -115,8 +115,7 @@ class Writer final : public ImageWriter {
   }
 
   std::int64_t resident_bytes() const override {
-    return info_.h * info_.w * format_.bytes_per_pixel + info_.h * row_bytes(info_) * format_.bytes_per_byte +
-           (png_pixels_ ? png_pixels_->resident_bytes() : 0);
+    return info_.h * row_bytes(info_) * format_.bytes_per_byte + (png_pixels_ ? png_pixels_->resident_bytes() : 0);
   }
 
   void write_rows(std::int64_t first, std::int64_t count, const std::byte* from, std::int64_t stride_bytes) override {
