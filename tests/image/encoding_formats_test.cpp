@@ -219,6 +219,11 @@ TEST_F(Encodings, WhatAFormatHasNotIsRefused) {
   EXPECT_EQ(refusal("a.jpg", image, {.quality = 101}), "the quality is 101: it must be from 1 to 100");
   EXPECT_EQ(refusal("a.tif", deep, {.compression = "jpeg"}),
             "the compression jpeg holds u8 with 1 or 3 channels, and this is u16 with 3; choose another");
+  Image grey = image;
+  grey.info.color_channels = 1;
+  EXPECT_EQ(refusal("a.tif", grey, {.compression = "jpeg"}),
+            "the compression jpeg takes 3 channels for colours, and of these one is grey and the others are none; "
+            "choose another");
   EXPECT_TRUE(folder_.names().empty());
 }
 
@@ -253,6 +258,19 @@ TEST_F(Encodings, WebpSaysWhatItsEncoderHolds) {
       EXPECT_GE(create_image(file("a.webp"), image.info, options)->resident_bytes(), *held)
           << c << " channels, quality " << options.quality << ' ' << options.compression;
     }
+}
+
+// Where the pages might not fit into the classic form, which counts in 32 bits, all are of BigTIFF.
+TEST_F(Encodings, PagesOfMoreThanFourGigabytes) {
+  const Image image = photo(256, 256, 1);
+  for (const int pages : {1 << 15, (1 << 15) + 1}) {
+    PagedOutput output(file("a.tif"), pages);
+    for (int page = 1; page <= 2; ++page) write_image(file("a.tif"), image, 256, {.pages = &output});
+    const std::string& path = output.file().temporary_path();
+    EXPECT_EQ(read_file(path).substr(0, 4), pages == 1 << 15 ? "II*\0"s : "II+\0"s);
+    EXPECT_TRUE(read_image(path, 2).pixels == image.pixels);
+    EXPECT_EQ(count_images(path), 2);
+  }
 }
 
 TEST_F(Encodings, CompressionOfGreyWithManyChannelsIsKept) {

@@ -240,6 +240,11 @@ void check_format(const Format& format, const std::string& path, const ImageInfo
     throw bad_input(
         fmt::format("{}: the compression jpeg holds u8 with 1 or 3 channels, and this is {} with {}; choose another",
                     path, name(info.type), info.c));
+  if (options.compression == "jpeg" && info.color_channels == 1 && info.c == 3)
+    throw bad_input(fmt::format(
+        "{}: the compression jpeg takes 3 channels for colours, and of these one is grey and the others are "
+        "none; choose another",
+        path));
   if (std::min(info.h, info.w) < format.min_extent)
     throw bad_input(fmt::format("{}: .{} is not written for {} x {} pixels; at least {} either way", path, extension,
                                 info.h, info.w, format.min_extent));

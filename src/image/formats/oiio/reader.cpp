@@ -240,21 +240,20 @@ class Reader final : public ImageReader {
     }
   }
 
-  // OpenImageIO 2.4 gives zeros for tiles of f64, and for strips of one row.
+  // OpenImageIO 2.4 gives zeros for tiles of f64, and for strips of one row. Those of plain files do not come here.
   void check_strips_of_doubles(bool planes) const {
     const char* unread = nullptr;
     if (planes)
       unread = "with a plane for each channel";
     else if (spec_.tile_width > 0)
-      unread = "in tiles";
+      unread = "in tiles and with a compression or descriptions that are not plain";
     else if (block_height_ == 1 || info_.h % block_height_ == 1)
-      unread = "with a strip of one row";
+      unread = "with a strip of one row and with a compression or descriptions that are not plain";
     if (unread != nullptr)
       throw bad_input(
-          fmt::format("{} is a TIFF file of f64 {} and {} channels or other descriptions, which is not read; rewrite "
-                      "it as .npy, or "
-                      "with channels interleaved in strips of several rows",
-                      path(), unread, info_.c));
+          fmt::format("{} is a TIFF file of f64 {}, which is not read; rewrite it as .npy, or with channels "
+                      "interleaved in strips of several rows",
+                      path(), unread));
   }
 
   // Tiles are decoded a whole row of them at a time. So are strips of f64, of which OpenImageIO 2.4 gives zeros for a
