@@ -286,6 +286,34 @@ TEST_F(Encodings, CompressionOfGreyWithManyChannelsIsKept) {
     }
 }
 
+// ImageMagick 6 writes it there.
+TEST_F(Encodings, ExifOfPngBehindThePixels) {
+  const auto exif = [](const std::string& maker, std::uint32_t orientation) {
+    return png_chunk("eXIf", "II*\0"s + little_endian(8, 4) + little_endian(2, 2) +     //
+                                 little_endian(0x10F, 2) + little_endian(2, 2) +        // Make, a text
+                                 little_endian(4, 4) + maker + '\0' +                   //
+                                 little_endian(0x112, 2) + little_endian(3, 2) +        // orientation, a short
+                                 little_endian(1, 4) + little_endian(orientation, 4) +  //
+                                 little_endian(0, 4));
+  };
+  const std::string path = file("a.png"), rows = "\0\5\7"s;
+  const auto written = [&](const std::string& before, const std::string& behind) {
+    std::string content = png(2, 1, 8, 0, 0, rows, before);
+    content.insert(content.size() - 12, behind);
+    write_file(path, content);
+    const Image image = read_image(path);
+    EXPECT_EQ(values<std::uint8_t>(image), (Bytes{5, 7}));
+    write_image(file("copy.jpg"), image);
+    EXPECT_EQ(read_image(file("copy.jpg")).info.orientation, image.info.orientation);
+    return attribute(file("copy.jpg"), "Make") + std::to_string(image.info.orientation);
+  };
+  EXPECT_EQ(written(exif("abc", 6), ""), "abc6");
+  EXPECT_EQ(written("", exif("abc", 6)), "abc6");
+  EXPECT_EQ(written(exif("abc", 6), exif("xyz", 8)), "abc6");
+  EXPECT_EQ(written("", png_chunk("eXIf", "")), "1");
+  EXPECT_EQ(written("", png_chunk("eXIf", exif("abc", 6).substr(8, 20))), "1");
+}
+
 TEST_F(Encodings, ProfilesGoToEveryFormatThatHoldsThem) {
   const Image image = photo(40, 48, 3);
   std::vector<std::string> sources = {make("a.jpg", image, with_profile()), make("a.tif", image, with_profile()),

@@ -1,8 +1,9 @@
+#include <OpenImageIO/tiffutils.h>
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cstring>
 #include <array>
+#include <cstring>
 #include <vector>
 
 #include "core/quoted.h"
@@ -81,6 +82,7 @@ class Reader final : public ImageReader {
       check_frames();
     }
     open();
+    if (plugin_ == "png") add_exif_behind_pixels();
     check_kind(spec_, path);
     if (plugin_ == "tiff" && !tiff_says_bits_per_sample(file_, page_index()))
       throw bad_input(
@@ -188,6 +190,12 @@ class Reader final : public ImageReader {
   }
 
   bool may_have_pages() const { return plugin_ == "tiff" || plugin_ == "openexr" || plugin_ == "gif"; }
+
+  // Where OpenImageIO does not look for it.
+  void add_exif_behind_pixels() {
+    const std::string exif = exif_behind_pixels(file_);
+    if (!exif.empty()) OIIO::decode_exif(OIIO::string_view(exif), spec_);
+  }
 
   // libpng reads the first.
   void check_frames() const {
