@@ -5,10 +5,11 @@
 
 #include <algorithm>
 #include <array>
-#include <filesystem>
+#include <limits>
 
 #include "image/alpha_apart.h"
 #include "image/atomic_file.h"
+#include "image/formats/extension.h"
 #include "image/formats/module.h"
 #include "image/formats/npy/npy.h"
 #include "image/formats/pnm/pnm.h"
@@ -18,15 +19,6 @@
 
 namespace omniconv::image {
 namespace {
-
-// In lower case and without its dot.
-std::string extension_of(const std::string& path) {
-  std::string extension = std::filesystem::path(path).extension().string();
-  if (!extension.empty()) extension.erase(0, 1);
-  for (char& c : extension)
-    if (c >= 'A' && c <= 'Z') c = static_cast<char>(c - 'A' + 'a');
-  return extension;
-}
 
 FormatTraits traits_of(const std::string& path, const std::string& extension) {
   if (extension == "npy") return {};

@@ -32,6 +32,8 @@ struct ImageInfo {
   // Of a TIFF image: its first channels that are colours, 1 for grey or 3 for RGB, the others being none; 0: as many as
   // the number of channels suggests.
   int color_channels = 0;
+  // Of a TIFF image: the word of compressions_of("tif") for its own compression where that keeps every bit, else zip.
+  std::string compression;
   std::int64_t resident_bytes =
       0;  // what reading (or writing) holds beside the caller's rows, whole-image decoders included
   std::shared_ptr<const Metadata> metadata;

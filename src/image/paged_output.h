@@ -13,6 +13,7 @@ class PagedOutput {
   PagedOutput(const std::string& path, int pages) : file_(path), pages_(pages) {}
 
   AtomicFile& file() { return file_; }
+  int pages() const { return pages_; }
   int finished() const { return finished_; }
   void finish_page() {
     if (++finished_ == pages_) file_.commit();

@@ -1,11 +1,16 @@
 // How pixels are stored, and what is kept beside them: compressions, qualities, profiles, channels' meanings.
 #include <OpenImageIO/imageio.h>
 #include <gtest/gtest.h>
+#include <malloc.h>
 
 #include <cmath>
+#include <fstream>
+#include <optional>
 
 #include "files.h"
 #include "handmade.h"
+#include "image/formats/module.h"
+#include "image/paged_output.h"
 #include "omniconv/error.h"
 
 namespace omniconv::image {
@@ -106,6 +111,10 @@ TEST_F(Encodings, FramesOfWebp) {
   EXPECT_EQ(error_of([&] { open_image(path, 1, held - 1); }),
             path + ": decoding a webp file of this kind holds " + std::to_string(held) + " bytes, more than the " +
                 std::to_string(held - 1) + " allowed; raise --max-memory");
+  const auto count = image_module(path).count;
+  EXPECT_EQ(count(path, static_cast<std::int64_t>(whole.size())), 3);
+  EXPECT_NE(error_of([&] { count(path, static_cast<std::int64_t>(whole.size()) - 1); }).find("raise --max-memory"),
+            std::string::npos);
   // What is damaged is refused in one line, or is another image.
   for (std::size_t i = 0; i < whole.size(); ++i) {
     std::string changed = whole;
@@ -210,7 +219,99 @@ TEST_F(Encodings, WhatAFormatHasNotIsRefused) {
   EXPECT_EQ(refusal("a.jpg", image, {.quality = 101}), "the quality is 101: it must be from 1 to 100");
   EXPECT_EQ(refusal("a.tif", deep, {.compression = "jpeg"}),
             "the compression jpeg holds u8 with 1 or 3 channels, and this is u16 with 3; choose another");
+  Image grey = image;
+  grey.info.color_channels = 1;
+  EXPECT_EQ(refusal("a.tif", grey, {.compression = "jpeg"}),
+            "the compression jpeg takes 3 channels for colours, and of these one is grey and the others are none; "
+            "choose another");
   EXPECT_TRUE(folder_.names().empty());
+}
+
+// The most that the process holds while it writes, beside the pixels; nothing where the system does not say.
+std::optional<std::int64_t> bytes_held_by_writing(const std::string& path, const Image& image,
+                                                  const WriteOptions& options) {
+  const auto status = [](const std::string& name) {
+    const std::string all = read_file("/proc/self/status");
+    const std::size_t at = all.find(name + ":");
+    return at == std::string::npos ? std::int64_t{0} : std::stoll(all.substr(at + name.size() + 1)) * 1024;
+  };
+  write_image(path, random_image(16, 16, image.info.c, DataType::u8, 3), 16, options);  // loads the module
+  ::malloc_trim(0);
+  if (!(std::ofstream("/proc/self/clear_refs") << "5" << std::flush)) return std::nullopt;
+  const std::int64_t before = status("VmRSS");
+  write_image(path, image, image.info.h, options);
+  return status("VmHWM") - before;
+}
+
+// Noise, which takes the encoder the most.
+TEST_F(Encodings, WebpSaysWhatItsEncoderHolds) {
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+  GTEST_SKIP() << "a sanitizer holds memory of its own";
+#endif
+  for (const std::int64_t c : {3, 4})
+    for (const WriteOptions& options :
+         {WriteOptions{.threads = 2}, {.threads = 2, .quality = 100}, {.threads = 2, .compression = "lossless"}}) {
+      Image image = random_image(700, 700, c, DataType::u8, 5);
+      if (c == 4) image.info.alpha_channel = 3;
+      const auto held = bytes_held_by_writing(file("a.webp"), image, options);
+      if (!held) GTEST_SKIP() << "the system does not reset the most memory held";
+      EXPECT_GE(create_image(file("a.webp"), image.info, options)->resident_bytes(), *held)
+          << c << " channels, quality " << options.quality << ' ' << options.compression;
+    }
+}
+
+// Where the pages might not fit into the classic form, which counts in 32 bits, all are of BigTIFF.
+TEST_F(Encodings, PagesOfMoreThanFourGigabytes) {
+  const Image image = photo(256, 256, 1);
+  for (const int pages : {1 << 15, (1 << 15) + 1}) {
+    PagedOutput output(file("a.tif"), pages);
+    for (int page = 1; page <= 2; ++page) write_image(file("a.tif"), image, 256, {.pages = &output});
+    const std::string& path = output.file().temporary_path();
+    EXPECT_EQ(read_file(path).substr(0, 4), pages == 1 << 15 ? "II*\0"s : "II+\0"s);
+    EXPECT_TRUE(read_image(path, 2).pixels == image.pixels);
+    EXPECT_EQ(count_images(path), 2);
+  }
+}
+
+TEST_F(Encodings, CompressionOfGreyWithManyChannelsIsKept) {
+  for (const char* compression : {"none", "lzw", "zip", "packbits"})
+    for (const int orientation : {1, 3}) {  // 3 is no plain file
+      Image image = photo(70, 33, 4);
+      image.info.color_channels = 1;
+      image.info.orientation = orientation;
+      write_image(file("a.tif"), image, 70, {.compression = compression});
+      write_image(file("copy.tif"), read_image(file("a.tif")));
+      EXPECT_EQ(attribute(file("copy.tif"), "compression"), compression) << orientation;
+      EXPECT_EQ(read_image(file("copy.tif")).info.color_channels, 1);
+    }
+}
+
+// ImageMagick 6 writes it there.
+TEST_F(Encodings, ExifOfPngBehindThePixels) {
+  const auto exif = [](const std::string& maker, std::uint32_t orientation) {
+    return png_chunk("eXIf", "II*\0"s + little_endian(8, 4) + little_endian(2, 2) +     //
+                                 little_endian(0x10F, 2) + little_endian(2, 2) +        // Make, a text
+                                 little_endian(4, 4) + maker + '\0' +                   //
+                                 little_endian(0x112, 2) + little_endian(3, 2) +        // orientation, a short
+                                 little_endian(1, 4) + little_endian(orientation, 4) +  //
+                                 little_endian(0, 4));
+  };
+  const std::string path = file("a.png"), rows = "\0\5\7"s;
+  const auto written = [&](const std::string& before, const std::string& behind) {
+    std::string content = png(2, 1, 8, 0, 0, rows, before);
+    content.insert(content.size() - 12, behind);
+    write_file(path, content);
+    const Image image = read_image(path);
+    EXPECT_EQ(values<std::uint8_t>(image), (Bytes{5, 7}));
+    write_image(file("copy.jpg"), image);
+    EXPECT_EQ(read_image(file("copy.jpg")).info.orientation, image.info.orientation);
+    return attribute(file("copy.jpg"), "Make") + std::to_string(image.info.orientation);
+  };
+  EXPECT_EQ(written(exif("abc", 6), ""), "abc6");
+  EXPECT_EQ(written("", exif("abc", 6)), "abc6");
+  EXPECT_EQ(written(exif("abc", 6), exif("xyz", 8)), "abc6");
+  EXPECT_EQ(written("", png_chunk("eXIf", "")), "1");
+  EXPECT_EQ(written("", png_chunk("eXIf", exif("abc", 6).substr(8, 20))), "1");
 }
 
 TEST_F(Encodings, ProfilesGoToEveryFormatThatHoldsThem) {

@@ -9,6 +9,7 @@
 
 #include "files.h"
 #include "handmade.h"
+#include "image/formats/module.h"
 
 namespace omniconv::image {
 namespace {
@@ -381,6 +382,8 @@ TEST_F(Formats, WholeDecodersSayWhatTheyHold) {
               std::string::npos)
         << message;
   }
+  EXPECT_NE(error_of([&] { image_module("a test").count(file("image.gif"), pixels * 4 - 1); }).find("--max-memory"),
+            std::string::npos);
   for (const char* streamed : {"image.jpg", "image.png"})
     EXPECT_EQ(open_image(file(streamed))->info().resident_bytes, 0);
   EXPECT_EQ(values<std::uint8_t>(read_image(file("interlaced.png"))), (Bytes{1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12}));
@@ -583,6 +586,25 @@ TEST_F(Formats, ColoursOfWebPAreThoseOfTheFile) {
     EXPECT_EQ(std::to_integer<int>(read.pixels[i]), pixel[i % 4]) << i;
 }
 
+TEST_F(Formats, DoublesInTilesAndPlanes) {
+  const Image image = random_image(20, 40, 3, DataType::f64, 3);
+  const std::string path = file("image.tif");
+  const auto write = [&](int tile, const char* planes) {
+    OIIO::ImageSpec spec(40, 20, 3, OIIO::TypeDesc::DOUBLE);
+    spec.tile_width = spec.tile_height = tile;
+    spec.attribute("planarconfig", planes);
+    spec.attribute("Orientation", 3);
+    const auto output = OIIO::ImageOutput::create(path);
+    EXPECT_TRUE(output->open(path, spec) && output->write_image(spec.format, image.pixels.data()) && output->close());
+    return refusal(path);
+  };
+  const std::string rest =
+      ", which is not read; rewrite it as .npy, or with channels interleaved in strips of several rows";
+  EXPECT_EQ(write(16, "contig"),
+            " is a TIFF file of f64 in tiles and with a compression or descriptions that are not plain" + rest);
+  EXPECT_EQ(write(0, "separate"), " is a TIFF file of f64 with a plane for each channel" + rest);
+}
+
 // What OpenImageIO would turn into something else is refused.
 TEST_F(Formats, DoublesInStripsOfOneRow) {
   Image image = random_image(1, 40, 5, DataType::f64, 3);
@@ -591,8 +613,8 @@ TEST_F(Formats, DoublesInStripsOfOneRow) {
   write_image(path, image);
   EXPECT_EQ(error_of([&] { read_image(path); }),
             path +
-                " is a TIFF file of f64 with a strip of one row and 5 channels or other descriptions, which is not "
-                "read; rewrite it as .npy, or with channels interleaved in strips of several rows");
+                " is a TIFF file of f64 with a strip of one row and with a compression or descriptions that are not "
+                "plain, which is not read; rewrite it as .npy, or with channels interleaved in strips of several rows");
   image = random_image(64, 40, 5, DataType::f64, 3);
   image.info.orientation = 3;
   write_image(path, image);

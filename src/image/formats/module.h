@@ -31,7 +31,7 @@ struct Module {
   // What the module's open() would give as metadata, of a file whose pixels it may not be able to read. The small
   // module has none.
   std::shared_ptr<const Metadata> (*describe)(const std::string& path);
-  // How many images the file holds; of the module for every format.
+  // How many images the file holds; of the module for every format. It refuses as open() does.
   int (*count)(const std::string& path, std::int64_t max_resident_bytes);
 };
 using ModuleEntry = const Module* (*)();

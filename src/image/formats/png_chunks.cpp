@@ -17,6 +17,7 @@ constexpr std::int64_t signature_bytes = 8;
 constexpr std::uint32_t header_bytes = 13;
 // libpng's own limit, for want of a larger wish.
 constexpr std::uint32_t largest_extent = 1000000;
+constexpr std::uint32_t most_exif_bytes = 8000000;  // as libpng takes of any chunk
 
 std::uint32_t big_endian(const std::byte* bytes) {
   std::uint32_t value = 0;
@@ -151,6 +152,24 @@ std::int64_t frames_of_png(const InputFile& file) {
     if (kind == "acTL" && big_endian(beginning) == 8) return std::max<std::uint32_t>(big_endian(beginning + 8), 1);
     if (kind == "IDAT" || kind == "IEND") return 1;
     at += 12 + static_cast<std::int64_t>(big_endian(beginning));
+  }
+}
+
+std::string exif_behind_pixels(const InputFile& file) {
+  bool is_behind_pixels = false;
+  for (std::int64_t at = signature_bytes;;) {
+    std::byte beginning[8];
+    file.read_at(at, beginning, 8);
+    const std::string_view kind(reinterpret_cast<const char*>(beginning) + 4, 4);
+    const std::uint32_t length = big_endian(beginning);
+    if (kind == "IEND" || (kind == "eXIf" && (!is_behind_pixels || length > most_exif_bytes))) return {};
+    if (kind == "eXIf") {
+      std::string block(length, '\0');
+      file.read_at(at + 8, block.data(), length);
+      return block;
+    }
+    is_behind_pixels = is_behind_pixels || kind == "IDAT";
+    at += 12 + static_cast<std::int64_t>(length);
   }
 }
 

@@ -40,5 +40,7 @@ class PngChunks {
 void check_png(const InputFile& file);
 // How many frames an animated PNG file says that it has; 1 for any other. After check_png().
 std::int64_t frames_of_png(const InputFile& file);
+// The Exif block that stands behind the pixels; empty where there is none, or one before them. After check_png().
+std::string exif_behind_pixels(const InputFile& file);
 
 }  // namespace omniconv::image

@@ -14,6 +14,8 @@
 #include <thread>
 #include <utility>
 
+#include "image/formats/big_endian.h"
+
 namespace omniconv::image {
 namespace {
 
@@ -23,14 +25,9 @@ constexpr int pieces_per_thread = 2;              // so that none waits long for
 constexpr int memory_level = 8;                   // as libpng has it
 constexpr std::int64_t state_bytes = 268 * 1024;  // what zlib holds for these two (its zconf.h)
 
-std::array<unsigned char, 4> big_endian(std::uint32_t value) {
-  return {static_cast<unsigned char>(value >> 24), static_cast<unsigned char>(value >> 16),
-          static_cast<unsigned char>(value >> 8), static_cast<unsigned char>(value)};
-}
-
 void write_chunk(const PngSink& sink, std::string_view kind, const void* data, std::size_t bytes,
                  std::uint32_t checksum) {
-  const auto length = big_endian(static_cast<std::uint32_t>(bytes)), sum = big_endian(checksum);
+  const std::string length = big_endian(static_cast<std::uint32_t>(bytes)), sum = big_endian(checksum);
   sink(length.data(), length.size());
   sink(kind.data(), kind.size());
   sink(data, bytes);

@@ -3,12 +3,11 @@
 
 #include <algorithm>
 #include <array>
-#include <cctype>
-#include <filesystem>
 #include <optional>
 #include <string_view>
 #include <vector>
 
+#include "image/formats/extension.h"
 #include "image/formats/oiio/oiio.h"
 #include "omniconv/error.h"
 
@@ -50,14 +49,6 @@ constexpr std::string_view camera_raw[] = {"arw", "cr2", "dng", "erf", "nef", "n
 
 std::string_view text_of(const std::vector<std::byte>& bytes) {
   return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
-}
-
-std::string extension_of(const std::string& path) {
-  std::string extension = std::filesystem::path(path).extension().string();
-  if (!extension.empty()) extension.erase(0, 1);
-  std::transform(extension.begin(), extension.end(), extension.begin(),
-                 [](unsigned char c) { return std::tolower(c); });
-  return extension;
 }
 
 bool is_text(std::string_view content) {

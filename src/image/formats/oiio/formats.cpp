@@ -4,11 +4,11 @@
 
 #include <algorithm>
 #include <array>
-#include <cctype>
-#include <filesystem>
 #include <string_view>
 #include <vector>
 
+#include "image/formats/encoding.h"
+#include "image/formats/extension.h"
 #include "image/formats/icc_profile.h"
 #include "image/formats/oiio/oiio.h"
 #include "image/raster.h"
@@ -20,18 +20,18 @@ namespace {
 const std::vector<Format>& formats() {
   using enum DataType;
   static const std::vector<Format> all = {
-      {"png", {"png"}, {u8, u16}, {1, 2, 3, 4}, Alpha::apart, false, 0, 0, false, 0, 0},
+      {"png", {"png"}, {u8, u16}, {1, 2, 3, 4}, Alpha::apart, false, 0, 0, false, 0},
       // The compressed image is held until its end; it is smaller than the pixels.
-      {"jpeg", {"jpg", "jpeg", "jpe", "jif", "jfif"}, {u8}, {1, 3}, Alpha::none, true, 0, 65500, false, 0, 1},
-      {"tiff", {"tif", "tiff"}, {u8, u16, s16, s32, f16, f32, f64}, {}, Alpha::either, true, 0, 0, false, 0, 0},
-      {"openexr", {"exr"}, {f16, f32}, {}, Alpha::multiplied, true, 0, 0, false, 0, 0},
-      // Written by libwebp: the image with its opacity, and the encoder's planes.
-      {"webp", {"webp"}, {u8}, {3, 4}, Alpha::apart, false, 0, 16383, false, 8, 2},
-      {"bmp", {"bmp", "dib"}, {u8}, {1, 3, 4}, Alpha::apart, false, 0, 0, true, 0, 0},
-      {"targa", {"tga"}, {u8}, {1, 3, 4}, Alpha::apart, false, 0, 65535, true, 0, 0},
+      {"jpeg", {"jpg", "jpeg", "jpe", "jif", "jfif"}, {u8}, {1, 3}, Alpha::none, true, 0, 65500, false, 1},
+      {"tiff", {"tif", "tiff"}, {u8, u16, s16, s32, f16, f32, f64}, {}, Alpha::either, true, 0, 0, false, 0},
+      {"openexr", {"exr"}, {f16, f32}, {}, Alpha::multiplied, true, 0, 0, false, 0},
+      // Its writer knows what libwebp holds.
+      {"webp", {"webp"}, {u8}, {3, 4}, Alpha::apart, false, 0, 16383, false, 0},
+      {"bmp", {"bmp", "dib"}, {u8}, {1, 3, 4}, Alpha::apart, false, 0, 0, true, 0},
+      {"targa", {"tga"}, {u8}, {1, 3, 4}, Alpha::apart, false, 0, 65535, true, 0},
       // Its six resolutions need 2^5 pixels.
-      {"jpeg2000", {"jp2"}, {u8, u16}, {1, 3, 4}, Alpha::apart, false, 32, 0, false, 0, 8},
-      {"hdr", {"hdr", "rgbe"}, {f32}, {3}, Alpha::none, false, 0, 0, false, 0, 0},
+      {"jpeg2000", {"jp2"}, {u8, u16}, {1, 3, 4}, Alpha::apart, false, 32, 0, false, 8},
+      {"hdr", {"hdr", "rgbe"}, {f32}, {3}, Alpha::none, false, 0, 0, false, 0},
   };
   return all;
 }
@@ -117,25 +117,13 @@ bool is_exif(const OIIO::ParamValue& attribute) {
   return name.starts_with("Exif:") || name == "ExposureTime" || name == "FNumber";
 }
 
-// Of an input of the same format. One of TIFF that loses bits, or that is not written, becomes one that keeps them.
-void keep_compression(OIIO::ImageSpec& spec, const Format& format, const OIIO::ImageSpec& from) {
-  const std::string compression = from.get_string_attribute("compression");
-  static constexpr std::array<std::string_view, 4> lossless = {"none", "lzw", "zip", "packbits"};
-  const bool keeps_every_bit = std::find(lossless.begin(), lossless.end(), compression) != lossless.end();
-  if (format.plugin == "openexr" && !compression.empty()) spec.attribute("compression", compression);
-  if (format.plugin == "tiff") spec.attribute("compression", keeps_every_bit ? compression : "zip");
-}
-
-void choose_compression(OIIO::ImageSpec& spec, const Format& format, const WriteOptions& options) {
-  const int quality = options.quality > 0 ? options.quality : 95;
+void choose_compression(OIIO::ImageSpec& spec, const Format& format, const ImageInfo& like,
+                        const WriteOptions& options) {
+  const int quality = quality_of(options);
   if (format.plugin == "jpeg") spec.attribute("Compression", fmt::format("jpeg:{}", quality));
   if (format.plugin != "tiff") return;
-  if (options.compression == "jpeg")
-    spec.attribute("compression", fmt::format("jpeg:{}", quality));
-  else if (!options.compression.empty())
-    spec.attribute("compression", options.compression);
-  else if (!spec.extra_attribs.contains("compression"))
-    spec.attribute("compression", "none");
+  const std::string compression = tiff_compression(like, options);
+  spec.attribute("compression", compression == "jpeg" ? fmt::format("jpeg:{}", quality) : compression);
 }
 
 void keep_metadata(OIIO::ImageSpec& spec, const Format& format, const ImageInfo& like) {
@@ -151,7 +139,9 @@ void keep_metadata(OIIO::ImageSpec& spec, const Format& format, const ImageInfo&
          attribute.type().basetype == OIIO::TypeDesc::FLOAT))
       spec.extra_attribs.push_back(attribute);
   if (metadata->plugin() != format.plugin) return;
-  keep_compression(spec, format, from);
+  if (const std::string compression = from.get_string_attribute("compression");
+      format.plugin == "openexr" && !compression.empty())
+    spec.attribute("compression", compression);
   if (format.plugin == "openexr" && from.nchannels == spec.nchannels) {
     spec.channelnames = from.channelnames;
     // The place of the pixels within the picture, where filtering has not changed their extents.
@@ -196,17 +186,15 @@ void name_channels(OIIO::ImageSpec& spec, const ImageInfo& like) {
 }  // namespace
 
 const Format& format_of(const std::string& path) {
-  std::string extension = std::filesystem::path(path).extension().string();
-  std::transform(extension.begin(), extension.end(), extension.begin(),
-                 [](unsigned char c) { return std::tolower(c); });
+  const std::string extension = extension_of(path);
   std::vector<std::string_view> known;
   for (const Format& format : formats()) {
     known.push_back(format.extensions.front());
     for (const std::string_view candidate : format.extensions)
-      if (extension.size() == candidate.size() + 1 && extension.ends_with(candidate)) return format;
+      if (extension == candidate) return format;
   }
   throw bad_input(
-      fmt::format("{}: the format {} is not written; written are .{}, .pgm, .ppm, .pnm, .pbm, .pam, .pfm and "
+      fmt::format("{}: the format .{} is not written; written are .{}, .pgm, .ppm, .pnm, .pbm, .pam, .pfm and "
                   ".npy",
                   path, extension, fmt::join(known, ", .")));
 }
@@ -252,6 +240,11 @@ void check_format(const Format& format, const std::string& path, const ImageInfo
     throw bad_input(
         fmt::format("{}: the compression jpeg holds u8 with 1 or 3 channels, and this is {} with {}; choose another",
                     path, name(info.type), info.c));
+  if (options.compression == "jpeg" && info.color_channels == 1 && info.c == 3)
+    throw bad_input(fmt::format(
+        "{}: the compression jpeg takes 3 channels for colours, and of these one is grey and the others are "
+        "none; choose another",
+        path));
   if (std::min(info.h, info.w) < format.min_extent)
     throw bad_input(fmt::format("{}: .{} is not written for {} x {} pixels; at least {} either way", path, extension,
                                 info.h, info.w, format.min_extent));
@@ -272,7 +265,7 @@ OIIO::ImageSpec spec_of(const Format& format, const ImageInfo& like, const Write
   // Pixels are written as they are, whatever opacity is.
   if (!like.associated_alpha) spec.attribute("oiio:UnassociatedAlpha", 1);
   if (format.orientation && like.orientation != 1) spec.attribute("Orientation", like.orientation);
-  choose_compression(spec, format, options);
+  choose_compression(spec, format, like, options);
   if (format.plugin == "jpeg" && !spec.extra_attribs.contains("jpeg:subsampling"))
     spec.attribute("jpeg:subsampling", "4:4:4");
   if (format.plugin == "tiff") {

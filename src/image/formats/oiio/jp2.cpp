@@ -3,6 +3,7 @@
 #include <string>
 #include <string_view>
 
+#include "image/formats/big_endian.h"
 #include "image/formats/oiio/oiio.h"
 
 namespace omniconv::image::oiio {
@@ -18,9 +19,7 @@ std::uint32_t number_in(std::string_view bytes, std::size_t at) {
 
 std::string box(std::string_view name, std::string_view content) {
   const auto length = static_cast<std::uint32_t>(head_bytes + content.size());
-  std::string result;
-  for (int shift = 24; shift >= 0; shift -= 8) result += static_cast<char>(length >> shift & 255);
-  return result.append(name).append(content);
+  return big_endian(length).append(name).append(content);
 }
 
 struct Place {

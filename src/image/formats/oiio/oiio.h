@@ -52,8 +52,7 @@ struct Format {
   bool orientation;                     // is stored, and read back
   std::int64_t min_extent, max_extent;  // rows or columns; 0: no limit of its own
   bool counts_in_32_bits;               // the bytes of the file
-  // What the encoder holds, in bytes for each pixel and for each byte of pixels.
-  std::int64_t bytes_per_pixel, bytes_per_byte;
+  std::int64_t bytes_per_byte;          // what the encoder holds, for each byte of pixels
 };
 // By the extension of `path`; throws for what is not written.
 const Format& format_of(const std::string& path);
@@ -64,7 +63,7 @@ OIIO::ImageSpec spec_of(const Format& format, const ImageInfo& like, const Write
 bool has_exif(const OIIO::ImageSpec& spec);
 
 // WebP, by libwebp itself: OpenImageIO multiplies its colours by opacity and has no profiles. The page as in open().
-int count_frames_of_webp(const std::string& path);
+int count_frames_of_webp(const std::string& path, std::int64_t max_resident_bytes);
 std::unique_ptr<ImageReader> open_webp(const std::string& path, int page, std::int64_t max_resident_bytes);
 // What spec_of() gives goes with the pixels.
 std::unique_ptr<ImageWriter> create_webp(const std::string& path, const Format& format, const ImageInfo& like,

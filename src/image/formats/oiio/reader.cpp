@@ -1,8 +1,9 @@
+#include <OpenImageIO/tiffutils.h>
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <cstring>
-#include <limits>
 #include <vector>
 
 #include "core/quoted.h"
@@ -81,6 +82,7 @@ class Reader final : public ImageReader {
       check_frames();
     }
     open();
+    if (plugin_ == "png") add_exif_behind_pixels();
     check_kind(spec_, path);
     if (plugin_ == "tiff" && !tiff_says_bits_per_sample(file_, page_index()))
       throw bad_input(
@@ -189,6 +191,12 @@ class Reader final : public ImageReader {
 
   bool may_have_pages() const { return plugin_ == "tiff" || plugin_ == "openexr" || plugin_ == "gif"; }
 
+  // Where OpenImageIO does not look for it.
+  void add_exif_behind_pixels() {
+    const std::string exif = exif_behind_pixels(file_);
+    if (!exif.empty()) OIIO::decode_exif(OIIO::string_view(exif), spec_);
+  }
+
   // libpng reads the first.
   void check_frames() const {
     const std::int64_t frames = frames_of_png(file_);
@@ -220,7 +228,15 @@ class Reader final : public ImageReader {
     info_.resident_bytes =
         held_by_opening + bytes_held_by_reading(file_, plugin_, spec_) + block_height_ * row_bytes(info_);
     info_.metadata = std::make_shared<SpecMetadata>(plugin_, spec_);
-    if (plugin_ == "tiff") info_.color_channels = color_channels();
+    if (plugin_ == "tiff") describe_tiff();
+  }
+
+  void describe_tiff() {
+    static constexpr std::array<std::string_view, 4> lossless = {"none", "lzw", "zip", "packbits"};
+    const std::string compression = spec_.get_string_attribute("compression");
+    const bool keeps_every_bit = std::find(lossless.begin(), lossless.end(), compression) != lossless.end();
+    info_.compression = keeps_every_bit ? compression : "zip";
+    info_.color_channels = color_channels();
   }
 
   int color_channels() const {
@@ -232,21 +248,20 @@ class Reader final : public ImageReader {
     }
   }
 
-  // OpenImageIO 2.4 gives zeros for tiles of f64, and for strips of one row.
+  // OpenImageIO 2.4 gives zeros for tiles of f64, and for strips of one row. Those of plain files do not come here.
   void check_strips_of_doubles(bool planes) const {
     const char* unread = nullptr;
     if (planes)
       unread = "with a plane for each channel";
     else if (spec_.tile_width > 0)
-      unread = "in tiles";
+      unread = "in tiles and with a compression or descriptions that are not plain";
     else if (block_height_ == 1 || info_.h % block_height_ == 1)
-      unread = "with a strip of one row";
+      unread = "with a strip of one row and with a compression or descriptions that are not plain";
     if (unread != nullptr)
       throw bad_input(
-          fmt::format("{} is a TIFF file of f64 {} and {} channels or other descriptions, which is not read; rewrite "
-                      "it as .npy, or "
-                      "with channels interleaved in strips of several rows",
-                      path(), unread, info_.c));
+          fmt::format("{} is a TIFF file of f64 {}, which is not read; rewrite it as .npy, or with channels "
+                      "interleaved in strips of several rows",
+                      path(), unread));
   }
 
   // Tiles are decoded a whole row of them at a time. So are strips of f64, of which OpenImageIO 2.4 gives zeros for a
@@ -303,7 +318,7 @@ std::unique_ptr<ImageReader> open(const std::string& path, int page, std::int64_
 
 int count(const std::string& path, std::int64_t max_resident_bytes) {
   const std::string plugin = plugin_of(InputFile(path));
-  if (plugin == "webp") return count_frames_of_webp(path);
+  if (plugin == "webp") return count_frames_of_webp(path, max_resident_bytes);
   const int page = plugin == "png" ? 0 : 1;  // an animated one is refused
   return Reader(path, page, max_resident_bytes).count_pages();
 }

@@ -6,7 +6,6 @@
 
 #include <algorithm>
 #include <cstring>
-#include <limits>
 #include <memory>
 #include <string>
 #include <string_view>
@@ -25,23 +24,57 @@ struct DecoderDeleter {
   void operator()(WebPAnimDecoder* decoder) const { WebPAnimDecoderDelete(decoder); }
 };
 
+Error damaged(const std::string& path) {
+  return bad_input(fmt::format("{} is damaged or cut short: libwebp cannot decode it", path));
+}
+
+void check_limit(const std::string& path, std::int64_t bytes, std::int64_t limit) {
+  if (bytes > limit)
+    throw bad_input(fmt::format(
+        "{}: decoding a webp file of this kind holds {} bytes, more than the {} allowed; raise --max-memory", path,
+        bytes, limit));
+}
+
+// The file in memory, and what its chunks say.
+class WebpContent {
+ public:
+  WebpContent(const InputFile& file, std::int64_t max_resident_bytes) {
+    check_limit(file.path(), file.size(), max_resident_bytes);
+    bytes_ = file.read_some(0, file.size());
+    data_ = {.bytes = reinterpret_cast<const std::uint8_t*>(bytes_.data()), .size = bytes_.size()};
+    demuxer_.reset(WebPDemux(&data_));
+    if (demuxer_ == nullptr || pages() < 1) throw damaged(file.path());
+  }
+
+  const WebPData& data() const { return data_; }
+  std::uint32_t get(WebPFormatFeature feature) const { return WebPDemuxGetI(demuxer_.get(), feature); }
+  int pages() const { return static_cast<int>(get(WEBP_FF_FRAME_COUNT)); }
+  // Empty where there is none.
+  std::string_view chunk(const char* name) const {
+    WebPChunkIterator found;
+    if (WebPDemuxGetChunk(demuxer_.get(), name, 1, &found) == 0) return {};
+    const std::string_view bytes(reinterpret_cast<const char*>(found.chunk.bytes), found.chunk.size);
+    WebPDemuxReleaseChunkIterator(&found);
+    return bytes;  // of the file
+  }
+
+ private:
+  std::vector<std::byte> bytes_;
+  WebPData data_{};
+  std::unique_ptr<WebPDemuxer, DecoderDeleter> demuxer_;
+};
+
 class WebpReader final : public ImageReader {
  public:
-  WebpReader(const std::string& path, int page, std::int64_t max_resident_bytes) : file_(path), page_(page) {
-    check_limit(file_.size(), max_resident_bytes);
-    content_ = file_.read_some(0, file_.size());
-    data_ = {.bytes = reinterpret_cast<const std::uint8_t*>(content_.data()), .size = content_.size()};
-    demuxer_.reset(WebPDemux(&data_));
-    if (demuxer_ == nullptr) throw damaged();
-    if (pages() < 1) throw damaged();
+  WebpReader(const std::string& path, int page, std::int64_t max_resident_bytes)
+      : file_(path), page_(page), content_(file_, max_resident_bytes) {
     if (page_ > pages() || (page_ == 0 && pages() > 1)) throw no_such_page(path, page_, pages());
-    is_animated_ = pages() > 1 || (get(WEBP_FF_FORMAT_FLAGS) & ANIMATION_FLAG) != 0;
+    is_animated_ = pages() > 1 || (content_.get(WEBP_FF_FORMAT_FLAGS) & ANIMATION_FLAG) != 0;
     describe();
-    check_limit(info_.resident_bytes, max_resident_bytes);
+    check_limit(path, info_.resident_bytes, max_resident_bytes);
   }
 
   const ImageInfo& info() const override { return info_; }
-  int pages() const { return static_cast<int>(get(WEBP_FF_FRAME_COUNT)); }
 
   void read_rows(std::int64_t first, std::int64_t count, std::byte* to, std::int64_t stride_bytes) override {
     check_rows(info_, first, count, file_.path());
@@ -52,26 +85,16 @@ class WebpReader final : public ImageReader {
   }
 
  private:
-  std::uint32_t get(WebPFormatFeature feature) const { return WebPDemuxGetI(demuxer_.get(), feature); }
-
-  Error damaged() const {
-    return bad_input(fmt::format("{} is damaged or cut short: libwebp cannot decode it", file_.path()));
-  }
-
-  void check_limit(std::int64_t bytes, std::int64_t limit) const {
-    if (bytes > limit)
-      throw bad_input(fmt::format(
-          "{}: decoding a webp file of this kind holds {} bytes, more than the {} allowed; raise --max-memory",
-          file_.path(), bytes, limit));
-  }
+  int pages() const { return content_.pages(); }
 
   void describe() {
-    bool has_opacity = (get(WEBP_FF_FORMAT_FLAGS) & ALPHA_FLAG) != 0;
-    info_.h = get(WEBP_FF_CANVAS_HEIGHT);
-    info_.w = get(WEBP_FF_CANVAS_WIDTH);
+    bool has_opacity = (content_.get(WEBP_FF_FORMAT_FLAGS) & ALPHA_FLAG) != 0;
+    info_.h = content_.get(WEBP_FF_CANVAS_HEIGHT);
+    info_.w = content_.get(WEBP_FF_CANVAS_WIDTH);
     if (!is_animated_) {
       WebPBitstreamFeatures features;
-      if (WebPGetFeatures(data_.bytes, data_.size, &features) != VP8_STATUS_OK) throw damaged();
+      if (WebPGetFeatures(content_.data().bytes, content_.data().size, &features) != VP8_STATUS_OK)
+        throw damaged(file_.path());
       // What the decoder will write, whatever the container says.
       info_.h = features.height;
       info_.w = features.width;
@@ -89,7 +112,7 @@ class WebpReader final : public ImageReader {
   void describe_picture() {
     OIIO::ImageSpec spec(static_cast<int>(info_.w), static_cast<int>(info_.h), static_cast<int>(info_.c),
                          OIIO::TypeDesc::UINT8);
-    const std::string_view profile = chunk("ICCP"), exif = chunk("EXIF");
+    const std::string_view profile = content_.chunk("ICCP"), exif = content_.chunk("EXIF");
     if (!profile.empty() && profile.size() <= most_profile_bytes)
       spec.attribute("ICCProfile", OIIO::TypeDesc(OIIO::TypeDesc::UINT8, static_cast<int>(profile.size())),
                      profile.data());
@@ -102,35 +125,26 @@ class WebpReader final : public ImageReader {
     info_.metadata = std::make_shared<SpecMetadata>("webp", spec);
   }
 
-  // Empty where there is none.
-  std::string_view chunk(const char* name) const {
-    WebPChunkIterator found;
-    if (WebPDemuxGetChunk(demuxer_.get(), name, 1, &found) == 0) return {};
-    const std::string_view bytes(reinterpret_cast<const char*>(found.chunk.bytes), found.chunk.size);
-    WebPDemuxReleaseChunkIterator(&found);
-    return bytes;  // of the file
-  }
-
   void decode() {
     std::vector<std::byte> pixels(static_cast<std::size_t>(info_.h * row_bytes(info_)));
     auto* const to = reinterpret_cast<std::uint8_t*>(pixels.data());
     const int stride = static_cast<int>(row_bytes(info_));
-    const auto* const done = info_.c == 4 ? WebPDecodeRGBAInto(data_.bytes, data_.size, to, pixels.size(), stride)
-                                          : WebPDecodeRGBInto(data_.bytes, data_.size, to, pixels.size(), stride);
-    if (done == nullptr) throw damaged();
+    const auto decode_into = info_.c == 4 ? WebPDecodeRGBAInto : WebPDecodeRGBInto;
+    if (decode_into(content_.data().bytes, content_.data().size, to, pixels.size(), stride) == nullptr)
+      throw damaged(file_.path());
     pixels_ = std::move(pixels);
   }
 
   // As it is shown: upon those before it.
   void decode_frame() {
     WebPAnimDecoderOptions options;
-    if (WebPAnimDecoderOptionsInit(&options) == 0) throw damaged();
+    if (WebPAnimDecoderOptionsInit(&options) == 0) throw damaged(file_.path());
     options.color_mode = MODE_RGBA;
-    const std::unique_ptr<WebPAnimDecoder, DecoderDeleter> decoder(WebPAnimDecoderNew(&data_, &options));
+    const std::unique_ptr<WebPAnimDecoder, DecoderDeleter> decoder(WebPAnimDecoderNew(&content_.data(), &options));
     std::uint8_t* canvas = nullptr;
     for (int page = 0; page < std::max(page_, 1); ++page) {
       int time = 0;
-      if (decoder == nullptr || WebPAnimDecoderGetNext(decoder.get(), &canvas, &time) == 0) throw damaged();
+      if (decoder == nullptr || WebPAnimDecoderGetNext(decoder.get(), &canvas, &time) == 0) throw damaged(file_.path());
     }
     std::vector<std::byte> pixels(static_cast<std::size_t>(info_.h * row_bytes(info_)));
     const auto channels = static_cast<std::size_t>(info_.c);
@@ -143,17 +157,16 @@ class WebpReader final : public ImageReader {
 
   InputFile file_;
   int page_;
-  std::vector<std::byte> content_, pixels_;
-  WebPData data_{};
-  std::unique_ptr<WebPDemuxer, DecoderDeleter> demuxer_;
+  WebpContent content_;
+  std::vector<std::byte> pixels_;
   bool is_animated_ = false;
   ImageInfo info_;
 };
 
 }  // namespace
 
-int count_frames_of_webp(const std::string& path) {
-  return WebpReader(path, 1, std::numeric_limits<std::int64_t>::max()).pages();
+int count_frames_of_webp(const std::string& path, std::int64_t max_resident_bytes) {
+  return WebpContent(InputFile(path), max_resident_bytes).pages();
 }
 
 std::unique_ptr<ImageReader> open_webp(const std::string& path, int page, std::int64_t max_resident_bytes) {

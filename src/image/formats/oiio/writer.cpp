@@ -64,6 +64,10 @@ class RowDigest {
   std::uint64_t value_ = 0;
 };
 
+// The classic form of TIFF counts bytes in 32 bits. Half of that: the first page decides for all, others may be larger,
+// and compression makes noise larger.
+constexpr std::int64_t most_bytes_of_pages = std::int64_t{1} << 31;
+
 // Pages are written by a path that reads them back, and by OpenImageIO, which has its own view of channels.
 void check_page(const std::string& path, const ImageInfo& like, const WriteOptions& options) {
   if (options.pages == nullptr) return;
@@ -107,8 +111,7 @@ class Writer final : public ImageWriter {
   }
 
   std::int64_t resident_bytes() const override {
-    return info_.h * info_.w * format_.bytes_per_pixel + info_.h * row_bytes(info_) * format_.bytes_per_byte +
-           (png_pixels_ ? png_pixels_->resident_bytes() : 0);
+    return info_.h * row_bytes(info_) * format_.bytes_per_byte + (png_pixels_ ? png_pixels_->resident_bytes() : 0);
   }
 
   void write_rows(std::int64_t first, std::int64_t count, const std::byte* from, std::int64_t stride_bytes) override {
@@ -171,6 +174,8 @@ class Writer final : public ImageWriter {
     const bool is_exact = !OIIO::Strutil::starts_with(spec_.get_string_attribute("compression"), "jpeg");
     by_name_ = has_pages || (has_exif(spec_) && is_exact && info_.type != DataType::f64);
     if (!by_name_ || has_pages) spec_.attribute("tiff:write_exif", 0);
+    if (has_pages && raster_bytes(info_, file_.path()) > most_bytes_of_pages / pages_->pages())
+      spec_.attribute("tiff:bigtiff", 1);
   }
 
   // Of a compressed file; its pixels were in memory a moment before.

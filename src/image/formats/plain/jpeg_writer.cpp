@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "image/formats/codec_file.h"
+#include "image/formats/encoding.h"
 #include "image/formats/icc_profile.h"
 #include "image/formats/plain/jpeg_guard.h"
 #include "image/formats/plain/plain.h"
@@ -16,7 +17,6 @@ namespace {
 
 using namespace std::string_literals;
 
-constexpr int default_quality = 95;
 constexpr std::int64_t largest_extent = 65500;
 
 std::string little_endian(std::uint32_t value, int bytes) {
@@ -189,7 +189,7 @@ std::unique_ptr<ImageWriter> create_jpeg(const std::string& path, const ImageInf
   bool keeps = false;
   const PlainMetadata* const kept = metadata_for(like, "jpeg", keeps);
   if (!fits || !keeps || like.orientation != 1) return nullptr;
-  return std::make_unique<JpegWriter>(path, like, kept, options.quality > 0 ? options.quality : default_quality);
+  return std::make_unique<JpegWriter>(path, like, kept, quality_of(options));
 }
 
 }  // namespace omniconv::image::plain

@@ -1,18 +1,20 @@
 // What the library finds in the module for plain PNG, TIFF and JPEG files.
 #include <algorithm>
-#include <filesystem>
 #include <string_view>
 
+#include "image/formats/extension.h"
 #include "image/formats/module.h"
 #include "image/formats/plain/plain.h"
 
 namespace omniconv::image::plain {
 namespace {
 
-// The first letter of the extension, which tells the formats apart.
-char initial_of(const std::string& path) {
-  const std::string extension = std::filesystem::path(path).extension().string();
-  return extension.size() > 1 ? static_cast<char>(extension[1] | 0x20) : '\0';
+// Of the extensions that is_named_plain() knows, those that are neither are JPEG's.
+bool is_png_extension(std::string_view extension) {
+  return extension == "png";
+}
+bool is_tiff_extension(std::string_view extension) {
+  return extension == "tif" || extension == "tiff";
 }
 
 std::unique_ptr<ImageReader> open(const std::string& path, int page, std::int64_t max_resident_bytes) {
@@ -27,16 +29,16 @@ std::unique_ptr<ImageReader> open(const std::string& path, int page, std::int64_
 }
 
 std::unique_ptr<ImageWriter> create(const std::string& path, const ImageInfo& like, const WriteOptions& options) {
-  const char initial = initial_of(path);
-  if (initial == 'p') return create_png(path, like, options);
-  return initial == 't' ? create_tiff(path, like, options) : create_jpeg(path, like, options);
+  const std::string extension = extension_of(path);
+  if (is_png_extension(extension)) return create_png(path, like, options);
+  return is_tiff_extension(extension) ? create_tiff(path, like, options) : create_jpeg(path, like, options);
 }
 
 // PNG has opacity apart and no orientation. The others keep an orientation; JPEG has no opacity, and TIFF either kind.
 FormatTraits traits(const std::string& path) {
-  const char initial = initial_of(path);
-  const bool is_png = initial == 'p';
-  return {.orientation = !is_png, .alpha_apart = is_png, .opacity = is_png || initial == 't'};
+  const std::string extension = extension_of(path);
+  const bool is_png = is_png_extension(extension);
+  return {.orientation = !is_png, .alpha_apart = is_png, .opacity = is_png || is_tiff_extension(extension)};
 }
 
 }  // namespace

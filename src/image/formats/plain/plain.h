@@ -39,7 +39,6 @@ class PlainMetadata final : public Metadata {
   std::string profile;  // ICC
   std::optional<Resolution> resolution;
   std::vector<std::pair<std::uint32_t, std::string>> texts;  // TIFF tags and what they say
-  int compression = 0;                                       // TIFF's number of it
   Subsampling subsampling;                                   // JPEG's
   bool has_exif = false;                                     // JPEG's exif_block() that says something
   // PNG's: chunks as they stand in the file, but for bKGD, whose colour is one of `type`.

@@ -1,6 +1,7 @@
 #include <array>
 #include <string_view>
 
+#include "image/formats/big_endian.h"
 #include "image/formats/codec_file.h"
 #include "image/formats/plain/plain.h"
 #include "image/formats/png_pixels.h"
@@ -14,12 +15,6 @@ using namespace std::string_view_literals;
 
 // As OpenImageIO, and libpng, have it.
 constexpr std::int64_t largest_extent = 1000000;
-
-std::string big_endian(std::int64_t value) {
-  std::string text;
-  for (int shift = 24; shift >= 0; shift -= 8) text += static_cast<char>(value >> shift & 255);
-  return text;
-}
 
 class PngWriter final : public ImageWriter {
  public:
@@ -64,7 +59,9 @@ class PngWriter final : public ImageWriter {
     static constexpr std::array<char, 4> color_types = {0, 4, 2, 6};
     const char bits = info_.type == DataType::u16 ? 16 : 8;
     const char color = color_types[static_cast<std::size_t>(info_.c - 1)];
-    write_png_chunk(sink_, "IHDR", big_endian(info_.w) + big_endian(info_.h) + bits + color + "\0\0\0"s);
+    write_png_chunk(sink_, "IHDR",
+                    big_endian(static_cast<std::uint32_t>(info_.w)) + big_endian(static_cast<std::uint32_t>(info_.h)) +
+                        bits + color + "\0\0\0"s);
   }
 
   // What the input said, word for word: also the colours, texts of one name, and those behind the pixels, that
@@ -80,7 +77,8 @@ class PngWriter final : public ImageWriter {
       write_png_chunk(sink_, "gAMA", big_endian(45455));
       write_png_chunk(sink_, "sRGB", "\3");  // the intent: absolute colours
       std::string primaries;                 // white, red, green and blue: x and y of CIE 1931 in 1/100000
-      for (const int value : {31270, 32900, 64000, 33000, 30000, 60000, 15000, 6000}) primaries += big_endian(value);
+      for (const std::uint32_t value : {31270, 32900, 64000, 33000, 30000, 60000, 15000, 6000})
+        primaries += big_endian(value);
       write_png_chunk(sink_, "cHRM", primaries);
     }
     write_png_chunk(sink_, "oFFs", "\0\0\0\0\0\0\0\0\0"sv);

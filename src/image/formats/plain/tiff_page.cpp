@@ -264,6 +264,12 @@ bool choose_compression(const Directory& directory, TiffPage& page) {
           (page.predictor == PREDICTOR_FLOATINGPOINT && is_floating));
 }
 
+// As compressions_of() has it.
+const char* word_of_compression(int compression) {
+  if (compression == COMPRESSION_NONE) return "none";
+  return compression == COMPRESSION_LZW ? "lzw" : "zip";
+}
+
 bool keep_texts(const Directory& directory, PlainMetadata& metadata) {
   for (const std::uint32_t tag : texts) {
     if (!directory.has(tag)) continue;
@@ -314,12 +320,12 @@ std::optional<TiffPage> plain_tiff(const InputFile& file) {
   TiffPage page;
   if (!describe(directory, page.info) || !choose_compression(directory, page)) return std::nullopt;
   if (!place_blocks(directory, file.size(), page)) return std::nullopt;
+  page.info.compression = word_of_compression(page.compression);
   page.swapped = directory.little_endian() != (std::endian::native == std::endian::little);
   auto metadata = std::make_shared<PlainMetadata>();
   metadata->path = file.path();
   metadata->format = page.info.format;
   metadata->channels = page.info.c;
-  metadata->compression = page.compression;
   if (!keep_texts(directory, *metadata) || !keep_resolution(directory, *metadata)) return std::nullopt;
   if (directory.has(TIFFTAG_ICCPROFILE)) {
     if (directory.type(TIFFTAG_ICCPROFILE) != TIFF_UNDEFINED) return std::nullopt;

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "image/formats/codec_file.h"
+#include "image/formats/encoding.h"
 #include "image/formats/icc_profile.h"
 #include "image/formats/plain/plain.h"
 #include "image/formats/plain/tiff_handle.h"
@@ -76,12 +77,11 @@ std::int64_t colors_of(const ImageInfo& info) {
 }
 
 // libtiff's number; none for what the other module writes.
-std::optional<int> compression_of(const WriteOptions& options, const PlainMetadata* kept) {
-  if (options.compression.empty()) return kept != nullptr ? kept->compression : COMPRESSION_NONE;
-  if (options.compression == "none") return COMPRESSION_NONE;
-  if (options.compression == "lzw") return COMPRESSION_LZW;
-  if (options.compression == "zip") return COMPRESSION_ADOBE_DEFLATE;
-  if (options.compression == "packbits") return COMPRESSION_PACKBITS;
+std::optional<int> compression_of(const std::string& word) {
+  if (word == "none") return COMPRESSION_NONE;
+  if (word == "lzw") return COMPRESSION_LZW;
+  if (word == "zip") return COMPRESSION_ADOBE_DEFLATE;
+  if (word == "packbits") return COMPRESSION_PACKBITS;
   return std::nullopt;
 }
 
@@ -234,7 +234,7 @@ std::unique_ptr<ImageWriter> create_tiff(const std::string& path, const ImageInf
   keeps = keeps || (like.color_channels == 1 && like.c >= 3);
   if (!fits || !is_opacity_extra || !keeps || !holds(like.type) || like.orientation < 1 || like.orientation > 8)
     return nullptr;
-  const std::optional<int> compression = compression_of(options, kept);
+  const std::optional<int> compression = compression_of(tiff_compression(like, options));
   if (!compression) return nullptr;
   return std::make_unique<TiffWriter>(path, like, kept, *compression);
 }
