@@ -202,13 +202,14 @@ void hold_standard_streams() {
       ::open("/dev/null", stream == STDIN_FILENO ? O_WRONLY : O_RDONLY);  // the lowest number that is free
 }
 
+std::string place_of(const std::string& path) {
+  std::error_code ignored;
+  return std::filesystem::weakly_canonical(std::filesystem::absolute(path, ignored), ignored).string();
+}
+
 bool is_same_file(const std::string& a, const std::string& b) {
   if (a == "-" || b == "-" || a.empty() || b.empty()) return false;
-  std::error_code ignored;
-  const auto place = [&](const std::string& path) {
-    return std::filesystem::weakly_canonical(std::filesystem::absolute(path, ignored), ignored);
-  };
-  return place(a) == place(b);
+  return place_of(a) == place_of(b);
 }
 
 }  // namespace omniconv::cli

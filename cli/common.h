@@ -68,6 +68,8 @@ void add_verify(CLI::App& app, Body& body);
 void add_bench(CLI::App& app, Body& body);
 void add_explain(CLI::App& app, Body& body);
 
+// Of a file that need not be there yet, behind all links.
+std::string place_of(const std::string& path);
 // Two names of one file, that may not be there yet; - and no name are none.
 bool is_same_file(const std::string& a, const std::string& b);
 

@@ -93,12 +93,6 @@ std::string name_in(const std::string& folder, const std::string& input, const s
   return (std::filesystem::path(folder) / name).string();
 }
 
-// Of a file that need not be there yet, behind all links.
-std::string place_of(const std::string& path) {
-  std::error_code ignored;
-  return std::filesystem::weakly_canonical(std::filesystem::absolute(path, ignored), ignored).string();
-}
-
 }  // namespace
 
 std::vector<std::string> names_of(const FileOptions& options) {

@@ -4,7 +4,6 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
-#include <array>
 #include <limits>
 
 #include "image/alpha_apart.h"
@@ -56,9 +55,8 @@ std::unique_ptr<ImageWriter> create_as_it_is(const std::string& path, const std:
 
 // Whether the encoder that `options` choose loses bits as `quality` says.
 bool has_quality(std::string_view extension, const WriteOptions& options) {
-  static constexpr std::array<std::string_view, 5> jpeg = {"jpg", "jpeg", "jpe", "jif", "jfif"};
   if (extension == "webp") return options.compression != "lossless";
-  return std::find(jpeg.begin(), jpeg.end(), extension) != jpeg.end() || options.compression == "jpeg";
+  return is_jpeg_extension(extension) || options.compression == "jpeg";
 }
 
 void check_options(const std::string& path, std::string_view extension, const WriteOptions& options) {
@@ -99,8 +97,7 @@ int count_images(const std::string& path, std::int64_t max_resident_bytes) {
 }
 
 bool holds_pages(const std::string& path) {
-  const std::string extension = extension_of(path);
-  return extension == "tif" || extension == "tiff";
+  return is_tiff_extension(extension_of(path));
 }
 
 bool holds_opacity(const std::string& path) {
@@ -109,7 +106,7 @@ bool holds_opacity(const std::string& path) {
 }
 
 std::vector<std::string_view> compressions_of(std::string_view extension) {
-  if (extension == "tif" || extension == "tiff") return {"none", "lzw", "zip", "packbits", "jpeg"};
+  if (is_tiff_extension(extension)) return {"none", "lzw", "zip", "packbits", "jpeg"};
   if (extension == "png") return {"0", "1", "2", "3", "4", "5", "6", "7", "8", "9"};
   if (extension == "webp") return {"lossless"};
   return {};

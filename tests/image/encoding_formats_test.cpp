@@ -12,6 +12,7 @@
 #include "image/formats/module.h"
 #include "image/paged_output.h"
 #include "omniconv/error.h"
+#include "openimageio_testing.h"
 
 namespace omniconv::image {
 namespace {
@@ -32,12 +33,7 @@ class Encodings : public ::testing::Test {
   }
   // `attributes` beside the pixels, written by OpenImageIO itself.
   std::string make(const std::string& name, const Image& image, const OIIO::ImageSpec& attributes) const {
-    OIIO::ImageSpec spec(static_cast<int>(image.info.w), static_cast<int>(image.info.h), static_cast<int>(image.info.c),
-                         OIIO::TypeDesc::UINT8);
-    spec.extra_attribs = attributes.extra_attribs;
-    const auto output = OIIO::ImageOutput::create(file(name));
-    EXPECT_TRUE(output && output->open(file(name), spec) && output->write_image(spec.format, image.pixels.data()) &&
-                output->close());
+    write_by_openimageio(file(name), image, spec_like(image.info, attributes));
     return file(name);
   }
   static OIIO::ImageSpec with_profile() {

@@ -10,6 +10,7 @@
 #include "files.h"
 #include "handmade.h"
 #include "image/formats/module.h"
+#include "openimageio_testing.h"
 
 namespace omniconv::image {
 namespace {
@@ -27,20 +28,7 @@ class Formats : public ::testing::Test {
   // With attributes and options that our own writer does not offer.
   std::string write_with_openimageio(std::string_view name, const Image& image, const OIIO::ImageSpec& attributes,
                                      int pages = 1) const {
-    OIIO::ImageSpec spec(static_cast<int>(image.info.w), static_cast<int>(image.info.h), static_cast<int>(image.info.c),
-                         image.info.type == DataType::u16 ? OIIO::TypeDesc::UINT16 : OIIO::TypeDesc::UINT8);
-    spec.extra_attribs = attributes.extra_attribs;
-    spec.tile_width = attributes.tile_width;
-    spec.tile_height = attributes.tile_height;
-    const auto output = OIIO::ImageOutput::create(file(name));
-    EXPECT_TRUE(output);
-    for (int page = 0; page < pages; ++page) {
-      EXPECT_TRUE(
-          output->open(file(name), spec, page == 0 ? OIIO::ImageOutput::Create : OIIO::ImageOutput::AppendSubimage))
-          << output->geterror();
-      EXPECT_TRUE(output->write_image(spec.format, image.pixels.data())) << output->geterror();
-    }
-    EXPECT_TRUE(output->close());
+    write_by_openimageio(file(name), image, spec_like(image.info, attributes), pages);
     return file(name);
   }
   std::string refusal(const std::string& path, int page = 0) const {

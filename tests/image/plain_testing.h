@@ -4,11 +4,13 @@
 #include <OpenImageIO/imageio.h>
 #include <gtest/gtest.h>
 
+#include <cstring>
 #include <limits>
-#include <map>
+#include <vector>
 
 #include "files.h"
 #include "image/formats/module.h"
+#include "openimageio_testing.h"
 
 namespace omniconv::image {
 
@@ -32,28 +34,12 @@ class Plain : public ::testing::Test {
 
   std::string make(std::string_view name, const Image& image, const OIIO::ImageSpec& attributes = {},
                    int pages = 1) const {
-    const std::map<DataType, OIIO::TypeDesc> types = {
-        {DataType::u8, OIIO::TypeDesc::UINT8},  {DataType::u16, OIIO::TypeDesc::UINT16},
-        {DataType::s16, OIIO::TypeDesc::INT16}, {DataType::s32, OIIO::TypeDesc::INT32},
-        {DataType::f16, OIIO::TypeDesc::HALF},  {DataType::f32, OIIO::TypeDesc::FLOAT},
-        {DataType::f64, OIIO::TypeDesc::DOUBLE}};
-    OIIO::ImageSpec spec(static_cast<int>(image.info.w), static_cast<int>(image.info.h), static_cast<int>(image.info.c),
-                         types.at(image.info.type));
-    spec.extra_attribs = attributes.extra_attribs;
-    spec.tile_width = attributes.tile_width;
-    spec.tile_height = attributes.tile_height;
+    OIIO::ImageSpec spec = spec_like(image.info, attributes);
     spec.alpha_channel = image.info.alpha_channel;
     if (!image.info.associated_alpha) spec.attribute("oiio:UnassociatedAlpha", 1);
     if (image.info.type == DataType::f16) spec.attribute("tiff:half", 1);
     if (!spec.extra_attribs.contains("compression")) spec.attribute("compression", "none");
-    const auto output = OIIO::ImageOutput::create(file(name));
-    for (int page = 0; page < pages; ++page) {
-      EXPECT_TRUE(
-          output->open(file(name), spec, page == 0 ? OIIO::ImageOutput::Create : OIIO::ImageOutput::AppendSubimage))
-          << output->geterror();
-      EXPECT_TRUE(output->write_image(spec.format, image.pixels.data())) << output->geterror();
-    }
-    EXPECT_TRUE(output->close());
+    write_by_openimageio(file(name), image, spec, pages);
     return file(name);
   }
   bool is_plain(const std::string& path) const {
@@ -115,6 +101,23 @@ class Plain : public ::testing::Test {
       writer->finish();
       EXPECT_TRUE(content_of(file("copy" + extension)) == content_of(file("expected" + extension)))
           << path << extension;
+    }
+  }
+
+  // Rows that are asked for in no order are those of the whole image, which has 50.
+  static void expect_rows_in_any_order(const std::string& path, std::int64_t max_resident_bytes) {
+    const auto reader = plain_module()->open(path, 0, max_resident_bytes);
+    ASSERT_NE(reader, nullptr) << path;
+    const Image whole = read_image(path);
+    const std::int64_t bytes = bytes_per_row(whole.info);
+    std::vector<std::byte> rows(static_cast<std::size_t>(2 * bytes + 2 * 64));
+    for (const std::int64_t y : {48, 0, 20, 10, 12, 10, 31, 48, 47}) {
+      reader->read_rows(y, 2, rows.data(), bytes + 64);
+      for (const std::int64_t i : {0, 1})
+        EXPECT_EQ(std::memcmp(rows.data() + i * (bytes + 64), whole.pixels.data() + (y + i) * bytes,
+                              static_cast<std::size_t>(bytes)),
+                  0)
+            << path << ' ' << y;
     }
   }
 

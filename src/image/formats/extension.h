@@ -1,7 +1,10 @@
 #pragma once
 
+#include <algorithm>
+#include <array>
 #include <filesystem>
 #include <string>
+#include <string_view>
 
 namespace omniconv::image {
 
@@ -12,6 +15,15 @@ inline std::string extension_of(const std::string& path) {
   for (char& c : extension)
     if (c >= 'A' && c <= 'Z') c = static_cast<char>(c - 'A' + 'a');
   return extension;
+}
+
+// As extension_of() gives it.
+inline bool is_tiff_extension(std::string_view extension) {
+  return extension == "tif" || extension == "tiff";
+}
+inline bool is_jpeg_extension(std::string_view extension) {
+  static constexpr std::array<std::string_view, 5> known = {"jpg", "jpeg", "jpe", "jif", "jfif"};
+  return std::find(known.begin(), known.end(), extension) != known.end();
 }
 
 }  // namespace omniconv::image

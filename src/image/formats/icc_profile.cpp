@@ -3,15 +3,13 @@
 #include <algorithm>
 #include <initializer_list>
 
+#include "image/formats/big_endian.h"
+
 namespace omniconv::image {
 
 bool is_valid_profile(std::string_view profile, std::int64_t channels) {
   if (profile.size() < 132) return false;
-  const auto number = [profile](std::size_t at) {
-    std::uint64_t value = 0;
-    for (const char c : profile.substr(at, 4)) value = value << 8 | static_cast<unsigned char>(c);
-    return value;
-  };
+  const auto number = [profile](std::size_t at) -> std::uint64_t { return big_endian_at(profile.data() + at); };
   const auto is_one_of = [profile](std::size_t at, std::initializer_list<std::string_view> words) {
     return std::find(words.begin(), words.end(), profile.substr(at, 4)) != words.end();
   };

@@ -3,11 +3,10 @@
 #include <dlfcn.h>
 #include <fmt/format.h>
 
-#include <algorithm>
-#include <array>
 #include <filesystem>
 #include <vector>
 
+#include "image/formats/extension.h"
 #include "omniconv/error.h"
 #ifdef OMNICONV_IMAGE_MODULE
 #include "libraries_in_order.h"
@@ -92,9 +91,7 @@ const Module* plain_module() {
 }
 
 bool is_named_plain(std::string_view extension) {
-  static constexpr std::array<std::string_view, 8> extensions = {"png",  "tif", "tiff", "jpg",
-                                                                 "jpeg", "jpe", "jif",  "jfif"};
-  return std::find(extensions.begin(), extensions.end(), extension) != extensions.end();
+  return extension == "png" || is_tiff_extension(extension) || is_jpeg_extension(extension);
 }
 
 bool may_be_plain(const std::vector<std::byte>& beginning) {

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "core/quoted.h"
+#include "image/formats/big_endian.h"
 #include "omniconv/error.h"
 
 namespace omniconv::image {
@@ -18,12 +19,6 @@ constexpr std::uint32_t header_bytes = 13;
 // libpng's own limit, for want of a larger wish.
 constexpr std::uint32_t largest_extent = 1000000;
 constexpr std::uint32_t most_exif_bytes = 8000000;  // as libpng takes of any chunk
-
-std::uint32_t big_endian(const std::byte* bytes) {
-  std::uint32_t value = 0;
-  for (int i = 0; i < 4; ++i) value = value << 8 | std::to_integer<std::uint32_t>(bytes[i]);
-  return value;
-}
 
 // The checksum of every chunk, x^32 + x^26 + ... + 1 with its bits reversed. Eight tables take eight bytes a step: a
 // large file is checked in a fraction of the time that it takes to decode.
@@ -77,7 +72,7 @@ void check_sum(const InputFile& file, std::int64_t begin, std::uint32_t length, 
   }
   std::byte stored[4];
   file.read_at(end, stored, 4);
-  if (big_endian(stored) != sum.value())
+  if (big_endian_at(stored) != sum.value())
     throw bad_input(fmt::format("{} is damaged: the {} bytes of its chunk {} at byte {} do not match their checksum",
                                 file.path(), length, quoted(kind), begin));
 }
@@ -105,8 +100,8 @@ PngHeader png_header(const InputFile& file) {
   std::byte header[header_bytes];
   file.read_at(signature_bytes + 8, header, header_bytes);
   const auto byte = [&header](std::size_t i) { return std::to_integer<int>(header[i]); };
-  return {.w = big_endian(header),
-          .h = big_endian(header + 4),
+  return {.w = big_endian_at(header),
+          .h = big_endian_at(header + 4),
           .bits = byte(8),
           .color = byte(9),
           .compression = byte(10),
@@ -124,7 +119,7 @@ std::optional<PngChunk> PngChunks::next() {
   chunk.begin = at_;
   if (rest >= 0) {
     file_.read_at(at_, beginning, 8);
-    chunk.length = big_endian(beginning);
+    chunk.length = big_endian_at(beginning);
     chunk.kind.assign(reinterpret_cast<const char*>(beginning) + 4, 4);
     if (at_ == signature_bytes && (chunk.kind != "IHDR" || chunk.length != header_bytes))
       throw bad_input(fmt::format("{} is damaged: it begins with {} bytes of {}, where PNG has {} of \"IHDR\"",
@@ -149,9 +144,10 @@ std::int64_t frames_of_png(const InputFile& file) {
     std::byte beginning[12];
     file.read_at(at, beginning, 12);
     const std::string_view kind(reinterpret_cast<const char*>(beginning) + 4, 4);
-    if (kind == "acTL" && big_endian(beginning) == 8) return std::max<std::uint32_t>(big_endian(beginning + 8), 1);
+    if (kind == "acTL" && big_endian_at(beginning) == 8)
+      return std::max<std::uint32_t>(big_endian_at(beginning + 8), 1);
     if (kind == "IDAT" || kind == "IEND") return 1;
-    at += 12 + static_cast<std::int64_t>(big_endian(beginning));
+    at += 12 + static_cast<std::int64_t>(big_endian_at(beginning));
   }
 }
 
@@ -161,7 +157,7 @@ std::string exif_behind_pixels(const InputFile& file) {
     std::byte beginning[8];
     file.read_at(at, beginning, 8);
     const std::string_view kind(reinterpret_cast<const char*>(beginning) + 4, 4);
-    const std::uint32_t length = big_endian(beginning);
+    const std::uint32_t length = big_endian_at(beginning);
     if (kind == "IEND" || (kind == "eXIf" && (!is_behind_pixels || length > most_exif_bytes))) return {};
     if (kind == "eXIf") {
       std::string block(length, '\0');

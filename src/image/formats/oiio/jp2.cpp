@@ -11,12 +11,6 @@ namespace {
 
 constexpr std::size_t head_bytes = 8;  // of a box: its length, in big endian, and its name
 
-std::uint32_t number_in(std::string_view bytes, std::size_t at) {
-  std::uint32_t value = 0;
-  for (const char c : bytes.substr(at, 4)) value = value << 8 | static_cast<unsigned char>(c);
-  return value;
-}
-
 std::string box(std::string_view name, std::string_view content) {
   const auto length = static_cast<std::uint32_t>(head_bytes + content.size());
   return big_endian(length).append(name).append(content);
@@ -29,7 +23,7 @@ struct Place {
 // The box of that name among those that follow each other between two places.
 Place find_box(std::string_view file, std::string_view name, std::size_t begin, std::size_t end) {
   while (end - begin >= head_bytes) {
-    const std::size_t length = number_in(file, begin);
+    const std::size_t length = big_endian_at(file.data() + begin);
     if (length < head_bytes || length > end - begin) break;
     if (file.substr(begin + 4, 4) == name) return {begin, begin + length};
     begin += length;

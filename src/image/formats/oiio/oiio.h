@@ -73,6 +73,11 @@ std::string with_profile(const std::string& jp2, std::string_view profile);
 // The spec's, or nothing.
 std::string_view profile_of(const OIIO::ImageSpec& spec);
 
+// EXIF's number of it, from 1 to 8; 1 where the spec has none, or none that EXIF knows.
+int orientation_of(const OIIO::ImageSpec& spec);
+
+// Throws for a file whose decoder holds more bytes than `limit`.
+void check_limit(const std::string& path, std::string_view plugin, std::int64_t bytes, std::int64_t limit);
 // The error of a file with several pages of which none was chosen, or of a page that is not there.
 Error no_such_page(const std::string& path, int page, int pages);
 

@@ -76,7 +76,7 @@ class Reader final : public ImageReader {
   Reader(const std::string& path, int page, std::int64_t max_resident_bytes)
       : file_(path), plugin_(plugin_of(file_)), page_(page) {
     const std::int64_t held = bytes_held_by_opening(file_, plugin_);
-    check_limit(held, max_resident_bytes);
+    check_limit(path, plugin_, held, max_resident_bytes);
     if (plugin_ == "png") {
       check_png(file_);
       check_frames();
@@ -90,7 +90,7 @@ class Reader final : public ImageReader {
                       "another program",
                       path));
     describe(held);
-    check_limit(info_.resident_bytes, max_resident_bytes);
+    check_limit(path, plugin_, info_.resident_bytes, max_resident_bytes);
   }
 
   const ImageInfo& info() const override { return info_; }
@@ -128,13 +128,6 @@ class Reader final : public ImageReader {
   // the stored one, OpenImageIO 2.4 takes 64 MiB for each call and converts what it read into them.
   OIIO::TypeDesc stored_type() const {
     return spec_.channelformats.empty() ? OIIO::TypeDesc(OIIO::TypeDesc::UNKNOWN) : spec_.format;
-  }
-
-  void check_limit(std::int64_t bytes, std::int64_t limit) const {
-    if (bytes > limit)
-      throw bad_input(fmt::format(
-          "{}: decoding a {} file of this kind holds {} bytes, more than the {} allowed; raise --max-memory", path(),
-          plugin_, bytes, limit));
   }
 
   // A damaged file may be "read successfully" with an error noted, and make a reader throw what no one expects.
@@ -216,8 +209,7 @@ class Reader final : public ImageReader {
     // GIF's reader gives a channel that is not there.
     if (spec_.alpha_channel >= 0) info_.alpha_channel = std::min(spec_.alpha_channel, spec_.nchannels - 1);
     info_.associated_alpha = info_.alpha_channel >= 0 && is_associated(spec_, plugin_);
-    const int orientation = spec_.get_int_attribute("Orientation", 1);
-    info_.orientation = orientation >= 1 && orientation <= 8 ? orientation : 1;
+    info_.orientation = orientation_of(spec_);
     const bool planes = spec_.get_string_attribute("planarconfig") == "separate" && info_.c > 1;
     if (spec_.tile_width > 0) {
       block_height_ = spec_.tile_height;
@@ -305,6 +297,18 @@ class Reader final : public ImageReader {
 };
 
 }  // namespace
+
+int orientation_of(const OIIO::ImageSpec& spec) {
+  const int orientation = spec.get_int_attribute("Orientation", 1);
+  return orientation >= 1 && orientation <= 8 ? orientation : 1;
+}
+
+void check_limit(const std::string& path, std::string_view plugin, std::int64_t bytes, std::int64_t limit) {
+  if (bytes > limit)
+    throw bad_input(
+        fmt::format("{}: decoding a {} file of this kind holds {} bytes, more than the {} allowed; raise --max-memory",
+                    path, plugin, bytes, limit));
+}
 
 Error no_such_page(const std::string& path, int page, int pages) {
   if (page == 0) return bad_input(fmt::format("{} holds {} images; choose one with --page N", path, pages));

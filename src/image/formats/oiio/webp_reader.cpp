@@ -28,18 +28,11 @@ Error damaged(const std::string& path) {
   return bad_input(fmt::format("{} is damaged or cut short: libwebp cannot decode it", path));
 }
 
-void check_limit(const std::string& path, std::int64_t bytes, std::int64_t limit) {
-  if (bytes > limit)
-    throw bad_input(fmt::format(
-        "{}: decoding a webp file of this kind holds {} bytes, more than the {} allowed; raise --max-memory", path,
-        bytes, limit));
-}
-
 // The file in memory, and what its chunks say.
 class WebpContent {
  public:
   WebpContent(const InputFile& file, std::int64_t max_resident_bytes) {
-    check_limit(file.path(), file.size(), max_resident_bytes);
+    check_limit(file.path(), "webp", file.size(), max_resident_bytes);
     bytes_ = file.read_some(0, file.size());
     data_ = {.bytes = reinterpret_cast<const std::uint8_t*>(bytes_.data()), .size = bytes_.size()};
     demuxer_.reset(WebPDemux(&data_));
@@ -71,7 +64,7 @@ class WebpReader final : public ImageReader {
     if (page_ > pages() || (page_ == 0 && pages() > 1)) throw no_such_page(path, page_, pages());
     is_animated_ = pages() > 1 || (content_.get(WEBP_FF_FORMAT_FLAGS) & ANIMATION_FLAG) != 0;
     describe();
-    check_limit(path, info_.resident_bytes, max_resident_bytes);
+    check_limit(path, "webp", info_.resident_bytes, max_resident_bytes);
   }
 
   const ImageInfo& info() const override { return info_; }
@@ -120,8 +113,7 @@ class WebpReader final : public ImageReader {
     constexpr std::string_view marker("Exif\0\0", 6);
     if (!exif.empty())
       OIIO::decode_exif(OIIO::string_view(exif.starts_with(marker) ? exif.substr(marker.size()) : exif), spec);
-    const int orientation = spec.get_int_attribute("Orientation", 1);
-    info_.orientation = orientation >= 1 && orientation <= 8 ? orientation : 1;
+    info_.orientation = orientation_of(spec);
     info_.metadata = std::make_shared<SpecMetadata>("webp", spec);
   }
 

@@ -13,9 +13,6 @@ namespace {
 bool is_png_extension(std::string_view extension) {
   return extension == "png";
 }
-bool is_tiff_extension(std::string_view extension) {
-  return extension == "tif" || extension == "tiff";
-}
 
 std::unique_ptr<ImageReader> open(const std::string& path, int page, std::int64_t max_resident_bytes) {
   if (page > 1) return nullptr;
