@@ -13,7 +13,7 @@ namespace omniconv::kernels::HWY_NAMESPACE {
 // of which those across cache lines count twice, bind before the multiply-adds do. Highway's emulated vectors are
 // arrays.
 template <class V>
-HWY_INLINE void keep_in_register(V& value) {
+HWY_INLINE void keep_in_register([[maybe_unused]] V& value) {
 #if HWY_ARCH_X86 && HWY_COMPILER_GCC && HWY_TARGET != HWY_EMU128
   asm("" : "+v"(value.raw));
 #endif
