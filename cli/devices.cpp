@@ -18,7 +18,8 @@ int run(const Common& common, Json& json) {
   const std::string wanted = common.device == "auto" ? "" : Context({.device = common.device}).device().id;
   const DeviceListing listing = list_devices();
   std::vector<std::vector<std::string>> table = {{"device", "name", "units", "memory", "TFLOP/s", "GB/s"}};
-  json["devices"] = json["missing"] = Json::array();
+  json["devices"] = Json::array();
+  json["missing"] = Json::array();
   for (const DeviceInfo& info : listing.found) {
     if (!wanted.empty() && wanted != info.id) continue;
     ContextOptions options = context_options(common);

@@ -149,8 +149,8 @@ record "build: omniconv" 1 0 "$start" "commit $commit, $(nproc) cores"
 start=$(seconds)
 "$omniconv" devices --json "$out/devices.json" >"$work/devices.txt" || exit 1
 said 40 <"$work/devices.txt"
-# Pairs of "id" and "gpu" of the devices found; those missing stand behind them.
-listed=$(sed -n '/"missing"/q; s/.*"\(id\|gpu\)": "\{0,1\}\([^",]*\)"\{0,1\},\{0,1\}$/\2/p' "$out/devices.json" | paste -d ' ' - -)
+# The "id" and "gpu" of each device found; those missing have no "gpu".
+listed=$(awk -F'"' '$2 == "id" { id = $4 } $2 == "gpu" { print id, $3 ~ /true/ ? "true" : "false" }' "$out/devices.json")
 devices=() gpus=()
 while read -r id is_gpu; do
   devices+=("$id")
