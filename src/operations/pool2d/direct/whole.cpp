@@ -6,6 +6,7 @@
 #include <hwy/foreach_target.h>
 #include <hwy/highway.h>
 
+#include <algorithm>
 #include <limits>
 
 #include "operations/pool2d/direct/vectors-inl.h"
@@ -40,6 +41,18 @@ HWY_INLINE void for_vectors(D d, const std::byte* x, std::int64_t elements, T ou
     body(load_vector<type>(d, x + e * bytes_of<type>), e);
 }
 
+// In every lane.
+template <class D>
+HWY_INLINE hn::Vec<D> greatest_of_lanes(D d, hn::Vec<D> value) {
+#if HWY_TARGET == HWY_EMU128  // whose MaxOfLanes() of infinities below zero is the least finite number, in Highway 1.0
+  auto greatest = hn::GetLane(value);
+  for (std::size_t i = 1; i < hn::Lanes(d); ++i) greatest = std::max(greatest, hn::ExtractLane(value, i));
+  return hn::Set(d, greatest);
+#else
+  return hn::MaxOfLanes(d, value);
+#endif
+}
+
 // The index of the first NaN, or else of the first of those that equal the greatest.
 template <DataType type, int vectors, class D, typename T = hn::TFromD<D>>
 HWY_INLINE std::int64_t first_maximum(D d, const std::byte* x, std::int64_t elements) {
@@ -51,7 +64,7 @@ HWY_INLINE std::int64_t first_maximum(D d, const std::byte* x, std::int64_t elem
     is_nan = hn::Or(is_nan, hn::IsNaN(value));
   });
   const bool has_nan = !hn::AllFalse(d, is_nan);
-  greatest = hn::MaxOfLanes(d, greatest);
+  greatest = greatest_of_lanes(d, greatest);
   // The least index of all lanes, without asking which: that would be guessed wrong for most planes.
   const IndexTag<D> integers;
   const auto counting = hn::Iota(integers, 0);
