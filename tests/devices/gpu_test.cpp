@@ -124,8 +124,12 @@ KERNEL void f() {
                       {});
       },
       ErrorKind::environment);
-  EXPECT_HAS(named, tests_cuda() ? "second.kernel(41): error" : "second.kernel:41:");
-  EXPECT_LT(named.find("second.kernel"), named.find("first.kernel")) << named;
+  EXPECT_HAS(named, "other_nonsense");
+  // NVIDIA's OpenCL counts the lines of the whole text, whatever it says of them.
+  if (tests_cuda() || device->info().driver.find("NVIDIA") == std::string::npos) {
+    EXPECT_HAS(named, tests_cuda() ? "second.kernel(41): error" : "second.kernel:41:");
+    EXPECT_LT(named.find("second.kernel"), named.find("first.kernel")) << named;
+  }
   const Definition hostile[] = {{"A", "1 -cl-fast-relaxed-math"}};
   EXPECT_HAS(error_of([&] { device->build("", hostile); }, ErrorKind::bad_input), "A=1 -cl-fast");
 }
