@@ -36,7 +36,7 @@ Json to_json(const Problem& problem, const MeasureResult& r) {
   Json json = {{"problem", to_text(problem)},
                {"name", problem.name()},
                {"solver", r.solver},
-               {"vendor", false},
+               {"vendor", r.is_vendors},
                {"status", name(r.status)},
                {"reason", r.reason},
                {"median_ms", r.seconds.median * 1e3},
@@ -178,6 +178,7 @@ class Benching {
       checking::measure(context_, problem, peaks_,
                         {.solver = solver_options(checks_.input.choice, problem.operation_name()),
                          .versus = foreign.empty() ? checks_.versus : "",
+                         .vendors = checks_.vendors,
                          .budget_seconds = checks_.budget,
                          .seed = checks_.input.seed},
                         report);
@@ -255,6 +256,8 @@ void add_bench(CLI::App& app, Body& body) {
       ->type_name("ID")
       ->check(not_empty())
       ->check(known_words(with_solver_ids({})));
+  command->add_flag("--vendor", checks->vendors,
+                    "time other libraries, too, where they are found: cuDNN and cuBLAS, which choose by timing");
   command->callback([checks, &body] {
     body = [checks] {
       return with_growing_report(checks->common.json, "omniconv-bench/1",

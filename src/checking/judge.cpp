@@ -35,7 +35,7 @@ Judge::Judge(const operations::Operation& operation, const operations::AnyTask& 
     : operation_(operation),
       task_(task),
       array_(array),
-      integers_(kind == operations::DataKind::integers),
+      must_be_whole_(kind == operations::DataKind::integers && bound.amplification <= 1),
       epsilon_(bound.epsilon()),
       units_(units_of(bound, operation.figures(task).reference_units)) {}
 
@@ -43,7 +43,7 @@ void Judge::check(std::int64_t point, const Expected& expected, const std::byte*
   ++result.checked;
   if (expected.exact)
     check_bits(point, expected, stored, result);
-  else if (integers_ && expected.magnitude <= largest_exact)
+  else if (must_be_whole_ && expected.magnitude <= largest_exact)
     check_exact(point, expected, stored, result);
   else
     check_bound(point, expected, stored, result);

@@ -10,6 +10,7 @@
 #include "choice/plan_record.h"
 #include "core/checked.h"
 #include "omniconv/error.h"
+#include "vendor/vendor.h"
 
 namespace omniconv::checking {
 namespace {
@@ -92,8 +93,8 @@ class Measuring {
     if (!options_.versus.empty()) check_versus();
     for (const choice::Considered& candidate : candidates)
       if (!all || is_meant(*candidate.solver, choice))
-        report(made_or_failed(MeasureResult{.solver = std::string(candidate.solver->id())}, all,
-                              [&] { return measure_one(candidate, choice); }));
+        report(made_or_failed(result_of(*candidate.solver), all, [&] { return measure_one(candidate, choice); }));
+    if (options_.vendors) measure_vendors(choice, report);
   }
 
  private:
@@ -103,9 +104,25 @@ class Measuring {
            (!choice.allow.empty() || solver.role() != operations::SolverRole::reference);
   }
 
+  static MeasureResult result_of(const operations::Solver& solver) {
+    return {.solver = std::string(solver.id()), .is_vendors = solver.role() == operations::SolverRole::vendor};
+  }
+
+  // By the same request, but for what names solvers.
+  void measure_vendors(SolverOptions choice, const std::function<void(const MeasureResult&)>& report) {
+    choice.allow = choice.deny = choice.prepared = {};
+    choice.tuning = {};
+    for (const operations::Solver* const solver : vendor::solvers_of(operation_.name())) {
+      choice.solver = solver->id();
+      report(made_or_failed(result_of(*solver), true, [&] {
+        return measure_one(choice::consider(operation_, task_, context_.impl(), choice).front(), choice);
+      }));
+    }
+  }
+
   MeasureResult measure_one(const choice::Considered& candidate, SolverOptions choice) {
     choice.solver = candidate.solver->id();
-    MeasureResult result{.solver = choice.solver};
+    MeasureResult result = result_of(*candidate.solver);
     if (versus_) result.versus = {.solver = versus_->solver, .status = versus_->status, .reason = versus_->reason};
     if (!candidate.serves()) {
       result.status = Status::refused;

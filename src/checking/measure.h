@@ -21,6 +21,8 @@ struct MeasureOptions {
   // The id of a solver to time beside each, in turn with it; empty: none. It need not be among those allowed, but keeps
   // to the workspace limit.
   std::string versus = {};
+  // Those of other libraries, too, after the rest.
+  bool vendors = false;
   double budget_seconds = 1;  // per solver
   // One run may be predicted to take so long; a solver predicted above is refused. Needs peaks.
   double longest_seconds = std::numeric_limits<double>::infinity();
@@ -38,6 +40,7 @@ struct Versus {
 
 struct MeasureResult {
   std::string solver;
+  bool is_vendors = false;  // of another library
   Status status = Status::ok;
   std::string reason = {};
   timing::Summary seconds = {};

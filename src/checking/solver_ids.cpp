@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "choice/choose.h"
 #include "core/suggest.h"
 #include "omniconv/error.h"
 #include "operations/operation.h"
@@ -21,7 +22,7 @@ void require(std::string_view name, const std::vector<std::string_view>& known) 
 std::vector<std::string_view> solver_ids() {
   std::vector<std::string_view> ids;
   for (const operations::Operation* const operation : operations::operations())
-    for (const operations::Solver* const solver : operation->solvers()) ids.push_back(solver->id());
+    for (const operations::Solver* const solver : choice::solvers_of(*operation)) ids.push_back(solver->id());
   return ids;
 }
 

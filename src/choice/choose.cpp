@@ -8,6 +8,7 @@
 
 #include "core/suggest.h"
 #include "omniconv/error.h"
+#include "vendor/vendor.h"
 
 namespace omniconv::choice {
 namespace {
@@ -28,9 +29,19 @@ bool any_names(const std::vector<std::string>& patterns, std::string_view id) {
   return std::any_of(patterns.begin(), patterns.end(), [&](const std::string& pattern) { return names(pattern, id); });
 }
 
+// Those of other libraries only where the options name them, by id or among those allowed.
+std::vector<const Solver*> candidates_of(const Operation& operation, const SolverOptions& options) {
+  std::vector<const Solver*> all = solvers_of(operation);
+  std::erase_if(all, [&](const Solver* solver) {
+    return solver->role() == operations::SolverRole::vendor && options.solver != solver->id() &&
+           !any_names(options.allow, solver->id());
+  });
+  return all;
+}
+
 void check_options(const SolverOptions& options, const Operation& operation) {
   std::vector<std::string_view> ids;
-  for (const Solver* const solver : operation.solvers()) ids.push_back(solver->id());
+  for (const Solver* const solver : solvers_of(operation)) ids.push_back(solver->id());
   const auto unknown = [&](const char* where, const std::string& id) {
     return bad_input(fmt::format("unknown solver '{}'{}: {}", id, where, suggest(id, ids)));
   };
@@ -117,11 +128,19 @@ bool served_by_cpu(const Operation& operation, const AnyTask& task) {
 
 }  // namespace
 
+std::vector<const Solver*> solvers_of(const Operation& operation) {
+  const auto own = operation.solvers();
+  std::vector<const Solver*> all(own.begin(), own.end());
+  const auto vendors = vendor::solvers_of(operation.name());
+  all.insert(all.end(), vendors.begin(), vendors.end());
+  return all;
+}
+
 std::vector<Considered> consider(const Operation& operation, const AnyTask& task, const DevicePointer& device,
                                  const SolverOptions& options) {
   check_options(options, operation);
   std::vector<Considered> all;
-  for (const Solver* const solver : operation.solvers()) {
+  for (const Solver* const solver : candidates_of(operation, options)) {
     if (options.solver != "auto" && options.solver != solver->id()) continue;
     Considered one{solver, answer_of(*solver, task, device, options)};
     const Offer* const offer = one.answer.offer();

@@ -18,8 +18,12 @@ struct Considered {
   bool serves() const { return reason.empty(); }
 };
 
-// All solvers of the operation (of --solver ID that one), those that serve first, the cheapest before others; equal
-// costs keep the registry's order. Throws for options that no solver could keep, or that name none.
+// The operation's own, then those of other libraries.
+std::vector<const operations::Solver*> solvers_of(const operations::Operation& operation);
+
+// All solvers of the operation (of --solver ID that one; of other libraries those that are named), those that serve
+// first, the cheapest before others; equal costs keep the registry's order. Throws for options that no solver could
+// keep, or that name none.
 std::vector<Considered> consider(const operations::Operation& operation, const operations::AnyTask& task,
                                  const operations::DevicePointer& device, const SolverOptions& options);
 

@@ -82,6 +82,22 @@ TEST_F(Report, BenchFillsTheSchema) {
   EXPECT_LE(result["min_ms"].get<double>(), result["median_ms"].get<double>());
 }
 
+TEST_F(Report, BenchTimesOtherLibrariesWhereItIsAsked) {
+  const Outcome outcome =
+      run("bench n1c4h8w8k4r3s3 'gemm f32 nn m4n4k4' 'filter2d u8 h30w40r3s3' --vendor --device cpu "
+          "--budget 0.01 --json b.json");
+  ASSERT_EQ(outcome.status, 0) << outcome.out << outcome.error;
+  const json report = json::parse(read_here("b.json"));
+  std::vector<std::string> vendors;
+  for (const json& result : report["results"])
+    if (result["vendor"] == true) vendors.push_back(result["solver"]);
+  if (!vendors.empty()) {  // a build without CUDA has none
+    EXPECT_EQ(vendors, (std::vector<std::string>{"conv2d/cudnn/gpu.1", "gemm/cublas/gpu.1"}));
+    EXPECT_NE(outcome.out.find("cuDNN is for CUDA devices"), std::string::npos) << outcome.out;
+  }
+  EXPECT_EQ(report["results"].size(), 3 + vendors.size());
+}
+
 // Equal weights need no more arithmetic than memory; those of full rank need a multiply-add each.
 TEST_F(Report, BenchNamesTheFloor) {
   const Outcome outcome =
