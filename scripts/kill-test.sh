@@ -22,7 +22,8 @@ fail() { # STATUS MESSAGE
 memory=/dev/shm
 [[ -w $memory ]] || memory=/tmp
 folder=$(mktemp -d "${TMPDIR:-$memory}/omniconv-kill-XXXXXX")
-trap 'rm -rf "$folder"' EXIT
+# Not by a job that a signal ends before it has become the command: it runs this, too.
+trap '[[ $BASHPID != "$$" ]] || rm -rf "$folder"' EXIT
 mkdir "$folder/work" # only the output is ever in it
 cd "$folder"
 
