@@ -22,7 +22,7 @@ struct FilterOptions {
 
 // The named kernels, or one's weights: what needs no image. Returns the exit status.
 int run_list(const FilterOptions& options);
-// Filters, after complete().
+// complete(), then the filtering.
 int run_filter(FilterOptions& options);
 // The options' texts become the job; throws for what they cannot mean.
 void complete(FilterOptions& options);

@@ -54,6 +54,7 @@ int list_weights(const std::string& text, bool print, Json& json) {
   if (!kernel.second_weights.empty()) json["second_weights"] = kernel.second_weights;
   return 0;
 }
+
 void add_to(Json& json, const image::FilterReport& report, const DeviceInfo& device, double context_seconds) {
   set_device(json, device, nullptr);
   json["problem"] = to_text(report.problem);
@@ -100,6 +101,7 @@ void print_candidates(std::FILE* to, const std::vector<Candidate>& candidates) {
   for (const Candidate& candidate : candidates) table.push_back(candidate_row(candidate));
   print_table(table, to);
 }
+
 // The report would replace an image, or what it was made from.
 void refuse_report_over_images(const FileOptions& files, const std::string& report) {
   if (report == "-" && files.into.empty() && files.files.size() == 2 && files.files[1] == "-")
@@ -115,6 +117,7 @@ void refuse_report_over_pages(const FilterFiles& files, const std::string& repor
       if (is_same_file(file.page_path(page), report))
         throw bad_input(fmt::format("--json {} is page {} of {}: name another file", report, page, file.input));
 }
+
 // Finding a GPU and opening it takes longer than the CPU needs for so few multiply-adds: some thirty milliseconds of
 // one core. Where a solver is asked for, its device may be, too. What decodes much to say its extents is not small.
 bool are_small(const FilterOptions& options, const FilterFiles& files) {
@@ -144,19 +147,18 @@ struct Work {
   const Context& context;
   double context_seconds = 0;
   ProgressBar& bar;
+  std::FILE* text;  // where what is for people goes
 };
 
 void filter_image(const Work& work, const image::FilterJob& job, Json& json) {
   const FilterOptions& options = work.options;
-  // The report alone, or the image, goes to stdout.
-  std::FILE* const text = options.common.json == "-" || work.files.is_to_stdout() ? stderr : stdout;
   image::FilterReport report;
   std::vector<Candidate> explained;
   if (options.dry_run || options.explain) {
     report = image::plan_filter(work.context, job);
-    if (!options.common.quiet) print_plan(text, report, work.context);
+    if (!options.common.quiet) print_plan(work.text, report, work.context);
     if (options.explain) explained = candidates(report, work.context, job.solver);
-    if (options.explain && !options.common.quiet) print_candidates(text, explained);
+    if (options.explain && !options.common.quiet) print_candidates(work.text, explained);
   }
   if (!options.dry_run) {
     const auto progress = [&](std::int64_t rows, std::int64_t all, std::int64_t columns) {
@@ -226,14 +228,15 @@ int run(FilterOptions& options, Json& json) {
   complete(options);
   FilterFiles files(options.files, options.job.max_memory_bytes);
   refuse_report_over_pages(files, options.common.json);
-  if (options.print_kernel)
-    print_weights(options.common.json == "-" || files.is_to_stdout() ? stderr : stdout, options.job.kernel);
+  // The report alone, or the image, goes to stdout.
+  std::FILE* const text = options.common.json == "-" || files.is_to_stdout() ? stderr : stdout;
+  if (options.print_kernel) print_weights(text, options.job.kernel);
   const auto start = std::chrono::steady_clock::now();
   if (options.common.device == "auto" && are_small(options, files)) options.common.device = "cpu";
   const Context context(context_options(options.common));
   const std::chrono::duration<double> context_seconds = std::chrono::steady_clock::now() - start;
   ProgressBar bar(read_environment().progress && !options.common.quiet, files.count_images());
-  const Work work{options, files, context, context_seconds.count(), bar};
+  const Work work{options, files, context, context_seconds.count(), bar, text};
   if (files.is_into_folder()) return filter_into_folder(work, json);
   Json results = Json::array();
   filter_one(work, files.files().front(), results);

@@ -60,6 +60,16 @@ class Crc32 {
 };
 constexpr Crc32::Tables Crc32::tables = Crc32::make_tables();
 
+// What stands before its data.
+PngChunk chunk_at(const InputFile& file, std::int64_t at) {
+  std::byte head[8];
+  file.read_at(at, head, 8);
+  return {.begin = at, .length = big_endian_at(head), .kind = std::string(reinterpret_cast<const char*>(head) + 4, 4)};
+}
+std::int64_t end_of(const PngChunk& chunk) {
+  return chunk.begin + 12 + static_cast<std::int64_t>(chunk.length);
+}
+
 // The file is there as far as the chunk's end.
 void check_sum(const InputFile& file, std::int64_t begin, std::uint32_t length, std::string_view kind) {
   Crc32 sum;
@@ -114,13 +124,9 @@ PngChunks::PngChunks(const InputFile& file) : file_(file), at_(signature_bytes) 
 std::optional<PngChunk> PngChunks::next() {
   if (is_at_end_) return std::nullopt;
   const std::int64_t rest = file_.size() - at_ - 12;
-  std::byte beginning[8];
   PngChunk chunk;
-  chunk.begin = at_;
   if (rest >= 0) {
-    file_.read_at(at_, beginning, 8);
-    chunk.length = big_endian_at(beginning);
-    chunk.kind.assign(reinterpret_cast<const char*>(beginning) + 4, 4);
+    chunk = chunk_at(file_, at_);
     if (at_ == signature_bytes && (chunk.kind != "IHDR" || chunk.length != header_bytes))
       throw bad_input(fmt::format("{} is damaged: it begins with {} bytes of {}, where PNG has {} of \"IHDR\"",
                                   file_.path(), chunk.length, quoted(chunk.kind), header_bytes));
@@ -129,7 +135,7 @@ std::optional<PngChunk> PngChunks::next() {
   check_sum(file_, at_, chunk.length, chunk.kind);
   if (at_ == signature_bytes) check_header(file_);
   is_at_end_ = chunk.kind == "IEND";
-  at_ += 12 + static_cast<std::int64_t>(chunk.length);
+  at_ = end_of(chunk);
   return chunk;
 }
 
@@ -141,31 +147,30 @@ void check_png(const InputFile& file) {
 
 std::int64_t frames_of_png(const InputFile& file) {
   for (std::int64_t at = signature_bytes;;) {
-    std::byte beginning[12];
-    file.read_at(at, beginning, 12);
-    const std::string_view kind(reinterpret_cast<const char*>(beginning) + 4, 4);
-    if (kind == "acTL" && big_endian_at(beginning) == 8)
-      return std::max<std::uint32_t>(big_endian_at(beginning + 8), 1);
-    if (kind == "IDAT" || kind == "IEND") return 1;
-    at += 12 + static_cast<std::int64_t>(big_endian_at(beginning));
+    const PngChunk chunk = chunk_at(file, at);
+    if (chunk.kind == "acTL" && chunk.length == 8) {
+      std::byte frames[4];
+      file.read_at(at + 8, frames, 4);
+      return std::max<std::uint32_t>(big_endian_at(frames), 1);
+    }
+    if (chunk.kind == "IDAT" || chunk.kind == "IEND") return 1;
+    at = end_of(chunk);
   }
 }
 
 std::string exif_behind_pixels(const InputFile& file) {
   bool is_behind_pixels = false;
   for (std::int64_t at = signature_bytes;;) {
-    std::byte beginning[8];
-    file.read_at(at, beginning, 8);
-    const std::string_view kind(reinterpret_cast<const char*>(beginning) + 4, 4);
-    const std::uint32_t length = big_endian_at(beginning);
-    if (kind == "IEND" || (kind == "eXIf" && (!is_behind_pixels || length > most_exif_bytes))) return {};
+    const PngChunk chunk = chunk_at(file, at);
+    const std::string& kind = chunk.kind;
+    if (kind == "IEND" || (kind == "eXIf" && (!is_behind_pixels || chunk.length > most_exif_bytes))) return {};
     if (kind == "eXIf") {
-      std::string block(length, '\0');
-      file.read_at(at + 8, block.data(), length);
+      std::string block(chunk.length, '\0');
+      file.read_at(at + 8, block.data(), chunk.length);
       return block;
     }
     is_behind_pixels = is_behind_pixels || kind == "IDAT";
-    at += 12 + static_cast<std::int64_t>(length);
+    at = end_of(chunk);
   }
 }
 

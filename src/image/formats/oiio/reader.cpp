@@ -73,8 +73,8 @@ bool is_associated(const OIIO::ImageSpec& spec, const std::string& plugin) {
 
 class Reader final : public ImageReader {
  public:
-  Reader(const std::string& path, int page, std::int64_t max_resident_bytes)
-      : file_(path), plugin_(plugin_of(file_)), page_(page) {
+  Reader(const std::string& path, std::string plugin, int page, std::int64_t max_resident_bytes)
+      : file_(path), plugin_(std::move(plugin)), page_(page) {
     const std::int64_t held = bytes_held_by_opening(file_, plugin_);
     check_limit(path, plugin_, held, max_resident_bytes);
     if (plugin_ == "png") {
@@ -316,15 +316,16 @@ Error no_such_page(const std::string& path, int page, int pages) {
 }
 
 std::unique_ptr<ImageReader> open(const std::string& path, int page, std::int64_t max_resident_bytes) {
-  if (plugin_of(InputFile(path)) == "webp") return open_webp(path, page, max_resident_bytes);
-  return std::make_unique<Reader>(path, page, max_resident_bytes);
+  const std::string plugin = plugin_of(InputFile(path));
+  if (plugin == "webp") return open_webp(path, page, max_resident_bytes);
+  return std::make_unique<Reader>(path, plugin, page, max_resident_bytes);
 }
 
 int count(const std::string& path, std::int64_t max_resident_bytes) {
   const std::string plugin = plugin_of(InputFile(path));
   if (plugin == "webp") return count_frames_of_webp(path, max_resident_bytes);
   const int page = plugin == "png" ? 0 : 1;  // an animated one is refused
-  return Reader(path, page, max_resident_bytes).count_pages();
+  return Reader(path, plugin, page, max_resident_bytes).count_pages();
 }
 
 std::shared_ptr<const Metadata> describe(const std::string& path) {
