@@ -40,18 +40,18 @@ class Search {
  public:
   Search(const Conv2dProblem& problem, const DevicePointer& device, cudnnHandle_t handle, std::int64_t most_workspace)
       : problem_(problem), device_(device), handle_(handle), most_workspace_(most_workspace) {
+    const Conv2dElements elements = elements_of(problem);
+    const std::int64_t size = size_of(problem.type);
+    for (const std::int64_t count : {elements.x, elements.w, elements.y})
+      buffers_.push_back(device->allocate(count * size));
     cuda::check("cuStreamCreate", cuda::api().StreamCreate(&stream_, cuda::CU_STREAM_NON_BLOCKING));
     for (cuda::CUevent& event : events_)
       cuda::check("cuEventCreate", cuda::api().EventCreate(&event, cuda::CU_EVENT_DEFAULT));
     check("cudnnSetStream", api().SetStream(handle_, stream_));
-    const Conv2dElements elements = elements_of(problem);
-    const std::int64_t size = size_of(problem.type);
-    for (const std::int64_t count : {elements.x, elements.w, elements.y}) {
-      // Bytes that are small numbers in every type: data decide how fast a GPU's clock runs, but for all ways alike.
-      buffers_.push_back(device->allocate(count * size));
-      cuda::check("cuMemsetD8Async", cuda::api().MemsetD8Async(address(buffers_.back()), 0x3B,
-                                                               static_cast<std::size_t>(count * size), stream_));
-    }
+    // Bytes that are small numbers in every type: data decide how fast a GPU's clock runs, but for all ways alike.
+    for (const std::shared_ptr<devices::Buffer>& buffer : buffers_)
+      cuda::check("cuMemsetD8Async",
+                  cuda::api().MemsetD8Async(address(buffer), 0x3B, static_cast<std::size_t>(buffer->bytes()), stream_));
   }
   ~Search() {
     for (const cuda::CUevent event : events_)
@@ -139,18 +139,20 @@ class Search {
   Found best_;
 };
 
-// Each problem is searched once in a process.
-Found search(const Conv2dProblem& problem, const DevicePointer& device, std::int64_t most_workspace) {
+// Each problem is searched once in a process, for each limit of the workspace (negative: none).
+Found search(const Conv2dProblem& problem, const DevicePointer& device, std::int64_t workspace_limit) {
   static std::mutex mutex;
   static std::map<std::string, Found> known;
   const std::lock_guard lock(mutex);
   Conv2dProblem nameless = problem;
   nameless.name.clear();
-  const std::string key = fmt::format("{} {} {}", device->info().id, most_workspace, to_text(Problem(nameless)));
+  const std::string key = fmt::format("{} {} {}", device->info().id, workspace_limit, to_text(Problem(nameless)));
   if (const auto found = known.find(key); found != known.end()) return found->second;
   Handle<cudnnHandle_t>& handle = handle_of(*device);
   const cuda::Current current(static_cast<const cuda::CudaDevice&>(*device).context()->get());
   const std::lock_guard one_at_a_time(handle.mutex);
+  const std::int64_t most = device->free_bytes() / 4;
+  const std::int64_t most_workspace = workspace_limit < 0 ? most : std::min(workspace_limit, most);
   return known[key] = Search(nameless, device, handle.raw, most_workspace).run();
 }
 
@@ -190,12 +192,9 @@ class Solver final : public operations::Conv2dSolver {
     if (problem.bias || problem.relu) return "is compared without bias and relu";
     std::string why_not;
     if (find_api(&why_not) == nullptr) return why_not + "; cuDNN 9 is needed";
-    const std::int64_t free = device->free_bytes();
-    const std::int64_t most =
-        request.max_workspace_bytes < 0 ? free / 4 : std::min(request.max_workspace_bytes, free / 4);
     Found found;
     try {
-      found = search(problem, device, most);
+      found = search(problem, device, request.max_workspace_bytes);
     } catch (const Error& error) {
       return fmt::format("cuDNN failed: {}", error.what());
     }
