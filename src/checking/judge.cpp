@@ -35,7 +35,7 @@ Judge::Judge(const operations::Operation& operation, const operations::AnyTask& 
     : operation_(operation),
       task_(task),
       array_(array),
-      must_be_whole_(kind == operations::DataKind::integers && bound.amplification <= 1),
+      must_be_whole_(kind == operations::DataKind::integers && !bound.rounds_integers),
       epsilon_(bound.epsilon()),
       units_(units_of(bound, operation.figures(task).reference_units)) {}
 

@@ -36,7 +36,7 @@ class Judge {
   const operations::Operation& operation_;
   const operations::AnyTask& task_;
   const ArraySpec& array_;
-  bool must_be_whole_;  // sums of integers, where nothing is amplified
+  bool must_be_whole_;  // what is a sum of integers
   double epsilon_, units_;
 };
 

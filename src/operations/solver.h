@@ -27,10 +27,11 @@ namespace omniconv::operations {
 // type that is stored. epsilon is 2^-23; 2^-52 where sums are f64.
 struct ErrorBound {
   double amplification = 1;
-  double chain = 0;     // L, dependent additions
-  double constant = 2;  // what is added or rounded beside the chain
-  bool exact = false;   // the bits are defined, and these
-  bool f64 = false;     // the sums are f64
+  double chain = 0;              // L, dependent additions
+  double constant = 2;           // what is added or rounded beside the chain
+  bool exact = false;            // the bits are defined, and these
+  bool f64 = false;              // the sums are f64
+  bool rounds_integers = false;  // not even sums of small integers are exact
   const char* norm = "sum|a*b|";
 
   double epsilon() const { return f64 ? 0x1p-52 : 0x1p-23; }

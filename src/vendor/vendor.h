@@ -14,7 +14,7 @@ std::span<const operations::Solver* const> solvers_of(std::string_view operation
 
 // What results of libraries that state no bound are held to: 2^-10 of the norm, the rounding of both factors to TF32.
 inline operations::ErrorBound unstated_bound() {
-  return {.amplification = SolverOptions().max_error, .constant = 8};
+  return {.amplification = SolverOptions().max_error, .constant = 8, .rounds_integers = true};
 }
 
 // One of each folder.
