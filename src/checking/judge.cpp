@@ -31,13 +31,14 @@ double units_of(const operations::ErrorBound& bound, double reference_units) {
 }  // namespace
 
 Judge::Judge(const operations::Operation& operation, const operations::AnyTask& task, const ArraySpec& array,
-             operations::DataKind kind, const operations::ErrorBound& bound)
+             operations::DataKind kind, const operations::ErrorBound& bound, double largest_product)
     : operation_(operation),
       task_(task),
       array_(array),
       must_be_whole_(kind == operations::DataKind::integers && !bound.rounds_integers),
       epsilon_(bound.epsilon()),
-      units_(units_of(bound, operation.figures(task).reference_units)) {}
+      units_(units_of(bound, operation.figures(task).reference_units)),
+      absolute_(bound.absolute * largest_product) {}
 
 void Judge::check(std::int64_t point, const Expected& expected, const std::byte* stored, VerifyResult& result) const {
   ++result.checked;
@@ -68,15 +69,16 @@ void Judge::check_bound(std::int64_t point, const Expected& expected, const std:
                         VerifyResult& result) const {
   const double lost = units_ * epsilon_ * expected.condition;
   if (!(lost < 1)) return;  // a divisor that rounding alone may turn to zero or less: the result may be anything
-  const double unit = epsilon_ * expected.magnitude / (1 - lost), allowed = units_ * unit;
+  const double unit = epsilon_ * expected.magnitude / (1 - lost), allowed = units_ * unit + absolute_;
   const double found = load_element(array_.type, stored), low = converted(expected.value - allowed),
                high = converted(expected.value + allowed);
   if (!(found >= low && found <= high) && !(std::isnan(found) && std::isnan(expected.value)))
     fail(point, fmt::format("is {} and must lie in [{}, {}]", found, low, high), result);
   const bool wide = size_of(array_.type) >= 4 && !is_integer(array_.type);
   if (unit == 0 || !wide || operation_.finished(task_, expected.value) != expected.value) return;
-  // What rounding to the stored type alone accounts for is no error of the solver's.
-  const double excess = std::fabs(found - expected.value) - std::fabs(converted(expected.value) - expected.value);
+  // What rounding to the stored type alone accounts for is no error of the solver's, and the absolute term none in units.
+  const double excess =
+      std::fabs(found - expected.value) - std::fabs(converted(expected.value) - expected.value) - absolute_;
   result.error = std::max(result.error, excess / unit);
 }
 

@@ -13,8 +13,9 @@ namespace omniconv::checking {
 class Judge {
  public:
   // Of the output `array`, made of data of this kind.
+  // The largest product is of the magnitudes of its sums' factors.
   Judge(const operations::Operation& operation, const operations::AnyTask& task, const ArraySpec& array,
-        operations::DataKind kind, const operations::ErrorBound& bound);
+        operations::DataKind kind, const operations::ErrorBound& bound, double largest_product);
 
   // The stored element at `point`; the first that is wrong makes the result fail.
   void check(std::int64_t point, const operations::Expected& expected, const std::byte* stored,
@@ -37,7 +38,7 @@ class Judge {
   const operations::AnyTask& task_;
   const ArraySpec& array_;
   bool must_be_whole_;  // what is a sum of integers
-  double epsilon_, units_;
+  double epsilon_, units_, absolute_;
 };
 
 }  // namespace omniconv::checking

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <cmath>
 #include <memory>
 
 #include "checking/judge.h"
@@ -13,6 +14,7 @@
 #include "checking/transfers.h"
 #include "choice/choose.h"
 #include "choice/plan_record.h"
+#include "core/convert.h"
 #include "omniconv/error.h"
 
 namespace omniconv::checking {
@@ -30,6 +32,13 @@ std::vector<std::int64_t> every_point(const ArraySpec& array) {
   std::vector<std::int64_t> points(static_cast<std::size_t>(array.elements()));
   for (std::size_t i = 0; i < points.size(); ++i) points[i] = static_cast<std::int64_t>(i);
   return points;
+}
+
+double largest_magnitude(DataType type, std::span<const std::byte> data) {
+  double largest = 0;
+  for (std::size_t at = 0; at < data.size(); at += static_cast<std::size_t>(size_of(type)))
+    largest = std::max(largest, std::fabs(load_element(type, data.data() + at)));
+  return largest;
 }
 
 // Scalars, which are then not what they are by default. Halves and turned signs are exact.
@@ -55,6 +64,7 @@ class Trial {
       pointers_.push_back(data_[i].data());
     }
     scalars_.assign(scalar_specs_.size(), checked_scalar);
+    for (const std::size_t i : operation.factors(task)) largest_product_ *= largest_magnitude(arrays_[i].type, data_[i]);
     for (std::size_t i = 0; i < arrays_.size(); ++i)
       if (arrays_[i].role != ArrayRole::in) expect(i);
   }
@@ -70,7 +80,7 @@ class Trial {
     for (std::size_t i = 0; i < outputs_.size(); ++i) {
       const Output& output = outputs_[i];
       const ArraySpec& array = arrays_[output.array];
-      const Judge judge(operation_, task_, array, kind_, plan.record().bound);
+      const Judge judge(operation_, task_, array, kind_, plan.record().bound, largest_product_);
       result.error = 0;
       result.bound = judge.bound();
       const std::int64_t size = size_of(array.type);
@@ -160,6 +170,7 @@ class Trial {
   std::vector<const std::byte*> pointers_;
   std::vector<double> scalars_;
   std::vector<Output> outputs_;
+  double largest_product_ = 1;  // of factors
 };
 
 std::string unit_of(const operations::ErrorBound& bound) {

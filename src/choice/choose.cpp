@@ -163,8 +163,10 @@ Considered choose(const Operation& operation, const AnyTask& task, const Problem
 
 std::string describe(const operations::ErrorBound& bound) {
   if (bound.exact) return "bit-exact";
-  return fmt::format("{:g} * ({:g}/2 + {:g}) * 2^-{} * {}", bound.amplification, bound.chain, bound.constant,
-                     bound.f64 ? 52 : 23, bound.norm);
+  const std::string absolute =
+      bound.absolute > 0 ? fmt::format(" + {:g} * 2^-38 * max|a| * max|b|", bound.absolute * 0x1p38) : "";
+  return fmt::format("{:g} * ({:g}/2 + {:g}) * 2^-{} * {}{}", bound.amplification, bound.chain, bound.constant,
+                     bound.f64 ? 52 : 23, bound.norm, absolute);
 }
 
 Candidate candidate_of(const Considered& considered) {

@@ -23,12 +23,13 @@
 
 namespace omniconv::operations {
 
-// |error| <= amplification * (chain / 2 + constant) * epsilon * norm, per output element, before it is rounded to the
+// |error| <= amplification * (chain / 2 + constant) * epsilon * norm + absolute * max|a| * max|b|, per output element, before it is rounded to the
 // type that is stored. epsilon is 2^-23; 2^-52 where sums are f64.
 struct ErrorBound {
   double amplification = 1;
   double chain = 0;              // L, dependent additions
   double constant = 2;           // what is added or rounded beside the chain
+  double absolute = 0;           // and as much times max|a| * max|b|, of all factors
   bool exact = false;            // the bits are defined, and these
   bool f64 = false;              // the sums are f64
   bool rounds_integers = false;  // not even sums of small integers are exact

@@ -8,6 +8,9 @@
 #include "embedded/filter2d_strips.kernel.h"
 #include "embedded/filter2d_words.kernel.h"
 #include "embedded/gemm_elements.kernel.h"
+#include "embedded/parts.kernel.h"
+#include "embedded/tensor_units.kernel.h"
+#include "embedded/tile_products.kernel.h"
 
 namespace omniconv::kernels {
 
@@ -33,6 +36,18 @@ std::string_view gemm_elements() {
 
 std::string_view conv2d_shape() {
   return conv2d_shape_kernel;
+}
+
+std::string_view tensor_units() {
+  return tensor_units_kernel;
+}
+
+std::string_view parts() {
+  return parts_kernel;
+}
+
+std::string_view tile_products() {
+  return tile_products_kernel;
 }
 
 std::string_view exact_division() {

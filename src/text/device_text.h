@@ -30,4 +30,13 @@ std::string_view exact_root();
 // Where elements of conv2d's arrays lie; follows gemm_elements.
 std::string_view conv2d_shape();
 
+// The matrix units and the bulk copies of compute capability 9.0, by name; its constants are listed at its top.
+std::string_view tensor_units();
+
+// fp32 numbers as parts of 16 bits; follows gemm_elements and tensor_units.
+std::string_view parts();
+
+// Tiles of a long product on matrix units; follows parts and the text of an operation's tiles.
+std::string_view tile_products();
+
 }  // namespace omniconv::kernels

@@ -108,6 +108,14 @@ class Conv2d final : public OperationOf<Conv2dProblem> {
       expected[i] = {.value = sum.value, .magnitude = sum.magnitude};
     }
   }
+  std::vector<std::size_t> factors(const AnyTask& task) const override {
+    switch (task.as<Conv2dProblem>().pass) {
+      case Pass::forward: return {of_x, of_w};
+      case Pass::backward_data: return {of_y, of_w};
+      case Pass::backward_filter: return {of_x, of_y};
+    }
+    return {};
+  }
   double finished(const AnyTask& task, double value) const override {
     return task.as<Conv2dProblem>().relu && value < 0 ? 0.0 : value;
   }

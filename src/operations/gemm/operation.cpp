@@ -82,6 +82,7 @@ class Gemm final : public OperationOf<GemmProblem> {
       expected[i] = {.value = scalars[0] * sum.value, .magnitude = std::abs(scalars[0]) * sum.magnitude};
     }
   }
+  std::vector<std::size_t> factors(const AnyTask&) const override { return {of_a, of_b}; }
 
  protected:
   const text::Notation<GemmProblem>& notation() const override { return gemm_notation(); }
