@@ -141,7 +141,6 @@ class Plan final : public Conv2dPlanBody {
     const std::string type = fmt::format("TYPE_{}", name(p.type == DataType::tf32 ? DataType::f32 : p.type));
     std::vector<devices::Definition> all = {{"TYPE", type}, {"OUTPUT", type}};
     all.push_back({"PART", fmt::format("TYPE_{}", name(numbers_.type))});
-    all.push_back({"PART_TYPE", fmt::format("\"{}\"", name(numbers_.type))});
     const auto add = [&](const char* symbol, std::int64_t value) { all.push_back({symbol, std::to_string(value)}); };
     add("PRODUCTS", numbers_.products), add("SCALED", numbers_.is_scaled), add("MAXIMA", maxima);
     add("NHWC", p.layout == Layout::nhwc), add("FORWARD", p.pass == Pass::forward);
