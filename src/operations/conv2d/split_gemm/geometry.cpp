@@ -89,26 +89,24 @@ std::int32_t narrow(std::int64_t value) {
   return static_cast<std::int32_t>(value);
 }
 
-void put_classes(ConvTask& task, const Axis& down, const Axis& along) {
+void put_classes(PixelTask& task, const Axis& down, const Axis& along) {
   std::int32_t count = 0;
   for (std::int64_t i = 0; i < down.classes; ++i)
     for (std::int64_t j = 0; j < along.classes; ++j) {
       const Axis::Class &h = down.of_class[static_cast<std::size_t>(i)],
                         &w = along.of_class[static_cast<std::size_t>(j)];
-      task.of_class[static_cast<std::size_t>(count++)] = {
-          narrow(h.taps),   narrow(w.taps), narrow(h.first), narrow(w.first), narrow(h.offset),
-          narrow(w.offset), narrow(h.out),  narrow(w.out)};
+      task.of_class[static_cast<std::size_t>(count++)] = {narrow(h.taps),  narrow(w.taps),   narrow(h.first),
+                                                          narrow(w.first), narrow(h.offset), narrow(w.offset),
+                                                          narrow(h.out),   narrow(w.out)};
     }
   task.classes = count;
   // The longest first: what is begun last is then short.
-  std::stable_sort(task.of_class.begin(), task.of_class.begin() + count, [](const TapClass& a, const TapClass& b) {
-    return a.taps_h * a.taps_w > b.taps_h * b.taps_w;
-  });
+  std::stable_sort(task.of_class.begin(), task.of_class.begin() + count,
+                   [](const TapClass& a, const TapClass& b) { return a.taps_h * a.taps_w > b.taps_h * b.taps_w; });
 }
 
-void put_axes(ConvTask& task, const Axis& down, const Axis& along) {
+void put_axes(PixelTask& task, const Axis& down, const Axis& along) {
   put_classes(task, down, along);
-  task.planes_h = narrow(down.extent), task.planes_w = narrow(along.extent);
   task.class_tap_h = narrow(down.tap_step), task.class_tap_w = narrow(along.tap_step);
   task.rows = narrow(down.positions), task.columns = narrow(along.positions);
   task.stride_h = narrow(down.stride), task.stride_w = narrow(along.stride);
@@ -126,43 +124,60 @@ Fold fold_of(const Conv2dShape& g, const Axis& down, const Axis& along) {
   return g.c_group < 16 && g.s > 1 ? Fold::row : Fold::none;
 }
 
-ConvGeometry forward_geometry(const Conv2dShape& g) {
-  ConvGeometry geometry;
-  ConvTask& task = geometry.task;
-  Axis down = forward_axis(g.h, g.p, g.stride_h, g.pad_top, g.dilation_h, g.r),
-       along = forward_axis(g.w, g.q, g.stride_w, g.pad_left, g.dilation_w, g.s);
-  const Fold fold = fold_of(g, down, along);
-  geometry.is_folded = fold != Fold::none;
+// x as planes, and what is left of the axes when taps stand among their channels.
+struct FoldedX {
+  Planes planes = {};
+  Axis down, along;
+};
+FoldedX folded_x(const Conv2dShape& g) {
+  FoldedX x{.down = forward_axis(g.h, g.p, g.stride_h, g.pad_top, g.dilation_h, g.r),
+            .along = forward_axis(g.w, g.q, g.stride_w, g.pad_left, g.dilation_w, g.s)};
+  const Fold fold = fold_of(g, x.down, x.along);
+  Planes& planes = x.planes;
   std::int64_t channels = g.c_group;
   if (fold != Fold::none) {
-    along = forward_axis(g.q, g.q, 1, 0, 1, 1);
+    x.along = forward_axis(g.q, g.q, 1, 0, 1, 1);
     channels *= g.s;
-    task.folded_w = narrow(g.s);
-    task.fold_stride_w = narrow(g.stride_w), task.fold_dilation_w = narrow(g.dilation_w);
-    task.fold_pad_w = narrow(g.pad_left);
+    planes.folded_w = narrow(g.s);
+    planes.fold_stride_w = narrow(g.stride_w), planes.fold_dilation_w = narrow(g.dilation_w);
+    planes.fold_pad_w = narrow(g.pad_left);
   }
   if (fold == Fold::all) {
-    down = forward_axis(g.p, g.p, 1, 0, 1, 1);
+    x.down = forward_axis(g.p, g.p, 1, 0, 1, 1);
     channels *= g.r;
-    task.fold_stride_h = narrow(g.stride_h), task.fold_dilation_h = narrow(g.dilation_h);
-    task.fold_pad_h = narrow(g.pad_top);
+    planes.fold_stride_h = narrow(g.stride_h), planes.fold_dilation_h = narrow(g.dilation_h);
+    planes.fold_pad_h = narrow(g.pad_top);
   }
-  put_axes(task, down, along);
-  task.plane_channels = narrow(channels);
-  task.source_h = narrow(g.h), task.source_w = narrow(g.w), task.source_channels = narrow(g.c_group);
-  task.filters = narrow(g.k_group), task.out_h = narrow(g.p), task.out_w = narrow(g.q);
-  return geometry;
+  planes.images = narrow(g.n), planes.groups = narrow(g.groups);
+  planes.source_h = narrow(g.h), planes.source_w = narrow(g.w), planes.source_channels = narrow(g.c_group);
+  planes.h = narrow(x.down.extent), planes.w = narrow(x.along.extent), planes.channels = narrow(channels);
+  return x;
 }
 
-ConvGeometry backward_geometry(const Conv2dShape& g) {
-  ConvGeometry geometry;
-  ConvTask& task = geometry.task;
+Planes unfolded_y(const Conv2dShape& g) {
+  Planes planes;
+  planes.images = narrow(g.n), planes.groups = narrow(g.groups);
+  planes.source_h = planes.h = narrow(g.p), planes.source_w = planes.w = narrow(g.q);
+  planes.source_channels = planes.channels = narrow(g.k_group);
+  return planes;
+}
+
+PixelTask forward_task(const Conv2dShape& g) {
+  PixelTask task;
+  const FoldedX x = folded_x(g);
+  task.source = x.planes;
+  put_axes(task, x.down, x.along);
+  task.filters = narrow(g.k_group), task.out_h = narrow(g.p), task.out_w = narrow(g.q);
+  return task;
+}
+
+PixelTask backward_task(const Conv2dShape& g) {
+  PixelTask task;
+  task.source = unfolded_y(g);
   put_axes(task, backward_axis(g.p, g.h, g.stride_h, g.pad_top, g.dilation_h, g.r),
            backward_axis(g.q, g.w, g.stride_w, g.pad_left, g.dilation_w, g.s));
-  task.plane_channels = task.source_channels = narrow(g.k_group);
-  task.source_h = narrow(g.p), task.source_w = narrow(g.q);
   task.filters = narrow(g.c_group), task.out_h = narrow(g.h), task.out_w = narrow(g.w);
-  return geometry;
+  return task;
 }
 
 // Why copies cannot serve the pass backward of the data.
@@ -172,80 +187,134 @@ std::string backward_refusal(const Conv2dShape& g) {
   if (down.classes * along.classes > most_classes)
     return fmt::format("pixels of {} remainders by the strides meet taps of their own, and it serves {}",
                        down.classes * along.classes, most_classes);
-  if (!down.can_be_copied() || !along.can_be_copied())
-    return "taps lie too far apart for copies of pixels in windows";
+  if (!down.can_be_copied() || !along.can_be_copied()) return "taps lie too far apart for copies of pixels in windows";
   return {};
+}
+
+// Numbers that kernels count in 32 bits.
+constexpr std::int64_t most = std::int64_t{1} << 30;
+
+std::string extent_refusal(const Conv2dShape& g) {
+  constexpr std::int64_t most_extent = std::int64_t{1} << 24;
+  for (const std::int64_t extent : {g.n, g.c, g.h, g.w, g.k, g.r, g.s, g.pad_top, g.pad_left, g.dilation_h,
+                                    g.dilation_w, g.dilation_h * g.r, g.dilation_w * g.s, g.stride_h, g.stride_w})
+    if (extent >= most_extent) return fmt::format("an extent of {} passes the {} that it counts", extent, most_extent);
+  if (g.n * g.groups >= most || g.h * g.w >= most || g.n * g.p >= most / g.q || g.n * g.h >= most / g.w)
+    return "has 2^30 pixels or more";
+  return {};
+}
+
+devices::TensorMap map_of_planes(const Planes& planes) {
+  const std::int64_t pixel = std::int64_t{planes.padded} * 2, row = pixel * planes.w, image = row * planes.h;
+  return {.element = devices::TensorMap::Element::f16,
+          .rank = 4,
+          .extents = {planes.padded, planes.w, planes.h, std::int64_t{planes.images} * planes.groups},
+          .strides_bytes = {pixel, row, image},
+          .promotion = devices::TensorMap::Promotion::bytes_256};
+}
+
+// A box of positions, each the first pixel of a window.
+template <typename Task>
+devices::TensorMap windows_of(const Planes& planes, const Task& task, std::int64_t rows, std::int64_t columns) {
+  const auto upper = [](std::int64_t positions, std::int64_t stride, std::int64_t corner, std::int64_t extent) {
+    return Axis{.extent = extent, .positions = positions, .stride = stride, .corner = corner}.upper_corner();
+  };
+  devices::TensorMap map = map_of_planes(planes);
+  map.is_im2col = true;
+  map.element_strides = {1, task.stride_w, task.stride_h, 1, 1};
+  map.lower_corner = {task.corner_w, task.corner_h};
+  map.upper_corner = {upper(columns, task.stride_w, task.corner_w, planes.w),
+                      upper(rows, task.stride_h, task.corner_h, planes.h)};
+  return map;
+}
+
+devices::TensorMap::Swizzle swizzle_of(std::int64_t line_bytes) {
+  using Swizzle = devices::TensorMap::Swizzle;
+  return line_bytes == 128 ? Swizzle::bytes_128 : line_bytes == 64 ? Swizzle::bytes_64 : Swizzle::bytes_32;
 }
 
 }  // namespace
 
-std::variant<ConvGeometry, std::string> geometry_of(const Conv2dProblem& problem) {
+std::variant<PixelTask, std::string> pixel_task(const Conv2dProblem& problem) {
   const Conv2dShape g(problem);
-  constexpr std::int64_t most = std::int64_t{1} << 30;
-  if (problem.pass == Pass::backward_filter) return "serves the passes forward and bwd_data";
-  for (const std::int64_t extent : {g.n, g.c, g.h, g.w, g.k, g.r, g.s, g.pad_top, g.pad_left, g.dilation_h * g.r,
-                                    g.dilation_w * g.s, g.stride_h, g.stride_w})
-    if (extent >= std::int64_t{1} << 24) return "an extent is 2^24 or more";
+  if (std::string reason = extent_refusal(g); !reason.empty()) return reason;
   const bool forward = problem.pass == Pass::forward;
   if (!forward)
     if (std::string reason = backward_refusal(g); !reason.empty()) return reason;
-  ConvGeometry geometry = forward ? forward_geometry(g) : backward_geometry(g);
-  ConvTask& task = geometry.task;
-  task.images = narrow(g.n), task.groups = narrow(g.groups);
+  PixelTask task = forward ? forward_task(g) : backward_task(g);
   task.taps_h = narrow(g.r), task.taps_w = narrow(g.s), task.flip = g.flip ? 1 : 0;
-  const std::int64_t channels = task.plane_channels;
+  const std::int64_t channels = task.source.channels;
   std::int64_t taps = 0;
   for (const TapClass& of : task.of_class) taps += std::int64_t{of.taps_h} * of.taps_w;
-  geometry.channels = box_for(taps, channels);
-  const std::int64_t blocks = divide_up(channels, geometry.channels);
-  task.blocks = narrow(blocks), task.padded = narrow(blocks * geometry.channels);
+  const std::int64_t box = box_for(taps, channels), blocks = divide_up(channels, box);
+  task.blocks = narrow(blocks), task.source.padded = narrow(blocks * box);
   std::int64_t steps = 0;
   for (std::int32_t i = 0; i < task.classes; ++i) {
     TapClass& of = task.of_class[static_cast<std::size_t>(i)];
     of.step = narrow(steps);
-    steps += steps_of(std::int64_t{of.taps_h} * of.taps_w, channels, geometry.channels);
+    steps += steps_of(std::int64_t{of.taps_h} * of.taps_w, channels, box);
   }
-  if (steps * step_terms >= most || geometry.positions() >= most / 2)
-    return "sums or pixels are 2^30 or more";
+  if (steps * step_terms >= most || checked_multiply(task.positions(), task.classes, "the positions") >= most / 2)
+    return "has sums of 2^30 terms, or 2^29 pixels";
   task.steps = narrow(steps);
-  return geometry;
+  return task;
 }
 
-devices::TensorMap map_of_source(const ConvGeometry& geometry) {
-  using devices::TensorMap;
-  const ConvTask& t = geometry.task;
-  const std::int64_t pixel = std::int64_t{t.padded} * 2, row = pixel * t.planes_w, image = row * t.planes_h;
-  const auto upper = [](std::int64_t positions, std::int64_t stride, std::int64_t corner, std::int64_t extent) {
-    return Axis{.extent = extent, .positions = positions, .stride = stride, .corner = corner}.upper_corner();
-  };
-  return {.element = TensorMap::Element::f16,
-          .rank = 4,
-          .extents = {t.padded, t.planes_w, t.planes_h, std::int64_t{t.images} * t.groups},
-          .strides_bytes = {pixel, row, image},
-          .element_strides = {1, t.stride_w, t.stride_h, 1, 1},
-          .swizzle = geometry.channels == 64   ? TensorMap::Swizzle::bytes_128
-                     : geometry.channels == 32 ? TensorMap::Swizzle::bytes_64
-                                               : TensorMap::Swizzle::bytes_32,
-          .promotion = TensorMap::Promotion::bytes_256,
-          .is_im2col = true,
-          .lower_corner = {t.corner_w, t.corner_h},
-          .upper_corner = {upper(t.columns, t.stride_w, t.corner_w, t.planes_w),
-                           upper(t.rows, t.stride_h, t.corner_h, t.planes_h)},
-          .channels = geometry.channels,
-          .pixels = tile_rows};
+devices::TensorMap map_of_source(const PixelTask& task) {
+  devices::TensorMap map = windows_of(task.source, task, task.rows, task.columns);
+  map.channels = task.box(), map.pixels = tile_rows;
+  map.swizzle = swizzle_of(2 * task.box());
+  return map;
 }
 
-devices::TensorMap map_of_filters(const ConvGeometry& geometry, std::int64_t tile_columns) {
-  using devices::TensorMap;
-  const ConvTask& t = geometry.task;
-  const std::int64_t line = std::int64_t{t.steps} * step_terms;
-  return {.element = TensorMap::Element::f16,
+devices::TensorMap map_of_filters(const PixelTask& task, std::int64_t tile_columns) {
+  const std::int64_t line = std::int64_t{task.steps} * step_terms;
+  return {.element = devices::TensorMap::Element::f16,
           .rank = 3,
-          .extents = {line, t.filters, t.groups},
-          .strides_bytes = {line * 2, line * 2 * t.filters},
+          .extents = {line, task.filters, task.source.groups},
+          .strides_bytes = {line * 2, line * 2 * task.filters},
           .box = {step_terms, tile_columns, 1},
-          .swizzle = TensorMap::Swizzle::bytes_128,
-          .promotion = TensorMap::Promotion::bytes_256};
+          .swizzle = swizzle_of(2 * step_terms),
+          .promotion = devices::TensorMap::Promotion::bytes_256};
+}
+
+std::variant<FilterTask, std::string> filter_task(const Conv2dProblem& problem) {
+  const Conv2dShape g(problem);
+  if (std::string reason = extent_refusal(g); !reason.empty()) return reason;
+  const FoldedX x = folded_x(g);
+  FilterTask task{.x = x.planes, .y = unfolded_y(g)};
+  const Axis::Class &down = x.down.of_class[0], &along = x.along.of_class[0];
+  task.taps_h = narrow(down.taps), task.taps_w = narrow(along.taps);
+  if (down.taps * along.taps > most_taps)
+    return fmt::format("has {} taps, and it serves {}", down.taps * along.taps, most_taps);
+  task.all_h = narrow(g.r), task.all_w = narrow(g.s), task.flip = g.flip ? 1 : 0;
+  task.stride_h = narrow(x.down.stride), task.stride_w = narrow(x.along.stride);
+  task.corner_h = narrow(x.down.corner), task.corner_w = narrow(x.along.corner);
+  task.dilation_h = narrow(x.down.dilation), task.dilation_w = narrow(x.along.dilation);
+  task.x.padded = narrow(round_up(task.x.channels, 16)), task.y.padded = narrow(round_up(task.y.channels, 16));
+  task.blocks = narrow(divide_up(task.x.channels, step_terms));
+  if (task.boxes() >= most / 128) return "has 2^30 rows of channels at taps";
+  task.steps = narrow(divide_up(g.n * g.p * g.q, step_terms));
+  return task;
+}
+
+devices::TensorMap map_of_x(const FilterTask& task) {
+  devices::TensorMap map = windows_of(task.x, task, task.y.h, task.y.w);
+  map.channels = step_terms, map.pixels = step_terms;
+  map.swizzle = swizzle_of(2 * step_terms);
+  return map;
+}
+
+devices::TensorMap map_of_y(const FilterTask& task) {
+  const Planes& y = task.y;
+  const std::int64_t pixel = std::int64_t{y.padded} * 2, pixels = y.pixels() / y.groups;
+  return {.element = devices::TensorMap::Element::f16,
+          .rank = 3,
+          .extents = {y.padded, pixels, y.groups},
+          .strides_bytes = {pixel, pixel * pixels},
+          .box = {step_terms, step_terms, 1},
+          .swizzle = swizzle_of(2 * step_terms),
+          .promotion = devices::TensorMap::Promotion::bytes_256};
 }
 
 }  // namespace omniconv::operations::split_gemm

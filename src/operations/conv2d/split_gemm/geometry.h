@@ -1,5 +1,5 @@
-// How a convolution, forward or backward of the data, is a product of pixels by filters on matrix units: the extents that
-// its kernels are given, and what their copies read. No device.
+// How the passes of a convolution are long products on matrix units: the extents that kernels are given, and what their
+// copies read. No device.
 #pragma once
 
 #include <array>
@@ -12,20 +12,30 @@
 
 namespace omniconv::operations::split_gemm {
 
-constexpr std::int64_t tile_rows = 128, step_terms = 64, most_classes = 16;
+constexpr std::int64_t tile_rows = 128, step_terms = 64, most_classes = 16, most_taps = 1024;
 
-// class_t and task_t of split_conv2d.kernel, where their members are explained.
+// planes_t of split_planes.kernel, where its members are explained.
+struct Planes {
+  std::int32_t images = 0, groups = 0;
+  std::int32_t source_h = 0, source_w = 0, source_channels = 0;
+  std::int32_t h = 0, w = 0, channels = 0, padded = 0;
+  std::int32_t folded_w = 1;
+  std::int32_t fold_stride_h = 1, fold_stride_w = 1, fold_dilation_h = 0, fold_dilation_w = 0, fold_pad_h = 0,
+               fold_pad_w = 0;
+
+  std::int64_t pixels() const { return std::int64_t{images} * groups * h * w; }
+  std::int64_t elements() const { return pixels() * padded; }
+  std::int64_t source_elements() const { return std::int64_t{images} * groups * source_h * source_w * source_channels; }
+  bool are_folded() const { return fold_dilation_w != 0; }  // taps stand among the channels
+};
+
+// class_t and task_t of split_pixels.kernel: forward, and backward of the data.
 struct TapClass {
   std::int32_t taps_h = 0, taps_w = 0, first_h = 0, first_w = 0, offset_h = 0, offset_w = 0, out_h = 0, out_w = 0,
                step = 0;
 };
-struct ConvTask {
-  std::int32_t images = 0, groups = 0;
-  std::int32_t source_h = 0, source_w = 0, source_channels = 0;
-  std::int32_t planes_h = 0, planes_w = 0, padded = 0, plane_channels = 0;
-  std::int32_t folded_w = 1;
-  std::int32_t fold_stride_h = 1, fold_stride_w = 1, fold_dilation_h = 0, fold_dilation_w = 0, fold_pad_h = 0,
-               fold_pad_w = 0;
+struct PixelTask {
+  Planes source;
   std::int32_t filters = 0, taps_h = 0, taps_w = 0, flip = 0;
   std::int32_t class_tap_h = 1, class_tap_w = 1;
   std::int32_t rows = 0, columns = 0;
@@ -33,27 +43,34 @@ struct ConvTask {
   std::int32_t dilation_h = 1, dilation_w = 1;
   std::int32_t out_h = 0, out_w = 0, out_step_h = 1, out_step_w = 1;
   std::int32_t blocks = 0;
-  std::int32_t classes = 1, steps = 0, tiles_m = 0, tiles_n = 0, parts = 1;
+  std::int32_t classes = 1, steps = 0, tiles_m = 0, tiles_n = 0, parts = 1;  // tiles and parts are the plan's choice
   std::array<TapClass, most_classes> of_class{};
+
+  std::int64_t positions() const { return std::int64_t{source.images} * rows * columns; }
+  std::int64_t box() const { return source.padded / blocks; }  // channels
+  std::int64_t filter_elements() const { return std::int64_t{source.groups} * filters * steps * step_terms; }
 };
-
-struct ConvGeometry {
-  ConvTask task;              // but for its tiles
-  std::int64_t channels = 64;  // of a box of pixels
-  bool is_folded = false;      // taps stand among the channels of the planes
-
-  std::int64_t positions() const { return std::int64_t{task.images} * task.rows * task.columns; }
-  std::int64_t source_plane() const {  // elements
-    return std::int64_t{task.groups} * task.images * task.planes_h * task.planes_w * task.padded;
-  }
-  std::int64_t filter_plane() const { return std::int64_t{task.groups} * task.filters * task.steps * step_terms; }
-};
-
 // Or why there is none.
-std::variant<ConvGeometry, std::string> geometry_of(const Conv2dProblem& problem);
+std::variant<PixelTask, std::string> pixel_task(const Conv2dProblem& problem);
+// What copies boxes of 128 positions, and of filters for a tile of so many columns; without a buffer.
+devices::TensorMap map_of_source(const PixelTask& task);
+devices::TensorMap map_of_filters(const PixelTask& task, std::int64_t tile_columns);
 
-// What copies boxes of 128 positions, and of filters for a tile; without a buffer.
-devices::TensorMap map_of_source(const ConvGeometry& geometry);
-devices::TensorMap map_of_filters(const ConvGeometry& geometry, std::int64_t tile_columns);
+// task_t of split_filters.kernel: backward of the filter.
+struct FilterTask {
+  Planes x, y;
+  std::int32_t taps_h = 0, taps_w = 0;
+  std::int32_t all_h = 0, all_w = 0, flip = 0;
+  std::int32_t stride_h = 1, stride_w = 1, corner_h = 0, corner_w = 0, dilation_h = 1, dilation_w = 1;
+  std::int32_t blocks = 0;
+  std::int32_t steps = 0, tiles_m = 0, tiles_n = 0, parts = 1;
+  std::int32_t channels_at_once = 1;
+
+  std::int64_t boxes() const { return std::int64_t{taps_h} * taps_w * blocks; }
+};
+std::variant<FilterTask, std::string> filter_task(const Conv2dProblem& problem);
+// What copies 64 channels of 64 positions, of x at a tap and of y.
+devices::TensorMap map_of_x(const FilterTask& task);
+devices::TensorMap map_of_y(const FilterTask& task);
 
 }  // namespace omniconv::operations::split_gemm

@@ -1,0 +1,186 @@
+// Backward of the filter: products of x by y over pixels.
+#include <array>
+#include <memory>
+
+#include "embedded/split_filters.kernel.h"
+#include "embedded/split_planes.kernel.h"
+#include "operations/conv2d/gpu_text.h"
+#include "operations/conv2d/split_gemm/plans.h"
+
+namespace omniconv::operations::split_gemm {
+namespace {
+
+std::int64_t tiles_of(const FilterTask& task, std::int64_t columns) {
+  return divide_up(task.boxes(), 2) * divide_up(task.y.channels, columns) * task.x.groups;
+}
+std::int64_t sums_of(const FilterTask& task, std::int64_t columns) {
+  return checked_multiply(tiles_of(task, columns) * tile_rows, columns, "the sums");
+}
+
+Tile tile_for(const FilterTask& task, const Numbers& numbers, const devices::Device& device) {
+  const std::int64_t units = device.info().compute_units;
+  Tile best;
+  for (const std::int64_t columns : {128, 64}) {
+    if (columns == 128 && task.y.channels <= 64) continue;
+    const std::int64_t tiles = tiles_of(task, columns);
+    for (std::int64_t parts = 1; parts <= 256; parts += parts < 16 ? 1 : parts / 8) {
+      if (parts > 1 && parts * 4 > task.steps) break;
+      const double steps = static_cast<double>(divide_up(task.steps, parts)),
+                   bytes = 4 * static_cast<double>(sums_of(task, columns)) * static_cast<double>(2 * parts);
+      const double cycles = static_cast<double>(divide_up(tiles * parts, units)) *
+                                (steps * step_cycles(columns, numbers) + tile_cycles(columns)) +
+                            launch_cycles + cycles_of_bytes(bytes, device);
+      if (best.cycles == 0 || cycles < best.cycles) best = {.columns = columns, .parts = parts, .cycles = cycles};
+    }
+  }
+  best.stages = stages_for(best.columns, numbers, device);
+  return best;
+}
+
+// Channels of a group of add_parts: as many as its local memory holds, and few enough for all compute units.
+std::int64_t channels_at_once(const FilterTask& task, std::int64_t units) {
+  const std::int64_t taps = std::int64_t{task.taps_h} * task.taps_w, eights = divide_up(task.y.channels, 8);
+  std::int64_t channels = 32;
+  while (channels > 1 &&
+         (channels * taps > most_taps || divide_up(task.x.channels, channels) * eights * task.x.groups < 2 * units))
+    channels /= 2;
+  return channels;
+}
+
+struct Workspace : Sections {
+  std::int64_t maxima, largest, x, y, parts;  // in bytes
+
+  Workspace(const FilterTask& task, const Numbers& numbers, const Tile& tile)
+      : maxima(take(2 * split_gemm::maxima, 4)),
+        largest(take(2, 4)),
+        x(take(task.x.elements(), 2 * numbers.planes())),
+        y(take(task.y.elements(), 2 * numbers.planes())),
+        parts(take(checked_multiply(sums_of(task, tile.columns), tile.parts, "the parts of sums"), 4)) {}
+};
+
+class Plan final : public Conv2dPlanBody {
+ public:
+  Plan(const Conv2dProblem& problem, devices::Device& device, const FilterTask& task, const Tile& tile)
+      : Conv2dPlanBody(problem),
+        task_(task),
+        numbers_(numbers_of(problem.type)),
+        tile_(tile),
+        workspace_(task, numbers_, tile),
+        units_(device.info().compute_units) {
+    task_.tiles_m = static_cast<std::int32_t>(divide_up(task.boxes(), 2));
+    task_.tiles_n = static_cast<std::int32_t>(divide_up(task.y.channels, tile.columns));
+    task_.parts = static_cast<std::int32_t>(tile.parts);
+    task_.channels_at_once = static_cast<std::int32_t>(channels_at_once(task, units_));
+    std::vector<devices::Definition> definitions = definitions_of(problem.type, numbers_, tile, 2 * step_terms, true);
+    definitions.push_back({"NHWC", problem.layout == Layout::nhwc ? "1" : "0"});
+    definitions.push_back({"ACCUMULATE", problem.accumulate ? "1" : "0"});
+    definitions.push_back({"BIAS", "0"});
+    definitions.push_back({"RELU", "0"});
+    program_ = device.build(std::string(kernels::gemm_elements()) + std::string(kernels::tensor_units()) +
+                                std::string(kernels::parts()) + std::string(split_planes_kernel) +
+                                std::string(split_filters_kernel) + std::string(kernels::tile_products()),
+                            definitions, {.target = "sm_90a"});
+  }
+  double compile_seconds() const override { return program_->compile_seconds(); }
+
+  void append(devices::Sequence& sequence, const Conv2dRun& run) const override {
+    if (numbers_.are_scaled) append_scan(sequence, run);
+    append_parts(sequence, run);
+    append_products(sequence, run);
+  }
+
+ private:
+  std::span<const std::byte> task() const { return std::as_bytes(std::span(&task_, 1)); }
+  std::int64_t size() const { return size_of(problem().type); }
+
+  void append_scan(devices::Sequence& sequence, const Conv2dRun& run) const {
+    const devices::KernelArgument arguments[] = {
+        run.x.buffer.impl().get(),   run.x.offset_bytes / size(), task_.x.source_elements(),  run.y.buffer.impl().get(),
+        run.y.offset_bytes / size(), task_.y.source_elements(),   run.workspace.impl().get(), workspace_.maxima / 4};
+    sequence.launch(program_, "find_largest", {{2 * maxima * pass_group, 1}, {pass_group, 1}}, arguments);
+  }
+
+  void append_parts(devices::Sequence& sequence, const Conv2dRun& run) const {
+    const bool nhwc = problem().layout == Layout::nhwc;
+    const Form x_form = form_of(task_.x, run.x, problem().type, nhwc),
+               y_form = form_of(task_.y, run.y, problem().type, nhwc);
+    const std::int64_t of_x = groups_for(task_.x, x_form), of_y = groups_for(task_.y, y_form);
+    const devices::KernelArgument arguments[] = {task(),
+                                                 run.x.buffer.impl().get(),
+                                                 run.x.offset_bytes / size(),
+                                                 run.y.buffer.impl().get(),
+                                                 run.y.offset_bytes / size(),
+                                                 run.workspace.impl().get(),
+                                                 workspace_.maxima / 4,
+                                                 workspace_.largest / 4,
+                                                 workspace_.x / 2,
+                                                 task_.x.elements(),
+                                                 workspace_.y / 2,
+                                                 task_.y.elements(),
+                                                 of_x,
+                                                 static_cast<std::int32_t>(x_form),
+                                                 static_cast<std::int32_t>(y_form)};
+    sequence.launch(program_, "make_parts", {{(of_x + of_y) * pass_group, 1}, {pass_group, 1}}, arguments,
+                    {.overlaps = numbers_.are_scaled});
+  }
+
+  void append_products(devices::Sequence& sequence, const Conv2dRun& run) const {
+    std::array<devices::TensorMap, 4> maps = {map_of_x(task_), map_of_x(task_), map_of_y(task_), map_of_y(task_)};
+    const std::int64_t low = numbers_.planes() - 1;  // where there is one
+    for (devices::TensorMap& map : maps) map.buffer = run.workspace.impl().get();
+    maps[0].offset_bytes = workspace_.x;
+    maps[1].offset_bytes = workspace_.x + low * 2 * task_.x.elements();
+    maps[2].offset_bytes = workspace_.y;
+    maps[3].offset_bytes = workspace_.y + low * 2 * task_.y.elements();
+    const devices::KernelArgument arguments[] = {&maps[0],
+                                                 &maps[1],
+                                                 &maps[2],
+                                                 &maps[3],
+                                                 task(),
+                                                 run.x.buffer.impl().get(),
+                                                 run.x.offset_bytes / size(),
+                                                 run.y.buffer.impl().get(),
+                                                 run.y.offset_bytes / size(),
+                                                 run.w.buffer.impl().get(),
+                                                 run.w.offset_bytes / size(),
+                                                 run.x.buffer.impl().get(),  // there is no bias
+                                                 std::int64_t{0},
+                                                 run.workspace.impl().get(),
+                                                 workspace_.parts / 4,
+                                                 workspace_.largest / 4};
+    const std::int64_t tiles = tiles_of(task_, tile_.columns) * task_.parts;
+    sequence.launch(program_, "tile_products", {{std::min(tiles, units_) * product_group, 1}, {product_group, 1}},
+                    arguments, {.overlaps = true, .local_memory_bytes = local_bytes(tile_, numbers_)});
+    const std::int64_t groups =
+        divide_up(task_.x.channels, task_.channels_at_once) * divide_up(task_.y.channels, 8) * task_.x.groups;
+    sequence.launch(program_, "add_parts", {{groups * pass_group, 1}, {pass_group, 1}}, std::span(arguments).subspan(4),
+                    {.overlaps = true});
+  }
+
+  FilterTask task_;
+  Numbers numbers_;
+  Tile tile_;
+  Workspace workspace_;
+  std::int64_t units_;
+  std::shared_ptr<devices::Program> program_;
+};
+
+}  // namespace
+
+Answer filter_offer(const Conv2dProblem& problem, const DevicePointer& device, const FilterTask& task) {
+  const Numbers numbers = numbers_of(problem.type);
+  const Tile tile = tile_for(task, numbers, *device);
+  const std::int64_t tiles = checked_multiply(tiles_of(task, tile.columns), tile.parts, "the tiles");
+  if (tiles > most_groups) return fmt::format("has {} tiles, and a launch counts {}", tiles, most_groups);
+  const double bytes = bytes_moved(task.x, numbers, problem.type) + bytes_moved(task.y, numbers, problem.type);
+  return Offer{
+      .cost = {cost_of_cycles(2 * launch_cycles + tile.cycles + cycles_of_bytes(bytes, *device), *device)},
+      .bound = bound_of(problem.type, static_cast<double>(divide_up(task.steps, tile.parts)),
+                        static_cast<double>(tile.parts), longest_sum(problem)),
+      .workspace_bytes = Workspace(task, numbers, tile).bytes(),
+      .uses_only_fma = false,
+      .plan = [=] { return std::make_shared<Plan>(problem, *device, task, tile); },
+  };
+}
+
+}  // namespace omniconv::operations::split_gemm

@@ -1,0 +1,20 @@
+// The plans of the solver's two texts: for pixels, forward and backward of the data, and for filters.
+#pragma once
+
+#include "operations/conv2d/conv2d.h"
+#include "operations/conv2d/split_gemm/geometry.h"
+#include "operations/conv2d/split_gemm/numbers.h"
+
+namespace omniconv::operations::split_gemm {
+
+// How planes are made (split_planes.kernel), and by how many groups.
+enum class Form : std::int32_t { any, turned, lines };
+Form form_of(const Planes& planes, const Operand& source, DataType type, bool nhwc);
+std::int64_t groups_for(const Planes& planes, Form form);
+// Bytes that making them moves, the look for the largest magnitude included.
+double bytes_moved(const Planes& planes, const Numbers& numbers, DataType type);
+
+Answer pixel_offer(const Conv2dProblem& problem, const DevicePointer& device, const PixelTask& task);
+Answer filter_offer(const Conv2dProblem& problem, const DevicePointer& device, const FilterTask& task);
+
+}  // namespace omniconv::operations::split_gemm
