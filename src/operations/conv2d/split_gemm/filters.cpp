@@ -17,24 +17,16 @@ std::int64_t sums_of(const FilterTask& task, std::int64_t columns) {
   return checked_multiply(tiles_of(task, columns) * tile_rows, columns, "the sums");
 }
 
-Tile tile_for(const FilterTask& task, const Numbers& numbers, const devices::Device& device) {
-  const std::int64_t units = device.info().compute_units;
-  Tile best;
-  for (const std::int64_t columns : {128, 64}) {
-    if (columns == 128 && task.y.channels <= 64) continue;
-    const std::int64_t tiles = tiles_of(task, columns);
-    for (std::int64_t parts = 1; parts <= 256; parts += parts < 16 ? 1 : parts / 8) {
-      if (parts > 1 && parts * 4 > task.steps) break;
-      const double steps = static_cast<double>(divide_up(task.steps, parts)),
-                   bytes = 4 * static_cast<double>(sums_of(task, columns)) * static_cast<double>(2 * parts);
-      const double cycles = static_cast<double>(divide_up(tiles * parts, units)) *
-                                (steps * step_cycles(columns, numbers) + tile_cycles(columns)) +
-                            launch_cycles + cycles_of_bytes(bytes, device);
-      if (best.cycles == 0 || cycles < best.cycles) best = {.columns = columns, .parts = parts, .cycles = cycles};
-    }
-  }
-  best.stages = stages_for(best.columns, numbers, device);
-  return best;
+Tile tile_for(const FilterTask& task, const Numbers& numbers, const devices::Device& device,
+              const std::string& tuning) {
+  return best_tile(tuning, numbers, device, [&](const Tile& tile) -> double {
+    const bool is_wide = tile.columns > 64 && task.y.channels <= 64;
+    if (tile.columns < 64 || (is_wide && tuning.empty()) || (tile.parts > 1 && tile.parts * 2 > task.steps)) return 0;
+    const double steps = static_cast<double>(divide_up(task.steps, tile.parts)),
+                 bytes = 4 * static_cast<double>(sums_of(task, tile.columns)) * static_cast<double>(2 * tile.parts);
+    return cycles_of(tile, tiles_of(task, tile.columns), steps, numbers, device) + launch_cycles +
+           cycles_of_bytes(bytes, device);
+  });
 }
 
 // Channels of a group of add_parts: as many as its local memory holds, and few enough for all compute units.
@@ -70,9 +62,10 @@ class Plan final : public Conv2dPlanBody {
     task_.tiles_m = static_cast<std::int32_t>(divide_up(task.boxes(), 2));
     task_.tiles_n = static_cast<std::int32_t>(divide_up(task.y.channels, tile.columns));
     task_.parts = static_cast<std::int32_t>(tile.parts);
+    task_.by_pixels = Divisor(std::int64_t{task_.y.h} * task_.y.w), task_.by_columns = Divisor(task_.y.w);
     task_.channels_at_once = static_cast<std::int32_t>(channels_at_once(task, units_));
     std::vector<devices::Definition> definitions = definitions_of(problem.type, numbers_, tile, 2 * step_terms, true);
-    definitions.push_back({"NHWC", problem.layout == Layout::nhwc ? "1" : "0"});
+    add_planes(definitions, task.x, problem.layout == Layout::nhwc);
     definitions.push_back({"ACCUMULATE", problem.accumulate ? "1" : "0"});
     definitions.push_back({"BIAS", "0"});
     definitions.push_back({"RELU", "0"});
@@ -148,9 +141,9 @@ class Plan final : public Conv2dPlanBody {
                                                  run.workspace.impl().get(),
                                                  workspace_.parts / 4,
                                                  workspace_.largest / 4};
-    const std::int64_t tiles = tiles_of(task_, tile_.columns) * task_.parts;
-    sequence.launch(program_, "tile_products", {{std::min(tiles, units_) * product_group, 1}, {product_group, 1}},
-                    arguments, {.overlaps = true, .local_memory_bytes = local_bytes(tile_, numbers_)});
+    const std::int64_t resident = std::min(tiles_of(task_, tile_.columns) * task_.parts, units_ * tile_.resident);
+    sequence.launch(program_, "tile_products", {{resident * product_group, 1}, {product_group, 1}}, arguments,
+                    {.overlaps = true, .local_memory_bytes = local_bytes(tile_, numbers_)});
     const std::int64_t groups =
         divide_up(task_.x.channels, task_.channels_at_once) * divide_up(task_.y.channels, 8) * task_.x.groups;
     sequence.launch(program_, "add_parts", {{groups * pass_group, 1}, {pass_group, 1}}, std::span(arguments).subspan(4),
@@ -167,9 +160,11 @@ class Plan final : public Conv2dPlanBody {
 
 }  // namespace
 
-Answer filter_offer(const Conv2dProblem& problem, const DevicePointer& device, const FilterTask& task) {
+Answer filter_offer(const Conv2dProblem& problem, const DevicePointer& device, const FilterTask& task,
+                    const std::string& tuning) {
   const Numbers numbers = numbers_of(problem.type);
-  const Tile tile = tile_for(task, numbers, *device);
+  const Tile tile = tile_for(task, numbers, *device, tuning);
+  if (tile.columns == 0) return fmt::format("tuning {}: tiles and parts of sums do not go together so", tuning);
   const std::int64_t tiles = checked_multiply(tiles_of(task, tile.columns), tile.parts, "the tiles");
   if (tiles > most_groups) return fmt::format("has {} tiles, and a launch counts {}", tiles, most_groups);
   const double bytes = bytes_moved(task.x, numbers, problem.type) + bytes_moved(task.y, numbers, problem.type);
@@ -179,6 +174,7 @@ Answer filter_offer(const Conv2dProblem& problem, const DevicePointer& device, c
                         static_cast<double>(tile.parts), longest_sum(problem)),
       .workspace_bytes = Workspace(task, numbers, tile).bytes(),
       .uses_only_fma = false,
+      .tuning = tuning_of(tile),
       .plan = [=] { return std::make_shared<Plan>(problem, *device, task, tile); },
   };
 }

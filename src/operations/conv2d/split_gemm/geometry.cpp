@@ -121,6 +121,7 @@ enum class Fold : std::uint8_t { none, row, all };
 Fold fold_of(const Conv2dShape& g, const Axis& down, const Axis& along) {
   if (!down.can_be_copied()) return Fold::all;
   if (!along.can_be_copied()) return Fold::row;
+  if (g.r == 1 && g.s == 1 && g.stride_h * g.stride_w > 1) return Fold::all;  // what no tap meets is left out
   return g.c_group < 16 && g.s > 1 ? Fold::row : Fold::none;
 }
 
@@ -257,6 +258,8 @@ std::variant<PixelTask, std::string> pixel_task(const Conv2dProblem& problem) {
   if (steps * step_terms >= most || checked_multiply(task.positions(), task.classes, "the positions") >= most / 2)
     return "has sums of 2^30 terms, or 2^29 pixels";
   task.steps = narrow(steps);
+  if (!task.source.have_taps() && g.r * g.s <= most_taps / 16)
+    task.filters_at_once = narrow(std::clamp<std::int64_t>(most_taps / 16 / (g.r * g.s), 1, 8));
   return task;
 }
 
@@ -282,7 +285,8 @@ std::variant<FilterTask, std::string> filter_task(const Conv2dProblem& problem) 
   const Conv2dShape g(problem);
   if (std::string reason = extent_refusal(g); !reason.empty()) return reason;
   const FoldedX x = folded_x(g);
-  FilterTask task{.x = x.planes, .y = unfolded_y(g)};
+  FilterTask task;
+  task.x = x.planes, task.y = unfolded_y(g);
   const Axis::Class &down = x.down.of_class[0], &along = x.along.of_class[0];
   task.taps_h = narrow(down.taps), task.taps_w = narrow(along.taps);
   if (down.taps * along.taps > most_taps)

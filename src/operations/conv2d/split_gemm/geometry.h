@@ -3,6 +3,7 @@
 #pragma once
 
 #include <array>
+#include <bit>
 #include <cstdint>
 #include <string>
 #include <variant>
@@ -26,7 +27,22 @@ struct Planes {
   std::int64_t pixels() const { return std::int64_t{images} * groups * h * w; }
   std::int64_t elements() const { return pixels() * padded; }
   std::int64_t source_elements() const { return std::int64_t{images} * groups * source_h * source_w * source_channels; }
-  bool are_folded() const { return fold_dilation_w != 0; }  // taps stand among the channels
+  bool have_taps() const { return channels != source_channels; }  // among the channels
+};
+
+// divisor_t of parts.kernel, of a number from 1 on.
+struct Divisor {
+  std::uint32_t multiplier = 0, shift = 0;
+
+  Divisor() = default;
+  explicit Divisor(std::int64_t by)
+      : shift(31 + static_cast<std::uint32_t>(std::bit_width(static_cast<std::uint64_t>(by - 1)))) {
+    multiplier = static_cast<std::uint32_t>(((std::uint64_t{1} << shift) + static_cast<std::uint64_t>(by) - 1) /
+                                            static_cast<std::uint64_t>(by));
+  }
+  std::int64_t divided(std::int64_t n) const {
+    return static_cast<std::int64_t>(static_cast<std::uint64_t>(n) * multiplier >> shift);
+  }
 };
 
 // class_t and task_t of split_pixels.kernel: forward, and backward of the data.
@@ -44,6 +60,8 @@ struct PixelTask {
   std::int32_t out_h = 0, out_w = 0, out_step_h = 1, out_step_w = 1;
   std::int32_t blocks = 0;
   std::int32_t classes = 1, steps = 0, tiles_m = 0, tiles_n = 0, parts = 1;  // tiles and parts are the plan's choice
+  std::int32_t filters_at_once = 0;
+  Divisor by_tiles, by_parts, by_band, by_tiles_n, by_positions, by_columns;
   std::array<TapClass, most_classes> of_class{};
 
   std::int64_t positions() const { return std::int64_t{source.images} * rows * columns; }
@@ -65,6 +83,7 @@ struct FilterTask {
   std::int32_t blocks = 0;
   std::int32_t steps = 0, tiles_m = 0, tiles_n = 0, parts = 1;
   std::int32_t channels_at_once = 1;
+  Divisor by_pixels, by_columns;
 
   std::int64_t boxes() const { return std::int64_t{taps_h} * taps_w * blocks; }
 };

@@ -5,8 +5,23 @@
 namespace omniconv::operations {
 namespace split_gemm {
 
+// Beyond, the text would grow.
+static bool folds_by_text(const Planes& planes) {
+  return planes.have_taps() && planes.padded <= 64;
+}
+
+void add_planes(std::vector<devices::Definition>& definitions, const Planes& planes, bool nhwc) {
+  const bool folds = folds_by_text(planes);
+  const auto add = [&](const char* symbol, std::int64_t value) {
+    definitions.push_back({symbol, std::to_string(value)});
+  };
+  add("NHWC", nhwc);
+  add("FOLD_CHANNELS", folds ? planes.source_channels : 0), add("FOLD_W", folds ? planes.folded_w : 0);
+  add("FOLD_PADDED", folds ? planes.padded : 0);
+}
+
 Form form_of(const Planes& planes, const Operand& source, DataType type, bool nhwc) {
-  if (planes.are_folded()) return Form::any;
+  if (planes.have_taps()) return folds_by_text(planes) ? Form::folded : Form::any;
   if (!nhwc) return Form::turned;
   const bool are_eights = planes.source_channels % 8 == 0 && source.offset_bytes % (4 * size_of(type)) == 0;
   return are_eights ? Form::lines : Form::any;
@@ -16,7 +31,8 @@ std::int64_t groups_for(const Planes& planes, Form form) {
   const std::int64_t images = std::int64_t{planes.images} * planes.groups, pixels = std::int64_t{planes.h} * planes.w,
                      chunks = planes.padded / 8;
   if (form == Form::turned) return images * divide_up(pixels, 64) * divide_up(planes.padded, 64);
-  return divide_up(images * pixels * (form == Form::any && chunks <= 8 ? 1 : chunks), pass_group);
+  const bool whole_pixels = form == Form::folded || (form == Form::any && chunks <= 8);
+  return divide_up(images * pixels * (whole_pixels ? 1 : chunks), pass_group);
 }
 
 double bytes_moved(const Planes& planes, const Numbers& numbers, DataType type) {
@@ -31,17 +47,18 @@ namespace {
 class SplitGemmGpu final : public Conv2dSolver {
  public:
   std::string_view id() const override { return "conv2d/split_gemm/gpu.1"; }
-  Answer offer(const Conv2dProblem& problem, const DevicePointer& device, const SolverOptions&) const override {
+  Answer offer(const Conv2dProblem& problem, const DevicePointer& device, const SolverOptions& request) const override {
     if (std::string reason = conv2d_gpu_refusal(problem, *device, split_gemm::product_group); !reason.empty())
       return reason;
     if (std::string reason = split_gemm::tensor_refusal(*device); !reason.empty()) return reason;
     const auto answer = [&](const auto& made, const auto& offer) -> Answer {
       if (const auto* const reason = std::get_if<std::string>(&made)) return *reason;
-      return offer(problem, device, std::get<0>(made));
+      return offer(problem, device, std::get<0>(made), request.tuning);
     };
     return problem.pass == Pass::backward_filter ? answer(split_gemm::filter_task(problem), split_gemm::filter_offer)
                                                  : answer(split_gemm::pixel_task(problem), split_gemm::pixel_offer);
   }
+  std::span<const Tunable> tunables() const override { return split_gemm::tile_tunables(); }
 };
 
 }  // namespace

@@ -31,8 +31,9 @@ inline Numbers numbers_of(DataType type) {
   }
 }
 
+// Of 128 rows by so many columns, by groups of which so many share a compute unit; sums in so many parts.
 struct Tile {
-  std::int64_t columns = 128, stages = 0, parts = 1;
+  std::int64_t columns = 128, resident = 1, parts = 1, stages = 0;
   double cycles = 0;  // of a compute unit, for all
 };
 inline std::int64_t stage_bytes(std::int64_t columns, const Numbers& numbers) {
@@ -41,19 +42,60 @@ inline std::int64_t stage_bytes(std::int64_t columns, const Numbers& numbers) {
 inline std::int64_t local_bytes(const Tile& tile, const Numbers& numbers) {
   return tile.stages * stage_bytes(tile.columns, numbers) + 1024;
 }
-inline std::int64_t stages_for(std::int64_t columns, const Numbers& numbers, const devices::Device& device) {
-  return std::min<std::int64_t>(8, (device.facts().most_local_memory_bytes - 2048) / stage_bytes(columns, numbers));
+inline std::int64_t stages_for(const Tile& tile, const Numbers& numbers, const devices::Device& device) {
+  constexpr std::int64_t rest = 2304;  // barriers, the boxes' alignment, and what the device keeps of each group's
+  return std::min<std::int64_t>(
+      8, (device.facts().most_local_memory_bytes / tile.resident - rest) / stage_bytes(tile.columns, numbers));
+}
+// Whether the registers of so many groups hold the sums.
+inline bool fits(const Tile& tile, const Numbers& numbers) {
+  return tile.resident == 1 || tile.columns * (numbers.products == 3 ? 2 : 1) <= 128;
 }
 
 // Cycles of a compute unit of 9.0, as an H200 takes them, its power included: for 64 terms of a tile, for the rest of a
 // tile, for a launch, and for bytes that all of them move.
 inline double step_cycles(std::int64_t columns, const Numbers& numbers) {
-  const double of_three = columns == 128 ? 1900 : columns == 64 ? 1080 : 680;
+  const double of_three = columns == 128 ? 1900 : columns == 64 ? 1060 : 680;
   return of_three * static_cast<double>(numbers.products) / 3;
 }
-inline double tile_cycles(std::int64_t columns) {
-  return 600 + 12 * static_cast<double>(columns);
+// The rest of a tile is hidden in part where another group multiplies meanwhile.
+inline double tile_cycles(const Tile& tile) {
+  return (800 + 14 * static_cast<double>(tile.columns)) / static_cast<double>(tile.resident);
 }
+// All tiles, of so many steps each.
+inline double cycles_of(const Tile& tile, std::int64_t tiles, double steps, const Numbers& numbers,
+                        const devices::Device& device) {
+  const std::int64_t rounds = divide_up(tiles * tile.parts, tile.resident * device.info().compute_units);
+  return static_cast<double>(rounds * tile.resident) * (steps * step_cycles(tile.columns, numbers) + tile_cycles(tile));
+}
+
+inline std::span<const Tunable> tile_tunables() {
+  static const std::vector<Tunable> all = {{"tile_n", {32, 64, 128}},
+                                           {"resident", {1, 2}},
+                                           {"parts", {1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64, 96, 128, 192, 256}}};
+  return all;
+}
+inline Tuning tuning_of(const Tile& tile) {
+  return {{"tile_n", tile.columns}, {"resident", tile.resident}, {"parts", tile.parts}};
+}
+
+// Of all tiles for which `cycles` has an answer the one of the fewest; of exactly the tuning, where there is one.
+// Cycles of 0 answer that the tile does not serve. Without columns: none does.
+template <typename Cycles>
+Tile best_tile(const std::string& tuning, const Numbers& numbers, const devices::Device& device, const Cycles& cycles) {
+  Tile best{.columns = 0};
+  const Tuning wanted = Tuning::parse(tuning);
+  for_each_tuning(tile_tunables(), [&](const Tuning& each) {
+    if (!wanted.is_empty() && !(each == wanted)) return;
+    Tile tile{.columns = each.at("tile_n"), .resident = each.at("resident"), .parts = each.at("parts")};
+    if (!fits(tile, numbers)) return;
+    tile.stages = stages_for(tile, numbers, device);
+    if (tile.stages >= 2) tile.cycles = cycles(tile);
+    if (tile.cycles > 0 && (best.columns == 0 || tile.cycles < best.cycles)) best = tile;
+  });
+  return best;
+}
+
 constexpr double launch_cycles = 4500;
 inline double cycles_of_bytes(double bytes, const devices::Device& device) {
   return bytes * byte_cost(device) / (128.0 * device.info().compute_units);
@@ -93,7 +135,8 @@ inline std::vector<devices::Definition> definitions_of(DataType type, const Numb
       {"TYPE", stored}, {"OUTPUT", stored}, {"PART", fmt::format("TYPE_{}", name(numbers.part))}};
   const auto add = [&](const char* symbol, std::int64_t value) { all.push_back({symbol, std::to_string(value)}); };
   add("PRODUCTS", numbers.products), add("SCALED", numbers.are_scaled), add("MAXIMA", maxima);
-  add("TILE_N", tile.columns), add("STAGES", tile.stages), add("A_LINE", a_line);
+  add("TILE_N", tile.columns), add("STAGES", tile.stages), add("RESIDENT", tile.resident);
+  add("A_LINE", a_line);
   add("A_TURNED", turned), add("B_TURNED", turned);
   return all;
 }

@@ -10,26 +10,20 @@
 namespace omniconv::operations::split_gemm {
 namespace {
 
-Tile tile_for(const PixelTask& task, const Numbers& numbers, const devices::Device& device) {
-  const std::int64_t units = device.info().compute_units, tiles_m = divide_up(task.positions(), tile_rows);
-  Tile best;
-  for (const std::int64_t columns : {128, 64, 32}) {
-    if (columns > 32 && columns / 2 >= task.filters) continue;
-    const std::int64_t tiles = tiles_m * divide_up(task.filters, columns) * task.source.groups * task.classes;
-    for (std::int64_t parts = 1; parts <= 32; parts += parts < 4 ? 1 : parts / 2) {
-      if (parts > 1 && (task.classes > 1 || parts * 2 > task.steps)) break;
-      const double steps = static_cast<double>(divide_up(task.steps, parts)) / task.classes;
-      double cycles = static_cast<double>(divide_up(tiles * parts, units)) *
-                      (steps * step_cycles(columns, numbers) + tile_cycles(columns));
-      if (parts > 1) {
-        const double sums = static_cast<double>(task.positions() * task.filters * task.source.groups);
-        cycles += launch_cycles + cycles_of_bytes(4.0 * static_cast<double>(parts + 1) * sums, device);
-      }
-      if (best.cycles == 0 || cycles < best.cycles) best = {.columns = columns, .parts = parts, .cycles = cycles};
-    }
-  }
-  best.stages = stages_for(best.columns, numbers, device);
-  return best;
+std::int64_t tiles_of(const PixelTask& task, std::int64_t columns) {
+  return divide_up(task.positions(), tile_rows) * divide_up(task.filters, columns) * task.source.groups * task.classes;
+}
+
+Tile tile_for(const PixelTask& task, const Numbers& numbers, const devices::Device& device, const std::string& tuning) {
+  return best_tile(tuning, numbers, device, [&](const Tile& tile) -> double {
+    const bool is_wide = tile.columns > 32 && tile.columns / 2 >= task.filters;
+    if ((is_wide && tuning.empty()) || (tile.parts > 1 && (task.classes > 1 || tile.parts * 2 > task.steps))) return 0;
+    const double steps = static_cast<double>(divide_up(task.steps, tile.parts)) / task.classes;
+    const double cycles = cycles_of(tile, tiles_of(task, tile.columns), steps, numbers, device);
+    if (tile.parts == 1) return cycles;
+    const double sums = static_cast<double>(task.positions() * task.filters * task.source.groups);
+    return cycles + launch_cycles + cycles_of_bytes(4.0 * static_cast<double>(tile.parts + 1) * sums, device);
+  });
 }
 
 struct Workspace : Sections {
@@ -59,11 +53,16 @@ class Plan final : public Conv2dPlanBody {
     task_.tiles_m = static_cast<std::int32_t>(divide_up(task.positions(), tile_rows));
     task_.tiles_n = static_cast<std::int32_t>(divide_up(task.filters, tile.columns));
     task_.parts = static_cast<std::int32_t>(tile.parts);
+    const std::int64_t of_classes = std::int64_t{task_.tiles_n} * task_.classes;
+    task_.by_tiles = Divisor(task_.tiles_m * of_classes), task_.by_parts = Divisor(task_.parts);
+    task_.by_band = Divisor(8 * of_classes), task_.by_tiles_n = Divisor(task_.tiles_n);
+    task_.by_positions = Divisor(std::int64_t{task_.rows} * task_.columns), task_.by_columns = Divisor(task_.columns);
     std::vector<devices::Definition> definitions = definitions_of(problem.type, numbers_, tile, 2 * task.box(), false);
     const auto add = [&](const char* symbol, std::int64_t value) {
       definitions.push_back({symbol, std::to_string(value)});
     };
-    add("NHWC", problem.layout == Layout::nhwc), add("FORWARD", problem.pass == Pass::forward);
+    add_planes(definitions, task.source, problem.layout == Layout::nhwc);
+    add("FORWARD", problem.pass == Pass::forward);
     add("CHANNELS", task.box()), add("BIAS", problem.bias ? 2 : 0);
     add("ACCUMULATE", problem.accumulate), add("RELU", problem.relu);
     program_ = device.build(std::string(kernels::gemm_elements()) + std::string(kernels::tensor_units()) +
@@ -95,8 +94,7 @@ class Plan final : public Conv2dPlanBody {
 
   void append_parts(devices::Sequence& sequence, const Operand& source, const Conv2dRun& run) const {
     const Form form = form_of(task_.source, source, problem().type, problem().layout == Layout::nhwc);
-    const std::int64_t of_source = groups_for(task_.source, form),
-                       of_filters = divide_up(task_.filter_elements() / 8, pass_group);
+    const std::int64_t of_source = groups_for(task_.source, form), of_filters = groups_for_filters();
     const devices::KernelArgument arguments[] = {task(),
                                                  source.buffer.impl().get(),
                                                  source.offset_bytes / size(),
@@ -113,6 +111,12 @@ class Plan final : public Conv2dPlanBody {
                                                  static_cast<std::int32_t>(form)};
     sequence.launch(program_, "make_parts", {{(of_source + of_filters) * pass_group, 1}, {pass_group, 1}}, arguments,
                     {.overlaps = numbers_.are_scaled});
+  }
+
+  std::int64_t groups_for_filters() const {
+    const std::int64_t at_once = task_.filters_at_once;
+    if (at_once == 0) return divide_up(task_.filter_elements() / 8, pass_group);
+    return divide_up(task_.source.padded, 64) * divide_up(task_.filters, at_once) * task_.source.groups;
   }
 
   void append_products(devices::Sequence& sequence, const Operand& source, const Operand& out,
@@ -143,10 +147,9 @@ class Plan final : public Conv2dPlanBody {
                                                  run.workspace.impl().get(),
                                                  workspace_.parts / 4,
                                                  workspace_.largest / 4};
-    const std::int64_t tiles =
-        std::int64_t{task_.tiles_m} * task_.tiles_n * task_.source.groups * task_.classes * task_.parts;
-    sequence.launch(program_, "tile_products", {{std::min(tiles, units_) * product_group, 1}, {product_group, 1}},
-                    arguments, {.overlaps = true, .local_memory_bytes = local_bytes(tile_, numbers_)});
+    const std::int64_t groups = std::min(tiles_of(task_, tile_.columns) * task_.parts, units_ * tile_.resident);
+    sequence.launch(program_, "tile_products", {{groups * product_group, 1}, {product_group, 1}}, arguments,
+                    {.overlaps = true, .local_memory_bytes = local_bytes(tile_, numbers_)});
     if (task_.parts == 1) return;
     const std::int64_t items = task_.positions() * task_.source.groups * task_.filters;
     sequence.launch(program_, "add_parts", {{round_up(items, pass_group), 1}, {pass_group, 1}},
@@ -163,12 +166,12 @@ class Plan final : public Conv2dPlanBody {
 
 }  // namespace
 
-Answer pixel_offer(const Conv2dProblem& problem, const DevicePointer& device, const PixelTask& task) {
+Answer pixel_offer(const Conv2dProblem& problem, const DevicePointer& device, const PixelTask& task,
+                   const std::string& tuning) {
   const Numbers numbers = numbers_of(problem.type);
-  const Tile tile = tile_for(task, numbers, *device);
-  const std::int64_t tiles =
-      checked_multiply(divide_up(task.positions(), tile_rows) * divide_up(task.filters, tile.columns),
-                       std::int64_t{task.source.groups} * task.classes * tile.parts, "the tiles");
+  const Tile tile = tile_for(task, numbers, *device, tuning);
+  if (tile.columns == 0) return fmt::format("tuning {}: tiles and parts of sums do not go together so", tuning);
+  const std::int64_t tiles = checked_multiply(tiles_of(task, tile.columns), tile.parts, "the tiles");
   if (tiles > most_groups) return fmt::format("has {} tiles, and a launch counts {}", tiles, most_groups);
   const double bytes = bytes_moved(task.source, numbers, problem.type) +
                        static_cast<double>(task.filter_elements()) * 4 * static_cast<double>(numbers.planes() + 1);
@@ -177,6 +180,7 @@ Answer pixel_offer(const Conv2dProblem& problem, const DevicePointer& device, co
       .bound = bound_of(problem.type, task.steps, static_cast<double>(tile.parts), longest_sum(problem)),
       .workspace_bytes = Workspace(task, numbers, tile).bytes(),
       .uses_only_fma = false,
+      .tuning = tuning_of(tile),
       .plan = [=] { return std::make_shared<Plan>(problem, *device, task, tile); },
   };
 }
