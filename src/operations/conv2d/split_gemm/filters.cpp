@@ -65,7 +65,7 @@ class Plan final : public Conv2dPlanBody {
     task_.by_pixels = Divisor(std::int64_t{task_.y.h} * task_.y.w), task_.by_columns = Divisor(task_.y.w);
     task_.channels_at_once = static_cast<std::int32_t>(channels_at_once(task, units_));
     std::vector<devices::Definition> definitions = definitions_of(problem.type, numbers_, tile, 2 * step_terms, true);
-    add_planes(definitions, task.x, problem.layout == Layout::nhwc);
+    definitions.push_back({"NHWC", problem.layout == Layout::nhwc ? "1" : "0"});
     definitions.push_back({"ACCUMULATE", problem.accumulate ? "1" : "0"});
     definitions.push_back({"BIAS", "0"});
     definitions.push_back({"RELU", "0"});

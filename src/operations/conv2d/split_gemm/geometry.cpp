@@ -258,8 +258,6 @@ std::variant<PixelTask, std::string> pixel_task(const Conv2dProblem& problem) {
   if (steps * step_terms >= most || checked_multiply(task.positions(), task.classes, "the positions") >= most / 2)
     return "has sums of 2^30 terms, or 2^29 pixels";
   task.steps = narrow(steps);
-  if (!task.source.have_taps() && g.r * g.s <= most_taps / 16)
-    task.filters_at_once = narrow(std::clamp<std::int64_t>(most_taps / 16 / (g.r * g.s), 1, 8));
   return task;
 }
 

@@ -13,7 +13,7 @@
 
 namespace omniconv::operations::split_gemm {
 
-constexpr std::int64_t tile_rows = 128, step_terms = 64, most_classes = 16, most_taps = 1024;
+constexpr std::int64_t tile_rows = 128, step_terms = 64, most_classes = 16, most_taps = 1024, most_turned_taps = 64;
 
 // planes_t of split_planes.kernel, where its members are explained.
 struct Planes {
@@ -60,7 +60,6 @@ struct PixelTask {
   std::int32_t out_h = 0, out_w = 0, out_step_h = 1, out_step_w = 1;
   std::int32_t blocks = 0;
   std::int32_t classes = 1, steps = 0, tiles_m = 0, tiles_n = 0, parts = 1;  // tiles and parts are the plan's choice
-  std::int32_t filters_at_once = 0;
   Divisor by_tiles, by_parts, by_band, by_tiles_n, by_positions, by_columns;
   std::array<TapClass, most_classes> of_class{};
 

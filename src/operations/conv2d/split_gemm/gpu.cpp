@@ -5,23 +5,18 @@
 namespace omniconv::operations {
 namespace split_gemm {
 
-// Beyond, the text would grow.
-static bool folds_by_text(const Planes& planes) {
-  return planes.have_taps() && planes.padded <= 64;
-}
-
-void add_planes(std::vector<devices::Definition>& definitions, const Planes& planes, bool nhwc) {
-  const bool folds = folds_by_text(planes);
-  const auto add = [&](const char* symbol, std::int64_t value) {
-    definitions.push_back({symbol, std::to_string(value)});
-  };
-  add("NHWC", nhwc);
-  add("FOLD_CHANNELS", folds ? planes.source_channels : 0), add("FOLD_W", folds ? planes.folded_w : 0);
-  add("FOLD_PADDED", folds ? planes.padded : 0);
+// Whether a group's table and its numbers hold all that stands among the channels.
+static bool has_table(const Planes& planes) {
+  const std::int64_t elements =
+                         std::int64_t{planes.source_h} * planes.source_w * planes.groups * planes.source_channels,
+                     taps = planes.channels / planes.source_channels;
+  constexpr std::int64_t entries = 2080, most_reach = 1 << 15;
+  return planes.padded <= entries && elements < std::int64_t{1} << 30 &&
+         taps * std::max(planes.fold_dilation_h, planes.fold_dilation_w) < most_reach;
 }
 
 Form form_of(const Planes& planes, const Operand& source, DataType type, bool nhwc) {
-  if (planes.have_taps()) return folds_by_text(planes) ? Form::folded : Form::any;
+  if (planes.have_taps()) return has_table(planes) ? Form::folded : Form::any;
   if (!nhwc) return Form::turned;
   const bool are_eights = planes.source_channels % 8 == 0 && source.offset_bytes % (4 * size_of(type)) == 0;
   return are_eights ? Form::lines : Form::any;
@@ -31,7 +26,7 @@ std::int64_t groups_for(const Planes& planes, Form form) {
   const std::int64_t images = std::int64_t{planes.images} * planes.groups, pixels = std::int64_t{planes.h} * planes.w,
                      chunks = planes.padded / 8;
   if (form == Form::turned) return images * divide_up(pixels, 64) * divide_up(planes.padded, 64);
-  const bool whole_pixels = form == Form::folded || (form == Form::any && chunks <= 8);
+  const bool whole_pixels = form == Form::any && chunks <= 8;
   return divide_up(images * pixels * (whole_pixels ? 1 : chunks), pass_group);
 }
 

@@ -39,17 +39,19 @@ struct Tile {
 inline std::int64_t stage_bytes(std::int64_t columns, const Numbers& numbers) {
   return numbers.planes() * (128 + columns) * 128;
 }
+constexpr std::int64_t staging_bytes = 2 * 4 * 16 * 80;  // of both halves
 inline std::int64_t local_bytes(const Tile& tile, const Numbers& numbers) {
-  return tile.stages * stage_bytes(tile.columns, numbers) + 1024;
+  return tile.stages * stage_bytes(tile.columns, numbers) + 1024 + staging_bytes;
 }
 inline std::int64_t stages_for(const Tile& tile, const Numbers& numbers, const devices::Device& device) {
-  constexpr std::int64_t rest = 2304;  // barriers, the boxes' alignment, and what the device keeps of each group's
+  constexpr std::int64_t rest =
+      2304 + staging_bytes;  // barriers, the boxes' alignment, and what the device keeps of each group's
   return std::min<std::int64_t>(
       8, (device.facts().most_local_memory_bytes / tile.resident - rest) / stage_bytes(tile.columns, numbers));
 }
 // Whether the registers of so many groups hold the sums.
-inline bool fits(const Tile& tile, const Numbers& numbers) {
-  return tile.resident == 1 || tile.columns * (numbers.products == 3 ? 2 : 1) <= 128;
+inline bool fits(const Tile& tile) {
+  return tile.resident == 1 || tile.columns <= 64;
 }
 
 // Cycles of a compute unit of 9.0, as an H200 takes them, its power included: for 64 terms of a tile, for the rest of a
@@ -88,7 +90,7 @@ Tile best_tile(const std::string& tuning, const Numbers& numbers, const devices:
   for_each_tuning(tile_tunables(), [&](const Tuning& each) {
     if (!wanted.is_empty() && !(each == wanted)) return;
     Tile tile{.columns = each.at("tile_n"), .resident = each.at("resident"), .parts = each.at("parts")};
-    if (!fits(tile, numbers)) return;
+    if (!fits(tile)) return;
     tile.stages = stages_for(tile, numbers, device);
     if (tile.stages >= 2) tile.cycles = cycles(tile);
     if (tile.cycles > 0 && (best.columns == 0 || tile.cycles < best.cycles)) best = tile;

@@ -41,6 +41,12 @@ struct Workspace : Sections {
   }
 };
 
+// TAPS of the text.
+std::int64_t turned_taps(const PixelTask& task) {
+  const std::int64_t taps = std::int64_t{task.taps_h} * task.taps_w;
+  return task.source.have_taps() || taps > most_turned_taps ? 0 : taps;
+}
+
 class Plan final : public Conv2dPlanBody {
  public:
   Plan(const Conv2dProblem& problem, devices::Device& device, const PixelTask& task, const Tile& tile)
@@ -61,7 +67,7 @@ class Plan final : public Conv2dPlanBody {
     const auto add = [&](const char* symbol, std::int64_t value) {
       definitions.push_back({symbol, std::to_string(value)});
     };
-    add_planes(definitions, task.source, problem.layout == Layout::nhwc);
+    add("NHWC", problem.layout == Layout::nhwc), add("TAPS", turned_taps(task));
     add("FORWARD", problem.pass == Pass::forward);
     add("CHANNELS", task.box()), add("BIAS", problem.bias ? 2 : 0);
     add("ACCUMULATE", problem.accumulate), add("RELU", problem.relu);
@@ -114,8 +120,9 @@ class Plan final : public Conv2dPlanBody {
   }
 
   std::int64_t groups_for_filters() const {
-    const std::int64_t at_once = task_.filters_at_once;
-    if (at_once == 0) return divide_up(task_.filter_elements() / 8, pass_group);
+    const std::int64_t taps = turned_taps(task_);
+    if (taps == 0) return divide_up(task_.filter_elements() / 8, pass_group);
+    const std::int64_t at_once = taps > 32 ? 1 : taps > 8 ? most_turned_taps / taps : 8;  // of the text
     return divide_up(task_.source.padded, 64) * divide_up(task_.filters, at_once) * task_.source.groups;
   }
 

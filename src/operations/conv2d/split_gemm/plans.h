@@ -10,8 +10,6 @@ namespace omniconv::operations::split_gemm {
 // How planes are made (split_planes.kernel), and by how many groups.
 enum class Form : std::int32_t { any, turned, lines, folded };
 Form form_of(const Planes& planes, const Operand& source, DataType type, bool nhwc);
-// The constants of split_planes.kernel; of the planes that may have taps.
-void add_planes(std::vector<devices::Definition>& definitions, const Planes& planes, bool nhwc);
 std::int64_t groups_for(const Planes& planes, Form form);
 // Bytes that making them moves, the look for the largest magnitude included.
 double bytes_moved(const Planes& planes, const Numbers& numbers, DataType type);
