@@ -13,7 +13,8 @@ namespace omniconv::checking {
 namespace {
 
 // What refuses the problem, and lack of memory, are results.
-std::vector<VerifyResult> checked(const Context& context, const Problem& problem, const VerifyOptions& options) {
+std::vector<VerifyResult> checked(const Context& context, const Problem& problem, VerifyOptions options) {
+  options.may_be_zero = true;
   VerifyResult result{.solver = options.solver.solver, .status = Status::refused};
   try {
     return verify(context, problem, options);

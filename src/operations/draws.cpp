@@ -8,7 +8,7 @@ double Draws::work() {
 
 std::int64_t Draws::extent() {
   switch (below(8)) {
-    case 0: return 1 + below(4);
+    case 0: return one_in(2) ? 1 + below(4) : 1 + below(64);
     case 1:
     case 2: return one_of({5, 7, 11, 13, 17, 19, 23, 29, 31, 37, 41, 53, 61, 67, 97, 101, 127, 131});
     case 3:

@@ -118,6 +118,14 @@ TEST_F(Differential, GivesUpWhereAllFails) {
   EXPECT_FALSE(failures_[0].small.has_value());
 }
 
+// The border mirrors two columns, so that the filter's left and right sides are the same.
+TEST_F(Differential, ResultsMayBeZero) {
+  const Problem problem = parse_problem("filter2d f32 h6w2c2r3s3 reflect101 kernel:sobel-x");
+  EXPECT_EQ(checking::verify(context_, problem).front().status, checking::Status::failed);
+  EXPECT_GT(check({problem}).solvers.front().passed, 0);
+  EXPECT_TRUE(failures_.empty());
+}
+
 TEST_F(Differential, CountsWhatEachSolverDid) {
   const std::vector<Problem> drawn = {parse_problem("gemm f32 nn m9n8k7"), parse_problem("gemm f32 nn m3n2k1"),
                                       parse_problem("filter2d u8 h9w9r3s3")};
