@@ -36,6 +36,7 @@ std::string same_options(const Checks& checks, const std::string& device) {
 
 Json to_json(const Failure& failure) {
   Json json = result_json(failure.problem, failure.result);
+  if (failure.small || !failure.fails_again) json["fails_again"] = failure.fails_again;
   if (failure.small)
     json["small"] = {{"problem", to_text(failure.small->problem)},
                      {"reason", failure.small_result.reason},
@@ -72,7 +73,8 @@ void print_tally(const DifferentialTally& tally, std::uint64_t seed) {
   if (worst != tally.solvers.end() && worst->largest_ratio > 0)
     fmt::print("largest error: {:.3f} of its bound, by {} of {}\n", worst->largest_ratio, worst->solver,
                worst->worst_problem);
-  if (tally.is_given_up) fmt::print("given up after so many failures: the other problems were not checked\n");
+  if (tally.is_given_up)
+    fmt::print("given up: too many failures, or the device is lost; the other problems were not checked\n");
   fmt::print("{} problems of seed {}, of which no solver served {}\n", tally.problems, seed, tally.unserved_problems);
 }
 

@@ -3,10 +3,12 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cstddef>
 #include <deque>
 #include <future>
 #include <new>
 
+#include "checking/transfers.h"
 #include "omniconv/error.h"
 
 namespace omniconv::checking {
@@ -39,22 +41,35 @@ void count(const Problem& problem, const VerifyResult& result, SolverTally& tall
   tally.worst_problem = to_text(problem);
 }
 
+// Some failures take a device down, and then all fails.
+bool still_works(const Context& context) try {
+  Transfers transfers(context);
+  const std::byte value{1};
+  return transfers.get(transfers.put(&value, 1, 0), 0, 1).front() == value;
+} catch (const Error&) {
+  return false;
+}
+
 void make_small(const Context& context, VerifyOptions options, const ShrinkBudget& budget, Failure& failure) {
   const std::string& solver = failure.result.solver;
   if (options.solver.tuning.empty()) {  // alone among all: an error of its own is a failure then
     options.solver.solver = "all";
     options.solver.allow = {solver};
   }
-  failure.small_result = failure.result;
+  bool works = still_works(context);
   const auto fails = [&](const Problem& problem) {
+    if (!works) return false;
     for (const VerifyResult& result : checked(context, problem, options))
       if (result.solver == solver && result.status == Status::failed) {
         failure.small_result = result;
+        works = still_works(context);
         return true;
       }
     return false;
   };
-  failure.small = shrink(failure.problem, fails, budget);
+  if (!works) return;
+  failure.fails_again = fails(failure.problem);
+  if (failure.fails_again) failure.small = shrink(failure.problem, fails, budget);
 }
 
 }  // namespace
@@ -73,6 +88,7 @@ std::vector<Problem> random_problems(std::span<const operations::Operation* cons
 std::string Failure::to_text(std::string_view options) const {
   std::string text =
       fmt::format("  failed  {}: {}\n          {}\n", result.solver, omniconv::to_text(problem), result.reason);
+  if (!fails_again) text += "          Alone it did not fail again: it depends on what runs beside it, or on chance.\n";
   if (small && !(small->problem == problem))
     text += fmt::format("  small   {}\n          {} (after {} tries)\n", omniconv::to_text(small->problem),
                         small_result.reason, small->tried);
@@ -101,7 +117,7 @@ DifferentialTally verify_each(const Context& context, std::span<const Problem> p
       Failure failure{problem, result};
       if (solver.failed <= options.most_shrunk) make_small(context, options.verify(problem), options.budget, failure);
       watch.failed(failure);
-      tally.is_given_up = ++failures >= options.most_failures;
+      tally.is_given_up = ++failures >= options.most_failures || !still_works(context);
     }
   };
   // Results are taken in the order of the problems, so that a run says the same whatever its threads.

@@ -23,6 +23,7 @@ std::vector<Problem> random_problems(std::span<const operations::Operation* cons
 struct Failure {
   Problem problem;  // as it was drawn
   VerifyResult result;
+  bool fails_again = true;  // alone; false is the mark of a race
   // Where it was made small: what of it fails by the same solver, and how.
   std::optional<Shrunk> small = {};
   VerifyResult small_result = {};
@@ -43,7 +44,7 @@ struct SolverTally {
 struct DifferentialTally {
   std::vector<SolverTally> solvers;                  // in the order in which problems met them
   std::int64_t problems = 0, unserved_problems = 0;  // that were checked, and which of these no solver served
-  bool is_given_up = false;                          // there were too many failures
+  bool is_given_up = false;                          // too many failures, or the device is lost
 
   SolverTally& of(const std::string& solver);
 };

@@ -108,6 +108,16 @@ TEST_F(Differential, TellsHowToSeeItAgain) {
                         reason, failures_[0].small_result.reason, failures_[0].small->tried));
 }
 
+TEST_F(Differential, SaysWhatDoesNotFailAgain) {
+  operations::faulty_plans = 1;
+  check({FaultyProblem{get<GemmProblem>(parse_problem("gemm f32 nn m1n1k1")), {Fault::c, 1}}});
+  operations::faulty_plans = 1 << 30;
+  ASSERT_EQ(failures_.size(), 1u);
+  EXPECT_FALSE(failures_[0].fails_again);
+  EXPECT_FALSE(failures_[0].small.has_value());
+  EXPECT_NE(failures_[0].to_text("").find("Alone it did not fail again"), std::string::npos);
+}
+
 TEST_F(Differential, GivesUpWhereAllFails) {
   const std::vector<Problem> drawn(
       6, FaultyProblem{get<GemmProblem>(parse_problem("gemm f32 nn m1n1k1")), {Fault::c, 1, false}});
