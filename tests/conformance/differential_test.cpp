@@ -75,7 +75,7 @@ TEST_F(Differential, AWrongSolverIsFoundAndItsProblemMadeSmall) {
   // A byte of the second element: of one sum in four, and none of a single element.
   operations::FaultyOperation::fault_of_texts = {Fault::c, 5, false, 7};
   const operations::Operation* const all[] = {&faulty};
-  const std::vector<Problem> drawn = checking::random_problems(all, instrumented ? 8 : 40, 1);
+  const std::vector<Problem> drawn = checking::random_problems(all, 40, 1);
   const checking::DifferentialTally tally = check(drawn, {.threads = 2});
   EXPECT_EQ(tally.problems, static_cast<std::int64_t>(drawn.size()));
   EXPECT_EQ(waits_, tally.problems);
