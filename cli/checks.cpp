@@ -1,5 +1,7 @@
 #include "checks.h"
 
+#include <fmt/format.h>
+
 namespace omniconv::cli {
 
 CLI::App* add_command(CLI::App& app, const char* name, const char* meaning, const char* examples, Checks& checks) {
@@ -22,6 +24,10 @@ void Tally::count(checking::Status status) {
   passed += status == checking::Status::ok;
   failed += status == checking::Status::failed;
   refused += status == checking::Status::refused;
+}
+
+std::string Tally::text() const {
+  return fmt::format("{} passed, {} failed, {} refused", passed, failed, refused);
 }
 
 }  // namespace omniconv::cli

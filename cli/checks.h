@@ -58,6 +58,7 @@ struct Tally {
   int passed = 0, failed = 0, refused = 0;
 
   void count(checking::Status status);
+  std::string text() const;
   // 1 where something failed, or nothing was served.
   int exit_status() const { return failed > 0 || passed == 0 ? 1 : 0; }
 };

@@ -8,6 +8,7 @@
 #include <fstream>
 #include <limits>
 
+#include "checking/differential.h"
 #include "checking/solver_ids.h"
 #include "common.h"
 #include "core/problem_rules.h"
@@ -149,6 +150,33 @@ std::vector<std::string> array_names() {
   return names;
 }
 
+std::vector<std::string_view> operation_names() {
+  std::vector<std::string_view> names;
+  for (const Operation* const operation : operations::operations()) names.push_back(operation->name());
+  return names;
+}
+
+// Of the operations that --operation names, or else that of the solver's id, or else all.
+std::vector<Problem> drawn_problems(const ProblemInput& input) {
+  if (!input.texts.empty() || !input.files.empty())
+    throw bad_input(fmt::format("--random draws its own problems, and {} is given too: leave one of them out",
+                                shown(input.texts.empty() ? input.files.front() : input.texts.front())));
+  require_once("--operation", input.operations);
+  const std::vector<std::string_view> names = operation_names();
+  for (const std::string& name : input.operations)
+    if (std::find(names.begin(), names.end(), name) == names.end())
+      throw bad_input(fmt::format("unknown --operation {}: {}", shown(name), suggest(name, names)));
+  const std::string_view of_solver = checking::operation_of_id(input.choice.solver);
+  const bool names_solver = std::find(names.begin(), names.end(), of_solver) != names.end();
+  std::vector<const Operation*> wanted;
+  for (const Operation* const one : operations::operations())
+    if (!input.operations.empty()
+            ? std::find(input.operations.begin(), input.operations.end(), one->name()) != input.operations.end()
+            : !names_solver || one->name() == of_solver)
+      wanted.push_back(one);
+  return checking::random_problems(wanted, input.random, input.seed);
+}
+
 }  // namespace
 
 std::vector<std::string_view> problem_words() {
@@ -217,8 +245,19 @@ void add_problems(CLI::App& app, ProblemInput& input) {
       ->check(whole_number(0, std::numeric_limits<std::int64_t>::max()));
 }
 
+void add_random_problems(CLI::App& app, ProblemInput& input) {
+  CLI::Option* const random =
+      app.add_option("--random", input.random,
+                     "N problems of every operation, drawn from the seed, by every solver; what fails is made small")
+          ->type_name("N")
+          ->check(whole_number(1, 1'000'000));
+  add_list(app, "--operation", input.operations, "of these operations alone (a list)", "OPERATION", operation_names());
+  app.get_option("--operation")->needs(random);
+}
+
 std::vector<Problem> read_problems(const ProblemInput& input) {
   std::vector<Problem> problems;
+  if (input.random > 0) problems = drawn_problems(input);
   for (const std::string& text : input.texts) problems.push_back(parse_problem(text));
   for (const std::string& path : input.files) {
     const std::vector<Problem> more = parse_problem_list(read_text(path), path);

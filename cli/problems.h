@@ -29,6 +29,9 @@ std::vector<std::string_view> with_solver_ids(std::vector<std::string_view> word
 
 struct ProblemInput {
   std::vector<std::string> texts, files, sweeps;
+  // So many random problems instead, drawn from the seed; 0: none. Of these operations; of any where there are none.
+  std::int64_t random = 0;
+  std::vector<std::string> operations;
   // Variants; empty, or 0: as the problems say.
   std::vector<std::string> passes, types, layouts;
   std::int64_t batch = 0;
@@ -38,6 +41,7 @@ struct ProblemInput {
 // The words that begin problems.
 std::vector<std::string_view> problem_words();
 void add_problems(CLI::App& app, ProblemInput& input);
+void add_random_problems(CLI::App& app, ProblemInput& input);
 
 // With their variants, then sweeps. Throws when there are none, and for options that mean nothing for them.
 std::vector<Problem> read_problems(const ProblemInput& input);

@@ -19,12 +19,17 @@ class ProgressBar {
   // Of the image at hand, how many of its rows are done.
   void update(std::int64_t rows, std::int64_t all_rows, std::int64_t columns);
   void next_image();
+  // Of a work whose parts are no images: `what` names them, as in "problems".
+  void update(std::int64_t done, std::int64_t all, const char* what);
   // For other lines on the terminal.
   void clear();
 
  private:
   using Clock = std::chrono::steady_clock;
 
+  // Where it is time for it. `rate` is of work, as in "30 Mpixel/s".
+  template <typename Rate>
+  void draw(double share, const Rate& rate);
   static double seconds(Clock::time_point since) { return std::chrono::duration<double>(Clock::now() - since).count(); }
 
   bool enabled_, drawn_ = false;

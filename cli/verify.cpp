@@ -7,6 +7,7 @@
 
 #include "checks.h"
 #include "omniconv/filter2d.h"
+#include "verify_random.h"
 
 namespace omniconv::cli {
 namespace {
@@ -20,14 +21,6 @@ void refuse_strips_of_others(const Checks& checks, const std::vector<Problem>& p
     if (!problem.is<Filter2dProblem>())
       throw bad_input(
           fmt::format("--strip-rows is of filter2d problems, and {} is none: leave one of them out", to_text(problem)));
-}
-
-Json to_json(const Problem& problem, const VerifyResult& result) {
-  return {{"problem", to_text(problem)}, {"name", problem.name()},
-          {"solver", result.solver},     {"status", name(result.status)},
-          {"reason", result.reason},     {"checked", result.checked},
-          {"error", result.error},       {"bound", result.bound},
-          {"unit", result.unit},         {"config", config_of(result.tuning)}};
 }
 
 void print_result(const VerifyResult& result) {
@@ -47,6 +40,7 @@ int run_verify(const Checks& checks, Json& json, const Keep& keep) {
   const Context context(context_options(checks.common));
   set_device(json, context.device(), nullptr);
   json["results"] = Json::array();
+  if (checks.input.random > 0) return run_random(checks, problems, context, json, keep);
   const bool print = prints(checks.common);
   Tally tally;
   for (const Problem& problem : problems) {
@@ -54,35 +48,45 @@ int run_verify(const Checks& checks, Json& json, const Keep& keep) {
     if (&problem != problems.data()) keep();  // this one may exhaust the machine's memory
     if (print) fmt::print("{}\n", to_text(problem));
     const auto report = [&](const VerifyResult& result) {
-      json["results"].push_back(to_json(problem, result));
+      json["results"].push_back(result_json(problem, result));
       tally.count(result.status);
       if (print) print_result(result);
       stop_if_interrupted();
     };
-    const auto serve = [&] {
-      checking::verify(context, problem,
-                       {.solver = solver_options(checks.input.choice, problem.operation_name()),
-                        .sampled = checks.sampled,
-                        .samples = checks.samples,
-                        .strip_rows = checks.strip_rows,
-                        .seed = checks.input.seed},
-                       report);
-    };
+    const auto serve = [&] { checking::verify(context, problem, verify_options(checks, problem), report); };
     serve_or_refuse<VerifyResult>(checks.input.choice.solver, problem, serve, report);
   }
-  if (print) fmt::print("{} passed, {} failed, {} refused\n", tally.passed, tally.failed, tally.refused);
+  if (print) fmt::print("{}\n", tally.text());
   return tally.exit_status();
 }
 
 }  // namespace
+
+Json result_json(const Problem& problem, const VerifyResult& result) {
+  return {{"problem", to_text(problem)}, {"name", problem.name()},
+          {"solver", result.solver},     {"status", name(result.status)},
+          {"reason", result.reason},     {"checked", result.checked},
+          {"error", result.error},       {"bound", result.bound},
+          {"unit", result.unit},         {"config", config_of(result.tuning)}};
+}
+
+checking::VerifyOptions verify_options(const Checks& checks, const Problem& problem) {
+  return {.solver = solver_options(checks.input.choice, problem.operation_name()),
+          .sampled = checks.sampled,
+          .samples = checks.samples,
+          .strip_rows = checks.strip_rows,
+          .seed = checks.input.seed};
+}
 
 void add_verify(CLI::App& app, Body& body) {
   const auto checks = std::make_shared<Checks>();
   CLI::App* const command =
       add_command(app, "verify", "run solvers on random data and check every result against the references",
                   "  omniconv verify \"filter2d u8 h480w640c3r5s5 reflect101\" --solver all\n"
-                  "  omniconv verify \"n2c16h14w14k32r3s3p1\" \"gemm f32 nt m64n48k100\" --solver all --pass all",
+                  "  omniconv verify \"n2c16h14w14k32r3s3p1\" \"gemm f32 nt m64n48k100\" --solver all --pass all\n"
+                  "  omniconv verify --random 1000 --seed 1 --device cpu",
                   *checks);
+  add_random_problems(*command, checks->input);
   CLI::Option* const sampled =
       command->add_flag("--sampled", checks->sampled, "check a random sample of the outputs, edges among them");
   command->add_option("--samples", checks->samples, "how many")
@@ -92,7 +96,8 @@ void add_verify(CLI::App& app, Body& body) {
   command
       ->add_option("--strip-rows", checks->strip_rows, "of filter2d: run in strips of so many output rows; 0: at once")
       ->check(whole_number(0, std::int64_t{1} << 40));
-  command->callback([checks, &body] {
+  command->callback([checks, command, &body] {
+    if (checks->input.random > 0 && command->get_option("--solver")->empty()) checks->input.choice.solver = "all";
     body = [checks] {
       return with_growing_report(checks->common.json, "omniconv-verify/1",
                                  [&](Json& json, const Keep& keep) { return run_verify(*checks, json, keep); });

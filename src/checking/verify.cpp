@@ -93,6 +93,7 @@ class Trial {
 
   // Too few of what is expected differ from zero for a comparison to mean anything.
   bool is_mostly_zero() const {
+    if (options_.may_be_zero) return false;
     std::int64_t zeros = 0, sums = 0;
     for (const Output& output : outputs_)
       for (const Expected& one : output.expected) {

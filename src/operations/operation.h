@@ -4,6 +4,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <span>
@@ -15,6 +16,7 @@
 #include "omniconv/error.h"
 #include "omniconv/plan.h"
 #include "omniconv/problem.h"
+#include "operations/draws.h"
 #include "operations/solver.h"
 
 namespace omniconv::operations {
@@ -74,6 +76,8 @@ class Operation {
   virtual std::string missing(const Problem& problem) const = 0;
   // The number of these letters; 0 where a partial text did not say it.
   virtual std::int64_t extent(const Problem& problem, std::string_view letters) const = 0;
+  // A random one that takes little work, of any words and letters that it has.
+  virtual Problem random_problem(Draws& draws) const = 0;
 
   virtual std::span<const Solver* const> solvers() const = 0;
   // With what the text leaves open, from the seed.
@@ -164,12 +168,38 @@ class OperationOf : public Operation {
       if (group.letters == letters) return of(problem).*group.members[0];
     return 0;
   }
+  // What is too much work is drawn again.
+  Problem random_problem(Draws& draws) const final {
+    for (const double most = draws.work();;) {
+      const T drawn = adapted(draw(with_random_words(draws), draws));
+      if (first_broken_rule(drawn)) continue;
+      const Problem problem(drawn);
+      double work = figures(task(problem, 0)).operations / 2;
+      for (const ArraySpec& array : arrays(problem)) work += 8 * static_cast<double>(array.elements());
+      if (work <= most) return problem;
+    }
+  }
 
  protected:
   virtual const text::Notation<T>& notation() const = 0;
   // What else a change of a word changes.
   virtual T adapted(T problem) const { return problem; }
+  // The problem with random extents, and what else its words do not say; it may break rules.
+  virtual T draw(T problem, Draws& draws) const = 0;
   static const T& of(const Problem& problem) { return *static_cast<const T*>(problem.value()); }
+
+ private:
+  // Of words that say the same thing one, and each word that stands alone in one problem of three.
+  T with_random_words(Draws& draws) const {
+    T problem;
+    const auto words = notation().words;
+    for (auto first = words.begin(); first != words.end();) {
+      const auto last = std::find_if(first, words.end(), [&](const auto& word) { return word.what != first->what; });
+      if (last - first > 1 || draws.one_in(3)) first[draws.below(last - first)].apply(problem);
+      first = last;
+    }
+    return problem;
+  }
 };
 
 }  // namespace omniconv::operations

@@ -126,6 +126,37 @@ class Conv2d final : public OperationOf<Conv2dProblem> {
     if (problem.pass != Pass::forward) problem.bias = problem.relu = false;
     return problem;
   }
+  Conv2dProblem draw(Conv2dProblem problem, Draws& draws) const override {
+    problem.n = draws.batch();
+    draw_channels(problem, draws);
+    problem.h = draws.extent();
+    problem.w = draws.extent();
+    const Draws::Pair window = draws.window(), stride = draws.stride(), dilation = draws.dilation();
+    problem.r = window.rows;
+    problem.s = window.columns;
+    problem.stride_h = stride.rows;
+    problem.stride_w = stride.columns;
+    problem.dilation_h = dilation.rows;
+    problem.dilation_w = dilation.columns;
+    // Now and then so wide that outputs look at nothing else.
+    const std::int64_t more = draws.one_in(16) ? 3 : 0;
+    const Draws::Padding rows = draws.padding(dilation.rows * (window.rows - 1) + 1 + more),
+                         columns = draws.padding(dilation.columns * (window.columns - 1) + 1 + more);
+    problem.pad_top = rows.before;
+    problem.pad_bottom = rows.after;
+    problem.pad_left = columns.before;
+    problem.pad_right = columns.after;
+    return problem;
+  }
+
+ private:
+  static void draw_channels(Conv2dProblem& problem, Draws& draws) {
+    problem.groups = draws.one_in(3) ? draws.channels() : 1;
+    const bool grouped = problem.groups > 1, depthwise = grouped && draws.one_in(2);
+    const auto small = [&] { return draws.one_of<std::int64_t>({1, 2, 3, 4, 7, 8, 16, 17, 33}); };
+    problem.c = problem.groups * (depthwise ? 1 : grouped ? small() : draws.channels());
+    problem.k = problem.groups * (depthwise ? 1 + draws.below(3) : grouped ? small() : draws.channels());
+  }
 };
 
 }  // namespace

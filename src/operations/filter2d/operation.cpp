@@ -144,6 +144,39 @@ class Filter2d final : public OperationOf<Filter2dProblem> {
 
  protected:
   const text::Notation<Filter2dProblem>& notation() const override { return filter2d_notation(); }
+  Filter2dProblem draw(Filter2dProblem problem, Draws& draws) const override {
+    using enum DataType;
+    problem.input = draws.one_of({u8, u8, u8, u16, s16, s32, f16, f32, f32, f64});
+    problem.output = draws.one_in(3) ? draws.one_of({u8, u16, s16, s32, f16, f32, f64}) : problem.input;
+    problem.h = draws.extent();
+    problem.w = draws.extent();
+    problem.c = draws.one_in(8) ? draws.channels() : 1 + draws.below(5);
+    problem.border = {.mode = static_cast<BorderMode>(draws.below(6)), .value = draws.one_of({0.0, 0.0, 7.0, -2.5})};
+    problem.flip = draws.one_in(4);
+    const bool is_pair = draw_kernel(problem, draws);  // which has no weights for opacity
+    if (problem.c > 1 && !is_pair && draws.one_in(3)) problem.alpha_channel = draws.below(problem.c);
+    return problem;
+  }
+
+ private:
+  // Whether it is a pair of kernels.
+  static bool draw_kernel(Filter2dProblem& problem, Draws& draws) {
+    if (draws.one_in(3)) {
+      problem.kernel =
+          draws.one_of({"gaussian:3", "gaussian:5,1.1", "gaussian:4", "box:3", "box:7x2", "laplacian", "log:5,0.9",
+                        "sobel", "prewitt", "scharr", "sobel-x", "scharr-y", "sharpen", "unsharp:9,1.5,0.8",
+                        "unsharp:13,2,0.8", "unsharp:15,2,0.8", "gaussian:16", "emboss", "motion:7,30"});
+      const Kernel kernel = named_kernel(problem.kernel);
+      problem.r = kernel.r;
+      problem.s = kernel.s;
+      return !kernel.second_weights.empty();
+    }
+    problem.kernel = draws.one_of({"random", "integer", "rank1", "equal"});
+    const Draws::Pair window = draws.window();
+    problem.r = window.rows;
+    problem.s = window.columns;
+    return false;
+  }
 };
 
 const char* norm_of(const Filter2dTask& task) {

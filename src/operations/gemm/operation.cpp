@@ -86,6 +86,12 @@ class Gemm final : public OperationOf<GemmProblem> {
 
  protected:
   const text::Notation<GemmProblem>& notation() const override { return gemm_notation(); }
+  GemmProblem draw(GemmProblem problem, Draws& draws) const override {
+    for (std::int64_t* const extent : {&problem.m, &problem.n, &problem.k})
+      *extent = draws.one_in(2) ? draws.extent() : draws.channels();
+    problem.batch = draws.one_in(3) ? draws.batch() : 1;
+    return problem;
+  }
 };
 
 }  // namespace

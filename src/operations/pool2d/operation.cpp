@@ -96,6 +96,24 @@ class Pool2d final : public OperationOf<Pool2dProblem> {
 
  protected:
   const text::Notation<Pool2dProblem>& notation() const override { return pool2d_notation(); }
+  Pool2dProblem draw(Pool2dProblem problem, Draws& draws) const override {
+    problem.n = draws.batch();
+    problem.c = draws.channels();
+    problem.h = draws.extent();
+    problem.w = draws.extent();
+    const Draws::Pair window = draws.window(), stride = draws.stride();
+    const bool whole = draws.one_in(8);  // the window is the image
+    problem.r = whole ? problem.h : window.rows;
+    problem.s = whole ? problem.w : window.columns;
+    const Draws::Padding rows = draws.padding(window.rows), columns = draws.padding(window.columns);
+    problem.pad_top = rows.before;
+    problem.pad_bottom = rows.after;
+    problem.pad_left = columns.before;
+    problem.pad_right = columns.after;
+    problem.stride_h = stride.rows;
+    problem.stride_w = stride.columns;
+    return problem;
+  }
 
  private:
   static Expected expected_output(const Pool2dProblem& problem, const Pool2dShape& shape, std::size_t array,
