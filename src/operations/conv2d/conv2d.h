@@ -26,6 +26,8 @@ double multiply_adds(const Conv2dProblem& problem);
 // Terms of the longest sum of the pass: c / groups * r * s forward, k / groups * r * s of the data, n * P * Q of the
 // filter.
 double longest_sum(const Conv2dProblem& problem);
+// Of x, w and y, each once.
+double least_bytes(const Conv2dProblem& problem);
 // The bound of chains so long, of the problem's sums.
 inline ErrorBound conv2d_bound(const Conv2dProblem& problem, double chain, double constant = 2) {
   return {.chain = chain, .constant = constant, .f64 = problem.type == DataType::f64};

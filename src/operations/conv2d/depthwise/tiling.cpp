@@ -148,29 +148,45 @@ std::int64_t lanes_for(const Conv2dProblem& problem, DepthwiseTiling t) {
   return 1;
 }
 
-// Instructions of a block, about.
+// Numbers that a work item keeps in registers, about.
+std::int64_t registers_of(const Conv2dProblem& problem, const DepthwiseTiling& t) {
+  const Conv2dShape g(problem);
+  const std::int64_t row = t.along.count * (t.paired ? t.channels : t.inputs), pairs = t.channels * t.inputs;
+  const std::int64_t weights = problem.pass == Pass::backward_filter ? t.tap_rows * g.s * pairs
+                               : t.holds_taps                        ? g.r * g.s * pairs
+                                                                     : 0;
+  return t.rows * t.columns * t.channels + weights + 2 * row;
+}
+
+// Instructions of a block, about, and what its bytes take on their way from the second cache.
 double work_of(const Conv2dProblem& problem, const DepthwiseTiling& t) {
   const Sides of(problem);
   const Conv2dShape& g = of.g;
   const bool filter = problem.pass == Pass::backward_filter;
   const double size = static_cast<double>(size_of(problem.type));
-  // A load, its address and its test; and what lines of a cache it touches beyond one.
-  const auto loads = [&](std::int64_t columns, std::int64_t vector, double lines) {
+  // Lines of a cache that 32 work items touch at once: neighbours lie apart by a block, and not all in one row.
+  const double lines =
+      g.nhwc ? size / 4 * static_cast<double>(t.channels)
+             : std::min(32.0, size / 4 * static_cast<double>(t.columns) + 32.0 / static_cast<double>(t.column_blocks));
+  const auto loads = [&](std::int64_t columns, std::int64_t vector) {  // with their addresses and tests
     const std::int64_t vectors = vector > 1 ? divide_up(columns - 1, vector) + 1 : columns;
     return static_cast<double>(vectors) * (2 + lines);
   };
-  const double lines = size / 4 * static_cast<double>(g.nhwc ? t.channels : t.columns);
-  const double of_row =
-      g.nhwc ? loads(t.along.count, 1, lines) : static_cast<double>(t.inputs) * loads(t.along.count, t.x_vector, lines);
-  const double inputs = static_cast<double>(filter ? 1 : of.in_group / t.inputs);
+  const double of_row = static_cast<double>(g.nhwc ? 1 : t.inputs) * loads(t.along.count, g.nhwc ? 1 : t.x_vector);
   const double taps = static_cast<double>((filter ? t.tap_rows : g.r) * g.s);
-  double work = static_cast<double>(t.rows * t.columns * t.channels * t.inputs) * taps +
-                static_cast<double>(t.down.count) * of_row;
+  const double sums = static_cast<double>(t.rows * t.columns * t.channels);
+  // Of a row a block reads some elements that its neighbours read too, out of the first cache.
+  constexpr double byte = 2;
+  const double own = static_cast<double>(of.in_w) / static_cast<double>(t.column_blocks);
+  const double of_bytes = byte * size * own * static_cast<double>(t.paired ? t.channels : t.inputs);
+  double work = sums * static_cast<double>(t.inputs) * taps + static_cast<double>(t.down.count) * (of_row + of_bytes);
   if (filter)
-    work += static_cast<double>(t.rows * (g.nhwc ? 1 : t.channels)) * loads(t.columns, t.y_vector, lines);
+    work += static_cast<double>(t.rows * (g.nhwc ? 1 : t.channels)) * loads(t.columns, g.nhwc ? 1 : t.y_vector);
   else  // weights, where they are used or once
     work += 2 * taps * static_cast<double>(t.channels * t.inputs * (t.holds_taps ? 1 : t.rows));
-  return 40 + inputs * work + static_cast<double>(t.rows * t.columns * t.channels);
+  const double inputs = static_cast<double>(filter ? 1 : of.in_group / t.inputs);
+  const double crowded = t.rows * t.columns * t.channels > 32 ? 1.12 : 1;  // fewer work items side by side
+  return crowded * (40 + inputs * work + sums);
 }
 
 double total_work(const Conv2dProblem& problem, const DepthwiseTiling& t, const devices::Device& device) {
@@ -245,7 +261,8 @@ DepthwiseChoice depthwise_tiling(const Conv2dProblem& problem, const devices::De
     if (!is_asked_for) {
       t.lanes = 1;
       t.lanes = lanes_for(problem, t);
-      t.resident = t.rows * t.columns * t.channels > 40 ? 3 : 4;
+      const std::int64_t registers = registers_of(problem, t);
+      t.resident = registers <= 60 ? 5 : registers <= (problem.pass == Pass::backward_filter ? 72 : 96) ? 4 : 3;
     }
     t.stages_taps = problem.layout == Layout::nhwc && problem.pass != Pass::backward_filter &&
                     staged_bytes(problem, t) <= most_staged_bytes;
@@ -288,12 +305,8 @@ double depthwise_chain(const Conv2dProblem& problem, const DepthwiseTiling& t) {
 }
 
 double depthwise_cost(const Conv2dProblem& problem, const DepthwiseTiling& t, const devices::Device& device) {
-  const Conv2dElements elements = elements_of(problem);
-  const double size = static_cast<double>(size_of(problem.type));
-  double bytes =
-      size * (static_cast<double>(elements.x) + static_cast<double>(elements.y) + static_cast<double>(elements.w));
-  double launches = 1;
-  if (t.parts > 1) launches = 2, bytes += 8 * static_cast<double>(elements.w) * static_cast<double>(t.parts);
+  double launches = 1, bytes = least_bytes(problem);
+  if (t.parts > 1) launches = 2, bytes += 2 * static_cast<double>(t.parts * depthwise_part_bytes(problem));
   return launches * gpu_launch_cost + std::max(byte_cost(device) * bytes, total_work(problem, t, device));
 }
 
