@@ -208,7 +208,7 @@ void choose_parts(const Conv2dProblem& problem, const devices::Device& device, s
   std::int64_t most = std::min<std::int64_t>(divide_up(blocks, 4 * t.pixels()), 256);
   if (limit >= 0) most = std::clamp<std::int64_t>(limit / depthwise_part_bytes(problem), 1, most);
   t.parts = std::min(wanted, most);
-  t.blocks_of_part = divide_up(blocks, t.parts);
+  t.blocks_of_part = round_up(divide_up(blocks, t.parts), t.pixels());  // work items take equally many
   t.parts = divide_up(blocks, t.blocks_of_part);
 }
 
