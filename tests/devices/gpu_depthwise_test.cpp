@@ -52,7 +52,7 @@ TEST_F(GpuDepthwise, LargeFilters) {
   for (const char* text :
        {"n1c4h24w24k4r7s7p3g4", "nhwc n1c8h12w20k8r7s7p3g8", "bwd_filter nhwc n1c4h12w20k4r7s7p3g4",
         "n1c2h20w18k2r31s31p15g2", "bwd_data nhwc f16 n1c4h20w18k4r31s31p15g4", "bwd_filter n1c2h20w18k2r13s15p7g2",
-        "nhwc n1c2h20w18k2r51s51p25g2", "bwd_data n1c2h20w18k2r11s12p5u2g2"})
+        "nhwc n1c2h20w18k2r51s51p25g2", "n1c2h40w30k2r12s12d3p8uh2g2", "bwd_data n1c2h20w18k2r11s12p5u2g2"})
     expect_served(text);
 }
 
@@ -87,7 +87,8 @@ TEST_F(GpuDepthwise, PassesAreAdjoint) {
 TEST_F(GpuDepthwise, ArraysBeginAnywhere) {
   const Context context(device);
   Queue queue = context.make_queue();
-  for (const char* text : {"n2c4h7w8k4r3s3p1g4", "nhwc n2c4h7w8k4r3s3p1g4"})
+  for (const char* text :
+       {"n2c4h7w8k4r3s3p1g4", "nhwc n2c4h7w8k4r3s3p1g4", "flip n2c4h7w8k8r3s3p1uh2g4", "nhwc n2c8h7w9k4r3s2p1uw2dh2g2"})
     for (const Pass pass : all_passes) {
       const Conv2dProblem problem = with_pass(conv2d_problem(text), pass);
       const Conv2dElements elements = elements_of(problem);
