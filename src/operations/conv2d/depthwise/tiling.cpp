@@ -18,7 +18,7 @@ constexpr std::int64_t most_extent = std::int64_t{1} << 28, most_numbers = std::
 constexpr std::int64_t most_unrolled = 1024;  // multiply-adds of a block, in the text of one channel
 constexpr std::int64_t most_block = 8;        // rows, and columns
 constexpr std::int64_t most_sums = 64;        // of a work item, in registers: of a block, or of the filter's gradient
-constexpr std::int64_t most_held = 40;        // weights in registers
+constexpr std::int64_t most_held = 50;        // weights in registers
 constexpr std::int64_t most_staged_bytes = 32 << 10;
 
 // What a pass goes over, and what it reads for it; of the filter's gradient y, and x.
