@@ -17,6 +17,7 @@
 #include "devices/gpu_peaks.h"
 #include "image/kernel_text.h"
 #include "omniconv/error.h"
+#include "operations/conv2d/conv2d.h"
 #include "operations/filter2d/filter2d.h"
 #include "operations/filter2d/random_image.h"
 #include "operations/filter2d/weights.h"
@@ -314,6 +315,75 @@ TEST_F(CudaCompile, Pool2dReadsAndWritesVectors) {
     EXPECT_EQ(count(text, "ld.local"), 0) << words;
     EXPECT_EQ(count(text, "st.local"), 0) << words;
   }
+}
+
+// conv2d/depthwise, as the text that it builds for a device of many compute units.
+devices::RecordingDevice::Text depthwise_text(const std::string& problem) {
+  const auto device = std::make_shared<devices::RecordingDevice>(devices::DeviceKind::cuda);
+  device->set_compute_units(132);
+  offer_by(operations::conv2d_depthwise_gpu(), get<Conv2dProblem>(parse_problem(problem)),
+           operations::DevicePointer(device))
+      .plan();
+  EXPECT_EQ(device->built.size(), 1u) << problem;
+  return device->built.back();
+}
+
+TEST_F(CudaCompile, DepthwiseInEveryForm) {
+  constexpr const char *passes[] = {"fwd", "bwd_data", "bwd_filter"}, *depthwise_types[] = {"f32", "f16", "bf16"};
+  int number = 0;
+  for (const char* const geometry : {"n8c64h28w28k64r3s3p1g64", "n8c32h15w17k32r3s3p1u2g32", "n8c32h14w14k64r5s5p2g8",
+                                     "n8c32h20w20k32r7s7p3g32", "n2c8h40w40k8r31s31p15g8"})
+    for (const char* const layout : {"nchw", "nhwc"})
+      for (const char* const pass : passes) {
+        const int capability = ++number % 2 == 0 ? 81 : 90;
+        const std::string problem = fmt::format("{} {} {} {}", pass, depthwise_types[number % 3], layout, geometry);
+        const auto built = depthwise_text(problem);
+        try {
+          const std::string image = nvrtc->compile(built.text, built.definitions, capability).image;
+          EXPECT_FALSE(image.empty());
+          if (capability == 90) continue;
+          for (const char* const part : {".f64", "approx", ".ftz", "ld.local", "st.local"})
+            EXPECT_EQ(count(image, part), 0) << problem << ": " << part;
+        } catch (const Error& error) {
+          ADD_FAILURE() << problem << " for " << capability << ": " << error.what();
+        }
+      }
+}
+
+// 16 bytes at a time wherever rows or channels allow it, and nothing stored to pieces but by arrays that begin
+// elsewhere.
+TEST_F(CudaCompile, DepthwiseReadsAndWritesVectors) {
+  for (const char* const words :
+       {"fwd nchw", "fwd nhwc", "bwd_data nchw", "bwd_data nhwc", "bwd_filter nchw", "bwd_filter nhwc"}) {
+    const auto built = depthwise_text(fmt::format("{} n64c256h56w56k256r3s3p1g256", words));
+    const std::string text = nvrtc->compile(built.text, built.definitions, 81).image;
+    EXPECT_GE(count(text, "ld.global.nc.v4"), 8) << words;
+    if (std::string_view(words).starts_with("bwd_filter")) continue;
+    EXPECT_GE(count(text, "st.global.v4"), 8) << words;
+    EXPECT_LE(count(text, "st.global.f32") + count(text, "st.global.u32") + count(text, "st.global.b32"), 1) << words;
+  }
+}
+
+// Taken for groups of few channels, whatever the pass and layout, and not for others.
+TEST(CudaCompileForms, DepthwiseIsChosenForGroupsOfFewChannels) {
+  const auto chosen = [](const std::string& text) {
+    const Problem any = parse_problem(text);
+    const auto device = std::make_shared<devices::RecordingDevice>(devices::DeviceKind::cuda);
+    device->set_compute_units(132);
+    const operations::AnyTask task(get<Conv2dProblem>(any));
+    return std::string(choice::choose(any.operation(), task, any, device, {}).solver->id());
+  };
+  for (const char* const pass : {"fwd", "bwd_data", "bwd_filter"})
+    for (const char* const layout : {"nchw", "nhwc"}) {
+      for (const char* const geometry :
+           {"n64c256h56w56k256r3s3p1g256", "n64c256h56w56k256r3s3p1u2g256", "n32c96h56w56k96r7s7p3g96",
+            "n64c128h56w56k128r3s3p1g32", "n64c512h7w7k512r3s3p1g512", "n64c32h112w112k32r1s1g32"})
+        EXPECT_EQ(chosen(fmt::format("{} {} {}", pass, layout, geometry)), "conv2d/depthwise/gpu.1")
+            << pass << ' ' << layout << ' ' << geometry;
+      for (const char* const geometry : {"n64c64h56w56k64r3s3p1", "n64c256h14w14k256r3s3p1"})
+        EXPECT_EQ(chosen(fmt::format("{} {} {}", pass, layout, geometry)), "conv2d/im2col_gemm/gpu.1")
+            << pass << ' ' << layout << ' ' << geometry;
+    }
 }
 
 // Maxima of 16-bit types by one comparison for two elements, and none by the compiler's own maximum, which forgets

@@ -26,6 +26,8 @@ double multiply_adds(const Conv2dProblem& problem);
 // Terms of the longest sum of the pass: c / groups * r * s forward, k / groups * r * s of the data, n * P * Q of the
 // filter.
 double longest_sum(const Conv2dProblem& problem);
+// Of x, w and y, each once.
+double least_bytes(const Conv2dProblem& problem);
 // The bound of chains so long, of the problem's sums.
 inline ErrorBound conv2d_bound(const Conv2dProblem& problem, double chain, double constant = 2) {
   return {.chain = chain, .constant = constant, .f64 = problem.type == DataType::f64};
@@ -37,6 +39,7 @@ std::span<const Solver* const> conv2d_solvers();
 const Conv2dSolver& conv2d_im2col_gemm_cpu();
 const Conv2dSolver& conv2d_im2col_gemm_gpu();
 const Conv2dSolver& conv2d_split_gemm_gpu();
+const Conv2dSolver& conv2d_depthwise_gpu();
 const Conv2dSolver& conv2d_direct_cpu();
 const Conv2dSolver& conv2d_direct_gpu();
 const Conv2dSolver& conv2d_reference();

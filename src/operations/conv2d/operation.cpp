@@ -183,6 +183,12 @@ double longest_sum(const Conv2dProblem& problem) {
          static_cast<double>(problem.s);
 }
 
+double least_bytes(const Conv2dProblem& problem) {
+  const Conv2dElements elements = elements_of(problem);
+  return static_cast<double>(size_of(problem.type)) *
+         (static_cast<double>(elements.x) + static_cast<double>(elements.w) + static_cast<double>(elements.y));
+}
+
 }  // namespace operations
 
 const operations::Operation& operation_of(const Conv2dProblem*) {

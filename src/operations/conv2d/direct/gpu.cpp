@@ -98,7 +98,15 @@ class DirectGpu final : public Conv2dSolver {
     const double idle = device.info().is_gpu  // compute units without a group
                             ? std::max(1.0, 8.0 * device.info().compute_units / static_cast<double>(tiling.groups))
                             : 1;
-    return gpu_launch_cost + idle * multiply_adds(problem) * (steps + load * loads) / steps;
+    // Where a pixel lies and whether it is there: for each tap, and all channels of a work item at once.
+    const Conv2dShape g(problem);
+    const double place = problem.pass == Pass::forward ? 26 : problem.pass == Pass::backward_data ? 55 : 88;
+    const std::int64_t shared = tiling.channels * (problem.pass == Pass::forward         ? g.c_group
+                                                   : problem.pass == Pass::backward_data ? g.k_group
+                                                                                         : tiling.inputs);
+    const double of_step = (steps + load * loads) / steps + place / static_cast<double>(shared);
+    const double bytes = device.info().is_gpu ? byte_cost(device) * least_bytes(problem) : 0;
+    return gpu_launch_cost + std::max(bytes, idle * multiply_adds(problem) * of_step);
   }
 };
 

@@ -1,0 +1,173 @@
+// conv2d/depthwise on GPU devices: every form of its kernels, whatever else serves the problems.
+#include <cmath>
+
+#include "../conformance/conv2d_testing.h"
+#include "gpu_testing.h"
+
+namespace omniconv {
+namespace {
+
+constexpr const char* depthwise = "conv2d/depthwise/gpu.1";
+
+class GpuDepthwise : public Gpu {
+ protected:
+  // Exact on small integers and within its bound on random numbers, by this solver alone.
+  void expect_served(const std::string& text, const std::string& tuning = {}, std::int64_t workspace_limit = -1) {
+    const checking::VerifyOptions options{
+        .solver = {.solver = depthwise, .max_workspace_bytes = workspace_limit, .tuning = tuning}};
+    EXPECT_EQ(expect_exact_and_bounded(Context(device), conv2d_problem(text), options), 1) << text << ' ' << tuning;
+  }
+};
+
+// A pass and layout of each in turn, with what is fused: a compilation each. Both extents of blocks that are not whole,
+// vectors of 1, 2, 4 and 8, rows that begin with none, strides and dilations that share divisors, and those that do
+// not.
+TEST_F(GpuDepthwise, OneChannelAGroup) {
+  int number = 0;
+  for (const char* geometry :
+       {"n2c8h9w12k8r3s3p1g8", "n2c6h15w13k6r3s3p1u2g6", "n3c7h7w7k7r3s3p1g7", "n2c4h20w21k4r3s2pt2pl1dh2dw3uh3uw2g4",
+        "n1c4h11w56k4r5s5p2g4", "n2c4h20w20k4r3s3p2d2uh2uw3g4", "n2c4h9w11k4r4s4u4g4", "n1c3h1w2k3r3s3p1g3",
+        "n2c12h30w24k12r2s3u2p1g12", "n1c1h17w19k1r5s3p2", "n2c4h13w16k4r1s1g4", "n2c8h14w14k8r3s3d4p4g8"})
+    for (const char* layout : {"nchw", "nhwc"}) {
+      const int turn = number++;
+      const char* const words =
+          std::array{"fwd bias relu acc", "bwd_data acc",  "bwd_filter acc",
+                     "fwd flip bias",     "bwd_data flip", "bwd_filter flip"}[static_cast<std::size_t>(turn * 5 % 6)];
+      const char* const type = std::array{"f32", "f16", "bf16", "tf32", "f16"}[static_cast<std::size_t>(turn % 5)];
+      expect_served(fmt::format("{} {} {} {}", words, type, layout, geometry));
+    }
+}
+
+TEST_F(GpuDepthwise, FewChannelsAGroup) {
+  for (const char* text :
+       {"bias n2c4h14w16k8r3s3p1g4", "bwd_data acc nhwc n2c4h14w16k8r3s3p1g4", "bwd_filter n2c4h9w13k12r3s3p1u2g4",
+        "nhwc f16 bias relu n2c12h10w9k12r3s3p1g3", "bwd_filter nhwc bf16 n2c24h10w9k16r3s3p1u2g2",
+        "bwd_data n2c14h10w9k10r3s3p1u2g2", "bwd_filter flip n2c14h10w9k10r2s3g2", "f16 n1c64h6w8k64r3s3p1g2",
+        "nhwc flip n1c33h7w6k66r1s3g33", "bwd_data nhwc n1c66h7w6k33r2s2u2g33"})
+    expect_served(text);
+}
+
+// Of 25 taps weights leave registers, of 100 the rows become a loop, and the gradient's taps several work items'.
+TEST_F(GpuDepthwise, LargeFilters) {
+  for (const char* text :
+       {"n1c4h24w24k4r7s7p3g4", "nhwc n1c8h12w20k8r7s7p3g8", "bwd_filter nhwc n1c4h12w20k4r7s7p3g4",
+        "n1c2h20w18k2r31s31p15g2", "bwd_data nhwc f16 n1c4h20w18k4r31s31p15g4", "bwd_filter n1c2h20w18k2r13s15p7g2",
+        "nhwc n1c2h20w18k2r51s51p25g2", "n1c2h40w30k2r12s12d3p8uh2g2", "bwd_data n1c2h20w18k2r11s12p5u2g2"})
+    expect_served(text);
+}
+
+// Partial sums, and the one part to which a limit of the workspace leads.
+TEST_F(GpuDepthwise, PartsOfGradients) {
+  const Context context(device);
+  for (const char* text : {"bwd_filter acc n40c2h64w64k2r3s3p1g2", "bwd_filter nhwc n40c2h64w64k2r3s3p1g2"}) {
+    const Conv2dProblem problem = conv2d_problem(text);
+    const std::int64_t of_part = elements_of(problem).w * 4;
+    const auto bytes = [&](std::int64_t limit) {
+      return explain(context, problem, {.max_workspace_bytes = limit, .allow = {depthwise}}).front().workspace_bytes;
+    };
+    EXPECT_GE(bytes(-1), 2 * of_part) << text;
+    EXPECT_EQ(bytes(3 * of_part - 1), 2 * of_part) << text;
+    EXPECT_EQ(bytes(of_part), 0) << text;
+    expect_served(text);
+    expect_served(text, {}, 0);
+  }
+}
+
+TEST_F(GpuDepthwise, PassesAreAdjoint) {
+  std::mt19937_64 random(11);
+  for (int i = 0; i < 4;) {
+    Conv2dProblem problem = random_conv2d(random);
+    if (problem.groups == 1) continue;
+    problem.layout = i % 2 == 0 ? Layout::nchw : Layout::nhwc;
+    expect_adjoint(Context(device), problem, depthwise, static_cast<std::uint64_t>(i++));
+  }
+}
+
+// Every combination of an array that begins at a vector and of one that does not.
+TEST_F(GpuDepthwise, ArraysBeginAnywhere) {
+  const Context context(device);
+  Queue queue = context.make_queue();
+  for (const char* text :
+       {"n2c4h7w8k4r3s3p1g4", "nhwc n2c4h7w8k4r3s3p1g4", "flip n2c4h7w8k8r3s3p1uh2g4", "nhwc n2c8h7w9k4r3s2p1uw2dh2g2"})
+    for (const Pass pass : all_passes) {
+      const Conv2dProblem problem = with_pass(conv2d_problem(text), pass);
+      const Conv2dElements elements = elements_of(problem);
+      const Conv2dPlan plan(context, problem, {.allow = {depthwise}});
+      const std::int64_t counts[] = {elements.x, elements.w, elements.y};
+      const std::size_t output = pass == Pass::forward ? 2 : pass == Pass::backward_data ? 0 : 1;
+      std::vector<float> expected;
+      for (const std::int64_t places : {0, 1, 2, 4, 7}) {
+        std::vector<Operand> operands;
+        for (std::size_t i = 0; i < 3; ++i) {
+          const std::int64_t before = places >> i & 1;
+          std::vector<float> values(static_cast<std::size_t>(counts[i] + before), 0.5f);
+          for (std::size_t j = 0; j < static_cast<std::size_t>(counts[i]); ++j)
+            values[j + static_cast<std::size_t>(before)] = static_cast<float>((j * 7 + i * 3) % 11) - 5;
+          const Buffer buffer = context.allocate(static_cast<std::int64_t>(values.size() * 4));
+          queue.upload(buffer, 0, values.data(), buffer.bytes()).wait();
+          operands.push_back({buffer, before * 4});
+        }
+        Conv2dRun run{.x = operands[0], .w = operands[1], .y = operands[2]};
+        if (plan.workspace_bytes() > 0) run.workspace = context.allocate(plan.workspace_bytes());
+        plan.run(queue, run).wait();
+        std::vector<float> made(static_cast<std::size_t>(counts[output]));
+        queue.download(made.data(), operands[output].buffer, operands[output].offset_bytes, counts[output] * 4).wait();
+        if (places == 0) expected = made;
+        EXPECT_EQ(made, expected) << to_text(problem) << ", begun at " << places;
+        if (operands[output].offset_bytes > 0) {
+          float before = 0;
+          queue.download(&before, operands[output].buffer, 0, 4).wait();
+          EXPECT_EQ(before, 0.5f) << to_text(problem);
+        }
+      }
+    }
+}
+
+// The last column of x meets the second tap alone; a block's fourth column of y, which is not there, would meet it by
+// the first. Likewise its rows.
+TEST_F(GpuDepthwise, InfinityPastTheLastPixelStaysOut) {
+  const Context context(device);
+  Queue queue = context.make_queue();
+  for (const char* text :
+       {"bwd_filter n1c1h1w4k1r1s2", "bwd_filter n1c1h4w1k1r2s1", "bwd_filter nhwc n1c1h1w4k1r1s2"}) {
+    const Conv2dPlan plan(context, conv2d_problem(text),
+                          {.solver = depthwise, .tuning = "rows=4 columns=4 lanes=1 resident=4"});
+    const std::vector<float> x{1, 2, 3, INFINITY}, y{1, 1, 1};
+    const Buffer of_x = context.allocate(16), of_w = context.allocate(8), of_y = context.allocate(12);
+    queue.upload(of_x, 0, x.data(), 16).wait(), queue.upload(of_y, 0, y.data(), 12).wait();
+    plan.run(queue, {.x = {of_x}, .w = {of_w}, .y = {of_y}}).wait();
+    std::vector<float> w(2);
+    queue.download(w.data(), of_w, 0, 8).wait();
+    EXPECT_EQ(w, (std::vector<float>{6, INFINITY})) << text;
+  }
+}
+
+TEST_F(GpuDepthwise, Refusals) {
+  const auto refusal = [&](const std::string& text, const std::string& tuning = {}) {
+    return error_of([&] { Plan(Context(device), conv2d_problem(text), {.solver = depthwise, .tuning = tuning}); });
+  };
+  EXPECT_HAS(refusal("f64 n1c2h4w4k2r3s3p1g2"), "f64 is convolved on the CPU");
+  EXPECT_HAS(refusal("n1c2h4w4k3r3s3p1"), "2 and 3 channels are one group, and this variant is for several");
+  EXPECT_HAS(refusal("n1c66h4w4k2r3s3p1g2"), "the channels of a group are 33, and this variant takes at most 32");
+  EXPECT_HAS(refusal("n1c2h4w4k66r3s3p1g2"), "the channels of a group are 33, and this variant takes at most 32");
+  EXPECT_HAS(refusal("n1c2h4w70k2r1s65g2"), "the taps along an axis are 65, and this variant takes at most 64");
+  EXPECT_HAS(refusal("n1c2h4w4k2r3s3p90d90g2"),
+             "a dilated filter reaches over are 181, and this variant takes at most");
+  EXPECT_HAS(refusal("n1c2h40w40k2r1s1d129g2"), "the dilation is 129, and this variant takes at most 128");
+  EXPECT_HAS(refusal("n1c2h40w40k2r1s1u9g2"), "the stride is 9, and this variant takes at most 8");
+  EXPECT_HAS(refusal("n1c2h4w4k2r1s1p128g2"), "the padding is 128, and this variant takes at most 127");
+  EXPECT_HAS(refusal("n1c2h32768w32768k2r1s1g2"), "2 planes of 1073741824 pixels are more than 32-bit numbers count");
+  const auto tuned = [](int rows, int columns, int lanes) {
+    return fmt::format("rows={} columns={} lanes={} resident=4", rows, columns, lanes);
+  };
+  EXPECT_HAS(refusal("n1c4h8w8k4r1s1g2", tuned(8, 8, 1)), "rows=8: a work item has 128 sums, and at most 64");
+  EXPECT_HAS(refusal("n1c2h8w80k2r1s64g2", tuned(4, 8, 1)), "rows=4: a text has 2048 multiply-adds, and at most 1024");
+  EXPECT_HAS(refusal("n1c2h8w8k2r3s3g2", tuned(2, 2, 2)), "lanes=2: must be 1 in nchw");
+  EXPECT_HAS(refusal("bwd_data n1c2h8w8k2r3s3uh2g2", tuned(3, 2, 1)), "rows=3: must be a multiple of the stride, 2");
+  EXPECT_HAS(refusal("bwd_data n1c2h8w8k2r3s3uw2g2", tuned(2, 3, 1)), "columns=3: must be a multiple of the stride, 2");
+  EXPECT_HAS(refusal("nhwc n1c64h40w40k64r31s31p15g64", tuned(1, 1, 8)), "of local memory, and at most 32768");
+  EXPECT_HAS(refusal("n1c2h8w8k2r3s3g2", tuned(9, 1, 1)), "must be one of 1, 2, 3, 4, 5, 6, 7, 8");
+}
+
+}  // namespace
+}  // namespace omniconv
