@@ -13,7 +13,7 @@
 
 namespace omniconv::operations::split_gemm {
 
-constexpr std::int64_t pass_group = 256, product_group = 384, maxima = 528;
+constexpr std::int64_t pass_group = 256, product_group = 384, maxima = 264;
 
 // How many products of parts make one of numbers, and of which type parts are.
 struct Numbers {
