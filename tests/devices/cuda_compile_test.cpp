@@ -386,6 +386,40 @@ TEST(CudaCompileForms, DepthwiseIsChosenForGroupsOfFewChannels) {
     }
 }
 
+// Products on the matrix units of 9.0: every tile, box, type and pass; the rest in turn.
+TEST_F(CudaCompile, SplitGemmInEveryForm) {
+  if (!nvrtc->target_refusal("sm_90a", 90).empty()) GTEST_SKIP() << nvrtc->target_refusal("sm_90a", 90);
+  int number = 0, turn = 0;
+  const std::set<std::string_view> fused = {"", "bias relu acc", "bias", "acc"};
+  auto words = fused.begin();
+  for (const char* const type : {"f32", "tf32", "f16", "bf16"})
+    for (const char* const pass : {"", "bwd_data", "bwd_filter"})
+      for (const char* const tuning :
+           {"tile_n=128 resident=1 parts=1", "tile_n=64 resident=2 parts=2", "tile_n=32 resident=2 parts=1"}) {
+        constexpr const char* geometries[] = {"n2c64h20w20k128r3s3p1", "n2c32h20w20k128r3s3p1", "n2c3h20w20k128r3s3p1",
+                                              "n2c16h90w90k128r31s31p15"};
+        if (std::string_view(pass) == "bwd_filter" && std::string_view(tuning).starts_with("tile_n=32")) continue;
+        // Each type's parts are alike in all passes.
+        if (++turn % 4 != 0 && std::string_view(type) != "f32") continue;
+        const bool forward = std::string_view(pass).empty();
+        const std::string problem =
+            fmt::format("{} {} {} {}", pass, forward ? *words : "", type, geometries[number % 4]);
+        if (forward && ++words == fused.end()) words = fused.begin();
+        ++number;
+        Conv2dProblem parsed = get<Conv2dProblem>(parse_problem(problem));
+        parsed.layout = number % 2 == 0 ? Layout::nchw : Layout::nhwc;
+        const auto device = std::make_shared<devices::RecordingDevice>(devices::DeviceKind::cuda);
+        device->be_of_capability_90();
+        const operations::Answer answer = operations::conv2d_split_gemm_gpu().offer(parsed, device, {.tuning = tuning});
+        ASSERT_NE(answer.offer(), nullptr) << problem << ": " << answer.refusal();
+        answer.offer()->plan();
+        ASSERT_EQ(device->built.size(), 1u);
+        const auto& built = device->built.front();
+        EXPECT_EQ(built.target, "sm_90a");
+        EXPECT_FALSE(nvrtc->compile(built.text, built.definitions, 90, built.target).image.empty()) << problem;
+      }
+}
+
 // Maxima of 16-bit types by one comparison for two elements, and none by the compiler's own maximum, which forgets
 // NaN's bits.
 TEST_F(CudaCompile, Pool2dComparesInPairs) {

@@ -30,6 +30,7 @@ class RecordingDevice : public Device {
   struct Text {
     std::string text;
     std::vector<Definition> definitions;
+    std::string target;
   };
   std::vector<Text> built;
 
@@ -47,13 +48,18 @@ class RecordingDevice : public Device {
   std::shared_ptr<Buffer> borrow(void*, std::int64_t bytes) override { return allocate(bytes); }
   std::shared_ptr<Queue> make_queue(const QueueOptions&) override { return std::make_shared<NoQueue>(); }
   std::shared_ptr<Program> build(std::string_view text, std::span<const Definition> definitions,
-                                 const BuildOptions&) override {
-    built.push_back({std::string(text), {definitions.begin(), definitions.end()}});
+                                 const BuildOptions& options) override {
+    built.push_back({std::string(text), {definitions.begin(), definitions.end()}, options.target});
     return std::make_shared<NoProgram>();
   }
   Peaks measure_peaks(double) override { return {}; }
   std::shared_ptr<HostMemory> allocate_host(std::int64_t bytes) override {
     return std::make_shared<ClaimedMemory>(bytes, page_locks);
+  }
+  void be_of_capability_90() {
+    facts_.compute_capability = 90;
+    facts_.has_clusters = facts_.has_overlap = facts_.has_tensor_maps = true;
+    facts_.most_local_memory_bytes = facts_.unit_local_memory_bytes = 227 << 10;
   }
   void set_compute_units(int units) { facts_.info.compute_units = units; }
   bool page_locks = false;

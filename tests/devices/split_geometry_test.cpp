@@ -1,0 +1,185 @@
+// Which element a product on matrix units multiplies by which, against the definition: without a device.
+#include "operations/conv2d/split_gemm/geometry.h"
+
+#include <gtest/gtest.h>
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+#include <random>
+#include <set>
+#include <tuple>
+
+#include "../conformance/conv2d_testing.h"
+#include "operations/conv2d/shape.h"
+
+namespace omniconv::operations::split_gemm {
+namespace {
+
+using Pair = std::tuple<std::int64_t, std::int64_t, std::int64_t, std::int64_t>;  // row, column of a source; r, s
+
+// The first elements that a copy of `count` positions reads from one on, as the copy engine goes: along the box of
+// first elements, then down it, then to the next image.
+struct First {
+  std::int64_t image, row, column;
+  bool operator==(const First&) const = default;
+};
+std::vector<First> firsts_of(const devices::TensorMap& map, First at, std::int64_t count) {
+  const std::int64_t last_column = map.extents[1] - 1 + map.upper_corner[0],
+                     last_row = map.extents[2] - 1 + map.upper_corner[1];
+  std::vector<First> all;
+  for (; count > 0; --count) {
+    all.push_back(at);
+    at.column += map.element_strides[1];
+    if (at.column <= last_column) continue;
+    at.column = map.lower_corner[0], at.row += map.element_strides[2];
+    if (at.row <= last_row) continue;
+    at.row = map.lower_corner[1], ++at.image;
+  }
+  return all;
+}
+
+// Where planes read the array: the row, the column and the tap that stands with the channel.
+struct Read {
+  std::int64_t row, column, r, s, channel;
+};
+Read read_of(const Planes& planes, std::int64_t row, std::int64_t column, std::int64_t channel) {
+  const std::int64_t tap = channel / planes.source_channels, r = tap / planes.folded_w, s = tap % planes.folded_w;
+  return {row * planes.fold_stride_h + r * planes.fold_dilation_h - planes.fold_pad_h,
+          column * planes.fold_stride_w + s * planes.fold_dilation_w - planes.fold_pad_w, r, s,
+          channel % planes.source_channels};
+}
+
+// The pairs that an output pixel sums up, channel 0 alone.
+std::map<std::pair<std::int64_t, std::int64_t>, std::set<Pair>> pairs_of_definition(const Conv2dProblem& problem) {
+  const Conv2dShape g(problem);
+  std::map<std::pair<std::int64_t, std::int64_t>, std::set<Pair>> all;
+  for (std::int64_t p = 0; p < g.p; ++p)
+    for (std::int64_t q = 0; q < g.q; ++q)
+      for (std::int64_t r = 0; r < g.r; ++r)
+        for (std::int64_t s = 0; s < g.s; ++s) {
+          const std::int64_t h = g.row_of(p, r), w = g.column_of(q, s);
+          if (h < 0 || h >= g.h || w < 0 || w >= g.w) continue;
+          if (problem.pass == Pass::forward)
+            all[{p, q}].insert({h, w, r, s});
+          else
+            all[{h, w}].insert({p, q, r, s});
+        }
+  return all;
+}
+
+void check_pixels(const Conv2dProblem& problem) {
+  const auto made = pixel_task(problem);
+  const PixelTask* const task = std::get_if<PixelTask>(&made);
+  if (task == nullptr) return;
+  auto wanted = pairs_of_definition(problem);
+  std::set<std::pair<std::int64_t, std::int64_t>> pixels;
+  const Planes& planes = task->source;
+  for (std::int32_t c = 0; c < task->classes; ++c) {
+    const TapClass& of = task->of_class[static_cast<std::size_t>(c)];
+    for (std::int64_t i = 0; i < task->rows; ++i)
+      for (std::int64_t j = 0; j < task->columns; ++j) {
+        const std::int64_t h = of.out_h + i * task->out_step_h, w = of.out_w + j * task->out_step_w;
+        if (h >= task->out_h || w >= task->out_w) continue;
+        EXPECT_TRUE(pixels.insert({h, w}).second) << to_text(problem) << " makes a pixel twice";
+        std::set<Pair> found;
+        for (std::int64_t t = 0; t < of.taps_h; ++t)
+          for (std::int64_t u = 0; u < of.taps_w; ++u) {
+            const std::int64_t down = of.offset_h + t * task->dilation_h, along = of.offset_w + u * task->dilation_w;
+            EXPECT_TRUE(down >= 0 && down < 256 && along >= 0 && along < 256) << to_text(problem);
+            const std::int64_t row = i * task->stride_h + task->corner_h + down,
+                               column = j * task->stride_w + task->corner_w + along;
+            if (row < 0 || row >= planes.h || column < 0 || column >= planes.w) continue;
+            for (std::int64_t channel = 0; channel < planes.channels; channel += planes.source_channels) {
+              const Read read = read_of(planes, row, column, channel);
+              if (read.row < 0 || read.row >= planes.source_h || read.column < 0 || read.column >= planes.source_w)
+                continue;
+              std::int64_t r = of.first_h + t * task->class_tap_h + read.r,
+                           s = of.first_w + u * task->class_tap_w + read.s;
+              if (task->flip != 0) r = task->taps_h - 1 - r, s = task->taps_w - 1 - s;
+              EXPECT_TRUE(found.insert({read.row, read.column, r, s}).second) << to_text(problem);
+            }
+          }
+        EXPECT_EQ(found, (wanted[{h, w}])) << to_text(problem) << ": pixel " << h << ", " << w;
+      }
+  }
+  EXPECT_EQ(static_cast<std::int64_t>(pixels.size()), std::int64_t{task->out_h} * task->out_w) << to_text(problem);
+  // Copies meet the positions in their order.
+  const devices::TensorMap map = map_of_source(*task);
+  std::vector<First> positions;
+  for (std::int64_t n = 0; n < planes.images; ++n)
+    for (std::int64_t i = 0; i < task->rows; ++i)
+      for (std::int64_t j = 0; j < task->columns; ++j)
+        positions.push_back({n, i * task->stride_h + task->corner_h, j * task->stride_w + task->corner_w});
+  EXPECT_EQ(firsts_of(map, positions.front(), task->positions()), positions) << to_text(problem);
+}
+
+void check_filters(const Conv2dProblem& problem) {
+  const auto made = filter_task(problem);
+  const FilterTask* const task = std::get_if<FilterTask>(&made);
+  if (task == nullptr) return;
+  const Conv2dShape g(problem);
+  std::set<std::pair<std::int64_t, std::int64_t>> taps;
+  for (std::int64_t t = 0; t < task->taps_h; ++t)
+    for (std::int64_t u = 0; u < task->taps_w; ++u)
+      for (std::int64_t channel = 0; channel < task->x.channels; channel += task->x.source_channels)
+        for (std::int64_t p = 0; p < g.p; ++p)
+          for (std::int64_t q = 0; q < g.q; ++q) {
+            const std::int64_t row = p * task->stride_h + task->corner_h + t * task->dilation_h,
+                               column = q * task->stride_w + task->corner_w + u * task->dilation_w;
+            const Read read = read_of(task->x, row, column, channel);
+            std::int64_t r = t + read.r, s = u + read.s;
+            if (task->flip != 0) r = task->all_h - 1 - r, s = task->all_w - 1 - s;
+            taps.insert({r, s});
+            EXPECT_EQ(read.row, g.row_of(p, r)) << to_text(problem);
+            EXPECT_EQ(read.column, g.column_of(q, s)) << to_text(problem);
+          }
+  EXPECT_EQ(static_cast<std::int64_t>(taps.size()), g.r * g.s) << to_text(problem);
+}
+
+TEST(SplitGeometry, MeetsWhatTheDefinitionMeets) {
+  std::mt19937_64 random(3);
+  const auto check = [](const Conv2dProblem& problem) {
+    for (const Pass pass : {Pass::forward, Pass::backward_data}) check_pixels(with_pass(problem, pass));
+    check_filters(with_pass(problem, Pass::backward_filter));
+  };
+  for (int i = 0; i < 100; ++i) check(random_conv2d(random));
+  for (const char* text :
+       {"n2c3h17w15k4r5s5p2u2", "n1c16h20w20k16r3s3p4d4u2", "n2c20h13w11k4r1s1u3", "n1c64h9w9k8r3s3p1u4",
+        "n1c3h40w40k4r16s16u16", "n1c2h300w9k2r3s1ph130dh130", "n1c20h9w12k4r4s4p2u4d3"})
+    check(conv2d_problem(text));
+}
+
+TEST(SplitGeometry, RefusesWhatCopiesCannotReach) {
+  const auto refusal = [](const char* text) {
+    const auto made = pixel_task(conv2d_problem(text));
+    return std::holds_alternative<std::string>(made) ? std::get<std::string>(made) : "";
+  };
+  EXPECT_NE(refusal("bwd_data n1c3h64w64k8r5s5p2u5").find("25 remainders"), std::string::npos);
+  EXPECT_NE(refusal("bwd_data n1c16h300w300k16r3s3p130d130").find("too far apart"), std::string::npos);
+  EXPECT_EQ(refusal("n1c16h300w300k16r3s3p130d130"), "");  // forward, taps stand among the channels
+}
+
+TEST(SplitGeometry, SumsAreShort) {
+  const auto steps = [](const char* text) { return std::get<PixelTask>(pixel_task(conv2d_problem(text))).steps; };
+  EXPECT_EQ(steps("n1c64h8w8k64r3s3p1"), 9);
+  EXPECT_EQ(steps("n1c32h8w8k64r3s3p1"), 5);   // two taps a step
+  EXPECT_EQ(steps("n1c3h8w8k64r3s3p1"), 1);    // three rows of sixteen
+  EXPECT_EQ(steps("n1c72h8w8k64r3s3p1"), 12);  // eighty channels, not 128
+}
+
+TEST(Divisor, DividesWhatThirtyOneBitsHold) {
+  std::mt19937_64 random(5);
+  for (int i = 0; i < 20000; ++i) {
+    const std::int64_t by = 1 + static_cast<std::int64_t>(random() >> (33 + random() % 30)),
+                       n = static_cast<std::int64_t>(random() >> 33);
+    for (const std::int64_t each : {n, n / by * by, n / by * by - 1, (std::int64_t{1} << 31) - 1})
+      if (each >= 0) {
+        ASSERT_EQ(Divisor(by).divided(each), each / by) << each << " / " << by;
+      }
+  }
+}
+
+}  // namespace
+}  // namespace omniconv::operations::split_gemm
