@@ -202,6 +202,8 @@ void add_choice(CLI::App& app, ChoiceInput& input, std::string_view operation) {
          "the largest amplification of an error bound; 1024 by default")
       ->type_name("A")
       ->check(finite_number(0));
+  app.add_flag("--relative-error", input.relative_error,
+               "only solvers whose bound needs no term by the largest numbers of all");
   app.add_option("--workspace-limit", input.workspace_limit, "bytes that a solver may take beside the arrays, as 512M")
       ->type_name("BYTES")
       ->check(not_empty());
@@ -277,7 +279,8 @@ std::vector<Problem> read_problems(const ProblemInput& input) {
 SolverOptions solver_options(const ChoiceInput& input, std::string_view operation) {
   for (const std::vector<std::string>* patterns : {&input.allow, &input.deny})
     for (const std::string& pattern : *patterns) checking::require_any_solver_like(pattern);
-  SolverOptions options{.solver = input.solver, .deterministic = input.deterministic};
+  SolverOptions options{
+      .solver = input.solver, .relative_error = input.relative_error, .deterministic = input.deterministic};
   if (!input.units.empty()) {
     if (std::find(unit_words.begin(), unit_words.end(), input.units) == unit_words.end())
       throw bad_input(fmt::format("unknown --units {}: {}", shown(input.units), suggest(input.units, unit_words)));

@@ -19,7 +19,7 @@ struct ChoiceInput {
   std::string solver = "auto";
   std::string units, workspace_limit, tuning;
   std::optional<double> max_error;
-  bool deterministic = false;
+  bool relative_error = false, deterministic = false;
   std::vector<std::string> allow, deny, prepared;
 };
 // All but --solver, whose values differ. The ids that completion offers are of `operation`; empty: of any.

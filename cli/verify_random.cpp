@@ -25,6 +25,7 @@ std::string same_options(const Checks& checks, const std::string& device) {
   };
   add("--units", choice.units);
   if (choice.max_error) options += fmt::format(" --max-error {}", *choice.max_error);
+  if (choice.relative_error) options += " --relative-error";
   add("--workspace-limit", choice.workspace_limit);
   add("--tuning", choice.tuning.empty() ? "" : '"' + choice.tuning + '"');
   if (choice.deterministic) options += " --deterministic";

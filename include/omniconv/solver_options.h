@@ -14,6 +14,7 @@ struct SolverOptions {
   std::string solver = "auto";  // or a solver's id, which the rest must allow too
   Units units = Units::any;
   double max_error = 1024;                // the largest amplification A of an error bound (docs/arithmetic.md)
+  bool relative_error = false;            // bounds by the magnitudes of an element's own terms alone
   std::int64_t max_workspace_bytes = -1;  // a hard limit; negative: none
   bool deterministic = false;             // the same bits from every run of a plan on the same data
   // Ids, or what they begin with ("conv2d/im2col_gemm"). Empty `allow`: every solver.

@@ -76,7 +76,8 @@ void Judge::check_bound(std::int64_t point, const Expected& expected, const std:
     fail(point, fmt::format("is {} and must lie in [{}, {}]", found, low, high), result);
   const bool wide = size_of(array_.type) >= 4 && !is_integer(array_.type);
   if (unit == 0 || !wide || operation_.finished(task_, expected.value) != expected.value) return;
-  // What rounding to the stored type alone accounts for is no error of the solver's, and the absolute term none in units.
+  // What rounding to the stored type alone accounts for is no error of the solver's, and the absolute term none in
+  // units.
   const double excess =
       std::fabs(found - expected.value) - std::fabs(converted(expected.value) - expected.value) - absolute_;
   result.error = std::max(result.error, excess / unit);

@@ -64,7 +64,8 @@ class Trial {
       pointers_.push_back(data_[i].data());
     }
     scalars_.assign(scalar_specs_.size(), checked_scalar);
-    for (const std::size_t i : operation.factors(task)) largest_product_ *= largest_magnitude(arrays_[i].type, data_[i]);
+    for (const std::size_t i : operation.factors(task))
+      largest_product_ *= largest_magnitude(arrays_[i].type, data_[i]);
     for (std::size_t i = 0; i < arrays_.size(); ++i)
       if (arrays_[i].role != ArrayRole::in) expect(i);
   }

@@ -78,6 +78,8 @@ std::string excluded(std::string_view id, const Offer& offer, const SolverOption
   if (!offer.bound.exact && offer.bound.amplification > options.max_error)
     return fmt::format("its errors are amplified {:g} times, and max_error is {:g}", offer.bound.amplification,
                        options.max_error);
+  if (options.relative_error && offer.bound.absolute > 0)
+    return "its bound has a term by the largest numbers of all, and relative errors are asked for";
   if (offer.prepared.size() < options.prepared.size())
     return fmt::format("has no prepared form of {}", fmt::join(options.prepared, ", "));
   const std::int64_t limit = options.max_workspace_bytes;

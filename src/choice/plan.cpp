@@ -22,6 +22,7 @@ std::string key_of(const Problem& problem, const SolverOptions& options) {
   const std::string_view without_name = std::string_view(text).substr(0, text.find(" \""));  // which decides nothing
   std::string key = fmt::format("{}\n{} {} {} {} {}", without_name, options.solver, static_cast<int>(options.units),
                                 options.max_error, options.max_workspace_bytes, options.deterministic);
+  if (options.relative_error) key += " relative";
   for (const std::string& allowed : options.allow) key += " +" + allowed;
   for (const std::string& denied : options.deny) key += " -" + denied;
   for (const std::string& prepared : options.prepared) key += " =" + prepared;

@@ -82,6 +82,7 @@ TEST(Remembered, PlansAreOfAllOptions) {
       {},
       {.units = Units::fma},
       {.max_error = 2048},
+      {.relative_error = true},
       {.max_workspace_bytes = 1 << 20},
       {.deterministic = true},
       {.allow = {"conv2d/direct"}},

@@ -1,4 +1,5 @@
 // Convolution on the matrix units of a device: every form of its tiles, and numbers of any range.
+#include <algorithm>
 #include <cmath>
 #include <limits>
 

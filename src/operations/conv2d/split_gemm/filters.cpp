@@ -17,18 +17,6 @@ std::int64_t sums_of(const FilterTask& task, std::int64_t columns) {
   return checked_multiply(tiles_of(task, columns) * tile_rows, columns, "the sums");
 }
 
-Tile tile_for(const FilterTask& task, const Numbers& numbers, const devices::Device& device,
-              const std::string& tuning) {
-  return best_tile(tuning, numbers, device, [&](const Tile& tile) -> double {
-    const bool is_wide = tile.columns > 64 && task.y.channels <= 64;
-    if (tile.columns < 64 || (is_wide && tuning.empty()) || (tile.parts > 1 && tile.parts * 2 > task.steps)) return 0;
-    const double steps = static_cast<double>(divide_up(task.steps, tile.parts)),
-                 bytes = 4 * static_cast<double>(sums_of(task, tile.columns)) * static_cast<double>(2 * tile.parts);
-    return cycles_of(tile, tiles_of(task, tile.columns), steps, numbers, device) + launch_cycles +
-           cycles_of_bytes(bytes, device);
-  });
-}
-
 // Channels of a group of add_parts: as many as its local memory holds, and few enough for all compute units.
 std::int64_t channels_at_once(const FilterTask& task, std::int64_t units) {
   const std::int64_t taps = std::int64_t{task.taps_h} * task.taps_w, eights = divide_up(task.y.channels, 8);
@@ -50,6 +38,21 @@ struct Workspace : Sections {
         parts(take(checked_multiply(sums_of(task, tile.columns), tile.parts, "the parts of sums"), 4)) {}
 };
 
+Tile tile_for(const FilterTask& task, const Numbers& numbers, const devices::Device& device,
+              const SolverOptions& request) {
+  const auto cycles = [&](const Tile& tile) -> double {
+    const bool is_wide = tile.columns > 64 && task.y.channels <= 64;
+    if (tile.columns < 64 || (is_wide && request.tuning.empty()) || (tile.parts > 1 && tile.parts * 2 > task.steps))
+      return 0;
+    const double steps = static_cast<double>(divide_up(task.steps, tile.parts)),
+                 bytes = 4 * static_cast<double>(sums_of(task, tile.columns)) * static_cast<double>(2 * tile.parts);
+    return cycles_of(tile, tiles_of(task, tile.columns), steps, numbers, device) + launch_cycles +
+           cycles_of_bytes(bytes, device);
+  };
+  return best_tile(request, numbers, device, cycles,
+                   [&](const Tile& tile) { return Workspace(task, numbers, tile).bytes(); });
+}
+
 class Plan final : public Conv2dPlanBody {
  public:
   Plan(const Conv2dProblem& problem, devices::Device& device, const FilterTask& task, const Tile& tile)
@@ -65,7 +68,10 @@ class Plan final : public Conv2dPlanBody {
     task_.by_pixels = Divisor(std::int64_t{task_.y.h} * task_.y.w), task_.by_columns = Divisor(task_.y.w);
     task_.channels_at_once = static_cast<std::int32_t>(channels_at_once(task, units_));
     std::vector<devices::Definition> definitions = definitions_of(problem.type, numbers_, tile, 2 * step_terms, true);
-    definitions.push_back({"NHWC", problem.layout == Layout::nhwc ? "1" : "0"});
+    const bool nhwc = problem.layout == Layout::nhwc;
+    const std::int64_t forms = forms_of(task.x, problem.type, nhwc) | forms_of(task.y, problem.type, nhwc);
+    definitions.push_back({"NHWC", nhwc ? "1" : "0"});
+    definitions.push_back({"FORMS", std::to_string(forms)});
     definitions.push_back({"ACCUMULATE", problem.accumulate ? "1" : "0"});
     definitions.push_back({"BIAS", "0"});
     definitions.push_back({"RELU", "0"});
@@ -161,10 +167,10 @@ class Plan final : public Conv2dPlanBody {
 }  // namespace
 
 Answer filter_offer(const Conv2dProblem& problem, const DevicePointer& device, const FilterTask& task,
-                    const std::string& tuning) {
+                    const SolverOptions& request) {
   const Numbers numbers = numbers_of(problem.type);
-  const Tile tile = tile_for(task, numbers, *device, tuning);
-  if (tile.columns == 0) return fmt::format("tuning {}: tiles and parts of sums do not go together so", tuning);
+  const Tile tile = tile_for(task, numbers, *device, request);
+  if (tile.columns == 0) return fmt::format("tuning {}: tiles and parts of sums do not go together so", request.tuning);
   const std::int64_t tiles = checked_multiply(tiles_of(task, tile.columns), tile.parts, "the tiles");
   if (tiles > most_groups) return fmt::format("has {} tiles, and a launch counts {}", tiles, most_groups);
   const double bytes = bytes_moved(task.x, numbers, problem.type) + bytes_moved(task.y, numbers, problem.type);

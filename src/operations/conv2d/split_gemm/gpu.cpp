@@ -22,6 +22,16 @@ Form form_of(const Planes& planes, const Operand& source, DataType type, bool nh
   return are_eights ? Form::lines : Form::any;
 }
 
+std::int64_t forms_of(const Planes& planes, DataType type, bool nhwc) {
+  std::int64_t forms = 0;
+  for (const std::int64_t offset : {std::int64_t{0}, size_of(type)}) {
+    Operand source;
+    source.offset_bytes = offset;
+    forms |= std::int64_t{1} << static_cast<int>(form_of(planes, source, type, nhwc));
+  }
+  return forms;
+}
+
 std::int64_t groups_for(const Planes& planes, Form form) {
   const std::int64_t images = std::int64_t{planes.images} * planes.groups, pixels = std::int64_t{planes.h} * planes.w,
                      chunks = planes.padded / 8;
@@ -48,7 +58,7 @@ class SplitGemmGpu final : public Conv2dSolver {
     if (std::string reason = split_gemm::tensor_refusal(*device); !reason.empty()) return reason;
     const auto answer = [&](const auto& made, const auto& offer) -> Answer {
       if (const auto* const reason = std::get_if<std::string>(&made)) return *reason;
-      return offer(problem, device, std::get<0>(made), request.tuning);
+      return offer(problem, device, std::get<0>(made), request);
     };
     return problem.pass == Pass::backward_filter ? answer(split_gemm::filter_task(problem), split_gemm::filter_offer)
                                                  : answer(split_gemm::pixel_task(problem), split_gemm::pixel_offer);

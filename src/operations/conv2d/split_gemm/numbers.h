@@ -81,19 +81,26 @@ inline Tuning tuning_of(const Tile& tile) {
   return {{"tile_n", tile.columns}, {"resident", tile.resident}, {"parts", tile.parts}};
 }
 
-// Of all tiles for which `cycles` has an answer the one of the fewest; of exactly the tuning, where there is one.
-// Cycles of 0 answer that the tile does not serve. Without columns: none does.
-template <typename Cycles>
-Tile best_tile(const std::string& tuning, const Numbers& numbers, const devices::Device& device, const Cycles& cycles) {
+// Of all tiles for which `cycles` has an answer the one of the fewest, within the request's limit of what `workspace`
+// says of it, where one is; of exactly the tuning, where there is one. Cycles of 0 answer that the tile does not serve.
+// Without columns: none does.
+template <typename Cycles, typename WorkspaceBytes>
+Tile best_tile(const SolverOptions& request, const Numbers& numbers, const devices::Device& device,
+               const Cycles& cycles, const WorkspaceBytes& workspace) {
   Tile best{.columns = 0};
-  const Tuning wanted = Tuning::parse(tuning);
+  std::int64_t excess_of_best = 0;
+  const Tuning wanted = Tuning::parse(request.tuning);
   for_each_tuning(tile_tunables(), [&](const Tuning& each) {
     if (!wanted.is_empty() && !(each == wanted)) return;
     Tile tile{.columns = each.at("tile_n"), .resident = each.at("resident"), .parts = each.at("parts")};
     if (!fits(tile)) return;
     tile.stages = stages_for(tile, numbers, device);
     if (tile.stages >= 2) tile.cycles = cycles(tile);
-    if (tile.cycles > 0 && (best.columns == 0 || tile.cycles < best.cycles)) best = tile;
+    if (!(tile.cycles > 0)) return;
+    const std::int64_t limit = request.max_workspace_bytes,
+                       excess = limit < 0 ? 0 : std::max<std::int64_t>(workspace(tile) - limit, 0);
+    if (best.columns != 0 && std::pair(excess, tile.cycles) >= std::pair(excess_of_best, best.cycles)) return;
+    best = tile, excess_of_best = excess;
   });
   return best;
 }

@@ -14,18 +14,6 @@ std::int64_t tiles_of(const PixelTask& task, std::int64_t columns) {
   return divide_up(task.positions(), tile_rows) * divide_up(task.filters, columns) * task.source.groups * task.classes;
 }
 
-Tile tile_for(const PixelTask& task, const Numbers& numbers, const devices::Device& device, const std::string& tuning) {
-  return best_tile(tuning, numbers, device, [&](const Tile& tile) -> double {
-    const bool is_wide = tile.columns > 32 && tile.columns / 2 >= task.filters;
-    if ((is_wide && tuning.empty()) || (tile.parts > 1 && (task.classes > 1 || tile.parts * 2 > task.steps))) return 0;
-    const double steps = static_cast<double>(divide_up(task.steps, tile.parts)) / task.classes;
-    const double cycles = cycles_of(tile, tiles_of(task, tile.columns), steps, numbers, device);
-    if (tile.parts == 1) return cycles;
-    const double sums = static_cast<double>(task.positions() * task.filters * task.source.groups);
-    return cycles + launch_cycles + cycles_of_bytes(4.0 * static_cast<double>(tile.parts + 1) * sums, device);
-  });
-}
-
 struct Workspace : Sections {
   std::int64_t maxima, largest, source, filters, parts;  // in bytes
 
@@ -40,6 +28,22 @@ struct Workspace : Sections {
     if (tile.parts > 1) take(checked_multiply(sums, tile.parts * task.source.groups, "the parts of sums"), 4);
   }
 };
+
+Tile tile_for(const PixelTask& task, const Numbers& numbers, const devices::Device& device,
+              const SolverOptions& request) {
+  const auto cycles = [&](const Tile& tile) -> double {
+    const bool is_wide = tile.columns > 32 && tile.columns / 2 >= task.filters;
+    if ((is_wide && request.tuning.empty()) || (tile.parts > 1 && (task.classes > 1 || tile.parts * 2 > task.steps)))
+      return 0;
+    const double steps = static_cast<double>(divide_up(task.steps, tile.parts)) / task.classes;
+    const double of_tiles = cycles_of(tile, tiles_of(task, tile.columns), steps, numbers, device);
+    if (tile.parts == 1) return of_tiles;
+    const double sums = static_cast<double>(task.positions() * task.filters * task.source.groups);
+    return of_tiles + launch_cycles + cycles_of_bytes(4.0 * static_cast<double>(tile.parts + 1) * sums, device);
+  };
+  return best_tile(request, numbers, device, cycles,
+                   [&](const Tile& tile) { return Workspace(task, numbers, tile).bytes(); });
+}
 
 // TAPS of the text.
 std::int64_t turned_taps(const PixelTask& task) {
@@ -67,7 +71,8 @@ class Plan final : public Conv2dPlanBody {
     const auto add = [&](const char* symbol, std::int64_t value) {
       definitions.push_back({symbol, std::to_string(value)});
     };
-    add("NHWC", problem.layout == Layout::nhwc), add("TAPS", turned_taps(task));
+    add("NHWC", problem.layout == Layout::nhwc);
+    add("FORMS", forms_of(task.source, problem.type, problem.layout == Layout::nhwc)), add("TAPS", turned_taps(task));
     add("FORWARD", problem.pass == Pass::forward);
     add("CHANNELS", task.box()), add("BIAS", problem.bias ? 2 : 0);
     add("ACCUMULATE", problem.accumulate), add("RELU", problem.relu);
@@ -174,10 +179,10 @@ class Plan final : public Conv2dPlanBody {
 }  // namespace
 
 Answer pixel_offer(const Conv2dProblem& problem, const DevicePointer& device, const PixelTask& task,
-                   const std::string& tuning) {
+                   const SolverOptions& request) {
   const Numbers numbers = numbers_of(problem.type);
-  const Tile tile = tile_for(task, numbers, *device, tuning);
-  if (tile.columns == 0) return fmt::format("tuning {}: tiles and parts of sums do not go together so", tuning);
+  const Tile tile = tile_for(task, numbers, *device, request);
+  if (tile.columns == 0) return fmt::format("tuning {}: tiles and parts of sums do not go together so", request.tuning);
   const std::int64_t tiles = checked_multiply(tiles_of(task, tile.columns), tile.parts, "the tiles");
   if (tiles > most_groups) return fmt::format("has {} tiles, and a launch counts {}", tiles, most_groups);
   const double bytes = bytes_moved(task.source, numbers, problem.type) +

@@ -10,13 +10,15 @@ namespace omniconv::operations::split_gemm {
 // How planes are made (split_planes.kernel), and by how many groups.
 enum class Form : std::int32_t { any, turned, lines, folded };
 Form form_of(const Planes& planes, const Operand& source, DataType type, bool nhwc);
+// FORMS of the text: those that planes may ask for, wherever their source begins.
+std::int64_t forms_of(const Planes& planes, DataType type, bool nhwc);
 std::int64_t groups_for(const Planes& planes, Form form);
 // Bytes that making them moves, the look for the largest magnitude included.
 double bytes_moved(const Planes& planes, const Numbers& numbers, DataType type);
 
 Answer pixel_offer(const Conv2dProblem& problem, const DevicePointer& device, const PixelTask& task,
-                   const std::string& tuning);
+                   const SolverOptions& request);
 Answer filter_offer(const Conv2dProblem& problem, const DevicePointer& device, const FilterTask& task,
-                    const std::string& tuning);
+                    const SolverOptions& request);
 
 }  // namespace omniconv::operations::split_gemm
