@@ -103,7 +103,7 @@ class Operation {
   virtual void expect(const AnyTask& task, std::size_t array, std::span<const std::byte* const> data,
                       std::span<const double> scalars, std::span<const std::int64_t> points,
                       std::span<Expected> expected) const = 0;
-  // The two arrays whose elements its sums are products of, for bounds with an absolute term; none where it has no such.
+  // The two arrays whose elements its sums are products of; none where no bound has an absolute term.
   virtual std::vector<std::size_t> factors(const AnyTask&) const { return {}; }
   // What is made of a value before it is rounded: a monotone function, such as relu.
   virtual double finished(const AnyTask&, double value) const { return value; }

@@ -23,8 +23,8 @@
 
 namespace omniconv::operations {
 
-// |error| <= amplification * (chain / 2 + constant) * epsilon * norm + absolute * max|a| * max|b|, per output element, before it is rounded to the
-// type that is stored. epsilon is 2^-23; 2^-52 where sums are f64.
+// |error| <= amplification * (chain / 2 + constant) * epsilon * norm + absolute * max|a| * max|b|, per output element,
+// before it is rounded to the type that is stored. epsilon is 2^-23; 2^-52 where sums are f64.
 struct ErrorBound {
   double amplification = 1;
   double chain = 0;              // L, dependent additions
