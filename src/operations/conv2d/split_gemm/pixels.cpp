@@ -29,7 +29,7 @@ struct Workspace : Sections {
   }
 };
 
-Tile tile_for(const PixelTask& task, const Numbers& numbers, const devices::Device& device,
+Tile tile_for(const PixelTask& task, bool nhwc, const Numbers& numbers, const devices::Device& device,
               const SolverOptions& request) {
   const auto cycles = [&](const Tile& tile) -> double {
     const bool is_wide = tile.columns > 32 && tile.columns / 2 >= task.filters;
@@ -38,8 +38,10 @@ Tile tile_for(const PixelTask& task, const Numbers& numbers, const devices::Devi
     const double steps = static_cast<double>(divide_up(task.steps, tile.parts)) / task.classes;
     const double of_tiles = cycles_of(tile, tiles_of(task, tile.columns), steps, numbers, device);
     if (tile.parts == 1) return of_tiles;
-    const double sums = static_cast<double>(task.positions() * task.filters * task.source.groups);
-    return of_tiles + launch_cycles + cycles_of_bytes(4.0 * static_cast<double>(tile.parts + 1) * sums, device);
+    // Parts are read in order; what is stored lies apart, but where channels stand last.
+    const double sums = static_cast<double>(task.positions() * task.filters * task.source.groups),
+                 bytes = 4.0 * static_cast<double>(tile.parts) + (nhwc ? 4 : 20);
+    return of_tiles + launch_cycles + cycles_of_bytes(bytes * sums, device);
   };
   return best_tile(request, numbers, device, cycles,
                    [&](const Tile& tile) { return Workspace(task, numbers, tile).bytes(); });
@@ -181,7 +183,7 @@ class Plan final : public Conv2dPlanBody {
 Answer pixel_offer(const Conv2dProblem& problem, const DevicePointer& device, const PixelTask& task,
                    const SolverOptions& request) {
   const Numbers numbers = numbers_of(problem.type);
-  const Tile tile = tile_for(task, numbers, *device, request);
+  const Tile tile = tile_for(task, problem.layout == Layout::nhwc, numbers, *device, request);
   if (tile.columns == 0) return fmt::format("tuning {}: tiles and parts of sums do not go together so", request.tuning);
   const std::int64_t tiles = checked_multiply(tiles_of(task, tile.columns), tile.parts, "the tiles");
   if (tiles > most_groups) return fmt::format("has {} tiles, and a launch counts {}", tiles, most_groups);
