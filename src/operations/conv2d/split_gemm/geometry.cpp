@@ -200,8 +200,10 @@ std::string extent_refusal(const Conv2dShape& g) {
   for (const std::int64_t extent : {g.n, g.c, g.h, g.w, g.k, g.r, g.s, g.pad_top, g.pad_left, g.dilation_h,
                                     g.dilation_w, g.dilation_h * g.r, g.dilation_w * g.s, g.stride_h, g.stride_w})
     if (extent >= most_extent) return fmt::format("an extent of {} passes the {} that it counts", extent, most_extent);
-  if (g.n * g.groups >= most || g.h * g.w >= most || g.n * g.p >= most / g.q || g.n * g.h >= most / g.w)
-    return "has 2^30 pixels or more";
+  const std::int64_t planes = g.n * g.groups;
+  for (const std::int64_t pixels : {g.h * g.w, g.p * g.q})
+    if (pixels >= most || planes >= most / pixels)
+      return fmt::format("{} planes of {} pixels pass the {} that it counts", planes, pixels, most);
   return {};
 }
 
