@@ -8,6 +8,7 @@
 #include "checking/verify.h"
 #include "gpu_testing.h"
 #include "omniconv/plan.h"
+#include "operations/conv2d/conv2d.h"
 
 namespace omniconv {
 namespace {
@@ -113,7 +114,7 @@ class SplitGemmRanges : public SplitGemm {
     for (std::vector<float>* const each : {&magnitudes.x, &magnitudes.w, &magnitudes.y})
       for (float& value : *each) value = std::isfinite(value) ? std::fabs(value) : 0;
     const std::vector<float> sums = made_by(cpu, problem, "conv2d/double/cpu.1", magnitudes);
-    const double terms = static_cast<double>(elements_of(problem).x),
+    const double terms = operations::longest_sum(problem),
                  absolute =
                      terms * 0x1p-38 *
                      static_cast<double>(largest(problem.pass == Pass::backward_data ? magnitudes.y : magnitudes.x)) *

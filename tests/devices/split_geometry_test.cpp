@@ -158,6 +158,8 @@ TEST(SplitGeometry, RefusesWhatCopiesCannotReach) {
   };
   EXPECT_NE(refusal("bwd_data n1c3h64w64k8r5s5p2u5").find("25 remainders"), std::string::npos);
   EXPECT_NE(refusal("bwd_data n1c16h300w300k16r3s3p130d130").find("too far apart"), std::string::npos);
+  EXPECT_NE(refusal("bwd_data n1c16h1w1k16r1s1p1u2").find("no pixel meets a tap"), std::string::npos);
+  EXPECT_NE(refusal("n1c256h4096w4096k1r4096s4096").find("2^30 terms"), std::string::npos);
   EXPECT_NE(refusal("n1024c1024h40w40k1024r1s1g1024").find("1048576 planes of 1600 pixels"), std::string::npos);
   EXPECT_EQ(refusal("n1c16h300w300k16r3s3p130d130"), "");  // forward, taps stand among the channels
 }

@@ -195,16 +195,23 @@ std::string backward_refusal(const Conv2dShape& g) {
 // Numbers that kernels count in 32 bits.
 constexpr std::int64_t most = std::int64_t{1} << 30;
 
-std::string extent_refusal(const Conv2dShape& g) {
+std::string extent_refusal(const Conv2dProblem& problem, const Conv2dShape& g) {
   constexpr std::int64_t most_extent = std::int64_t{1} << 24;
-  for (const std::int64_t extent : {g.n, g.c, g.h, g.w, g.k, g.r, g.s, g.pad_top, g.pad_left, g.dilation_h,
-                                    g.dilation_w, g.dilation_h * g.r, g.dilation_w * g.s, g.stride_h, g.stride_w})
+  for (const std::int64_t extent :
+       {g.n, g.c, g.h, g.w, g.k, g.r, g.s, g.pad_top, g.pad_left, problem.pad_bottom, problem.pad_right, g.dilation_h,
+        g.dilation_w, g.dilation_h * g.r, g.dilation_w * g.s, g.stride_h, g.stride_w})
     if (extent >= most_extent) return fmt::format("an extent of {} passes the {} that it counts", extent, most_extent);
+  if (g.c_group * g.r >= most || g.c_group * g.r * g.s >= most) return "has sums of 2^30 terms";
   const std::int64_t planes = g.n * g.groups;
   for (const std::int64_t pixels : {g.h * g.w, g.p * g.q})
     if (pixels >= most || planes >= most / pixels)
       return fmt::format("{} planes of {} pixels pass the {} that it counts", planes, pixels, most);
   return {};
+}
+
+// Rows of x with taps of a row among their channels are as many as x's, and as long as y's.
+std::string planes_refusal(const Planes& planes) {
+  return planes.pixels() < most ? "" : fmt::format("planes have {} pixels, and it counts {}", planes.pixels(), most);
 }
 
 devices::TensorMap map_of_planes(const Planes& planes) {
@@ -240,11 +247,12 @@ devices::TensorMap::Swizzle swizzle_of(std::int64_t line_bytes) {
 
 std::variant<PixelTask, std::string> pixel_task(const Conv2dProblem& problem) {
   const Conv2dShape g(problem);
-  if (std::string reason = extent_refusal(g); !reason.empty()) return reason;
+  if (std::string reason = extent_refusal(problem, g); !reason.empty()) return reason;
   const bool forward = problem.pass == Pass::forward;
   if (!forward)
     if (std::string reason = backward_refusal(g); !reason.empty()) return reason;
   PixelTask task = forward ? forward_task(g) : backward_task(g);
+  if (std::string reason = planes_refusal(task.source); !reason.empty()) return reason;
   task.taps_h = narrow(g.r), task.taps_w = narrow(g.s), task.flip = g.flip ? 1 : 0;
   const std::int64_t channels = task.source.channels;
   std::int64_t taps = 0;
@@ -259,6 +267,7 @@ std::variant<PixelTask, std::string> pixel_task(const Conv2dProblem& problem) {
   }
   if (steps * step_terms >= most || checked_multiply(task.positions(), task.classes, "the positions") >= most / 2)
     return "has sums of 2^30 terms, or 2^29 pixels";
+  if (steps == 0) return "no pixel meets a tap";
   task.steps = narrow(steps);
   return task;
 }
@@ -283,10 +292,16 @@ devices::TensorMap map_of_filters(const PixelTask& task, std::int64_t tile_colum
 
 std::variant<FilterTask, std::string> filter_task(const Conv2dProblem& problem) {
   const Conv2dShape g(problem);
-  if (std::string reason = extent_refusal(g); !reason.empty()) return reason;
+  if (std::string reason = extent_refusal(problem, g); !reason.empty()) return reason;
   const FoldedX x = folded_x(g);
   FilterTask task;
   task.x = x.planes, task.y = unfolded_y(g);
+  if (std::string reason = planes_refusal(task.x); !reason.empty()) return reason;
+  // The last step reads on into the next group's images, where infinite numbers of unscaled types would meet zeros.
+  const bool is_scaled = problem.type == DataType::f32 || problem.type == DataType::tf32;
+  if (!is_scaled && g.groups > 1 && g.n * g.p * g.q % step_terms != 0)
+    return fmt::format("sums of {} pixels of {} in groups are no multiple of {}", g.n * g.p * g.q, name(problem.type),
+                       step_terms);
   const Axis::Class &down = x.down.of_class[0], &along = x.along.of_class[0];
   task.taps_h = narrow(down.taps), task.taps_w = narrow(along.taps);
   if (down.taps * along.taps > most_taps)

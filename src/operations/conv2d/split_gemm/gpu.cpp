@@ -7,18 +7,21 @@ namespace split_gemm {
 
 // Whether a group's table and its numbers hold all that stands among the channels.
 static bool has_table(const Planes& planes) {
-  const std::int64_t elements =
-                         std::int64_t{planes.source_h} * planes.source_w * planes.groups * planes.source_channels,
+  const std::int64_t row = std::int64_t{planes.source_w} * planes.groups * planes.source_channels,
                      taps = planes.channels / planes.source_channels;
-  constexpr std::int64_t entries = 2080, most_reach = 1 << 15;
-  return planes.padded <= entries && elements < std::int64_t{1} << 30 &&
-         taps * std::max(planes.fold_dilation_h, planes.fold_dilation_w) < most_reach;
+  constexpr std::int64_t entries = 2080, most_reach = 1 << 15, most = std::int64_t{1} << 30;
+  const std::int64_t down = taps / planes.folded_w * planes.fold_dilation_h,
+                     along = std::int64_t{planes.folded_w} * planes.fold_dilation_w;
+  return planes.padded <= entries && std::max(down, along) < most_reach && (planes.source_h + down + 1) * row < most;
 }
 
 Form form_of(const Planes& planes, const Operand& source, DataType type, bool nhwc) {
   if (planes.have_taps()) return has_table(planes) ? Form::folded : Form::any;
   if (!nhwc) return Form::turned;
-  const bool are_eights = planes.source_channels % 8 == 0 && source.offset_bytes % (4 * size_of(type)) == 0;
+  const std::uintptr_t buffer = source.buffer ? source.buffer.impl()->place().address : 0,
+                       address = buffer + static_cast<std::uintptr_t>(source.offset_bytes);
+  const bool are_eights =
+      planes.source_channels % 8 == 0 && address % static_cast<std::uintptr_t>(4 * size_of(type)) == 0;
   return are_eights ? Form::lines : Form::any;
 }
 
