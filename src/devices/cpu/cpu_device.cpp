@@ -183,12 +183,20 @@ struct RunItem {
   [[gnu::no_sanitize_thread]] void operator()(std::int64_t i) const { items->run(i); }
 };
 
+// The same of what an arena is given: where it is full, one of its threads takes it for the caller, who waits.
+struct RunItems {
+  Items* items;
+  std::int64_t count;
+  [[gnu::no_sanitize_thread]] void operator()() const {
+    tbb::parallel_for(std::int64_t{0}, count, RunItem{items}, tbb::simple_partitioner());
+  }
+};
+
 }  // namespace
 
 void CpuDevice::parallel_for(std::int64_t count, void (*body)(const void*, std::int64_t, int), const void* context) {
   Items items(body, context);
-  workers_->arena.execute(
-      [&] { tbb::parallel_for(std::int64_t{0}, count, RunItem{&items}, tbb::simple_partitioner()); });
+  workers_->arena.execute(RunItems{&items, count});
 }
 
 const Backend& cpu_backend() {
