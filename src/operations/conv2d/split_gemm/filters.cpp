@@ -1,5 +1,4 @@
 // Backward of the filter: products of x by y over pixels.
-#include <array>
 #include <memory>
 
 #include "embedded/split_filters.kernel.h"
@@ -27,16 +26,10 @@ std::int64_t channels_at_once(const FilterTask& task, std::int64_t units) {
   return channels;
 }
 
-struct Workspace : Sections {
-  std::int64_t maxima, largest, x, y, parts;  // in bytes
-
-  Workspace(const FilterTask& task, const Numbers& numbers, const Tile& tile)
-      : maxima(take(2 * split_gemm::maxima, 4)),
-        largest(take(2, 4)),
-        x(take(task.x.elements(), 2 * numbers.planes())),
-        y(take(task.y.elements(), 2 * numbers.planes())),
-        parts(take(checked_multiply(sums_of(task, tile.columns), tile.parts, "the parts of sums"), 4)) {}
-};
+Workspace workspace_for(const FilterTask& task, const Numbers& numbers, const Tile& tile) {
+  return {task.x.elements(), task.y.elements(), numbers,
+          checked_multiply(sums_of(task, tile.columns), tile.parts, "the parts of sums")};
+}
 
 Tile tile_for(const FilterTask& task, const Numbers& numbers, const devices::Device& device,
               const SolverOptions& request) {
@@ -50,18 +43,13 @@ Tile tile_for(const FilterTask& task, const Numbers& numbers, const devices::Dev
            cycles_of_bytes(bytes, device);
   };
   return best_tile(request, numbers, device, cycles,
-                   [&](const Tile& tile) { return Workspace(task, numbers, tile).bytes(); });
+                   [&](const Tile& tile) { return workspace_for(task, numbers, tile).bytes(); });
 }
 
-class Plan final : public Conv2dPlanBody {
+class Plan final : public ProductPlan {
  public:
   Plan(const Conv2dProblem& problem, devices::Device& device, const FilterTask& task, const Tile& tile)
-      : Conv2dPlanBody(problem),
-        task_(task),
-        numbers_(numbers_of(problem.type)),
-        tile_(tile),
-        workspace_(task, numbers_, tile),
-        units_(device.info().compute_units) {
+      : ProductPlan(problem, device, tile, workspace_for(task, numbers_of(problem.type), tile)), task_(task) {
     task_.tiles_m = static_cast<std::int32_t>(divide_up(task.boxes(), 2));
     task_.tiles_n = static_cast<std::int32_t>(divide_up(task.y.channels, tile.columns));
     task_.parts = static_cast<std::int32_t>(tile.parts);
@@ -75,46 +63,38 @@ class Plan final : public Conv2dPlanBody {
     definitions.push_back({"ACCUMULATE", problem.accumulate ? "1" : "0"});
     definitions.push_back({"BIAS", "0"});
     definitions.push_back({"RELU", "0"});
-    program_ = device.build(std::string(kernels::gemm_elements()) + std::string(kernels::tensor_units()) +
-                                std::string(kernels::parts()) + std::string(split_planes_kernel) +
-                                std::string(split_filters_kernel) + std::string(kernels::tile_products()),
-                            definitions, {.target = "sm_90a"});
+    build(device, split_planes_kernel, split_filters_kernel, definitions);
   }
-  double compile_seconds() const override { return program_->compile_seconds(); }
 
   void append(devices::Sequence& sequence, const Conv2dRun& run) const override {
-    if (numbers_.are_scaled) append_scan(sequence, run);
-    append_parts(sequence, run);
-    append_products(sequence, run);
+    const Product product{.a = run.x, .b = run.y, .out = run.w, .bias = run.x, .workspace = {run.workspace}};
+    append_scan(sequence, product, task_.x.source_elements(), task_.y.source_elements());
+    append_parts(sequence, product);
+    append_products(
+        sequence, product, task(), map_of_x(task_), task_.x.elements(), map_of_y(task_), task_.y.elements(),
+        tiles_of(task_, tile_.columns) * task_.parts,
+        divide_up(task_.x.channels, task_.channels_at_once) * divide_up(task_.y.channels, 8) * task_.x.groups);
   }
 
  private:
   std::span<const std::byte> task() const { return std::as_bytes(std::span(&task_, 1)); }
-  std::int64_t size() const { return size_of(problem().type); }
 
-  void append_scan(devices::Sequence& sequence, const Conv2dRun& run) const {
-    const devices::KernelArgument arguments[] = {
-        run.x.buffer.impl().get(),   run.x.offset_bytes / size(), task_.x.source_elements(),  run.y.buffer.impl().get(),
-        run.y.offset_bytes / size(), task_.y.source_elements(),   run.workspace.impl().get(), workspace_.maxima / 4};
-    sequence.launch(program_, "find_largest", {{2 * maxima * pass_group, 1}, {pass_group, 1}}, arguments);
-  }
-
-  void append_parts(devices::Sequence& sequence, const Conv2dRun& run) const {
+  void append_parts(devices::Sequence& sequence, const Product& product) const {
     const bool nhwc = problem().layout == Layout::nhwc;
-    const Form x_form = form_of(task_.x, run.x, problem().type, nhwc),
-               y_form = form_of(task_.y, run.y, problem().type, nhwc);
+    const Form x_form = form_of(task_.x, product.a, problem().type, nhwc),
+               y_form = form_of(task_.y, product.b, problem().type, nhwc);
     const std::int64_t of_x = groups_for(task_.x, x_form), of_y = groups_for(task_.y, y_form);
     const devices::KernelArgument arguments[] = {task(),
-                                                 run.x.buffer.impl().get(),
-                                                 run.x.offset_bytes / size(),
-                                                 run.y.buffer.impl().get(),
-                                                 run.y.offset_bytes / size(),
-                                                 run.workspace.impl().get(),
+                                                 product.a.buffer.impl().get(),
+                                                 product.a.offset_bytes / size(),
+                                                 product.b.buffer.impl().get(),
+                                                 product.b.offset_bytes / size(),
+                                                 product.workspace.buffer.impl().get(),
                                                  workspace_.maxima / 4,
                                                  workspace_.largest / 4,
-                                                 workspace_.x / 2,
+                                                 workspace_.a / 2,
                                                  task_.x.elements(),
-                                                 workspace_.y / 2,
+                                                 workspace_.b / 2,
                                                  task_.y.elements(),
                                                  of_x,
                                                  static_cast<std::int32_t>(x_form),
@@ -123,45 +103,7 @@ class Plan final : public Conv2dPlanBody {
                     {.overlaps = numbers_.are_scaled});
   }
 
-  void append_products(devices::Sequence& sequence, const Conv2dRun& run) const {
-    std::array<devices::TensorMap, 4> maps = {map_of_x(task_), map_of_x(task_), map_of_y(task_), map_of_y(task_)};
-    const std::int64_t low = numbers_.planes() - 1;  // where there is one
-    for (devices::TensorMap& map : maps) map.buffer = run.workspace.impl().get();
-    maps[0].offset_bytes = workspace_.x;
-    maps[1].offset_bytes = workspace_.x + low * 2 * task_.x.elements();
-    maps[2].offset_bytes = workspace_.y;
-    maps[3].offset_bytes = workspace_.y + low * 2 * task_.y.elements();
-    const devices::KernelArgument arguments[] = {&maps[0],
-                                                 &maps[1],
-                                                 &maps[2],
-                                                 &maps[3],
-                                                 task(),
-                                                 run.x.buffer.impl().get(),
-                                                 run.x.offset_bytes / size(),
-                                                 run.y.buffer.impl().get(),
-                                                 run.y.offset_bytes / size(),
-                                                 run.w.buffer.impl().get(),
-                                                 run.w.offset_bytes / size(),
-                                                 run.x.buffer.impl().get(),  // there is no bias
-                                                 std::int64_t{0},
-                                                 run.workspace.impl().get(),
-                                                 workspace_.parts / 4,
-                                                 workspace_.largest / 4};
-    const std::int64_t resident = std::min(tiles_of(task_, tile_.columns) * task_.parts, units_ * tile_.resident);
-    sequence.launch(program_, "tile_products", {{resident * product_group, 1}, {product_group, 1}}, arguments,
-                    {.overlaps = true, .local_memory_bytes = local_bytes(tile_, numbers_)});
-    const std::int64_t groups =
-        divide_up(task_.x.channels, task_.channels_at_once) * divide_up(task_.y.channels, 8) * task_.x.groups;
-    sequence.launch(program_, "add_parts", {{groups * pass_group, 1}, {pass_group, 1}}, std::span(arguments).subspan(4),
-                    {.overlaps = true});
-  }
-
   FilterTask task_;
-  Numbers numbers_;
-  Tile tile_;
-  Workspace workspace_;
-  std::int64_t units_;
-  std::shared_ptr<devices::Program> program_;
 };
 
 }  // namespace
@@ -178,7 +120,7 @@ Answer filter_offer(const Conv2dProblem& problem, const DevicePointer& device, c
       .cost = {cost_of_cycles(2 * launch_cycles + tile.cycles + cycles_of_bytes(bytes, *device), *device)},
       .bound = bound_of(problem.type, static_cast<double>(divide_up(task.steps, tile.parts)),
                         static_cast<double>(tile.parts), longest_sum(problem)),
-      .workspace_bytes = Workspace(task, numbers, tile).bytes(),
+      .workspace_bytes = workspace_for(task, numbers, tile).bytes(),
       .uses_only_fma = false,
       .tuning = tuning_of(tile),
       .plan = [=] { return std::make_shared<Plan>(problem, *device, task, tile); },

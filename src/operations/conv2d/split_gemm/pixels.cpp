@@ -1,5 +1,4 @@
 // Forward, and backward of the data: products of pixels by filters.
-#include <array>
 #include <memory>
 
 #include "embedded/split_pixels.kernel.h"
@@ -14,20 +13,12 @@ std::int64_t tiles_of(const PixelTask& task, std::int64_t columns) {
   return divide_up(task.positions(), tile_rows) * divide_up(task.filters, columns) * task.source.groups * task.classes;
 }
 
-struct Workspace : Sections {
-  std::int64_t maxima, largest, source, filters, parts;  // in bytes
-
-  Workspace(const PixelTask& task, const Numbers& numbers, const Tile& tile)
-      : maxima(take(2 * split_gemm::maxima, 4)),
-        largest(take(2, 4)),
-        source(take(task.source.elements(), 2 * numbers.planes())),
-        filters(take(task.filter_elements(), 2 * numbers.planes())),
-        parts(bytes()) {
-    const std::int64_t sums = checked_multiply(round_up(task.positions(), tile_rows),
-                                               round_up(task.filters, tile.columns), "the parts of sums");
-    if (tile.parts > 1) take(checked_multiply(sums, tile.parts * task.source.groups, "the parts of sums"), 4);
-  }
-};
+Workspace workspace_for(const PixelTask& task, const Numbers& numbers, const Tile& tile) {
+  const std::int64_t sums = checked_multiply(round_up(task.positions(), tile_rows),
+                                             round_up(task.filters, tile.columns), "the parts of sums"),
+                     parts = tile.parts > 1 ? tile.parts * task.source.groups : 0;
+  return {task.source.elements(), task.filter_elements(), numbers, checked_multiply(sums, parts, "the parts of sums")};
+}
 
 Tile tile_for(const PixelTask& task, bool nhwc, const Numbers& numbers, const devices::Device& device,
               const SolverOptions& request) {
@@ -44,7 +35,7 @@ Tile tile_for(const PixelTask& task, bool nhwc, const Numbers& numbers, const de
     return of_tiles + launch_cycles + cycles_of_bytes(bytes * sums, device);
   };
   return best_tile(request, numbers, device, cycles,
-                   [&](const Tile& tile) { return Workspace(task, numbers, tile).bytes(); });
+                   [&](const Tile& tile) { return workspace_for(task, numbers, tile).bytes(); });
 }
 
 // TAPS of the text.
@@ -53,15 +44,10 @@ std::int64_t turned_taps(const PixelTask& task) {
   return task.source.have_taps() || taps > most_turned_taps ? 0 : taps;
 }
 
-class Plan final : public Conv2dPlanBody {
+class Plan final : public ProductPlan {
  public:
   Plan(const Conv2dProblem& problem, devices::Device& device, const PixelTask& task, const Tile& tile)
-      : Conv2dPlanBody(problem),
-        task_(task),
-        numbers_(numbers_of(problem.type)),
-        tile_(tile),
-        workspace_(task, numbers_, tile),
-        units_(device.info().compute_units) {
+      : ProductPlan(problem, device, tile, workspace_for(task, numbers_of(problem.type), tile)), task_(task) {
     task_.tiles_m = static_cast<std::int32_t>(divide_up(task.positions(), tile_rows));
     task_.tiles_n = static_cast<std::int32_t>(divide_up(task.filters, tile.columns));
     task_.parts = static_cast<std::int32_t>(tile.parts);
@@ -78,47 +64,41 @@ class Plan final : public Conv2dPlanBody {
     add("FORWARD", problem.pass == Pass::forward);
     add("CHANNELS", task.box()), add("BIAS", problem.bias ? 2 : 0);
     add("ACCUMULATE", problem.accumulate), add("RELU", problem.relu);
-    program_ = device.build(std::string(kernels::gemm_elements()) + std::string(kernels::tensor_units()) +
-                                std::string(kernels::parts()) + std::string(split_planes_kernel) +
-                                std::string(split_pixels_kernel) + std::string(kernels::tile_products()),
-                            definitions, {.target = "sm_90a"});
+    build(device, split_planes_kernel, split_pixels_kernel, definitions);
   }
-  double compile_seconds() const override { return program_->compile_seconds(); }
 
   void append(devices::Sequence& sequence, const Conv2dRun& run) const override {
     const bool forward = problem().pass == Pass::forward;
-    const Operand &source = forward ? run.x : run.y, &out = forward ? run.y : run.x;
-    if (numbers_.are_scaled) append_scan(sequence, source, run);
-    append_parts(sequence, source, run);
-    append_products(sequence, source, out, run);
+    const Product product{.a = forward ? run.x : run.y,
+                          .b = run.w,
+                          .out = forward ? run.y : run.x,
+                          .bias = problem().bias ? run.bias : run.w,  // without one some array, which is not read
+                          .workspace = {run.workspace}};
+    append_scan(sequence, product, task_.source.source_elements(), elements_of(problem()).w);
+    append_parts(sequence, product);
+    const std::int64_t sums = task_.positions() * task_.source.groups * task_.filters;
+    append_products(sequence, product, task(), map_of_source(task_), task_.source.elements(),
+                    map_of_filters(task_, tile_.columns), task_.filter_elements(),
+                    tiles_of(task_, tile_.columns) * task_.parts, task_.parts == 1 ? 0 : divide_up(sums, pass_group));
   }
 
  private:
   std::span<const std::byte> task() const { return std::as_bytes(std::span(&task_, 1)); }
-  std::int64_t size() const { return size_of(problem().type); }
 
-  void append_scan(devices::Sequence& sequence, const Operand& source, const Conv2dRun& run) const {
-    const devices::KernelArgument arguments[] = {source.buffer.impl().get(),     source.offset_bytes / size(),
-                                                 task_.source.source_elements(), run.w.buffer.impl().get(),
-                                                 run.w.offset_bytes / size(),    elements_of(problem()).w,
-                                                 run.workspace.impl().get(),     workspace_.maxima / 4};
-    sequence.launch(program_, "find_largest", {{2 * maxima * pass_group, 1}, {pass_group, 1}}, arguments);
-  }
-
-  void append_parts(devices::Sequence& sequence, const Operand& source, const Conv2dRun& run) const {
-    const Form form = form_of(task_.source, source, problem().type, problem().layout == Layout::nhwc);
+  void append_parts(devices::Sequence& sequence, const Product& product) const {
+    const Form form = form_of(task_.source, product.a, problem().type, problem().layout == Layout::nhwc);
     const std::int64_t of_source = groups_for(task_.source, form), of_filters = groups_for_filters();
     const devices::KernelArgument arguments[] = {task(),
-                                                 source.buffer.impl().get(),
-                                                 source.offset_bytes / size(),
-                                                 run.w.buffer.impl().get(),
-                                                 run.w.offset_bytes / size(),
-                                                 run.workspace.impl().get(),
+                                                 product.a.buffer.impl().get(),
+                                                 product.a.offset_bytes / size(),
+                                                 product.b.buffer.impl().get(),
+                                                 product.b.offset_bytes / size(),
+                                                 product.workspace.buffer.impl().get(),
                                                  workspace_.maxima / 4,
                                                  workspace_.largest / 4,
-                                                 workspace_.source / 2,
+                                                 workspace_.a / 2,
                                                  task_.source.elements(),
-                                                 workspace_.filters / 2,
+                                                 workspace_.b / 2,
                                                  task_.filter_elements(),
                                                  of_source,
                                                  static_cast<std::int32_t>(form)};
@@ -133,49 +113,7 @@ class Plan final : public Conv2dPlanBody {
     return divide_up(task_.source.padded, 64) * divide_up(task_.filters, at_once) * task_.source.groups;
   }
 
-  void append_products(devices::Sequence& sequence, const Operand& source, const Operand& out,
-                       const Conv2dRun& run) const {
-    std::array<devices::TensorMap, 4> maps = {map_of_source(task_), map_of_source(task_),
-                                              map_of_filters(task_, tile_.columns),
-                                              map_of_filters(task_, tile_.columns)};
-    const std::int64_t low = numbers_.planes() - 1;  // where there is one
-    for (devices::TensorMap& map : maps) map.buffer = run.workspace.impl().get();
-    maps[0].offset_bytes = workspace_.source;
-    maps[1].offset_bytes = workspace_.source + low * 2 * task_.source.elements();
-    maps[2].offset_bytes = workspace_.filters;
-    maps[3].offset_bytes = workspace_.filters + low * 2 * task_.filter_elements();
-    const Operand& bias = problem().bias ? run.bias : run.w;
-    const devices::KernelArgument arguments[] = {&maps[0],
-                                                 &maps[1],
-                                                 &maps[2],
-                                                 &maps[3],
-                                                 task(),
-                                                 source.buffer.impl().get(),
-                                                 source.offset_bytes / size(),
-                                                 run.w.buffer.impl().get(),
-                                                 run.w.offset_bytes / size(),
-                                                 out.buffer.impl().get(),
-                                                 out.offset_bytes / size(),
-                                                 bias.buffer.impl().get(),
-                                                 bias.offset_bytes / size(),
-                                                 run.workspace.impl().get(),
-                                                 workspace_.parts / 4,
-                                                 workspace_.largest / 4};
-    const std::int64_t groups = std::min(tiles_of(task_, tile_.columns) * task_.parts, units_ * tile_.resident);
-    sequence.launch(program_, "tile_products", {{groups * product_group, 1}, {product_group, 1}}, arguments,
-                    {.overlaps = true, .local_memory_bytes = local_bytes(tile_, numbers_)});
-    if (task_.parts == 1) return;
-    const std::int64_t items = task_.positions() * task_.source.groups * task_.filters;
-    sequence.launch(program_, "add_parts", {{round_up(items, pass_group), 1}, {pass_group, 1}},
-                    std::span(arguments).subspan(4), {.overlaps = true});
-  }
-
   PixelTask task_;
-  Numbers numbers_;
-  Tile tile_;
-  Workspace workspace_;
-  std::int64_t units_;
-  std::shared_ptr<devices::Program> program_;
 };
 
 }  // namespace
@@ -192,7 +130,7 @@ Answer pixel_offer(const Conv2dProblem& problem, const DevicePointer& device, co
   return Offer{
       .cost = {cost_of_cycles(2 * launch_cycles + tile.cycles + cycles_of_bytes(bytes, *device), *device)},
       .bound = bound_of(problem.type, task.steps, static_cast<double>(tile.parts), longest_sum(problem)),
-      .workspace_bytes = Workspace(task, numbers, tile).bytes(),
+      .workspace_bytes = workspace_for(task, numbers, tile).bytes(),
       .uses_only_fma = false,
       .tuning = tuning_of(tile),
       .plan = [=] { return std::make_shared<Plan>(problem, *device, task, tile); },
