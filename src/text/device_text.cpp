@@ -9,6 +9,7 @@
 #include "embedded/filter2d_words.kernel.h"
 #include "embedded/gemm_elements.kernel.h"
 #include "embedded/parts.kernel.h"
+#include "embedded/register_tiles.kernel.h"
 #include "embedded/tensor_units.kernel.h"
 #include "embedded/tile_products.kernel.h"
 
@@ -32,6 +33,10 @@ std::string_view filter2d_stage() {
 
 std::string_view gemm_elements() {
   return gemm_elements_kernel;
+}
+
+std::string_view register_tiles() {
+  return register_tiles_kernel;
 }
 
 std::string_view conv2d_shape() {

@@ -21,6 +21,9 @@ std::string_view filter2d_stage();
 // Elements of matrices, and what becomes of a sum, for gemm; its constants are listed at its top.
 std::string_view gemm_elements();
 
+// Tiles of a product on multiply-add units, through local memory and registers; follows gemm_elements.
+std::string_view register_tiles();
+
 // divide(n, d): the fp32 quotient rounded to nearest even, whatever the device's own division rounds to.
 std::string_view exact_division();
 

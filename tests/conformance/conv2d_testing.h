@@ -86,6 +86,42 @@ inline Conv2dProblem random_conv2d(std::mt19937_64& random) {
   }
 }
 
+// Every combination of an array that begins at a vector and of one that does not gives the same bits, and nothing
+// before the output is written.
+inline void expect_same_wherever_arrays_begin(const Context& context, const Conv2dProblem& problem,
+                                              const std::string& solver) {
+  Queue queue = context.make_queue();
+  const Conv2dElements elements = elements_of(problem);
+  const Conv2dPlan plan(context, problem, {.allow = {solver}});
+  const std::int64_t counts[] = {elements.x, elements.w, elements.y};
+  const std::size_t output = problem.pass == Pass::forward ? 2 : problem.pass == Pass::backward_data ? 0 : 1;
+  std::vector<float> expected;
+  for (const std::int64_t places : {0, 1, 2, 4, 7}) {
+    std::vector<Operand> operands;
+    for (std::size_t i = 0; i < 3; ++i) {
+      const std::int64_t before = places >> i & 1;
+      std::vector<float> values(static_cast<std::size_t>(counts[i] + before), 0.5f);
+      for (std::size_t j = 0; j < static_cast<std::size_t>(counts[i]); ++j)
+        values[j + static_cast<std::size_t>(before)] = static_cast<float>((j * 7 + i * 3) % 11) - 5;
+      const Buffer buffer = context.allocate(static_cast<std::int64_t>(values.size() * 4));
+      queue.upload(buffer, 0, values.data(), buffer.bytes()).wait();
+      operands.push_back({buffer, before * 4});
+    }
+    Conv2dRun run{.x = operands[0], .w = operands[1], .y = operands[2]};
+    if (plan.workspace_bytes() > 0) run.workspace = context.allocate(plan.workspace_bytes());
+    plan.run(queue, run).wait();
+    std::vector<float> made(static_cast<std::size_t>(counts[output]));
+    queue.download(made.data(), operands[output].buffer, operands[output].offset_bytes, counts[output] * 4).wait();
+    if (places == 0) expected = made;
+    EXPECT_EQ(made, expected) << to_text(problem) << ", begun at " << places;
+    if (operands[output].offset_bytes > 0) {
+      float before = 0;
+      queue.download(&before, operands[output].buffer, 0, 4).wait();
+      EXPECT_EQ(before, 0.5f) << to_text(problem);
+    }
+  }
+}
+
 // <conv(x, w), dy> = <x, dx> = <w, dw>, exactly, since all are small integers.
 inline void expect_adjoint(const Context& context, Conv2dProblem problem, const std::string& solver,
                            std::uint64_t seed) {

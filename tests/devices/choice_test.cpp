@@ -6,6 +6,7 @@
 #include "omniconv/plan.h"
 #include "omniconv/problem.h"
 #include "operations/filter2d/weights.h"
+#include "operations/gemm/gemm.h"
 #include "recording_device.h"
 
 namespace omniconv {
@@ -43,10 +44,13 @@ class ChoiceOnMatrixUnits : public testing::Test {
       if (candidate.applicable) return candidate.solver;
     return {};
   }
-  Candidate split(const char* problem, const SolverOptions& options = {}) const {
+  Candidate candidate(const char* solver, const char* problem, const SolverOptions& options = {}) const {
     for (const Candidate& candidate : explain(Context(device), parse_problem(problem), options))
-      if (candidate.solver == "conv2d/split_gemm/gpu.1") return candidate;
+      if (candidate.solver == solver) return candidate;
     return {};
+  }
+  Candidate split(const char* problem, const SolverOptions& options = {}) const {
+    return candidate("conv2d/split_gemm/gpu.1", problem, options);
   }
   std::shared_ptr<devices::RecordingDevice> device =
       std::make_shared<devices::RecordingDevice>(devices::DeviceKind::cuda);
@@ -59,6 +63,15 @@ TEST_F(ChoiceOnMatrixUnits, TakesThemWhereSumsAreLong) {
         "n64c3h224w224k64r7s7p3u2"})
     EXPECT_EQ(chosen(problem), "conv2d/split_gemm/gpu.1") << problem;
   EXPECT_EQ(chosen("n64c256h56w56k256r3s3p1g256"), "conv2d/depthwise/gpu.1");
+}
+
+// On multiply-add units tiles read the arrays, unless there are no columns to save, or none that would be large.
+TEST_F(ChoiceOnMatrixUnits, ColumnsAreWrittenWhereTheyCostLess) {
+  for (const char* problem : {"n32c256h56w56k256r3s3p1", "nhwc n64c128h28w28k128r3s3p1", "n64c3h224w224k64r7s7p3u2",
+                              "bwd_data n64c64h56w56k64r3s3p1u2", "bwd_filter n64c64h56w56k64r3s3p1"})
+    EXPECT_EQ(chosen(problem, {.units = Units::fma}), "conv2d/implicit_gemm/gpu.1") << problem;
+  for (const char* problem : {"n1c512h7w7k512r3s3p1", "bwd_data n64c3h224w224k64r7s7p3u2"})
+    EXPECT_EQ(chosen(problem, {.units = Units::fma}), "conv2d/im2col_gemm/gpu.1") << problem;
 }
 
 TEST_F(ChoiceOnMatrixUnits, LeavesThemWhereTheRequestForbids) {
@@ -84,9 +97,71 @@ TEST_F(ChoiceOnMatrixUnits, PartsOfSumsKeepToTheWorkspace) {
 }
 
 TEST_F(ChoiceOnMatrixUnits, BoundsNameTheirAbsoluteTerm) {
-  const SolverOptions options{.solver = "conv2d/split_gemm/gpu.1", .tuning = "tile_n=64 resident=1 parts=1"};
+  const SolverOptions options{.solver = "conv2d/split_gemm/gpu.1", .tuning = "tile_n=64 resident=1 parts=1 shared=0"};
   EXPECT_EQ(split("n1c64h8w8k64r3s3p1", options).bound,
             "1 * (10/2 + 27) * 2^-23 * sum|a*b| + 576 * 2^-38 * max|a| * max|b|");
+}
+
+// Matrix products, on the same device.
+constexpr const char *split_product = "gemm/split/gpu.1", *tiled_product = "gemm/tiled/gpu.1";
+
+TEST_F(ChoiceOnMatrixUnits, TakesThemForLargeProducts) {
+  for (const char* problem :
+       {"gemm f32 nn m4096n4096k4096", "gemm f32 nt m4096n4096k4096", "gemm f32 tn m8192n8192k8192",
+        "gemm f32 tt m1024n1024k1024", "gemm f32 nn m128n128k50000", "gemm f32 nn m1000n1000k1000batch8",
+        "gemm tf32 nt m4096n4096k4096", "gemm f16 nn m2048n2048k2048", "gemm bf16 nt m8192n8192k8192"})
+    EXPECT_EQ(chosen(problem), split_product) << problem;
+  for (const char* problem : {"gemm f32 nn m1n1k1", "gemm f32 nn m64n64k64", "gemm f32 tt m17n129k65",
+                              "gemm f32 nt m16n16k16batch100", "gemm f32 nn m256n256k256"})
+    EXPECT_NE(chosen(problem), split_product) << problem;
+}
+
+TEST_F(ChoiceOnMatrixUnits, LeavesThemInProductsWhereTheRequestForbids) {
+  constexpr const char* problem = "gemm f32 nn m4096n4096k4096";
+  EXPECT_EQ(chosen(problem, {.units = Units::fma}), tiled_product);
+  EXPECT_NE(candidate(split_product, problem, {.units = Units::fma}).reason.find("other units"), std::string::npos);
+  EXPECT_EQ(chosen(problem, {.relative_error = true}), tiled_product);
+  EXPECT_EQ(chosen("gemm bf16 nn m4096n4096k4096", {.relative_error = true}), split_product);
+  EXPECT_EQ(chosen(problem, {.max_workspace_bytes = 1 << 20}), tiled_product);
+  EXPECT_FALSE(candidate(split_product, "gemm f64 nn m4096n4096k4096").applicable);
+  const auto older = std::make_shared<devices::RecordingDevice>(devices::DeviceKind::cuda);
+  for (const Candidate& one : explain(Context(older), parse_problem(problem)))
+    if (one.solver == split_product) {
+      EXPECT_NE(one.reason.find("of compute capability 9.0, through CUDA"), std::string::npos) << one.reason;
+    }
+}
+
+// Planes of both operands: two parts of each number, in whole steps of 64 terms.
+TEST_F(ChoiceOnMatrixUnits, ProductsSayTheirBoundAndWorkspace) {
+  const SolverOptions whole{.solver = split_product, .tuning = "tile_n=128 resident=1 parts=1 shared=0"},
+      in_parts{.solver = split_product, .tuning = "tile_n=128 resident=1 parts=2 shared=0"};
+  constexpr const char* problem = "gemm f32 nn m512n384k1000";
+  EXPECT_EQ(candidate(split_product, problem, whole).bound,
+            "1 * (17/2 + 27) * 2^-23 * sum|a*b| + 1000 * 2^-38 * max|a| * max|b|");
+  EXPECT_EQ(candidate(split_product, problem, in_parts).bound,
+            "1 * (10/2 + 27) * 2^-23 * sum|a*b| + 1000 * 2^-38 * max|a| * max|b|");
+  const std::int64_t planes = 4 * (512 + 384) * 1024, rest = 2304 + 256;
+  EXPECT_EQ(candidate(split_product, problem, whole).workspace_bytes, planes + rest);
+  EXPECT_EQ(candidate(split_product, problem, in_parts).workspace_bytes, planes + rest + 2 * 512 * 384 * 4);
+  EXPECT_EQ(candidate(split_product, "gemm bf16 nn m512n384k1000", whole).bound, "1 * (641/2 + 2) * 2^-23 * sum|a*b|");
+}
+
+// Convolutions through products promise fused multiply-adds alone.
+TEST_F(ChoiceOnMatrixUnits, ProductsInsideConvolutionsKeepToMultiplyAdds) {
+  constexpr const char* through_products = "conv2d/im2col_gemm/gpu.1";
+  for (const char* problem : {"n32c256h56w56k256r3s3p1", "bwd_data n32c256h56w56k256r3s3p1",
+                              "bwd_filter n32c256h56w56k256r3s3p1", "bf16 nhwc n64c256h56w56k256r1s1"}) {
+    const Candidate one = candidate(through_products, problem, {.units = Units::fma});
+    EXPECT_TRUE(one.applicable) << one.reason;
+    EXPECT_TRUE(one.tuning.starts_with("gemm.tile_m=")) << one.tuning;
+    EXPECT_EQ(one.bound.find("max|a|"), std::string::npos) << one.bound;
+  }
+  const operations::GemmTask task =
+      operations::task_for(get<GemmProblem>(parse_problem("gemm f32 nn m4096n4096k4096")));
+  EXPECT_TRUE(operations::best_gemm(task, device, -1).uses_only_fma);
+  const auto tuned =
+      operations::tuned_gemm(task, device, -1, operations::Tuning::parse("tile_n=128 resident=1 parts=1 shared=0"));
+  EXPECT_EQ(tuned.offer(), nullptr);
 }
 
 }  // namespace

@@ -380,10 +380,70 @@ TEST(CudaCompileForms, DepthwiseIsChosenForGroupsOfFewChannels) {
             "n64c128h56w56k128r3s3p1g32", "n64c512h7w7k512r3s3p1g512", "n64c32h112w112k32r1s1g32"})
         EXPECT_EQ(chosen(fmt::format("{} {} {}", pass, layout, geometry)), "conv2d/depthwise/gpu.1")
             << pass << ' ' << layout << ' ' << geometry;
-      for (const char* const geometry : {"n64c64h56w56k64r3s3p1", "n64c256h14w14k256r3s3p1"})
-        EXPECT_EQ(chosen(fmt::format("{} {} {}", pass, layout, geometry)), "conv2d/im2col_gemm/gpu.1")
+      for (const char* const geometry : {"n64c64h56w56k64r3s3p1", "n64c64h28w28k64r5s5p2"})
+        EXPECT_EQ(chosen(fmt::format("{} {} {}", pass, layout, geometry)), "conv2d/implicit_gemm/gpu.1")
             << pass << ' ' << layout << ' ' << geometry;
     }
+}
+
+// conv2d/implicit_gemm, as the text that it builds for a device of many compute units.
+devices::RecordingDevice::Text implicit_text(const std::string& problem, const std::string& tuning = {}) {
+  const auto device = std::make_shared<devices::RecordingDevice>(devices::DeviceKind::cuda);
+  device->set_compute_units(132);
+  const operations::Answer answer = operations::conv2d_implicit_gemm_gpu().offer(
+      get<Conv2dProblem>(parse_problem(problem)), device, {.tuning = tuning});
+  EXPECT_NE(answer.offer(), nullptr) << problem << ": " << answer.refusal();
+  answer.offer()->plan();
+  EXPECT_EQ(device->built.size(), 1u) << problem;
+  return device->built.back();
+}
+
+// Every tile; stages of one tap and of several, classes of pixels, vectors and single elements; types and endings in
+// turn.
+TEST_F(CudaCompile, ImplicitGemmInEveryForm) {
+  std::vector<std::pair<std::string, std::string>> forms_of_it;
+  for (const char* const geometry :
+       {"n8c64h28w28k64r3s3p1", "n8c67h15w17k30r3s3p1u2", "n8c3h30w30k64r7s7p3u2", "n2c10h9w9k6r3s3d2p2u3g2"})
+    for (const char* const layout : {"nchw", "nhwc"})
+      for (const char* const pass : {"fwd bias relu acc", "bwd_data acc", "bwd_filter"})
+        forms_of_it.emplace_back(fmt::format("{} {} {}", pass, layout, geometry), "");
+  int number = 0;
+  for (const operations::GemmTile& tile : operations::gemm_tiles()) {
+    const char* const pass = std::array{"fwd", "bwd_data", "bwd_filter"}[static_cast<std::size_t>(++number % 3)];
+    forms_of_it.emplace_back(fmt::format("{} {} n64c64h28w28k64r3s3p1", pass, number % 2 == 0 ? "nchw" : "nhwc"),
+                             fmt::format("tile_m={} tile_n={} tile_k={} quads_m={} quads_n={} resident={} parts=2",
+                                         tile.m, tile.n, tile.k, tile.quads_m, tile.quads_n, tile.resident));
+  }
+  constexpr const char* implicit_types[] = {"f32", "f16", "bf16"};
+  for (const auto& [problem, tuning] : forms_of_it) {
+    const int capability = ++number % 2 == 0 ? 81 : number % 4 == 1 ? 89 : 90;
+    const auto built = implicit_text(fmt::format("{} {}", implicit_types[number % 3], problem), tuning);
+    try {
+      const std::string image = nvrtc->compile(built.text, built.definitions, capability).image;
+      EXPECT_FALSE(image.empty());
+      if (capability != 81) continue;
+      for (const char* const part : {".f64", "approx", ".ftz", "ld.local", "st.local"})
+        EXPECT_EQ(count(image, part), 0) << problem << ": " << part;
+    } catch (const Error& error) {
+      ADD_FAILURE() << problem << ' ' << tuning << " for " << capability << ": " << error.what();
+    }
+  }
+}
+
+// The loop over stages reads vectors from local memory, and divides nowhere. Whole vectors are stored, but for arrays
+// that begin elsewhere.
+TEST_F(CudaCompile, ImplicitGemmMovesVectorsAndDoesNotDivide) {
+  for (const char* const words : {"fwd nchw", "fwd nhwc", "bwd_data nchw", "bwd_filter nchw", "bwd_filter nhwc"}) {
+    const auto built = implicit_text(fmt::format("{} n32c256h56w56k256r3s3p1", words));
+    const std::string text = nvrtc->compile(built.text, built.definitions, 81).image;
+    EXPECT_EQ(count(text, "ld.shared.v4"), 48) << words;  // six for each of eight products
+    EXPECT_GE(count(text, "st.global.v4"), 31) << words;  // of 32
+    EXPECT_EQ(count(text, "fma.rn.f32"), 1024) << words;
+    const std::size_t loop = text.find("bar.sync");
+    ASSERT_NE(loop, std::string::npos);
+    EXPECT_EQ(count(text.substr(loop), "div."), 0) << words;
+    EXPECT_EQ(count(text.substr(loop), "rem."), 0) << words;
+  }
 }
 
 // Products on the matrix units of 9.0: every tile, box, type and pass; the rest in turn.
@@ -408,9 +468,11 @@ TEST_F(CudaCompile, SplitGemmInEveryForm) {
         ++number;
         Conv2dProblem parsed = get<Conv2dProblem>(parse_problem(problem));
         parsed.layout = number % 2 == 0 ? Layout::nchw : Layout::nhwc;
+        const bool shares = number % 4 < 2 && std::string_view(pass) != "bwd_filter" && parsed.c > 16 && turn % 2 == 0;
         const auto device = std::make_shared<devices::RecordingDevice>(devices::DeviceKind::cuda);
         device->be_of_capability_90();
-        const operations::Answer answer = operations::conv2d_split_gemm_gpu().offer(parsed, device, {.tuning = tuning});
+        const operations::Answer answer = operations::conv2d_split_gemm_gpu().offer(
+            parsed, device, {.tuning = fmt::format("{} shared={}", tuning, shares ? 1 : 0)});
         ASSERT_NE(answer.offer(), nullptr) << problem << ": " << answer.refusal();
         answer.offer()->plan();
         ASSERT_EQ(device->built.size(), 1u);
@@ -418,6 +480,37 @@ TEST_F(CudaCompile, SplitGemmInEveryForm) {
         EXPECT_EQ(built.target, "sm_90a");
         EXPECT_FALSE(nvrtc->compile(built.text, built.definitions, 90, built.target).image.empty()) << problem;
       }
+}
+
+// The same of gemm: every type, transposition, tile and ending.
+TEST_F(CudaCompile, SplitMatricesInEveryForm) {
+  if (!nvrtc->target_refusal("sm_90a", 90).empty()) GTEST_SKIP() << nvrtc->target_refusal("sm_90a", 90);
+  constexpr const char *transpositions[] = {"nn", "nt", "tn", "tt"},
+                       *tunings[] = {"tile_n=128 resident=1 parts=1 shared=0", "tile_n=64 resident=2 parts=4 shared=0",
+                                     "tile_n=32 resident=2 parts=1 shared=0", "tile_n=128 resident=1 parts=2 shared=0"};
+  int number = 0;
+  for (const char* const type : {"f32", "tf32", "f16", "bf16"})
+    for (const char* const transposition : transpositions) {
+      operations::GemmTask task = operations::task_for(
+          get<GemmProblem>(parse_problem(fmt::format("gemm {} {} m300n200k1000 batch2", type, transposition))));
+      task.bias = static_cast<operations::BiasAlong>(number % 3);
+      task.accumulate = number % 2 == 0, task.relu = number % 4 < 2;
+      if (number % 5 == 0) task.output = DataType::f32;
+      // Columns that are copied as they are stored come by sixty-fours.
+      const bool has_wide_copies = number >= 8 && !task.problem.transpose_b;
+      const char* const tuning = tunings[(number + number / 4) % (has_wide_copies ? 2 : 4)];
+      ++number;
+      const auto device = std::make_shared<devices::RecordingDevice>(devices::DeviceKind::cuda);
+      device->be_of_capability_90();
+      const operations::Answer answer = operations::gemm_split_gpu().offer(task, device, {.tuning = tuning});
+      ASSERT_NE(answer.offer(), nullptr) << type << ' ' << transposition << ": " << answer.refusal();
+      answer.offer()->plan();
+      ASSERT_EQ(device->built.size(), 1u);
+      const auto& built = device->built.front();
+      EXPECT_EQ(built.target, "sm_90a");
+      EXPECT_FALSE(nvrtc->compile(built.text, built.definitions, 90, built.target).image.empty())
+          << type << ' ' << transposition << ' ' << tuning;
+    }
 }
 
 // Maxima of 16-bit types by one comparison for two elements, and none by the compiler's own maximum, which forgets

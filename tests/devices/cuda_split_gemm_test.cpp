@@ -6,6 +6,7 @@
 #include "../conformance/conv2d_testing.h"
 #include "../list_testing.h"
 #include "checking/verify.h"
+#include "float_arrays.h"
 #include "gpu_testing.h"
 #include "omniconv/plan.h"
 #include "operations/conv2d/conv2d.h"
@@ -57,9 +58,13 @@ TEST_F(SplitGemm, EveryTypeAndWhatIsFused) {
 
 TEST_F(SplitGemm, EveryTuning) {
   const Context context(device);
-  for (const char* tuning : {"tile_n=128 resident=1 parts=1", "tile_n=64 resident=1 parts=2",
-                             "tile_n=64 resident=2 parts=1", "tile_n=32 resident=2 parts=3"})
-    for (const char* problem : {"n2c128h14w14k128r3s3p1", "bwd_data nhwc n2c128h14w14k128r3s3p1"})
+  for (const char* tuning : {"tile_n=128 resident=1 parts=1 shared=0", "tile_n=64 resident=1 parts=2 shared=0",
+                             "tile_n=64 resident=2 parts=1 shared=0", "tile_n=32 resident=2 parts=3 shared=0",
+                             "tile_n=128 resident=1 parts=1 shared=1", "tile_n=64 resident=2 parts=2 shared=1",
+                             "tile_n=32 resident=2 parts=1 shared=1"})
+    for (const char* problem :
+         {"n2c128h14w14k128r3s3p1", "bwd_data nhwc n2c128h14w14k128r3s3p1", "tf32 n2c96h14w14k72r3s5p2dw2",
+          "bwd_data n3c40h13w15k48r5s5p2", "bf16 nhwc n2c96h14w14k40r3s5p2"})
       for (const checking::VerifyResult& result :
            checking::verify(context, parse_problem(problem), {.solver = {.solver = solver, .tuning = tuning}}))
         EXPECT_EQ(result.status, checking::Status::ok) << tuning << ", " << problem << ": " << result.reason;
@@ -71,11 +76,7 @@ struct Arrays {
 };
 std::vector<float> made_by(const Context& context, const Conv2dProblem& problem, const char* id, const Arrays& arrays) {
   Queue queue = context.make_queue();
-  const auto put = [&](const std::vector<float>& values) {
-    const Buffer buffer = context.allocate(static_cast<std::int64_t>(values.size() * 4));
-    queue.upload(buffer, 0, values.data(), buffer.bytes()).wait();
-    return Operand{buffer};
-  };
+  const auto put = [&](const std::vector<float>& values) { return uploaded(context, queue, values); };
   const Conv2dPlan plan(context, problem, {.solver = id});
   Conv2dRun run{.x = put(arrays.x), .w = put(arrays.w), .y = put(arrays.y)};
   if (plan.workspace_bytes() > 0) run.workspace = context.allocate(plan.workspace_bytes());
@@ -87,19 +88,6 @@ std::vector<float> made_by(const Context& context, const Conv2dProblem& problem,
   std::vector<float> values(static_cast<std::size_t>(out.bytes() / 4));
   queue.download(values.data(), out, 0, out.bytes()).wait();
   return values;
-}
-
-std::vector<float> randoms(std::int64_t count, std::uint64_t seed, float scale) {
-  std::vector<float> values(static_cast<std::size_t>(count));
-  operations::fill_random(DataType::f32, 0, seed, std::as_writable_bytes(std::span(values)));
-  for (float& value : values) value *= scale;
-  return values;
-}
-
-float largest(const std::vector<float>& values) {
-  float most = 0;
-  for (const float value : values) most = std::max(most, std::fabs(value));
-  return most;
 }
 
 class SplitGemmRanges : public SplitGemm {
@@ -150,6 +138,29 @@ TEST_F(SplitGemmRanges, LargeAndSmall) {
   expect_of_scales(0x1p70f, 0x1p70f);  // results beyond it
   expect_of_scales(0.0f, 1.0f);
   expect_of_scales(0.0f, 0.0f);
+}
+
+// Of arrays this large a sample alone is looked at for the scale: what was not looked at may be larger than all of it,
+// infinite or NaN, or all that is there.
+TEST_F(SplitGemmRanges, LargeNumbersBesideTheSample) {
+  constexpr std::size_t not_looked_at = 40;  // in the second line of 32, of which the first is
+  for (const Pass pass : all_passes) {
+    const Conv2dProblem problem = with_pass(conv2d_problem("n1c16h1024w1032k16r1s1"), pass);
+    const Conv2dElements all = elements_of(problem);
+    const Arrays arrays{randoms(all.x, 1, 1), randoms(all.w, 2, 1), randoms(all.y, 3, 1)};
+    const auto expect_with = [&](float number, bool alone) {
+      Arrays changed = arrays;
+      for (std::vector<float>* const each : {&changed.x, &changed.y}) {
+        if (alone) std::fill(each->begin(), each->end(), 0.0f);
+        (*each)[not_looked_at] = number;
+      }
+      expect_as_defined(problem, changed);
+    };
+    expect_with(1.5f, false);  // is a part beside the others
+    expect_with(1e6f, false);
+    expect_with(0x1p-100f, true);
+    if (pass == Pass::forward) expect_with(std::numeric_limits<float>::infinity(), false);
+  }
 }
 
 TEST_F(SplitGemmRanges, LargestBesideSmallest) {

@@ -40,6 +40,8 @@ TEST_F(GpuTuning, TheDomainIsRight) {
         Tuned{"filter2d/gradient/gpu-strips.1", "filter2d u8 h40w200c1r3s3 kernel:sobel"},
         Tuned{"filter2d/integer_dot/gpu-strips.1", "filter2d u8 h40w200c1r5s5 kernel:integer"},
         Tuned{"conv2d/im2col_gemm/gpu.1", "n2c32h12w12k64r3s3p1"},
+        Tuned{"conv2d/implicit_gemm/gpu.1", "n2c32h12w12k64r3s3p1"},
+        Tuned{"conv2d/implicit_gemm/gpu.1", "bwd_filter nhwc n2c32h12w12k64r3s3p1"},
         Tuned{"conv2d/depthwise/gpu.1", "nhwc n2c12h13w12k12r3s3p1g12"},
         Tuned{"conv2d/depthwise/gpu.1", "bwd_filter n2c6h13w12k12r3s3p1g6"}}) {
     const Problem problem = parse_problem(one.problem);

@@ -69,10 +69,7 @@ std::map<std::pair<std::int64_t, std::int64_t>, std::set<Pair>> pairs_of_definit
   return all;
 }
 
-void check_pixels(const Conv2dProblem& problem) {
-  const auto made = pixel_task(problem);
-  const PixelTask* const task = std::get_if<PixelTask>(&made);
-  if (task == nullptr) return;
+void check_pixels(const Conv2dProblem& problem, const PixelTask* task) {
   auto wanted = pairs_of_definition(problem);
   std::set<std::pair<std::int64_t, std::int64_t>> pixels;
   const Planes& planes = task->source;
@@ -106,13 +103,30 @@ void check_pixels(const Conv2dProblem& problem) {
   }
   EXPECT_EQ(static_cast<std::int64_t>(pixels.size()), std::int64_t{task->out_h} * task->out_w) << to_text(problem);
   // Copies meet the positions in their order.
-  const devices::TensorMap map = map_of_source(*task);
+  const devices::TensorMap map = map_of_source(*task, tile_rows);
   std::vector<First> positions;
   for (std::int64_t n = 0; n < planes.images; ++n)
     for (std::int64_t i = 0; i < task->rows; ++i)
       for (std::int64_t j = 0; j < task->columns; ++j)
         positions.push_back({n, i * task->stride_h + task->corner_h, j * task->stride_w + task->corner_w});
   EXPECT_EQ(firsts_of(map, positions.front(), task->positions()), positions) << to_text(problem);
+}
+
+// Also where taps share a window: those of a row lie in it, each as far from the first as its column.
+void check_pixels(const Conv2dProblem& problem) {
+  const auto made = pixel_task(problem);
+  const PixelTask* const task = std::get_if<PixelTask>(&made);
+  if (task == nullptr) return;
+  check_pixels(problem, task);
+  const std::optional<PixelTask> shared = with_shared_taps(*task);
+  if (!shared) return;
+  check_pixels(problem, &*shared);
+  std::int64_t most_along = 0;
+  for (const TapClass& of : task->of_class)
+    most_along = std::max<std::int64_t>(most_along, (of.taps_w - 1) * task->dilation_w);
+  EXPECT_EQ(shared->stride_w, 1);
+  EXPECT_EQ(shared->columns, task->columns + most_along) << to_text(problem);
+  EXPECT_EQ(window_rows(*shared), tile_rows + most_along) << to_text(problem);
 }
 
 void check_filters(const Conv2dProblem& problem) {
@@ -151,6 +165,26 @@ TEST(SplitGeometry, MeetsWhatTheDefinitionMeets) {
     check(conv2d_problem(text));
 }
 
+TEST(SplitGeometry, SharesWindowsAlongARow) {
+  const auto shared = [](const char* text) {
+    return with_shared_taps(std::get<PixelTask>(pixel_task(conv2d_problem(text))));
+  };
+  const auto three = shared("n1c64h8w8k64r3s3p1");
+  ASSERT_TRUE(three);
+  EXPECT_EQ(three->columns, 10);
+  EXPECT_EQ(three->steps_of_all(true), 9);
+  const auto five = shared("n1c32h8w8k64r5s5p2");  // five taps of 32 channels: two, two and one a step
+  ASSERT_TRUE(five);
+  EXPECT_EQ(five->steps_of_all(false), 13);
+  EXPECT_EQ(five->steps_of_all(true), 15);
+  EXPECT_FALSE(shared("n1c64h8w8k64r1s1"));
+  EXPECT_FALSE(shared("n1c64h8w8k64r3s3p1u2"));      // positions lie two columns apart
+  EXPECT_FALSE(shared("n1c64h8w300k64r3s3p1dw90"));  // windows of 308 pixels
+  const auto classes = shared("bwd_data n1c64h8w8k64r3s3p1u2");
+  ASSERT_TRUE(classes);
+  EXPECT_EQ(classes->columns, 5);
+}
+
 TEST(SplitGeometry, RefusesWhatCopiesCannotReach) {
   const auto refusal = [](const char* text) {
     const auto made = pixel_task(conv2d_problem(text));
@@ -167,9 +201,10 @@ TEST(SplitGeometry, RefusesWhatCopiesCannotReach) {
 TEST(SplitGeometry, SumsAreShort) {
   const auto steps = [](const char* text) { return std::get<PixelTask>(pixel_task(conv2d_problem(text))).steps; };
   EXPECT_EQ(steps("n1c64h8w8k64r3s3p1"), 9);
-  EXPECT_EQ(steps("n1c32h8w8k64r3s3p1"), 5);   // two taps a step
-  EXPECT_EQ(steps("n1c3h8w8k64r3s3p1"), 1);    // three rows of sixteen
-  EXPECT_EQ(steps("n1c72h8w8k64r3s3p1"), 12);  // eighty channels, not 128
+  EXPECT_EQ(steps("n1c32h8w8k64r3s3p1"), 5);    // two taps a step
+  EXPECT_EQ(steps("n1c3h8w8k64r3s3p1"), 1);     // three rows of sixteen
+  EXPECT_EQ(steps("n1c72h8w8k64r3s3p1"), 14);   // 96 channels, not 128
+  EXPECT_EQ(steps("n1c3h40w40k64r16s16"), 16);  // a row's 48 channels fill three quarters of a box: fewer copies
 }
 
 TEST(Divisor, DividesWhatThirtyOneBitsHold) {

@@ -6,14 +6,15 @@
 namespace omniconv::operations {
 
 std::span<const Solver* const> conv2d_solvers() {
-  static const std::array<const Solver*, 7> solvers = {
-      &conv2d_im2col_gemm_cpu(),  //
-      &conv2d_im2col_gemm_gpu(),  //
-      &conv2d_split_gemm_gpu(),   //
-      &conv2d_depthwise_gpu(),    //
-      &conv2d_direct_cpu(),       //
-      &conv2d_direct_gpu(),       //
-      &conv2d_reference(),        //
+  static const std::array<const Solver*, 8> solvers = {
+      &conv2d_im2col_gemm_cpu(),    //
+      &conv2d_im2col_gemm_gpu(),    //
+      &conv2d_implicit_gemm_gpu(),  //
+      &conv2d_split_gemm_gpu(),     //
+      &conv2d_depthwise_gpu(),      //
+      &conv2d_direct_cpu(),         //
+      &conv2d_direct_gpu(),         //
+      &conv2d_reference(),          //
   };
   return solvers;
 }

@@ -89,16 +89,18 @@ inline double multiply_adds(const GemmProblem& problem) {
 // The candidates, in order; the reference closes the list.
 std::span<const Solver* const> gemm_solvers();
 
-// The offer of least cost, within a limit of its workspace's bytes (negative: none) or as near to it as can be: never
-// none, since the reference (on the CPU) and `plain` (elsewhere) serve all tasks that store matrices.
+// For solvers that multiply inside, and promise that they use fused multiply-adds alone: of offers that do, the one of
+// least cost, within a limit of its workspace's bytes (negative: none) or as near to it as can be: never none, since
+// the reference (on the CPU) and `plain` (elsewhere) serve all tasks that store matrices.
 Offer best_gemm(const GemmTask& task, const DevicePointer& device, std::int64_t workspace_limit);
-// With a tuning: that of the solver whose names it has, or why it has none.
+// With a tuning: that of such a solver whose names it has, or why it has none.
 Answer tuned_gemm(const GemmTask& task, const DevicePointer& device, std::int64_t workspace_limit,
                   const Tuning& tuning);
 std::shared_ptr<const GemmPlanBody> plan_of(const Offer& gemm);
 
 // One of each folder.
 const GemmSolver& gemm_packed_cpu();
+const GemmSolver& gemm_split_gpu();
 const GemmSolver& gemm_tiled_gpu();
 const GemmSolver& gemm_plain_gpu();
 const GemmSolver& gemm_reference();

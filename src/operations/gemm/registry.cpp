@@ -11,8 +11,9 @@
 namespace omniconv::operations {
 
 std::span<const Solver* const> gemm_solvers() {
-  static const std::array<const Solver*, 4> solvers = {
+  static const std::array<const Solver*, 5> solvers = {
       &gemm_packed_cpu(),  //
+      &gemm_split_gpu(),   //
       &gemm_tiled_gpu(),   //
       &gemm_plain_gpu(),   //
       &gemm_reference(),   //
@@ -25,7 +26,7 @@ Offer best_gemm(const GemmTask& task, const DevicePointer& device, std::int64_t 
   std::optional<Offer> best;
   for (const Solver* const solver : gemm_solvers()) {
     Answer answer = static_cast<const GemmSolver*>(solver)->offer(task, device, request);
-    if (const Offer* const offer = answer.offer())
+    if (const Offer* const offer = answer.offer(); offer != nullptr && offer->uses_only_fma)
       if (!best || offer->cost.multiply_adds < best->cost.multiply_adds) best = *offer;
   }
   if (!best) throw bad_input(fmt::format("no gemm serves {} on {}", print(task.problem), device->info().id));
@@ -36,8 +37,10 @@ Answer tuned_gemm(const GemmTask& task, const DevicePointer& device, std::int64_
                   const Tuning& tuning) {
   const SolverOptions request{.max_workspace_bytes = workspace_limit, .tuning = tuning.to_text()};
   for (const Solver* const solver : gemm_solvers())
-    if (domain_refusal(tuning, solver->tunables()).empty())
-      return static_cast<const GemmSolver*>(solver)->offer(task, device, request);
+    if (domain_refusal(tuning, solver->tunables()).empty()) {
+      Answer answer = static_cast<const GemmSolver*>(solver)->offer(task, device, request);
+      if (answer.offer() == nullptr || answer.offer()->uses_only_fma) return answer;
+    }
   return "no product is tuned so";
 }
 

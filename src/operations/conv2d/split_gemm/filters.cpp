@@ -42,7 +42,7 @@ Tile tile_for(const FilterTask& task, const Numbers& numbers, const devices::Dev
     return cycles_of(tile, tiles_of(task, tile.columns), steps, numbers, device) + launch_cycles +
            cycles_of_bytes(bytes, device);
   };
-  return best_tile(request, numbers, device, cycles,
+  return best_tile(request, numbers, device, {.line = 2 * step_terms}, cycles,
                    [&](const Tile& tile) { return workspace_for(task, numbers, tile).bytes(); });
 }
 
@@ -55,7 +55,8 @@ class Plan final : public ProductPlan {
     task_.parts = static_cast<std::int32_t>(tile.parts);
     task_.by_pixels = Divisor(std::int64_t{task_.y.h} * task_.y.w), task_.by_columns = Divisor(task_.y.w);
     task_.channels_at_once = static_cast<std::int32_t>(channels_at_once(task, units_));
-    std::vector<devices::Definition> definitions = definitions_of(problem.type, numbers_, tile, 2 * step_terms, true);
+    std::vector<devices::Definition> definitions =
+        definitions_of(problem.type, numbers_, tile, 2 * step_terms, true, sampled());
     const bool nhwc = problem.layout == Layout::nhwc;
     const std::int64_t forms = forms_of(task.x, problem.type, nhwc) | forms_of(task.y, problem.type, nhwc);
     definitions.push_back({"NHWC", nhwc ? "1" : "0"});
@@ -97,11 +98,14 @@ class Plan final : public ProductPlan {
                                                  workspace_.b / 2,
                                                  task_.y.elements(),
                                                  of_x,
+                                                 of_y,
                                                  static_cast<std::int32_t>(x_form),
                                                  static_cast<std::int32_t>(y_form)};
-    sequence.launch(program_, "make_parts", {{(of_x + of_y) * pass_group, 1}, {pass_group, 1}}, arguments,
-                    {.overlaps = numbers_.are_scaled});
+    ProductPlan::append_parts(sequence, arguments, of_x + of_y, sampled() != 0);
   }
+
+  // SAMPLED of the text.
+  std::int64_t sampled() const { return sampling_of(task_.x.source_elements(), task_.y.source_elements()).bits(); }
 
   FilterTask task_;
 };
@@ -115,7 +119,9 @@ Answer filter_offer(const Conv2dProblem& problem, const DevicePointer& device, c
   if (tile.columns == 0) return fmt::format("tuning {}: tiles and parts of sums do not go together so", request.tuning);
   const std::int64_t tiles = checked_multiply(tiles_of(task, tile.columns), tile.parts, "the tiles");
   if (tiles > most_groups) return fmt::format("has {} tiles, and a launch counts {}", tiles, most_groups);
-  const double bytes = bytes_moved(task.x, numbers, problem.type) + bytes_moved(task.y, numbers, problem.type);
+  const Sampling sampling = sampling_of(task.x.source_elements(), task.y.source_elements());
+  const double bytes =
+      bytes_moved(task.x, numbers, sampling.a, problem.type) + bytes_moved(task.y, numbers, sampling.b, problem.type);
   return Offer{
       .cost = {cost_of_cycles(2 * launch_cycles + tile.cycles + cycles_of_bytes(bytes, *device), *device)},
       .bound = bound_of(problem.type, static_cast<double>(divide_up(task.steps, tile.parts)),

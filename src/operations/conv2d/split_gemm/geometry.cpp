@@ -15,6 +15,14 @@ namespace {
 // Of copies in im2col mode: corners of the box of positions, offsets of a tap, strides of positions.
 constexpr std::int64_t least_corner = -128, most_corner = 127, most_offset = 255, most_stride = 8;
 
+bool fits_in_corners(std::int64_t at) {
+  return at >= least_corner && at <= most_corner;
+}
+// Of the last position's first element, from the end of the extent.
+std::int64_t upper_corner(std::int64_t positions, std::int64_t stride, std::int64_t corner, std::int64_t extent) {
+  return (positions - 1) * stride + 1 + corner - extent;
+}
+
 // Along one axis of the planes: positions at 0, stride, ... and the classes of their taps.
 struct Axis {
   std::int64_t extent = 0, positions = 0, stride = 1, corner = 0, dilation = 1, tap_step = 1, out_step = 1;
@@ -24,11 +32,9 @@ struct Axis {
   std::array<Class, most_classes> of_class{};
   std::int64_t classes = 1;
 
-  // Of the last position's first element, from the end of the extent.
-  std::int64_t upper_corner() const { return (positions - 1) * stride + 1 + corner - extent; }
   bool can_be_copied() const {
-    const auto fits = [](std::int64_t at) { return at >= least_corner && at <= most_corner; };
-    bool all = stride <= most_stride && fits(corner) && fits(upper_corner());
+    bool all = stride <= most_stride && fits_in_corners(corner) &&
+               fits_in_corners(upper_corner(positions, stride, corner, extent));
     for (std::int64_t i = 0; i < classes; ++i) {
       const Class& of = of_class[static_cast<std::size_t>(i)];
       all = all && of.offset + (of.taps - 1) * dilation <= most_offset;
@@ -76,13 +82,18 @@ std::int64_t steps_of(std::int64_t taps, std::int64_t channels, std::int64_t box
   return divide_up(taps * divide_up(channels, box) * box, step_terms);
 }
 
-// The largest box with which sums are shortest, or nearly.
+// The box with which copies and products take least time: copies of 128 lines take about as long whatever their length,
+// so that short boxes are slower than their products.
 std::int64_t box_for(std::int64_t taps, std::int64_t channels) {
-  const std::int64_t least =
-      std::min({steps_of(taps, channels, 64), steps_of(taps, channels, 32), steps_of(taps, channels, 16)});
-  for (const std::int64_t box : {64, 32})
-    if (steps_of(taps, channels, box) * 16 <= least * 17) return box;
-  return 16;
+  struct Choice {
+    std::int64_t box, cycles;  // for 64 terms
+  };
+  std::int64_t best = 0, least = 0;
+  for (const Choice each : {Choice{16, 2100}, Choice{32, 1050}, Choice{64, 900}}) {
+    const std::int64_t cycles = taps * round_up(channels, each.box) * each.cycles;
+    if (best == 0 || cycles < least) best = each.box, least = cycles;
+  }
+  return best;
 }
 
 std::int32_t narrow(std::int64_t value) {
@@ -226,15 +237,12 @@ devices::TensorMap map_of_planes(const Planes& planes) {
 // A box of positions, each the first pixel of a window.
 template <typename Task>
 devices::TensorMap windows_of(const Planes& planes, const Task& task, std::int64_t rows, std::int64_t columns) {
-  const auto upper = [](std::int64_t positions, std::int64_t stride, std::int64_t corner, std::int64_t extent) {
-    return Axis{.extent = extent, .positions = positions, .stride = stride, .corner = corner}.upper_corner();
-  };
   devices::TensorMap map = map_of_planes(planes);
   map.is_im2col = true;
   map.element_strides = {1, task.stride_w, task.stride_h, 1, 1};
   map.lower_corner = {task.corner_w, task.corner_h};
-  map.upper_corner = {upper(columns, task.stride_w, task.corner_w, planes.w),
-                      upper(rows, task.stride_h, task.corner_h, planes.h)};
+  map.upper_corner = {upper_corner(columns, task.stride_w, task.corner_w, planes.w),
+                      upper_corner(rows, task.stride_h, task.corner_h, planes.h)};
   return map;
 }
 
@@ -272,9 +280,34 @@ std::variant<PixelTask, std::string> pixel_task(const Conv2dProblem& problem) {
   return task;
 }
 
-devices::TensorMap map_of_source(const PixelTask& task) {
+std::int64_t PixelTask::steps_of_all(bool is_shared) const {
+  if (!is_shared) return steps;
+  std::int64_t all = 0;
+  for (const TapClass& of : of_class)
+    all += std::int64_t{of.taps_h} * blocks * divide_up(of.taps_w * box(), step_terms);
+  return all;
+}
+
+std::int64_t window_rows(const PixelTask& task) {
+  std::int64_t taps = 0;
+  for (const TapClass& of : task.of_class) taps = std::max<std::int64_t>(taps, of.taps_w);
+  return tile_rows + (taps - 1) * task.dilation_w;
+}
+
+std::optional<PixelTask> with_shared_taps(const PixelTask& task) {
+  constexpr std::int64_t most_rows = 256;
+  const std::int64_t rows = window_rows(task);
+  if (task.stride_w != 1 || rows == tile_rows || rows > most_rows) return {};
+  PixelTask shared = task;
+  shared.columns = narrow(task.columns + rows - tile_rows);
+  if (!fits_in_corners(upper_corner(shared.columns, 1, task.corner_w, task.source.w))) return {};
+  if (shared.positions() * shared.classes >= most / 2) return {};
+  return shared;
+}
+
+devices::TensorMap map_of_source(const PixelTask& task, std::int64_t positions) {
   devices::TensorMap map = windows_of(task.source, task, task.rows, task.columns);
-  map.channels = task.box(), map.pixels = tile_rows;
+  map.channels = task.box(), map.pixels = positions;
   map.swizzle = swizzle_of(2 * task.box());
   return map;
 }

@@ -3,17 +3,18 @@
 #pragma once
 
 #include <array>
-#include <bit>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <variant>
 
 #include "devices/tensor_map.h"
 #include "omniconv/conv2d.h"
+#include "operations/split/divisor.h"
 
 namespace omniconv::operations::split_gemm {
 
-constexpr std::int64_t tile_rows = 128, step_terms = 64, most_classes = 16, most_taps = 1024, most_turned_taps = 64;
+constexpr std::int64_t most_classes = 16, most_taps = 1024, most_turned_taps = 64;
 
 // planes_t of split_planes.kernel, where its members are explained.
 struct Planes {
@@ -28,21 +29,6 @@ struct Planes {
   std::int64_t elements() const { return pixels() * padded; }
   std::int64_t source_elements() const { return std::int64_t{images} * groups * source_h * source_w * source_channels; }
   bool have_taps() const { return channels != source_channels; }  // among the channels
-};
-
-// divisor_t of parts.kernel, of a number from 1 on.
-struct Divisor {
-  std::uint32_t multiplier = 0, shift = 0;
-
-  Divisor() = default;
-  explicit Divisor(std::int64_t by)
-      : shift(31 + static_cast<std::uint32_t>(std::bit_width(static_cast<std::uint64_t>(by - 1)))) {
-    multiplier = static_cast<std::uint32_t>(((std::uint64_t{1} << shift) + static_cast<std::uint64_t>(by) - 1) /
-                                            static_cast<std::uint64_t>(by));
-  }
-  std::int64_t divided(std::int64_t n) const {
-    return static_cast<std::int64_t>(static_cast<std::uint64_t>(n) * multiplier >> shift);
-  }
 };
 
 // class_t and task_t of split_pixels.kernel: forward, and backward of the data.
@@ -65,12 +51,19 @@ struct PixelTask {
 
   std::int64_t positions() const { return std::int64_t{source.images} * rows * columns; }
   std::int64_t box() const { return source.padded / blocks; }  // channels
+  // Steps of 64 terms of all classes, the last of a sum, or of a window's taps, perhaps of fewer.
+  std::int64_t steps_of_all(bool is_shared) const;
   std::int64_t filter_elements() const { return std::int64_t{source.groups} * filters * steps * step_terms; }
 };
 // Or why there is none.
 std::variant<PixelTask, std::string> pixel_task(const Conv2dProblem& problem);
-// What copies boxes of 128 positions, and of filters for a tile of so many columns; without a buffer.
-devices::TensorMap map_of_source(const PixelTask& task);
+// The same where the taps of a row of the filter share a window of pixels: positions are then also those behind the
+// last column, as far as taps reach. None, where they cannot.
+std::optional<PixelTask> with_shared_taps(const PixelTask& task);
+// Pixels that the taps of a row meet, for 128 positions.
+std::int64_t window_rows(const PixelTask& task);
+// What copies boxes of so many positions, and of filters for a tile of so many columns; without a buffer.
+devices::TensorMap map_of_source(const PixelTask& task, std::int64_t positions);
 devices::TensorMap map_of_filters(const PixelTask& task, std::int64_t tile_columns);
 
 // task_t of split_filters.kernel: backward of the filter.

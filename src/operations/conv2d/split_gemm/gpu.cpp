@@ -46,73 +46,10 @@ std::int64_t groups_for(const Planes& planes, Form form) {
   return divide_up(images * pixels * (whole_pixels ? 1 : chunks), pass_group);
 }
 
-double bytes_moved(const Planes& planes, const Numbers& numbers, DataType type) {
-  return static_cast<double>(planes.source_elements() * size_of(type) * (numbers.are_scaled ? 2 : 1)) +
-         static_cast<double>(planes.elements() * 2 * numbers.planes());
-}
-
-ProductPlan::ProductPlan(const Conv2dProblem& problem, const devices::Device& device, const Tile& tile,
-                         const Workspace& workspace)
-    : Conv2dPlanBody(problem),
-      numbers_(numbers_of(problem.type)),
-      tile_(tile),
-      workspace_(workspace),
-      units_(device.info().compute_units) {}
-
-void ProductPlan::build(devices::Device& device, std::string_view planes_text, std::string_view tiles_text,
-                        std::span<const devices::Definition> definitions) {
-  program_ = device.build(std::string(kernels::gemm_elements()) + std::string(kernels::tensor_units()) +
-                              std::string(kernels::parts()) + std::string(planes_text) + std::string(tiles_text) +
-                              std::string(kernels::tile_products()),
-                          definitions, {.target = "sm_90a"});
-}
-
-void ProductPlan::append_scan(devices::Sequence& sequence, const Product& product, std::int64_t a_count,
-                              std::int64_t b_count) const {
-  if (!numbers_.are_scaled) return;
-  const devices::KernelArgument arguments[] = {product.a.buffer.impl().get(),
-                                               product.a.offset_bytes / size(),
-                                               a_count,
-                                               product.b.buffer.impl().get(),
-                                               product.b.offset_bytes / size(),
-                                               b_count,
-                                               product.workspace.buffer.impl().get(),
-                                               workspace_.maxima / 4};
-  sequence.launch(program_, "find_largest", {{2 * maxima * pass_group, 1}, {pass_group, 1}}, arguments);
-}
-
-void ProductPlan::append_products(devices::Sequence& sequence, const Product& product, std::span<const std::byte> task,
-                                  const devices::TensorMap& a, std::int64_t a_elements, const devices::TensorMap& b,
-                                  std::int64_t b_elements, std::int64_t tiles, std::int64_t adding_groups) const {
-  std::array<devices::TensorMap, 4> maps = {a, a, b, b};  // high and low
-  const std::int64_t low = numbers_.planes() - 1;         // where there is one
-  for (devices::TensorMap& map : maps) map.buffer = product.workspace.buffer.impl().get();
-  maps[0].offset_bytes = workspace_.a;
-  maps[1].offset_bytes = workspace_.a + low * 2 * a_elements;
-  maps[2].offset_bytes = workspace_.b;
-  maps[3].offset_bytes = workspace_.b + low * 2 * b_elements;
-  const devices::KernelArgument arguments[] = {&maps[0],
-                                               &maps[1],
-                                               &maps[2],
-                                               &maps[3],
-                                               task,
-                                               product.a.buffer.impl().get(),
-                                               product.a.offset_bytes / size(),
-                                               product.b.buffer.impl().get(),
-                                               product.b.offset_bytes / size(),
-                                               product.out.buffer.impl().get(),
-                                               product.out.offset_bytes / size(),
-                                               product.bias.buffer.impl().get(),
-                                               product.bias.offset_bytes / size(),
-                                               product.workspace.buffer.impl().get(),
-                                               workspace_.parts / 4,
-                                               workspace_.largest / 4};
-  const std::int64_t groups = std::min(tiles, units_ * tile_.resident);
-  sequence.launch(program_, "tile_products", {{groups * product_group, 1}, {product_group, 1}}, arguments,
-                  {.overlaps = true, .local_memory_bytes = local_bytes(tile_, numbers_)});
-  if (adding_groups == 0) return;
-  sequence.launch(program_, "add_parts", {{adding_groups * pass_group, 1}, {pass_group, 1}},
-                  std::span(arguments).subspan(4), {.overlaps = true});
+double bytes_moved(const Planes& planes, const Numbers& numbers, std::int64_t sampling, DataType type) {
+  const double source = static_cast<double>(planes.source_elements() * size_of(type)),
+               looked_at = source / static_cast<double>(sampling);
+  return source + (numbers.are_scaled ? looked_at : 0) + static_cast<double>(planes.elements() * 2 * numbers.planes());
 }
 
 }  // namespace split_gemm
@@ -123,7 +60,7 @@ class SplitGemmGpu final : public Conv2dSolver {
  public:
   std::string_view id() const override { return "conv2d/split_gemm/gpu.1"; }
   Answer offer(const Conv2dProblem& problem, const DevicePointer& device, const SolverOptions& request) const override {
-    if (std::string reason = conv2d_gpu_refusal(problem, *device, split_gemm::product_group); !reason.empty())
+    if (std::string reason = conv2d_gpu_refusal(problem, *device, split_gemm::most_product_group); !reason.empty())
       return reason;
     if (std::string reason = split_gemm::tensor_refusal(*device); !reason.empty()) return reason;
     const auto answer = [&](const auto& made, const auto& offer) -> Answer {

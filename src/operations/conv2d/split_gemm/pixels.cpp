@@ -20,22 +20,33 @@ Workspace workspace_for(const PixelTask& task, const Numbers& numbers, const Til
   return {task.source.elements(), task.filter_elements(), numbers, checked_multiply(sums, parts, "the parts of sums")};
 }
 
-Tile tile_for(const PixelTask& task, bool nhwc, const Numbers& numbers, const devices::Device& device,
+// What a tile makes: of all positions, and where taps share windows of those behind the columns too.
+struct Forms {
+  const PixelTask& plain;
+  std::optional<PixelTask> shared;
+
+  const PixelTask& of(const Tile& tile) const { return tile.is_shared ? *shared : plain; }
+};
+
+Tile tile_for(const Forms& forms, bool nhwc, const Numbers& numbers, const devices::Device& device,
               const SolverOptions& request) {
   const auto cycles = [&](const Tile& tile) -> double {
+    const PixelTask& task = forms.of(tile);
     const bool is_wide = tile.columns > 32 && tile.columns / 2 >= task.filters;
-    if ((is_wide && request.tuning.empty()) || (tile.parts > 1 && (task.classes > 1 || tile.parts * 2 > task.steps)))
+    const std::int64_t windows = tile.is_shared ? std::int64_t{task.of_class[0].taps_h} * task.blocks : task.steps;
+    if ((is_wide && request.tuning.empty()) || (tile.parts > 1 && (task.classes > 1 || tile.parts * 2 > windows)))
       return 0;
-    const double steps = static_cast<double>(divide_up(task.steps, tile.parts)) / task.classes;
+    const double steps = static_cast<double>(divide_up(task.steps_of_all(tile.is_shared), tile.parts)) / task.classes;
     const double of_tiles = cycles_of(tile, tiles_of(task, tile.columns), steps, numbers, device);
     if (tile.parts == 1) return of_tiles;
-    // Parts are read in order; what is stored lies apart, but where channels stand last.
+    // Parts are written and read in order; what is stored lies apart, but where channels stand last.
     const double sums = static_cast<double>(task.positions() * task.filters * task.source.groups),
-                 bytes = 4.0 * static_cast<double>(tile.parts) + (nhwc ? 4 : 20);
+                 bytes = 8.0 * static_cast<double>(tile.parts) + (nhwc ? 4 : 40);
     return of_tiles + launch_cycles + cycles_of_bytes(bytes * sums, device);
   };
-  return best_tile(request, numbers, device, cycles,
-                   [&](const Tile& tile) { return workspace_for(task, numbers, tile).bytes(); });
+  const Window window{.rows = forms.shared ? window_rows(*forms.shared) : 0, .line = 2 * forms.plain.box()};
+  return best_tile(request, numbers, device, window, cycles,
+                   [&](const Tile& tile) { return workspace_for(forms.of(tile), numbers, tile).bytes(); });
 }
 
 // TAPS of the text.
@@ -55,7 +66,8 @@ class Plan final : public ProductPlan {
     task_.by_tiles = Divisor(task_.tiles_m * of_classes), task_.by_parts = Divisor(task_.parts);
     task_.by_band = Divisor(8 * of_classes), task_.by_tiles_n = Divisor(task_.tiles_n);
     task_.by_positions = Divisor(std::int64_t{task_.rows} * task_.columns), task_.by_columns = Divisor(task_.columns);
-    std::vector<devices::Definition> definitions = definitions_of(problem.type, numbers_, tile, 2 * task.box(), false);
+    std::vector<devices::Definition> definitions =
+        definitions_of(problem.type, numbers_, tile, 2 * task.box(), false, sampled());
     const auto add = [&](const char* symbol, std::int64_t value) {
       definitions.push_back({symbol, std::to_string(value)});
     };
@@ -77,8 +89,8 @@ class Plan final : public ProductPlan {
     append_scan(sequence, product, task_.source.source_elements(), elements_of(problem()).w);
     append_parts(sequence, product);
     const std::int64_t sums = task_.positions() * task_.source.groups * task_.filters;
-    append_products(sequence, product, task(), map_of_source(task_), task_.source.elements(),
-                    map_of_filters(task_, tile_.columns), task_.filter_elements(),
+    append_products(sequence, product, task(), map_of_source(task_, std::max(tile_rows, tile_.window.rows)),
+                    task_.source.elements(), map_of_filters(task_, tile_.columns), task_.filter_elements(),
                     tiles_of(task_, tile_.columns) * task_.parts, task_.parts == 1 ? 0 : divide_up(sums, pass_group));
   }
 
@@ -101,10 +113,13 @@ class Plan final : public ProductPlan {
                                                  workspace_.b / 2,
                                                  task_.filter_elements(),
                                                  of_source,
+                                                 of_filters,
                                                  static_cast<std::int32_t>(form)};
-    sequence.launch(program_, "make_parts", {{(of_source + of_filters) * pass_group, 1}, {pass_group, 1}}, arguments,
-                    {.overlaps = numbers_.are_scaled});
+    ProductPlan::append_parts(sequence, arguments, of_source + of_filters, sampled() != 0);
   }
+
+  // SAMPLED of the text.
+  std::int64_t sampled() const { return sampling_of(task_.source.source_elements(), elements_of(problem()).w).bits(); }
 
   std::int64_t groups_for_filters() const {
     const std::int64_t taps = turned_taps(task_);
@@ -118,18 +133,25 @@ class Plan final : public ProductPlan {
 
 }  // namespace
 
-Answer pixel_offer(const Conv2dProblem& problem, const DevicePointer& device, const PixelTask& task,
+Answer pixel_offer(const Conv2dProblem& problem, const DevicePointer& device, const PixelTask& plain,
                    const SolverOptions& request) {
   const Numbers numbers = numbers_of(problem.type);
-  const Tile tile = tile_for(task, problem.layout == Layout::nhwc, numbers, *device, request);
-  if (tile.columns == 0) return fmt::format("tuning {}: tiles and parts of sums do not go together so", request.tuning);
+  const Forms forms{.plain = plain, .shared = with_shared_taps(plain)};
+  const Tile tile = tile_for(forms, problem.layout == Layout::nhwc, numbers, *device, request);
+  if (tile.columns == 0)
+    return fmt::format("tuning {}: tiles, parts of sums and shared windows do not go together so", request.tuning);
+  const PixelTask task = forms.of(tile);
   const std::int64_t tiles = checked_multiply(tiles_of(task, tile.columns), tile.parts, "the tiles");
   if (tiles > most_groups) return fmt::format("has {} tiles, and a launch counts {}", tiles, most_groups);
-  const double bytes = bytes_moved(task.source, numbers, problem.type) +
+  const double bytes = bytes_moved(task.source, numbers,
+                                   sampling_of(task.source.source_elements(), elements_of(problem).w).a, problem.type) +
                        static_cast<double>(task.filter_elements()) * 4 * static_cast<double>(numbers.planes() + 1);
+  // Tiles of 32 columns add low products to a step's high ones.
+  const double steps = static_cast<double>(std::max<std::int64_t>(task.steps, task.steps_of_all(tile.is_shared)) +
+                                           (tile.columns == 32 ? 1 : 0));
   return Offer{
       .cost = {cost_of_cycles(2 * launch_cycles + tile.cycles + cycles_of_bytes(bytes, *device), *device)},
-      .bound = bound_of(problem.type, task.steps, static_cast<double>(tile.parts), longest_sum(problem)),
+      .bound = bound_of(problem.type, steps, static_cast<double>(tile.parts), longest_sum(problem)),
       .workspace_bytes = workspace_for(task, numbers, tile).bytes(),
       .uses_only_fma = false,
       .tuning = tuning_of(tile),

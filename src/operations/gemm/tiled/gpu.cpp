@@ -23,10 +23,13 @@ class Plan final : public GemmPlanBody {
     add("QUADS_M", choice.tile.quads_m);
     add("QUADS_N", choice.tile.quads_n);
     add("RESIDENT", choice.tile.resident);
+    add("A_ALONG_K", product.problem.transpose_a ? 0 : 1);
+    add("B_ALONG_K", product.problem.transpose_b ? 1 : 0);
     add("PARTS", choice.parts);
     definitions.push_back({"PART_K", fmt::format("{}L", choice.part_k)});
-    program_ = device.build(std::string(kernels::gemm_elements()) + std::string(tiled_kernel), definitions,
-                            {.occupancy = {choice.tile.resident, choice.tile.group()}});
+    program_ = device.build(
+        std::string(kernels::gemm_elements()) + std::string(kernels::register_tiles()) + std::string(tiled_kernel),
+        definitions, {.occupancy = {choice.tile.resident, choice.tile.group()}});
   }
   double compile_seconds() const override { return program_->compile_seconds(); }
 
@@ -64,7 +67,7 @@ class TiledGpu final : public GemmSolver {
     if (request.tuning.empty()) {
       choice = choose_tiles(task, *device, request.max_workspace_bytes);
     } else {
-      auto asked_for = tuned(Tuning::parse(request.tuning), task, *device, request.max_workspace_bytes);
+      auto asked_for = tuned(Tuning::parse(request.tuning), work_of(task), *device, request.max_workspace_bytes);
       if (std::string* const reason = std::get_if<std::string>(&asked_for)) return *reason;
       choice = std::get<GemmChoice>(asked_for);
     }

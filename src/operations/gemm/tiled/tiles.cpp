@@ -13,7 +13,7 @@ namespace {
 
 // A part shorter than this is mostly waiting for its first stages.
 constexpr std::int64_t least_part_k = 64;
-constexpr std::array<std::int64_t, 12> part_counts = {1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64};
+constexpr std::array<std::int64_t, 12> gemm_parts = {1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64};
 
 // That of the table, or of one that nobody has measured.
 GemmTile tile_of(const Tuning& tuning) {
@@ -88,23 +88,35 @@ std::span<const GemmTile> gemm_tiles() {
   return tiles;
 }
 
-std::optional<GemmChoice> choice_of(const GemmTile& tile, std::int64_t parts, const GemmTask& task,
-                                    const devices::Device& device) {
+TiledWork work_of(const GemmTask& task) {
   const GemmProblem& problem = task.problem;
+  return {.m = problem.m,
+          .n = problem.n,
+          .k = problem.k,
+          .batch = problem.batch,
+          .turned = problem.transpose_b   ? 2u
+                    : problem.transpose_a ? 0u
+                                          : 1u,
+          .bytes = least_bytes(task)};
+}
+
+std::optional<GemmChoice> choice_of(const GemmTile& tile, std::int64_t parts, const TiledWork& work,
+                                    const devices::Device& device) {
   GemmChoice choice{.tile = tile};
-  choice.part_k = round_up(divide_up(problem.k, parts), tile.k);
-  choice.parts = divide_up(problem.k, choice.part_k);
+  choice.part_k = round_up(divide_up(work.k, parts), tile.k);
+  choice.parts = divide_up(work.k, choice.part_k);
   if (parts > 1 && (choice.parts < 2 || choice.part_k < least_part_k)) return std::nullopt;
-  const double groups = static_cast<double>(tiles_of(problem, tile.m, tile.n)) * static_cast<double>(problem.batch) *
-                        static_cast<double>(choice.parts);
+  const double tiles = static_cast<double>(
+      checked_multiply(divide_up(work.m, tile.m), divide_up(work.n, tile.n), "the tiles of a matrix"));
+  const double groups = tiles * static_cast<double>(work.batch) * static_cast<double>(choice.parts);
   const double units = std::max(device.info().compute_units, 1);
-  const double rate = tile.rate[problem.transpose_b ? 2 : problem.transpose_a ? 0 : 1];
-  choice.cost = std::max(compute_cost(tile, rate, choice.part_k, groups, units), byte_cost(device) * least_bytes(task));
+  const double rate = tile.rate[work.turned];
+  choice.cost = std::max(compute_cost(tile, rate, choice.part_k, groups, units), byte_cost(device) * work.bytes);
   if (choice.parts == 1) return choice;
-  const double partial_bytes = 4.0 * static_cast<double>(problem.m) * static_cast<double>(round_up(problem.n, 4)) *
-                               static_cast<double>(problem.batch) * static_cast<double>(choice.parts);
+  const double partial_bytes = 4.0 * static_cast<double>(work.m) * static_cast<double>(round_up(work.n, 4)) *
+                               static_cast<double>(work.batch) * static_cast<double>(choice.parts);
   if (partial_bytes > static_cast<double>(device.info().max_buffer_bytes)) return std::nullopt;
-  choice.workspace_bytes = 4 * problem.m * round_up(problem.n, 4) * problem.batch * choice.parts;
+  choice.workspace_bytes = 4 * work.m * round_up(work.n, 4) * work.batch * choice.parts;
   constexpr double worth_it = 1.1;  // a workspace has a price too
   choice.cost = worth_it * (choice.cost + launch_cost(device) + 2 * partial_bytes * byte_cost(device));
   return choice;
@@ -120,17 +132,21 @@ std::vector<GemmTile> tiles_taken_by(const devices::Device& device, std::span<co
   return all;
 }
 
+std::int64_t most_quads_for(const devices::Device& device) {
+  return device.facts().takes_occupancy ? 8 : 4;
+}
+
 GemmChoice choose_tiles(const GemmTask& task, const devices::Device& device, std::int64_t workspace_limit) {
+  const TiledWork work = work_of(task);
   GemmChoice best;
   best.cost = std::numeric_limits<double>::infinity();
   const bool splits = device.facts().max_group_items >= combine_group;
-  // More sums of a work item would be spilled where the compiler is not told that they are worth their registers.
-  const std::int64_t most_quads = device.facts().takes_occupancy ? 8 : 4;
+  const std::int64_t most_quads = most_quads_for(device);
   for (const GemmTile& tile : tiles_taken_by(device, gemm_tiles())) {
     if (tile.quads_m * tile.quads_n > most_quads) continue;
-    for (const std::int64_t parts : part_counts) {
+    for (const std::int64_t parts : gemm_parts) {
       if (parts > 1 && !splits) break;
-      const std::optional<GemmChoice> choice = choice_of(tile, parts, task, device);
+      const std::optional<GemmChoice> choice = choice_of(tile, parts, work, device);
       if (!choice || choice->cost >= best.cost) continue;
       if (workspace_limit >= 0 && choice->workspace_bytes > workspace_limit) continue;
       best = *choice;
@@ -147,7 +163,7 @@ std::span<const Tunable> tile_tunables() {
       {"quads_m", {1, 2, 4}},
       {"quads_n", {1, 2, 4}},
       {"resident", {1, 2, 3, 4, 6, 8, 12, 16}},
-      {"parts", {part_counts.begin(), part_counts.end()}},
+      {"parts", {gemm_parts.begin(), gemm_parts.end()}},
   };
   return all;
 }
@@ -158,7 +174,7 @@ Tuning tuning_of(const GemmChoice& choice) {
           {"quads_n", tile.quads_n}, {"resident", tile.resident}, {"parts", choice.parts}};
 }
 
-std::variant<GemmChoice, std::string> tuned(const Tuning& tuning, const GemmTask& task, const devices::Device& device,
+std::variant<GemmChoice, std::string> tuned(const Tuning& tuning, const TiledWork& work, const devices::Device& device,
                                             std::int64_t workspace_limit) {
   const GemmTile tile = tile_of(tuning);
   if (std::string reason = tile_refusal(tile, device); !reason.empty()) return reason;
@@ -166,12 +182,12 @@ std::variant<GemmChoice, std::string> tuned(const Tuning& tuning, const GemmTask
   if (parts > 1 && device.facts().max_group_items < combine_group)
     return fmt::format("tuning parts={}: their sums are added up by groups of {} work items, and the device takes {}",
                        parts, combine_group, device.facts().max_group_items);
-  const std::optional<GemmChoice> choice = choice_of(tile, parts, task, device);
+  const std::optional<GemmChoice> choice = choice_of(tile, parts, work, device);
   if (!choice || choice->parts != parts)
     return fmt::format(
         "tuning parts={}: each must have at least {} of the {} products, in whole stages of {}, and all their sums be "
         "a buffer",
-        parts, least_part_k, task.problem.k, tile.k);
+        parts, least_part_k, work.k, tile.k);
   if (workspace_limit >= 0 && choice->workspace_bytes > workspace_limit)
     return fmt::format("tuning parts={}: their sums take {} bytes of workspace, and the limit is {}", parts,
                        choice->workspace_bytes, workspace_limit);

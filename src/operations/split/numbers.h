@@ -1,0 +1,222 @@
+// What products of parts have in common, whatever is multiplied: the parts of a type's numbers, tiles and what they
+// cost, the workspace, and the constants of parts.kernel, tensor_units.kernel and tile_products.kernel. The method and
+// its bound: conv2d/split_gemm/README.md.
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "core/checked.h"
+#include "operations/gpu_limits.h"
+#include "operations/solver.h"
+#include "operations/split/divisor.h"
+
+namespace omniconv::operations::split_gemm {
+
+constexpr std::int64_t pass_group = 256, most_product_group = 384, maxima = 264;
+
+// Of each of two arrays one line in so many is looked at for the largest number: of 2^19 numbers or more, where both
+// together are so large that a launch more takes less time than a look at all of them.
+struct Sampling {
+  std::int64_t a = 1, b = 1;
+
+  std::int64_t bits() const { return (a > 1 ? 1 : 0) | (b > 1 ? 2 : 0); }  // SAMPLED of the text
+};
+inline Sampling sampling_of(std::int64_t a_elements, std::int64_t b_elements) {
+  constexpr std::int64_t least = std::int64_t{1} << 24;
+  if (a_elements < least && b_elements < least - a_elements) return {};
+  const auto every = [](std::int64_t elements) -> std::int64_t {
+    for (const std::int64_t one : {61, 29, 13, 7})
+      if (elements >= one << 19) return one;
+    return 1;
+  };
+  return {every(a_elements), every(b_elements)};
+}
+
+// How many products of parts make one of numbers, and of which type parts are.
+struct Numbers {
+  std::int64_t products = 1;
+  bool are_scaled = false;
+  DataType part = DataType::f16;
+
+  std::int64_t planes() const { return products == 3 ? 2 : 1; }
+};
+inline Numbers numbers_of(DataType type) {
+  switch (type) {
+    case DataType::f32: return {.products = 3, .are_scaled = true};
+    case DataType::tf32: return {.are_scaled = true};
+    default: return {.part = type};
+  }
+}
+
+// A window of a's rows that several steps read: rows of it, and bytes of a row of a plane.
+struct Window {
+  std::int64_t rows = 0, line = 0;
+};
+
+// Of 128 rows by so many columns, by groups of which so many share a compute unit; sums in so many parts. Where steps
+// share windows, so many of them are in local memory.
+struct Tile {
+  std::int64_t columns = 128, resident = 1, parts = 1;
+  bool is_shared = false;
+  Window window = {};  // without rows, where each step has its own
+  std::int64_t windows = 0, stages = 0;
+  double cycles = 0;  // of a compute unit, for all
+
+  // A tile of 64 columns is made by one warpgroup, others by two (tensor_units.kernel).
+  std::int64_t warpgroups() const { return columns == 64 ? 1 : 2; }
+  std::int64_t group() const { return 128 * (1 + warpgroups()); }
+};
+inline std::int64_t stage_bytes(const Tile& tile, const Numbers& numbers) {
+  return numbers.planes() * ((tile.is_shared ? 0 : 128) + tile.columns) * 128;
+}
+inline std::int64_t window_bytes(const Tile& tile, const Numbers& numbers) {
+  return tile.windows * numbers.planes() * round_up(tile.window.rows * tile.window.line, 1024);
+}
+inline std::int64_t staging_bytes(const Tile& tile) {
+  return tile.warpgroups() * 4 * 16 * 160;
+}
+inline std::int64_t local_bytes(const Tile& tile, const Numbers& numbers) {
+  return window_bytes(tile, numbers) + tile.stages * stage_bytes(tile, numbers) + 1024 + staging_bytes(tile);
+}
+inline std::int64_t stages_for(const Tile& tile, const Numbers& numbers, const devices::Device& device) {
+  constexpr std::int64_t rest = 2304;  // barriers, the boxes' alignment, and what the device keeps of each group's
+  const std::int64_t left =
+      device.facts().most_local_memory_bytes / tile.resident - rest - staging_bytes(tile) - window_bytes(tile, numbers);
+  return std::min<std::int64_t>(8, left / stage_bytes(tile, numbers));
+}
+// Whether the registers of so many groups hold the sums.
+inline bool fits(const Tile& tile) {
+  return tile.resident == 1 || tile.columns <= 64;
+}
+
+// Cycles of a compute unit of 9.0, as an H200 takes them, its power included: for 64 terms of a tile, for the rest of a
+// tile, for a launch, and for bytes that all of them move.
+inline double step_cycles(const Tile& tile, const Numbers& numbers) {
+  double of_three = tile.is_shared ? 560 : 750;
+  if (tile.columns == 128) of_three = 1750;
+  if (tile.columns == 64) of_three = tile.is_shared ? 870 : 1190;
+  if (!tile.is_shared)
+    of_three = std::max(of_three, 65600.0 / static_cast<double>(tile.window.line));  // copies of lines
+  if (tile.columns < 128 && tile.resident == 1) of_three += 250;  // nobody multiplies while sums are added
+  return of_three * static_cast<double>(numbers.products) / 3;
+}
+inline double tile_cycles(const Tile& tile) {
+  return tile.columns == 128 ? 3600 : tile.columns == 64 ? 1650 : 1900;
+}
+// All tiles, of so many steps each.
+inline double cycles_of(const Tile& tile, std::int64_t tiles, double steps, const Numbers& numbers,
+                        const devices::Device& device) {
+  const std::int64_t rounds = divide_up(tiles * tile.parts, tile.resident * device.info().compute_units);
+  return static_cast<double>(rounds * tile.resident) * (steps * step_cycles(tile, numbers) + tile_cycles(tile));
+}
+
+inline std::span<const Tunable> tile_tunables() {
+  static const std::vector<Tunable> all = {{"tile_n", {32, 64, 128}},
+                                           {"resident", {1, 2}},
+                                           {"parts", {1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64, 96, 128, 192, 256}},
+                                           {"shared", {0, 1}}};
+  return all;
+}
+inline Tuning tuning_of(const Tile& tile) {
+  return {{"tile_n", tile.columns}, {"resident", tile.resident}, {"parts", tile.parts}, {"shared", tile.is_shared}};
+}
+
+// Of all tiles for which `cycles` has an answer the one of the fewest, within the request's limit of what `workspace`
+// says of it, where one is; of exactly the tuning, where there is one. Steps can share a window, if it has rows. Cycles
+// of 0 answer that the tile does not serve. Without columns: none does.
+template <typename Cycles, typename WorkspaceBytes>
+Tile best_tile(const SolverOptions& request, const Numbers& numbers, const devices::Device& device,
+               const Window& window, const Cycles& cycles, const WorkspaceBytes& workspace) {
+  Tile best{.columns = 0};
+  std::int64_t excess_of_best = 0;
+  const Tuning wanted = Tuning::parse(request.tuning);
+  for_each_tuning(tile_tunables(), [&](const Tuning& each) {
+    if (!wanted.is_empty() && !(each == wanted)) return;
+    Tile tile{.columns = each.at("tile_n"),
+              .resident = each.at("resident"),
+              .parts = each.at("parts"),
+              .is_shared = each.at("shared") != 0,
+              .window = {.line = window.line}};
+    if (tile.is_shared) tile.window = window, tile.windows = 2;
+    if (!fits(tile) || (tile.is_shared && window.rows == 0)) return;
+    tile.stages = stages_for(tile, numbers, device);
+    if (tile.stages >= 2) tile.cycles = cycles(tile);
+    if (!(tile.cycles > 0)) return;
+    const std::int64_t limit = request.max_workspace_bytes,
+                       excess = limit < 0 ? 0 : std::max<std::int64_t>(workspace(tile) - limit, 0);
+    if (best.columns != 0 && std::pair(excess, tile.cycles) >= std::pair(excess_of_best, best.cycles)) return;
+    best = tile, excess_of_best = excess;
+  });
+  return best;
+}
+
+constexpr double launch_cycles = 4500;
+inline double cycles_of_bytes(double bytes, const devices::Device& device) {
+  return bytes * byte_cost(device) / (128.0 * device.info().compute_units);
+}
+// In multiply-adds at the device's peak, whose compute units do 128 in a cycle.
+inline double cost_of_cycles(double cycles, const devices::Device& device) {
+  return cycles * 128 * device.info().compute_units;
+}
+
+// Bytes of a workspace, taken from its beginning on.
+class Sections {
+ public:
+  std::int64_t take(std::int64_t count, std::int64_t size) {
+    const std::int64_t at = bytes_;
+    bytes_ = checked_add(bytes_, round_up(checked_multiply(count, size, "the workspace"), alignment), "the workspace");
+    return at;
+  }
+  std::int64_t bytes() const { return bytes_; }
+
+ private:
+  static constexpr std::int64_t alignment = 256;
+  std::int64_t bytes_ = 0;
+};
+
+// Why the device cannot multiply so; empty if it can.
+inline std::string tensor_refusal(const devices::Device& device) {
+  const devices::DeviceFacts& facts = device.facts();
+  if (facts.kind != devices::DeviceKind::cuda || facts.compute_capability != 90 || !facts.has_tensor_maps)
+    return "multiplies on the matrix units of compute capability 9.0, through CUDA";
+  return {};
+}
+
+// Of arrays of these types: what is multiplied, and what is made; turned in local memory or not.
+inline std::vector<devices::Definition> definitions_of(DataType type, DataType output, const Numbers& numbers,
+                                                       const Tile& tile, std::int64_t a_line, bool a_turned,
+                                                       bool b_turned, std::int64_t sampled) {
+  const auto stored = [](DataType of) {
+    return fmt::format("TYPE_{}", name(of == DataType::tf32 ? DataType::f32 : of));
+  };
+  std::vector<devices::Definition> all = {
+      {"TYPE", stored(type)}, {"OUTPUT", stored(output)}, {"PART", stored(numbers.part)}};
+  const auto add = [&](const char* symbol, std::int64_t value) { all.push_back({symbol, std::to_string(value)}); };
+  add("PRODUCTS", numbers.products), add("SCALED", numbers.are_scaled), add("MAXIMA", maxima);
+  add("SAMPLED", numbers.are_scaled ? sampled : 0);
+  add("TILE_N", tile.columns), add("STAGES", tile.stages), add("RESIDENT", tile.resident);
+  add("WINDOW", tile.window.rows), add("WINDOWS", tile.windows);
+  add("A_LINE", a_line);
+  add("A_TURNED", a_turned), add("B_TURNED", b_turned);
+  return all;
+}
+inline std::vector<devices::Definition> definitions_of(DataType type, const Numbers& numbers, const Tile& tile,
+                                                       std::int64_t a_line, bool turned, std::int64_t sampled) {
+  return definitions_of(type, type, numbers, tile, a_line, turned, turned, sampled);
+}
+
+// Of sums of so many steps and parts; `terms` of the definition. README.md derives it.
+inline ErrorBound bound_of(DataType type, double steps, double parts, double terms) {
+  constexpr double of_instruction = 5, instructions = 4, rest = 7;  // of high products, between two additions
+  const double absolute = terms * 0x1p-38;
+  if (type == DataType::f32)
+    return {.chain = steps + parts, .constant = rest + of_instruction * instructions, .absolute = absolute};
+  const double chain = 2 * of_instruction * instructions * steps + parts;  // half of it counts
+  if (type == DataType::tf32) return {.chain = chain, .constant = 2 + 0x1p13, .absolute = absolute};
+  return {.chain = chain};
+}
+
+}  // namespace omniconv::operations::split_gemm

@@ -1,0 +1,104 @@
+#include "operations/split/products.h"
+
+#include <algorithm>
+#include <string>
+#include <vector>
+
+#include "text/device_text.h"
+
+namespace omniconv::operations::split_gemm {
+
+ProductLaunches::ProductLaunches(DataType type, DataType output, const devices::Device& device, const Tile& tile,
+                                 const Workspace& workspace)
+    : numbers_(numbers_of(type)),
+      size_(size_of(type)),
+      output_size_(size_of(output)),
+      tile_(tile),
+      workspace_(workspace),
+      units_(device.info().compute_units) {}
+
+void ProductLaunches::build(devices::Device& device, std::string_view planes_text, std::string_view tiles_text,
+                            std::span<const devices::Definition> definitions) {
+  program_ = device.build(std::string(kernels::gemm_elements()) + std::string(kernels::tensor_units()) +
+                              std::string(kernels::parts()) + std::string(planes_text) + std::string(tiles_text) +
+                              std::string(kernels::tile_products()),
+                          definitions, {.target = "sm_90a"});
+}
+
+void ProductLaunches::append_scan(devices::Sequence& sequence, const Product& product, std::int64_t a_count,
+                                  std::int64_t b_count) const {
+  if (!numbers_.are_scaled) return;
+  const Sampling sampling = sampling_of(a_count, b_count);
+  const devices::KernelArgument arguments[] = {product.a.buffer.impl().get(),
+                                               product.a.offset_bytes / size(),
+                                               a_count,
+                                               static_cast<std::int32_t>(sampling.a),
+                                               product.b.buffer.impl().get(),
+                                               product.b.offset_bytes / size(),
+                                               b_count,
+                                               static_cast<std::int32_t>(sampling.b),
+                                               product.workspace.buffer.impl().get(),
+                                               (product.workspace.offset_bytes + workspace_.maxima) / 4,
+                                               (product.workspace.offset_bytes + workspace_.largest) / 4};
+  sequence.launch(program_, "find_largest", {{2 * maxima * pass_group, 1}, {pass_group, 1}}, arguments);
+}
+
+void ProductLaunches::append_parts(devices::Sequence& sequence, std::span<const devices::KernelArgument> arguments,
+                                   std::int64_t groups, bool sampled) const {
+  std::vector<devices::KernelArgument> all(arguments.begin(), arguments.end());
+  all.emplace_back(std::int32_t{0});
+  sequence.launch(program_, "make_parts", {{groups * pass_group, 1}, {pass_group, 1}}, all,
+                  {.overlaps = numbers_.are_scaled});
+  if (!numbers_.are_scaled || !sampled) return;
+  all.back() = std::int32_t{1};
+  const std::int64_t mending = std::min(groups, 4 * units_);
+  sequence.launch(program_, "make_parts", {{mending * pass_group, 1}, {pass_group, 1}}, all, {.overlaps = true});
+}
+
+std::array<devices::TensorMap, 2> ProductLaunches::in_planes(const devices::TensorMap& map, const Product& product,
+                                                             std::int64_t at, std::int64_t elements) const {
+  std::array<devices::TensorMap, 2> maps = {map, map};
+  for (devices::TensorMap& plane : maps) plane.buffer = product.workspace.buffer.impl().get();
+  maps[0].offset_bytes = product.workspace.offset_bytes + at;
+  maps[1].offset_bytes = maps[0].offset_bytes + (numbers_.planes() - 1) * 2 * elements;
+  return maps;
+}
+
+void ProductLaunches::append_products(devices::Sequence& sequence, const Product& product,
+                                      std::span<const std::byte> task, const devices::TensorMap& a,
+                                      std::int64_t a_elements, const devices::TensorMap& b, std::int64_t b_elements,
+                                      std::int64_t tiles, std::int64_t adding_groups) const {
+  const auto [a_high, a_low] = in_planes(a, product, workspace_.a, a_elements);
+  const auto [b_high, b_low] = in_planes(b, product, workspace_.b, b_elements);
+  append_products(sequence, product, task, {a_high, a_low, b_high, b_low}, tiles, adding_groups);
+}
+
+void ProductLaunches::append_products(devices::Sequence& sequence, const Product& product,
+                                      std::span<const std::byte> task, const ProductMaps& maps, std::int64_t tiles,
+                                      std::int64_t adding_groups) const {
+  const std::int64_t workspace = product.workspace.offset_bytes;
+  const devices::KernelArgument arguments[] = {&maps[0],
+                                               &maps[1],
+                                               &maps[2],
+                                               &maps[3],
+                                               task,
+                                               product.a.buffer.impl().get(),
+                                               product.a.offset_bytes / size(),
+                                               product.b.buffer.impl().get(),
+                                               product.b.offset_bytes / size(),
+                                               product.out.buffer.impl().get(),
+                                               product.out.offset_bytes / output_size_,
+                                               product.bias.buffer.impl().get(),
+                                               product.bias.offset_bytes / size(),
+                                               product.workspace.buffer.impl().get(),
+                                               (workspace + workspace_.parts) / 4,
+                                               (workspace + workspace_.largest) / 4};
+  const std::int64_t groups = std::min(tiles, units_ * tile_.resident);
+  sequence.launch(program_, "tile_products", {{groups * tile_.group(), 1}, {tile_.group(), 1}}, arguments,
+                  {.overlaps = true, .local_memory_bytes = local_bytes(tile_, numbers_)});
+  if (adding_groups == 0) return;
+  sequence.launch(program_, "add_parts", {{adding_groups * pass_group, 1}, {pass_group, 1}},
+                  std::span(arguments).subspan(4), {.overlaps = true});
+}
+
+}  // namespace omniconv::operations::split_gemm

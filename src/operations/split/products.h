@@ -1,0 +1,74 @@
+// What solvers by products of parts launch alike, whatever the operation.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string_view>
+
+#include "devices/sequence.h"
+#include "operations/split/numbers.h"
+
+namespace omniconv::operations::split_gemm {
+
+// Maxima, the largest of them, what was met beyond these and what a text keeps behind; planes of the first operand and
+// of the second, parts of sums. In bytes.
+struct Workspace : Sections {
+  Workspace(std::int64_t a_elements, std::int64_t b_elements, const Numbers& numbers, std::int64_t sums)
+      : maxima(take(2 * split_gemm::maxima, 4)),
+        largest(take(5, 4)),
+        a(take(a_elements, 2 * numbers.planes())),
+        b(take(b_elements, 2 * numbers.planes())),
+        parts(take(sums, 4)) {}
+
+  std::int64_t maxima, largest, a, b, parts;
+};
+
+// What a run multiplies, and where its result goes.
+struct Product {
+  const Operand &a, &b, &out, &bias;
+  Operand workspace;  // at a multiple of 16 bytes
+};
+
+// Of a and b, each high and low.
+using ProductMaps = std::array<devices::TensorMap, 4>;
+
+class ProductLaunches {
+ protected:
+  // Of arrays of these types.
+  ProductLaunches(DataType type, DataType output, const devices::Device& device, const Tile& tile,
+                  const Workspace& workspace);
+  // The two texts between parts.kernel and tile_products.kernel.
+  void build(devices::Device& device, std::string_view planes_text, std::string_view tiles_text,
+             std::span<const devices::Definition> definitions);
+
+  // The largest magnitudes of so many elements of a and of b, or of samples, where numbers are scaled.
+  void append_scan(devices::Sequence& sequence, const Product& product, std::int64_t a_count,
+                   std::int64_t b_count) const;
+  // make_parts by so many groups of pass_group, whose last argument says whether it mends; mended, where samples were
+  // looked at.
+  void append_parts(devices::Sequence& sequence, std::span<const devices::KernelArgument> arguments,
+                    std::int64_t groups, bool sampled) const;
+  // All tiles, over planes of so many elements, by maps without buffers; then add_parts by so many groups, if any.
+  void append_products(devices::Sequence& sequence, const Product& product, std::span<const std::byte> task,
+                       const devices::TensorMap& a, std::int64_t a_elements, const devices::TensorMap& b,
+                       std::int64_t b_elements, std::int64_t tiles, std::int64_t adding_groups) const;
+  // The same by maps of anything.
+  void append_products(devices::Sequence& sequence, const Product& product, std::span<const std::byte> task,
+                       const ProductMaps& maps, std::int64_t tiles, std::int64_t adding_groups) const;
+  // The first plane of so many elements, at a section of the workspace, and the second, where there is one.
+  std::array<devices::TensorMap, 2> in_planes(const devices::TensorMap& map, const Product& product, std::int64_t at,
+                                              std::int64_t elements) const;
+  std::int64_t size() const { return size_; }
+
+  Numbers numbers_;
+  std::int64_t size_, output_size_;
+  Tile tile_;
+  Workspace workspace_;
+  std::int64_t units_;
+  std::shared_ptr<devices::Program> program_;
+};
+
+}  // namespace omniconv::operations::split_gemm
