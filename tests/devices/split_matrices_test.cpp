@@ -85,7 +85,7 @@ uint largest_of_warp(uint value) {
   return largest;
 }
 
-void store_largest(uint* at, uint value) {
+void raise_to(uint* at, uint value) {
   static std::mutex mutex;
   const std::lock_guard lock(mutex);
   *at = std::max(*at, value);
@@ -147,8 +147,6 @@ T max(T a, T b) {
 #define __clz(value) std::countl_zero(static_cast<uint>(value))
 #define __reduce_max_sync(mask, value) largest_of_warp(value)
 #define __syncwarp() meet_warp()
-#define volatile
-#define atomicMax(at, value) store_largest(at, value)
 
 #define MAXIMA 3
 #define STAGING (16 * 160)
