@@ -10,8 +10,10 @@
 #include "embedded/gemm_elements.kernel.h"
 #include "embedded/parts.kernel.h"
 #include "embedded/register_tiles.kernel.h"
+#include "embedded/scales.kernel.h"
 #include "embedded/tensor_units.kernel.h"
 #include "embedded/tile_products.kernel.h"
+#include "embedded/warp_tiles.kernel.h"
 
 namespace omniconv::kernels {
 
@@ -45,6 +47,14 @@ std::string_view conv2d_shape() {
 
 std::string_view tensor_units() {
   return tensor_units_kernel;
+}
+
+std::string_view scales() {
+  return scales_kernel;
+}
+
+std::string_view warp_tiles() {
+  return warp_tiles_kernel;
 }
 
 std::string_view parts() {

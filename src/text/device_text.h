@@ -36,7 +36,13 @@ std::string_view conv2d_shape();
 // The matrix units and the bulk copies of compute capability 9.0, by name; its constants are listed at its top.
 std::string_view tensor_units();
 
-// fp32 numbers as parts of 16 bits; follows gemm_elements and tensor_units.
+// Powers of two by which the largest magnitude of an array is brought into fp16's range; follows gemm_elements.
+std::string_view scales();
+
+// Tiles of a product on matrix units that warps' instructions feed, through local memory; follows scales.
+std::string_view warp_tiles();
+
+// fp32 numbers as parts of 16 bits; follows scales and tensor_units.
 std::string_view parts();
 
 // Tiles of a long product on matrix units; follows parts and the text of an operation's tiles.

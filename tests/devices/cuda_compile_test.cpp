@@ -386,16 +386,21 @@ TEST(CudaCompileForms, DepthwiseIsChosenForGroupsOfFewChannels) {
     }
 }
 
-// conv2d/implicit_gemm, as the text that it builds for a device of many compute units.
-devices::RecordingDevice::Text implicit_text(const std::string& problem, const std::string& tuning = {}) {
+// A solver of conv2d, as the text that it builds for a device of many compute units.
+devices::RecordingDevice::Text text_of(const operations::Conv2dSolver& solver, const std::string& problem,
+                                       const std::string& tuning, int capability) {
   const auto device = std::make_shared<devices::RecordingDevice>(devices::DeviceKind::cuda);
   device->set_compute_units(132);
-  const operations::Answer answer = operations::conv2d_implicit_gemm_gpu().offer(
-      get<Conv2dProblem>(parse_problem(problem)), device, {.tuning = tuning});
+  device->set_capability(capability);
+  const operations::Answer answer =
+      solver.offer(get<Conv2dProblem>(parse_problem(problem)), device, {.tuning = tuning});
   EXPECT_NE(answer.offer(), nullptr) << problem << ": " << answer.refusal();
   answer.offer()->plan();
   EXPECT_EQ(device->built.size(), 1u) << problem;
   return device->built.back();
+}
+devices::RecordingDevice::Text implicit_text(const std::string& problem, const std::string& tuning = {}) {
+  return text_of(operations::conv2d_implicit_gemm_gpu(), problem, tuning, 0);
 }
 
 // Every tile; stages of one tap and of several, classes of pixels, vectors and single elements; types and endings in
@@ -444,6 +449,29 @@ TEST_F(CudaCompile, ImplicitGemmMovesVectorsAndDoesNotDivide) {
     EXPECT_EQ(count(text.substr(loop), "div."), 0) << words;
     EXPECT_EQ(count(text.substr(loop), "rem."), 0) << words;
   }
+}
+
+// Products on the matrix units of 8.0 and above: passes, layouts, types, tiles and endings in turn.
+TEST_F(CudaCompile, MmaGemmInEveryForm) {
+  int number = 0;
+  for (const char* const geometry :
+       {"n8c64h28w28k64r3s3p1", "n8c67h15w17k30r3s3p1u2", "n8c3h30w30k64r7s7p3u2", "n2c10h9w9k6r3s3d2p2u3g2"})
+    for (const char* const words :
+         {"fwd bias relu acc", "nhwc fwd", "bwd_data acc", "nhwc bwd_data", "bwd_filter acc", "nhwc bwd_filter"}) {
+      constexpr const char* mma_types[] = {"f32", "f32", "tf32", "f16", "bf16"};
+      constexpr const char* tunings[] = {"", "tile_m=128 tile_n=128 tile_k=16 warp_m=64 warp_n=32 resident=1 parts=1",
+                                         "tile_m=64 tile_n=64 tile_k=32 warp_m=32 warp_n=32 resident=3 parts=1",
+                                         "tile_m=32 tile_n=64 tile_k=16 warp_m=32 warp_n=16 resident=4 parts=1"};
+      const int capability = std::array{80, 89, 90}[static_cast<std::size_t>(++number % 3)];
+      const std::string problem = fmt::format("{} {} {}", mma_types[number % 5], words, geometry);
+      const auto built = text_of(operations::conv2d_mma_gemm_gpu(), problem, tunings[number % 4], capability);
+      try {
+        const std::string image = nvrtc->compile(built.text, built.definitions, capability).image;
+        EXPECT_FALSE(image.empty());
+      } catch (const Error& error) {
+        ADD_FAILURE() << problem << " for " << capability << ": " << error.what();
+      }
+    }
 }
 
 // Products on the matrix units of 9.0: every tile, box, type and pass; the rest in turn.

@@ -63,7 +63,8 @@ TEST_F(GpuConv2d, StaysInsideBuffersThatFit) {
   std::vector<Buffer> kept;
   for (const char* text : {"n2c3h5w4k5r3s2p1uh2", "nhwc n2c4h4w5k6r2s3p1dh2g2", "n2c4h5w6k4r3s3p1g4"})
     for (const Pass pass : all_passes)
-      for (const char* solver : {"conv2d/direct", "conv2d/im2col_gemm", "conv2d/implicit_gemm", "conv2d/depthwise"}) {
+      for (const char* solver :
+           {"conv2d/direct", "conv2d/im2col_gemm", "conv2d/implicit_gemm", "conv2d/mma_gemm", "conv2d/depthwise"}) {
         const Conv2dProblem problem = with_pass(conv2d_problem(text), pass);
         if (problem.groups == 1 && std::string_view(solver) == "conv2d/depthwise") continue;
         EXPECT_EQ(made_in_fitting_buffers(context, problem, solver, kept),

@@ -62,6 +62,7 @@ class RecordingDevice : public Device {
     facts_.most_local_memory_bytes = facts_.unit_local_memory_bytes = 227 << 10;
   }
   void set_compute_units(int units) { facts_.info.compute_units = units; }
+  void set_capability(int capability) { facts_.compute_capability = capability; }
   bool page_locks = false;
   bool& byte_dots = facts_.has_byte_dots;
   std::int64_t& group_items = facts_.max_group_items;

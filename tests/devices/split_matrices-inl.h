@@ -37,6 +37,8 @@ inline void store_part(float* to, int line, int half, const float (&sums)[SUMS])
 
 #include "text/gemm_elements.kernel"
 
+#include "text/scales.kernel"
+
 #include "text/parts.kernel"
 
 #include "operations/gemm/split/split_matrices.kernel"

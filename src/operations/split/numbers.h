@@ -208,13 +208,17 @@ inline std::vector<devices::Definition> definitions_of(DataType type, const Numb
   return definitions_of(type, type, numbers, tile, a_line, turned, turned, sampled);
 }
 
-// Of sums of so many steps and parts; `terms` of the definition. README.md derives it.
-inline ErrorBound bound_of(DataType type, double steps, double parts, double terms) {
-  constexpr double of_instruction = 5, instructions = 4, rest = 7;  // of high products, between two additions
-  const double absolute = terms * 0x1p-38;
-  if (type == DataType::f32)
-    return {.chain = steps + parts, .constant = rest + of_instruction * instructions, .absolute = absolute};
-  const double chain = 2 * of_instruction * instructions * steps + parts;  // half of it counts
+// How units of matrices round: what an instruction of 16 products cuts off at most, and how many instructions behind
+// the first high products add to a sum before it leaves the unit.
+struct Cutting {
+  double of_instruction = 5, instructions = 4;
+};
+// Of sums of so many steps and parts; `terms` of the definition. conv2d/split_gemm/README.md derives it.
+inline ErrorBound bound_of(DataType type, double steps, double parts, double terms, const Cutting& cutting = {}) {
+  constexpr double rest = 7;
+  const double absolute = terms * 0x1p-38, of_step = cutting.of_instruction * cutting.instructions;
+  if (type == DataType::f32) return {.chain = steps + parts, .constant = rest + of_step, .absolute = absolute};
+  const double chain = 2 * of_step * steps + parts;  // half of it counts
   if (type == DataType::tf32) return {.chain = chain, .constant = 2 + 0x1p13, .absolute = absolute};
   return {.chain = chain};
 }

@@ -3,60 +3,29 @@
 
 #include "embedded/implicit_filters.kernel.h"
 #include "embedded/implicit_pixels.kernel.h"
+#include "embedded/implicit_positions.kernel.h"
 #include "embedded/implicit_sums.kernel.h"
-#include "operations/conv2d/gpu_text.h"
-#include "operations/conv2d/implicit_gemm/products.h"
+#include "embedded/implicit_weights.kernel.h"
+#include "operations/conv2d/implicit_gemm/definitions.h"
 #include "operations/gemm/gpu_text.h"
 
 namespace omniconv::operations {
 namespace {
 
-using implicit_gemm::PixelAxis;
 using implicit_gemm::PixelProduct;
 using implicit_gemm::ProductChoice;
-
-constexpr std::int64_t turn_group = 256;
+using implicit_gemm::turn_group;
 
 std::vector<devices::Definition> definitions_of(const Conv2dProblem& problem, const ProductChoice& choice) {
   const Conv2dShape g(problem);
   const GemmTile& tile = choice.tile;
-  std::vector<devices::Definition> all = conv2d_definitions(problem);
-  const auto add = [&](const std::string& symbol, std::int64_t value) {
-    all.push_back({symbol, value < 0 ? fmt::format("({})", value) : std::to_string(value)});
-  };
-  add("TILE_M", tile.m), add("TILE_N", tile.n), add("TILE_K", tile.k);
+  std::vector<devices::Definition> all =
+      implicit_gemm::product_definitions(problem, {tile.m, tile.n, tile.k, choice.parts, choice.part_k});
+  const auto add = [&](const char* symbol, std::int64_t value) { all.push_back({symbol, std::to_string(value)}); };
   add("QUADS_M", tile.quads_m), add("QUADS_N", tile.quads_n), add("RESIDENT", tile.resident);
-  add("PARTS", choice.parts), add("COMBINE_GROUP", combine_group), add("GROUPS", g.groups);
-  const auto add_output = [&](std::int64_t elements, std::int64_t channel, std::int64_t channels) {
-    all.push_back({"OUT_ELEMENTS", fmt::format("{}L", elements)});
-    add("OUT_CHANNEL", channel), add("OUT_CHANNELS", channels);
-  };
-  const Conv2dElements elements = elements_of(problem);
-  // Of what pixels read; beyond the last one, too, numbers stay within 32 bits.
-  constexpr std::int64_t most_of_int = std::int64_t{1} << 30;
-  all.push_back({"OFFSET", std::max(elements.x, elements.y) < most_of_int ? "int" : "long"});
-  if (problem.pass == Pass::backward_filter) {
-    add_output(elements.w, 1, 1);
-    add("A_ALONG_K", g.nhwc ? 0 : 1), add("B_ALONG_K", implicit_gemm::reads_channels_at_once(g) ? 0 : 1);
-    add("PART_K", choice.part_k);
-    return all;
-  }
-  const bool data = problem.pass == Pass::backward_data;
-  const PixelProduct product(problem);
-  add_output(data ? elements.x : elements.y, g.nhwc ? 1 : product.down.out * product.along.out, data ? g.c : g.k);
-  add("A_ALONG_K", g.nhwc ? 1 : 0), add("B_ALONG_K", 0);
-  add("BACKWARD_DATA", data ? 1 : 0), add("FLAT", product.flat ? 1 : 0);
-  add("TURN_GROUP", turn_group), add("PANEL_PITCH", product.panel_pitch(tile));
-  add("SOURCE_C", data ? g.k : g.c), add("SOURCE_GROUP", product.source_group);
-  add("OUT_C", data ? g.c : g.k), add("OUT_GROUP", product.out_group);
-  const auto add_axis = [&](const char* letter, const PixelAxis& axis, std::int64_t taps) {
-    const auto named = [&](const char* name) { return fmt::format("{}_{}", name, letter); };
-    add(named("SOURCE"), axis.source), add(named("OUT"), axis.out), add(named("TAPS"), taps);
-    add(named("POSITIONS"), axis.positions), add(named("CLASSES"), axis.classes);
-    add(named("STEP"), axis.step), add(named("APART"), axis.apart);
-    add(named("OUT_STEP"), axis.out_step), add(named("TAP_STEP"), axis.tap_step);
-  };
-  add_axis("H", product.down, g.r), add_axis("W", product.along, g.s);
+  const bool filter = problem.pass == Pass::backward_filter;
+  add("A_ALONG_K", filter != g.nhwc ? 1 : 0);
+  add("B_ALONG_K", filter && !implicit_gemm::reads_channels_at_once(g) ? 1 : 0);
   return all;
 }
 
@@ -68,7 +37,8 @@ class Plan final : public Conv2dPlanBody {
     program_ =
         device.build(std::string(kernels::gemm_elements()) + std::string(kernels::conv2d_shape()) +
                          std::string(kernels::register_tiles()) + std::string(implicit_sums_kernel) +
-                         std::string(filter ? implicit_filters_kernel : implicit_pixels_kernel),
+                         (filter ? std::string(implicit_weights_kernel) + std::string(implicit_filters_kernel)
+                                 : std::string(implicit_positions_kernel) + std::string(implicit_pixels_kernel)),
                      definitions_of(problem, choice), {.occupancy = {choice.tile.resident, choice.tile.group()}});
   }
   double compile_seconds() const override { return program_->compile_seconds(); }
@@ -111,8 +81,8 @@ class Plan final : public Conv2dPlanBody {
                      const Conv2dRun& run) const {
     const PixelProduct product(problem());
     const devices::Buffer* const panel = run.workspace.impl().get();
-    const std::int64_t blocks =
-        product.groups * product.panel_rows(choice_.tile) / 8 * (product.panel_pitch(choice_.tile) / 32);
+    const std::int64_t blocks = product.groups * product.panel_rows(choice_.tile.k) / 8 *
+                                (product.panel_pitch(choice_.tile.m, choice_.tile.n) / 32);
     launch(sequence, "turn", blocks, turn_group, [&](std::int64_t first) {
       return std::array<devices::KernelArgument, 5>{run.w.buffer.impl().get(), elements_before(run.w), panel,
                                                     std::int64_t{0}, first};

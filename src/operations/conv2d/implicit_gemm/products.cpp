@@ -86,9 +86,10 @@ ProductChoice product_of(const Conv2dProblem& problem, const TiledWork& work, co
   double launches = tiles.parts > 1 ? 2 : 1, factor = index_factor, turned_bytes = 0;
   if (problem.pass != Pass::backward_filter) {
     const PixelProduct product(problem);
-    const std::int64_t row = checked_multiply(product.panel_pitch(tiles.tile), size_of(problem.type), "the filters");
+    const std::int64_t row =
+        checked_multiply(product.panel_pitch(tiles.tile.m, tiles.tile.n), size_of(problem.type), "the filters");
     const std::int64_t bytes = checked_multiply(
-        row, checked_multiply(product.groups, product.panel_rows(tiles.tile), "the filters"), "the filters");
+        row, checked_multiply(product.groups, product.panel_rows(tiles.tile.k), "the filters"), "the filters");
     choice.panel_bytes = round_up(bytes, alignment);
     launches += 1, turned_bytes = 2 * static_cast<double>(bytes);
     if (product.flat) factor = flat_factor;
@@ -130,14 +131,14 @@ PixelProduct::PixelProduct(const Conv2dProblem& problem) {
   flat = down.tap_step == 1 && along.tap_step == 1 && is_flat(source_group, classes());
 }
 
-std::int64_t PixelProduct::panel_rows(const GemmTile& tile) const {
-  const std::int64_t channels = flat ? source_group : round_up(source_group, tile.k);
-  return round_up(checked_multiply(channels, taps, "the filters"), tile.k);
+std::int64_t PixelProduct::panel_rows(std::int64_t tile_k) const {
+  const std::int64_t channels = flat ? source_group : round_up(source_group, tile_k);
+  return round_up(checked_multiply(channels, taps, "the filters"), tile_k);
 }
 
-std::int64_t PixelProduct::panel_pitch(const GemmTile& tile) const {
+std::int64_t PixelProduct::panel_pitch(std::int64_t tile_m, std::int64_t tile_n) const {
   constexpr std::int64_t turned_at_once = 32;
-  return round_up(out_group, std::max(nhwc ? tile.n : tile.m, turned_at_once));
+  return round_up(out_group, std::max(nhwc ? tile_n : tile_m, turned_at_once));
 }
 
 bool reads_channels_at_once(const Conv2dShape& g) {

@@ -13,7 +13,7 @@
 
 namespace omniconv::operations::implicit_gemm {
 
-// Along one axis, as implicit_pixels.kernel explains it.
+// Along one axis, as implicit_positions.kernel explains it.
 struct PixelAxis {
   std::int64_t source = 0, out = 0, positions = 0, classes = 1;
   std::int64_t step = 1, apart = 1, out_step = 1, tap_step = 1;
@@ -30,9 +30,9 @@ struct PixelProduct {
 
   std::int64_t positions() const { return images * down.positions * along.positions; }
   std::int64_t classes() const { return down.classes * along.classes; }
-  // Of turned filters, for a tile.
-  std::int64_t panel_rows(const GemmTile& tile) const;
-  std::int64_t panel_pitch(const GemmTile& tile) const;
+  // Of turned filters, for tiles of so many products a stage, rows and columns.
+  std::int64_t panel_rows(std::int64_t tile_k) const;
+  std::int64_t panel_pitch(std::int64_t tile_m, std::int64_t tile_n) const;
 };
 
 // Whether x is read as vectors of channels, backward of the filter.

@@ -1,0 +1,108 @@
+// conv2d/mma_gemm on GPU devices: every form of its kernels, whatever else serves the problems. On a processor its
+// products are loops.
+#include "../conformance/conv2d_testing.h"
+#include "gpu_testing.h"
+#include "range_testing.h"
+
+namespace omniconv {
+namespace {
+
+constexpr const char* mma_gemm = "conv2d/mma_gemm/gpu.1";
+
+class GpuMmaGemm : public Gpu {
+ protected:
+  void SetUp() override {
+    Gpu::SetUp();
+    if (IsSkipped()) return;
+    for (const Candidate& candidate : explain(Context(device), conv2d_problem("n1c8h4w4k8r3s3"), {}))
+      if (candidate.solver == mma_gemm && !candidate.applicable) GTEST_SKIP() << candidate.reason;
+  }
+  // Exact on small integers and within its bound on random numbers, by this solver alone.
+  void expect_served(const std::string& text, const std::string& tuning = {}, std::int64_t workspace_limit = -1) {
+    const checking::VerifyOptions options{
+        .solver = {.solver = mma_gemm, .max_workspace_bytes = workspace_limit, .tuning = tuning}};
+    EXPECT_EQ(expect_exact_and_bounded(Context(device), conv2d_problem(text), options), 1) << text << ' ' << tuning;
+  }
+};
+
+std::string warp_tile(int tile_m, int tile_n, int tile_k, int warp_m, int warp_n, int parts = 1) {
+  return fmt::format("tile_m={} tile_n={} tile_k={} warp_m={} warp_n={} resident=1 parts={}", tile_m, tile_n, tile_k,
+                     warp_m, warp_n, parts);
+}
+
+// A pass, a layout, a type and what is fused of each in turn: a compilation each. Channels that are stages, vectors,
+// and neither; stages of one tap and of several; strides and dilations that share divisors, and those that do not.
+TEST_F(GpuMmaGemm, GeometriesInEveryPassAndLayout) {
+  int number = 0;
+  for (const char* geometry : {"n2c32h9w12k20r3s3p1", "n2c12h15w13k10r3s3p1u2", "n3c3h17w13k6r5s5pt2pl1uw2",
+                               "n1c9h12w11k5r4s2p2dh3uh2uw3", "n2c32h10w10k32r3s3p1g2", "n1c17h3w20k33r3s3p2"})
+    for (const char* layout : {"nchw", "nhwc"}) {
+      const int turn = number++;
+      const char* const words =
+          std::array{"fwd bias relu acc", "bwd_data acc",  "bwd_filter acc",
+                     "fwd flip bias",     "bwd_data flip", "bwd_filter flip"}[static_cast<std::size_t>(turn * 5 % 6)];
+      const char* const type = std::array{"f32", "f16", "bf16", "tf32", "f32"}[static_cast<std::size_t>(turn % 5)];
+      expect_served(fmt::format("{} {} {} {}", words, type, layout, geometry));
+    }
+}
+
+// Stages of 16 and 32 products, warps of every shape, one and several pixels a work item, operands along products and
+// across them.
+TEST_F(GpuMmaGemm, TilesOfEveryShape) {
+  expect_served("n2c40h9w14k70r3s3p1", warp_tile(128, 64, 32, 32, 32));
+  expect_served("bwd_filter nhwc n2c20h9w14k68r3s3p1u2", warp_tile(128, 128, 16, 64, 32));
+  expect_served("bwd_data nhwc n2c40h9w14k68r3s3p1u2", warp_tile(64, 128, 32, 64, 32));
+  expect_served("bwd_filter n2c20h9w14k70r3s3p1", warp_tile(32, 64, 16, 16, 64));
+  expect_served("tf32 bwd_filter nhwc n2c40h9w14k68r3s3p1", warp_tile(64, 32, 32, 32, 16));
+}
+
+// Sums in parts, and the one part to which a limit of the workspace leads.
+TEST_F(GpuMmaGemm, PartsOfSums) {
+  expect_served("bias relu acc n1c30h6w7k9r3s3p1", warp_tile(32, 64, 16, 32, 16, 2));
+  expect_served("nhwc bwd_data acc n1c12h9w7k64r3s3p1u2", warp_tile(32, 64, 16, 32, 16, 3));
+  expect_served("bwd_filter acc n2c3h12w15k6r3s3p1", warp_tile(32, 64, 16, 32, 16, 4));
+  const auto workspace = [&](const char* text, std::int64_t limit) {
+    return explain(Context(device), conv2d_problem(text), {.max_workspace_bytes = limit, .allow = {mma_gemm}})
+        .front()
+        .workspace_bytes;
+  };
+  EXPECT_EQ(workspace("bf16 bwd_filter n8c8h32w32k8r3s3p1", 0), 0);
+}
+
+TEST_F(GpuMmaGemm, ArraysBeginAnywhere) {
+  expect_same_wherever_arrays_begin(Context(device), conv2d_problem("nhwc n2c8h6w8k12r3s3p1"), mma_gemm);
+  expect_same_wherever_arrays_begin(Context(device), conv2d_problem("bwd_filter f16 n2c8h6w8k12r3s3p1"), mma_gemm);
+}
+
+TEST_F(GpuMmaGemm, NumbersOfAnyRange) {
+  const Context context(device);
+  expect_of_scales(context, mma_gemm, 0x1p100f, 0x1p-110f);
+  expect_of_scales(context, mma_gemm, 0x1p-70f, 0x1p-60f);   // results below the normal range
+  expect_of_scales(context, mma_gemm, 0x1p-140f, 0x1p120f);  // numbers below it
+  expect_of_scales(context, mma_gemm, 0x1p70f, 0x1p70f);     // results beyond it
+  expect_of_scales(context, mma_gemm, 0.0f, 1.0f);
+  expect_largest_beside_smallest(context, mma_gemm);
+}
+
+TEST_F(GpuMmaGemm, InfinitiesAndNaN) {
+  expect_infinities_as_defined(Context(device), mma_gemm, {"n2c20h9w8k12r3s3p1", "nhwc n2c3h9w12k12r3s3p1u2"});
+}
+
+TEST_F(GpuMmaGemm, IsReplayed) {
+  expect_replayed(Context(device), mma_gemm, {"n2c20h9w8k12r3s3p1", "bwd_filter n2c20h9w8k12r3s3p1"});
+}
+
+TEST_F(GpuMmaGemm, Refusals) {
+  const auto refusal = [&](const std::string& text, const std::string& tuning = {}) {
+    return error_of([&] { Plan(Context(device), conv2d_problem(text), {.solver = mma_gemm, .tuning = tuning}); });
+  };
+  EXPECT_HAS(refusal("f64 n1c2h4w4k2r3s3p1"), "f64 is convolved on the CPU");
+  EXPECT_HAS(refusal("n1c1h32768w32768k1r1s1"), "more than the 1073741824 pixels that it counts");
+  EXPECT_HAS(refusal("n1c8h8w8k8r3s3", warp_tile(32, 64, 16, 32, 16, 64)), "are not so many parts");
+  EXPECT_HAS(refusal("n1c8h8w8k8r3s3", warp_tile(32, 64, 16, 64, 16)), "must be a multiple of warp_m, 64");
+  EXPECT_HAS(refusal("n1c8h8w8k8r3s3", warp_tile(64, 64, 16, 64, 64)), "a work item holds 64 sums");
+  EXPECT_HAS(refusal("n1c8h8w8k8r3s3", warp_tile(128, 32, 16, 16, 32)), "do not fetch so many products of a pixel");
+}
+
+}  // namespace
+}  // namespace omniconv
