@@ -459,9 +459,10 @@ TEST_F(CudaCompile, MmaGemmInEveryForm) {
     for (const char* const words :
          {"fwd bias relu acc", "nhwc fwd", "bwd_data acc", "nhwc bwd_data", "bwd_filter acc", "nhwc bwd_filter"}) {
       constexpr const char* mma_types[] = {"f32", "f32", "tf32", "f16", "bf16"};
-      constexpr const char* tunings[] = {"", "tile_m=128 tile_n=128 tile_k=16 warp_m=64 warp_n=32 resident=1 parts=1",
-                                         "tile_m=64 tile_n=64 tile_k=32 warp_m=32 warp_n=32 resident=3 parts=1",
-                                         "tile_m=32 tile_n=64 tile_k=16 warp_m=32 warp_n=16 resident=4 parts=1"};
+      constexpr const char* tunings[] = {
+          "", "tile_m=128 tile_n=128 tile_k=16 warp_m=64 warp_n=32 resident=1 parts=1 merged=0",
+          "tile_m=64 tile_n=64 tile_k=32 warp_m=32 warp_n=32 resident=3 parts=1 merged=0",
+          "tile_m=32 tile_n=64 tile_k=16 warp_m=32 warp_n=16 resident=4 parts=1 merged=0"};
       const int capability = std::array{80, 89, 90}[static_cast<std::size_t>(++number % 3)];
       const std::string problem = fmt::format("{} {} {}", mma_types[number % 5], words, geometry);
       const auto built = text_of(operations::conv2d_mma_gemm_gpu(), problem, tunings[number % 4], capability);

@@ -25,9 +25,9 @@ class GpuMmaGemm : public Gpu {
   }
 };
 
-std::string warp_tile(int tile_m, int tile_n, int tile_k, int warp_m, int warp_n, int parts = 1) {
-  return fmt::format("tile_m={} tile_n={} tile_k={} warp_m={} warp_n={} resident=1 parts={}", tile_m, tile_n, tile_k,
-                     warp_m, warp_n, parts);
+std::string warp_tile(int tile_m, int tile_n, int tile_k, int warp_m, int warp_n, int parts = 1, int merged = 0) {
+  return fmt::format("tile_m={} tile_n={} tile_k={} warp_m={} warp_n={} resident=1 parts={} merged={}", tile_m, tile_n,
+                     tile_k, warp_m, warp_n, parts, merged);
 }
 
 // A pass, a layout, a type and what is fused of each in turn: a compilation each. Channels that are stages, vectors,
@@ -54,6 +54,19 @@ TEST_F(GpuMmaGemm, TilesOfEveryShape) {
   expect_served("bwd_data nhwc n2c40h9w14k68r3s3p1u2", warp_tile(64, 128, 32, 64, 32));
   expect_served("bwd_filter n2c20h9w14k70r3s3p1", warp_tile(32, 64, 16, 16, 64));
   expect_served("tf32 bwd_filter nhwc n2c40h9w14k68r3s3p1", warp_tile(64, 32, 32, 32, 16));
+  expect_served("bwd_filter nhwc n2c4h9w14k40r3s3p1", warp_tile(128, 16, 32, 32, 16));
+  expect_served("n2c40h9w14k10r3s3p1", warp_tile(16, 128, 32, 16, 32));
+}
+
+// Classes of pixels as rows beside each other, or with pixels that have no tap; some of x's are not there.
+TEST_F(GpuMmaGemm, ClassesOfPixels) {
+  for (const char* text : {"bwd_data n2c3h15w13k20r3s3p1u2", "bwd_data nhwc acc n2c6h15w13k20r5s4p2d2u3",
+                           "bwd_data flip n2c3h13w12k36r7s7p3u2", "bwd_data nhwc n1c10h9w8k12r4s1p1uh3uw2g2"})
+    expect_served(text, warp_tile(32, 64, 16, 32, 16, 1, 1));
+  for (const char* text : {"bwd_data n2c20h15w12k20r1s1u2", "bwd_data nhwc n2c20h15w13k20r1s1u2",
+                           "bwd_data acc n2c9h13w15k20r3s1p1u2", "bwd_data nhwc n2c5h12w12k8r2s2d3u3"})
+    expect_served(text);
+  expect_served("bwd_data n2c20h12w12k20r1s1u2pt0pl1", warp_tile(32, 64, 16, 32, 16, 2));
 }
 
 // Sums in parts, and the one part to which a limit of the workspace leads.

@@ -19,11 +19,11 @@ ProductLaunches::ProductLaunches(DataType type, DataType output, const devices::
 
 void ProductLaunches::build(devices::Device& device, std::string_view planes_text, std::string_view tiles_text,
                             std::span<const devices::Definition> definitions) {
-  program_ = device.build(std::string(kernels::gemm_elements()) + std::string(kernels::tensor_units()) +
-                              std::string(kernels::scales()) + std::string(kernels::parts()) +
-                              std::string(planes_text) + std::string(tiles_text) +
-                              std::string(kernels::tile_products()),
-                          definitions, {.target = "sm_90a"});
+  program_ =
+      device.build(std::string(kernels::gemm_elements()) + std::string(kernels::tensor_units()) +
+                       std::string(kernels::scales()) + std::string(kernels::parts()) + std::string(planes_text) +
+                       std::string(tiles_text) + std::string(kernels::tile_products()),
+                   definitions, {.target = "sm_90a"});
 }
 
 void ProductLaunches::append_scan(devices::Sequence& sequence, const Product& product, std::int64_t a_count,

@@ -22,7 +22,8 @@ struct Extents {
 
 // Of gemm_elements.kernel, conv2d_shape.kernel, implicit_sums.kernel, and of implicit_positions.kernel or
 // implicit_filters.kernel.
-inline std::vector<devices::Definition> product_definitions(const Conv2dProblem& problem, const Extents& tile) {
+inline std::vector<devices::Definition> product_definitions(const Conv2dProblem& problem, const Extents& tile,
+                                                            const Joining& joining = {}) {
   const Conv2dShape g(problem);
   std::vector<devices::Definition> all = conv2d_definitions(problem);
   const auto add = [&](const std::string& symbol, std::int64_t value) {
@@ -44,20 +45,22 @@ inline std::vector<devices::Definition> product_definitions(const Conv2dProblem&
     return all;
   }
   const bool data = problem.pass == Pass::backward_data;
-  const PixelProduct product(problem);
+  const PixelProduct product(problem, joining);
   add_output(data ? elements.x : elements.y, g.nhwc ? 1 : product.down.out * product.along.out, data ? g.c : g.k);
   add("BACKWARD_DATA", data ? 1 : 0), add("FLAT", product.flat ? 1 : 0);
   add("TURN_GROUP", turn_group), add("PANEL_PITCH", product.panel_pitch(tile.m, tile.n));
   add("SOURCE_C", data ? g.k : g.c), add("SOURCE_GROUP", product.source_group);
   add("OUT_C", data ? g.c : g.k), add("OUT_GROUP", product.out_group);
-  const auto add_axis = [&](const char* letter, const PixelAxis& axis, std::int64_t taps) {
+  const auto add_axis = [&](const char* letter, const PixelAxis& axis) {
     const auto named = [&](const char* name) { return fmt::format("{}_{}", name, letter); };
-    add(named("SOURCE"), axis.source), add(named("OUT"), axis.out), add(named("TAPS"), taps);
+    add(named("SOURCE"), axis.source), add(named("OUT"), axis.out), add(named("TAPS"), axis.taps);
     add(named("POSITIONS"), axis.positions), add(named("CLASSES"), axis.classes);
     add(named("STEP"), axis.step), add(named("APART"), axis.apart);
     add(named("OUT_STEP"), axis.out_step), add(named("TAP_STEP"), axis.tap_step);
+    add(named("MERGED"), axis.merged), add(named("FIRST"), axis.first);
+    add(named("FILLED"), axis.filled), add(named("OWN"), axis.own);
   };
-  add_axis("H", product.down, g.r), add_axis("W", product.along, g.s);
+  add_axis("H", product.down), add_axis("W", product.along);
   return all;
 }
 

@@ -21,22 +21,52 @@ constexpr std::array<std::int64_t, 16> part_counts = {1, 2, 3, 4, 6, 8, 12, 16, 
 constexpr std::int64_t most = std::int64_t{1} << 30;  // of what kernels count in 32 bits
 constexpr std::int64_t alignment = 256;               // of the workspace's arrays
 
-PixelAxis forward_axis(std::int64_t extent, std::int64_t positions, std::int64_t stride, std::int64_t dilation) {
-  return {.source = extent, .out = positions, .positions = positions, .step = stride, .apart = dilation};
+PixelAxis forward_axis(std::int64_t extent, std::int64_t positions, std::int64_t stride, std::int64_t dilation,
+                       std::int64_t taps) {
+  return {.source = extent, .out = positions, .positions = positions, .taps = taps, .step = stride, .apart = dilation};
 }
 
 // The pixels stride * i + a of x meet the taps t for which a + pad - t * dilation is a multiple of the stride: in row
 // i + (a + pad - t * dilation) / stride of y. From the first such tap on, each stride / gcd taps further comes
 // dilation / gcd rows before.
-PixelAxis backward_axis(std::int64_t extent, std::int64_t y_extent, std::int64_t stride, std::int64_t dilation) {
-  const std::int64_t common = std::gcd(stride, dilation);
-  return {.source = y_extent,
-          .out = extent,
-          .positions = divide_up(extent, stride),
-          .classes = std::min(stride, extent),
-          .apart = -(dilation / common),
-          .out_step = stride,
-          .tap_step = stride / common};
+struct BackwardAxis {
+  std::int64_t extent, y_extent, stride, dilation, taps, pad;
+
+  // The row of y, from that of a position on, that a class reads at a tap; none where the tap does not meet it.
+  std::optional<std::int64_t> offset(std::int64_t remainder, std::int64_t tap) const {
+    const std::int64_t from = remainder + pad - tap * dilation;
+    return from % stride == 0 ? std::optional(from / stride) : std::nullopt;
+  }
+};
+PixelAxis backward_axis(const BackwardAxis& g, const Joining& joining) {
+  const std::int64_t common = std::gcd(g.stride, g.dilation);
+  PixelAxis axis{.source = g.y_extent,
+                 .out = g.extent,
+                 .positions = divide_up(g.extent, g.stride),
+                 .classes = std::min(g.stride, g.extent),
+                 .taps = g.taps,
+                 .apart = -(g.dilation / common),
+                 .out_step = g.stride,
+                 .tap_step = g.stride / common};
+  constexpr std::int64_t most_joined = 8;  // what is looked at one by one
+  if (g.stride == 1 || g.stride > most_joined || !(joining.fills || joining.merges)) return axis;
+  std::int64_t with_taps = 0, least = std::numeric_limits<std::int64_t>::max(), largest = -least;
+  for (std::int64_t remainder = 0; remainder < axis.classes; ++remainder) {
+    bool has_taps = false;
+    for (std::int64_t tap = 0; tap < g.taps; ++tap)
+      if (const auto offset = g.offset(remainder, tap)) {
+        has_taps = true;
+        least = std::min(least, *offset), largest = std::max(largest, *offset);
+      }
+    if (has_taps) ++with_taps, axis.own = remainder;
+  }
+  if (joining.fills && with_taps == 1) {
+    axis.classes = 1, axis.filled = g.stride;
+  } else if (joining.merges && with_taps > 1) {
+    axis.merged = axis.classes, axis.classes = 1;
+    axis.taps = largest - least + 1, axis.first = least, axis.apart = axis.tap_step = 1;
+  }
+  return axis;
 }
 
 // What a flat stage's own taps take, in multiply-adds of one that has one tap.
@@ -119,13 +149,16 @@ std::string filter_refusal(const Conv2dProblem& problem) {
 
 }  // namespace
 
-PixelProduct::PixelProduct(const Conv2dProblem& problem) {
+PixelProduct::PixelProduct(const Conv2dProblem& problem, const Joining& joining) {
   const Conv2dShape g(problem);
   const bool data = problem.pass == Pass::backward_data;
-  down = data ? backward_axis(g.h, g.p, g.stride_h, g.dilation_h) : forward_axis(g.h, g.p, g.stride_h, g.dilation_h);
-  along = data ? backward_axis(g.w, g.q, g.stride_w, g.dilation_w) : forward_axis(g.w, g.q, g.stride_w, g.dilation_w);
-  images = g.n, groups = g.groups, taps = g.r * g.s;
+  down = data ? backward_axis({g.h, g.p, g.stride_h, g.dilation_h, g.r, g.pad_top}, joining)
+              : forward_axis(g.h, g.p, g.stride_h, g.dilation_h, g.r);
+  along = data ? backward_axis({g.w, g.q, g.stride_w, g.dilation_w, g.s, g.pad_left}, joining)
+               : forward_axis(g.w, g.q, g.stride_w, g.dilation_w, g.s);
+  images = g.n, groups = g.groups, taps = down.taps * along.taps;
   source_group = data ? g.k_group : g.c_group, out_group = data ? g.c_group : g.k_group;
+  out_rows = out_group * down.merged * along.merged;
   nhwc = g.nhwc;
   // With a stride beyond x's extent one class has some of the taps, and no flat stage.
   flat = down.tap_step == 1 && along.tap_step == 1 && is_flat(source_group, classes());
@@ -138,7 +171,7 @@ std::int64_t PixelProduct::panel_rows(std::int64_t tile_k) const {
 
 std::int64_t PixelProduct::panel_pitch(std::int64_t tile_m, std::int64_t tile_n) const {
   constexpr std::int64_t turned_at_once = 32;
-  return round_up(out_group, std::max(nhwc ? tile_n : tile_m, turned_at_once));
+  return round_up(out_rows, std::max(nhwc ? tile_n : tile_m, turned_at_once));
 }
 
 bool reads_channels_at_once(const Conv2dShape& g) {

@@ -15,17 +15,27 @@ namespace omniconv::operations::implicit_gemm {
 
 // Along one axis, as implicit_positions.kernel explains it.
 struct PixelAxis {
-  std::int64_t source = 0, out = 0, positions = 0, classes = 1;
+  std::int64_t source = 0, out = 0, positions = 0, classes = 1, taps = 1;
   std::int64_t step = 1, apart = 1, out_step = 1, tap_step = 1;
+  std::int64_t merged = 1, first = 0;  // classes that a position has beside each other; what its first tap adds
+  std::int64_t filled = 1, own = 0;    // pixels that a position makes, all but that of the own class without a tap
+};
+
+// What a product may do with classes of pixels, backward of the data: let a position make those without a tap too,
+// where a single class has taps; and make them all at once, as rows of the product beside each other, with zeros for
+// taps that a class does not meet.
+struct Joining {
+  bool fills = false, merges = false;
 };
 
 // Forward, and backward of the data.
 struct PixelProduct {
-  explicit PixelProduct(const Conv2dProblem& problem);
+  explicit PixelProduct(const Conv2dProblem& problem, const Joining& joining = {});
 
   PixelAxis down, along;
   std::int64_t images, groups, taps;
   std::int64_t source_group, out_group;  // channels of a group
+  std::int64_t out_rows;                 // of all merged classes
   bool nhwc, flat;
 
   std::int64_t positions() const { return images * down.positions * along.positions; }

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cmath>
 #include <optional>
 
 #include "embedded/implicit_positions.kernel.h"
@@ -28,36 +29,40 @@ constexpr std::int64_t scan_group = 256;
 
 // Of rows by columns; of products a stage; of a warp; and groups that share a compute unit.
 struct WarpTile {
-  std::int64_t m = 0, n = 0, k = 0, warp_m = 0, warp_n = 0, resident = 1, parts = 1;
+  std::int64_t m = 0, n = 0, k = 0, warp_m = 0, warp_n = 0, resident = 1, parts = 1, merged = 0;
 
   std::int64_t warps() const { return m / warp_m * (n / warp_n); }
   std::int64_t group() const { return 32 * warps(); }
   std::int64_t local_bytes(const Numbers& numbers) const { return 2 * (m + n) * k * 2 * numbers.planes(); }
 };
 
+constexpr std::array<std::int64_t, 12> part_counts = {1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64};
 std::span<const Tunable> warp_tunables() {
-  static const std::vector<Tunable> all = {{"tile_m", {32, 64, 128}},
-                                           {"tile_n", {32, 64, 128}},
+  static const std::vector<Tunable> all = {{"tile_m", {16, 32, 64, 128}},
+                                           {"tile_n", {16, 32, 64, 128}},
                                            {"tile_k", {16, 32}},
                                            {"warp_m", {16, 32, 64}},
                                            {"warp_n", {16, 32, 64}},
                                            {"resident", {1, 2, 3, 4}},
-                                           {"parts", {1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64}}};
+                                           {"parts", {part_counts.begin(), part_counts.end()}},
+                                           {"merged", {0, 1}}};
   return all;
 }
 Tuning tuning_of(const WarpTile& tile) {
-  return {{"tile_m", tile.m},      {"tile_n", tile.n},          {"tile_k", tile.k},   {"warp_m", tile.warp_m},
-          {"warp_n", tile.warp_n}, {"resident", tile.resident}, {"parts", tile.parts}};
+  return {{"tile_m", tile.m},      {"tile_n", tile.n},          {"tile_k", tile.k},    {"warp_m", tile.warp_m},
+          {"warp_n", tile.warp_n}, {"resident", tile.resident}, {"parts", tile.parts}, {"merged", tile.merged}};
 }
 WarpTile tile_of(const Tuning& tuning) {
   return {tuning.at("tile_m"), tuning.at("tile_n"),   tuning.at("tile_k"), tuning.at("warp_m"),
-          tuning.at("warp_n"), tuning.at("resident"), tuning.at("parts")};
+          tuning.at("warp_n"), tuning.at("resident"), tuning.at("parts"),  tuning.at("merged")};
 }
 // Those that the choice is among.
-constexpr std::array<WarpTile, 5> warp_tiles = {{{128, 64, 32, 32, 32, 2},
+constexpr std::array<WarpTile, 7> warp_tiles = {{{128, 64, 32, 32, 32, 2},
                                                  {128, 128, 16, 64, 32, 1},
                                                  {64, 128, 32, 32, 32, 2},
                                                  {64, 64, 32, 32, 32, 3},
+                                                 {16, 128, 32, 16, 32, 3},
+                                                 {128, 16, 32, 32, 16, 3},
                                                  {32, 64, 16, 32, 16, 4}}};
 
 // Multiply-adds of 16-bit numbers that a compute unit's matrix units do in a cycle when a warp's instructions feed
@@ -70,6 +75,10 @@ UnitRates rates_of(int capability) {
   if (capability == 80) return {1024, 64};
   if (capability == 90) return {1270, 128};
   return {256, 128};
+}
+
+bool has_units(const devices::Device& device) {
+  return device.facts().compute_capability >= 80;
 }
 
 // Bits that the units keep beyond fp32's when they add up an instruction's products: conv2d/split_gemm/README.md.
@@ -86,9 +95,13 @@ std::int64_t scan_groups(std::int64_t elements) {
   return std::clamp<std::int64_t>(divide_up(elements, scan_group * of_item), 1, most);
 }
 
+PixelProduct pixels_of(const Conv2dProblem& problem, const WarpTile& tile) {
+  return PixelProduct(problem, {.fills = true, .merges = tile.merged != 0});
+}
+
 // What a pass multiplies and makes, as one product for each of a batch: groups of channels, and classes of pixels.
 struct Work {
-  explicit Work(const Conv2dProblem& problem) {
+  Work(const Conv2dProblem& problem, const WarpTile& tile) {
     const Conv2dElements elements = elements_of(problem);
     const Conv2dShape g(problem);
     if (problem.pass == Pass::backward_filter) {
@@ -97,9 +110,9 @@ struct Work {
       return;
     }
     const bool data = problem.pass == Pass::backward_data;
-    const PixelProduct product(problem);
+    const PixelProduct product = pixels_of(problem, tile);
     first = data ? elements.y : elements.x, second = elements.w, out = data ? elements.x : elements.y;
-    m = product.out_group, n = product.positions(), batch = product.groups * product.classes();
+    m = product.out_rows, n = product.positions(), batch = product.groups * product.classes();
     if (product.nhwc) std::swap(m, n);
   }
 
@@ -109,8 +122,8 @@ struct Work {
 
 // Stages of the longest sum, before it is cut into parts.
 std::int64_t stages_of(const Conv2dProblem& problem, const WarpTile& tile) {
-  if (problem.pass == Pass::backward_filter) return divide_up(Work(problem).k, tile.k);
-  return PixelProduct(problem).panel_rows(tile.k) / tile.k;
+  if (problem.pass == Pass::backward_filter) return divide_up(Work(problem, tile).k, tile.k);
+  return pixels_of(problem, tile).panel_rows(tile.k) / tile.k;
 }
 // Pixels of a part of filters' sums.
 std::int64_t part_pixels(const Conv2dProblem& problem, const WarpTile& tile) {
@@ -120,10 +133,10 @@ std::int64_t part_pixels(const Conv2dProblem& problem, const WarpTile& tile) {
 struct Workspace : Sections {
   Workspace(const Conv2dProblem& problem, const WarpTile& tile) {
     const Numbers numbers = numbers_of(problem.type);
-    const Work work(problem);
+    const Work work(problem, tile);
     if (numbers.are_scaled) maxima = take(scan_groups(work.first) + scan_groups(work.second), 4), largest = take(2, 4);
     if (problem.pass != Pass::backward_filter) {
-      const PixelProduct product(problem);
+      const PixelProduct product = pixels_of(problem, tile);
       panel_chunks = checked_multiply(
           checked_multiply(product.groups, product.panel_rows(tile.k) / 8, "the filters"),
           checked_multiply(product.panel_pitch(tile.m, tile.n), numbers.planes(), "the filters"), "the filters");
@@ -136,13 +149,13 @@ struct Workspace : Sections {
 };
 
 std::int64_t groups_of(const Conv2dProblem& problem, const WarpTile& tile) {
-  const Work work(problem);
+  const Work work(problem, tile);
   const std::int64_t tiles = checked_multiply(divide_up(work.m, tile.m), divide_up(work.n, tile.n), "the tiles");
   return checked_multiply(checked_multiply(tiles, work.batch, "the tiles"), tile.parts, "the tiles");
 }
 
 double cost_of(const Conv2dProblem& problem, const devices::Device& device, const WarpTile& tile) {
-  if (!device.info().is_gpu) {
+  if (!has_units(device)) {
     constexpr double of_multiply_add = 64;  // by loops, which small tiles let compile sooner
     return launch_cost(device) + of_multiply_add * multiply_adds(problem) + static_cast<double>(tile.m * tile.n);
   }
@@ -158,13 +171,13 @@ double cost_of(const Conv2dProblem& problem, const devices::Device& device, cons
   constexpr double of_products = 1.25, of_reads = 0.75, of_tile = 4000, of_elements = 2;
   const bool filter = problem.pass == Pass::backward_filter;
   double stages = number(stages_of(problem, tile)) / number(tile.parts), factor = 1;
-  if (!filter) stages /= number(PixelProduct(problem).classes());
+  if (!filter) stages /= number(pixels_of(problem, tile).classes());
   if (filter && !implicit_gemm::reads_channels_at_once(g)) factor = of_elements;
   const double of_group =
       stages * factor * (of_products * products + of_reads * reads) + of_tile / number(tile.resident);
   const double cycles = std::ceil(number(groups_of(problem, tile)) / units) * of_group;
   const Workspace workspace(problem, tile);
-  const Work work(problem);
+  const Work work(problem, tile);
   double bytes = number(2 * 16 * workspace.panel_chunks);
   if (numbers.are_scaled) bytes += number((work.first + work.second) * size_of(problem.type));
   if (tile.parts > 1) bytes += number(2 * 4 * tile.parts * work.out);
@@ -188,6 +201,8 @@ std::string tile_refusal(const Conv2dProblem& problem, const devices::Device& de
   if (tile.resident * tile.group() > most_items)
     return fmt::format("tuning resident={}: at most {} groups of {} work items share a compute unit", tile.resident,
                        most_items / tile.group(), tile.group());
+  if (tile.merged != 0 && problem.pass != Pass::backward_data)
+    return "tuning merged=1: classes of pixels are there backward of the data alone";
   // Under nchw a work item fetches four or a multiple of eight products of one pixel.
   const bool filter = problem.pass == Pass::backward_filter;
   const std::int64_t fetches = tile.n * tile.k / tile.group();
@@ -198,7 +213,7 @@ std::string tile_refusal(const Conv2dProblem& problem, const devices::Device& de
   // The columns of a tile of weights have their places there too.
   const std::int64_t local_bytes = tile.local_bytes(numbers_of(problem.type)) + (filter ? 8 * tile.n : 0);
   if (std::string reason = local_memory_refusal(device, local_bytes); !reason.empty()) return "tuning: " + reason;
-  const std::int64_t stages = stages_of(problem, tile) / (filter ? 1 : PixelProduct(problem).classes());
+  const std::int64_t stages = stages_of(problem, tile) / (filter ? 1 : pixels_of(problem, tile).classes());
   if (tile.parts > 1 && (stages < tile.parts || divide_up(stages, divide_up(stages, tile.parts)) != tile.parts))
     return fmt::format("tuning parts={}: {} stages of {} products are not so many parts", tile.parts, stages, tile.k);
   if (groups_of(problem, tile) > most_groups)
@@ -221,14 +236,15 @@ std::variant<WarpTile, std::string> choose_tile(const Conv2dProblem& problem, co
   }
   std::optional<WarpTile> best;
   double least = 0;
-  for (WarpTile tile : warp_tiles)
-    for (const std::int64_t parts : warp_tunables().back().values) {
-      tile.parts = parts;
-      if (!tile_refusal(problem, device, tile).empty()) continue;
-      if (limit >= 0 && parts > 1 && bytes_of(tile) > limit) continue;
+  for (const WarpTile& each : warp_tiles)
+    for_each_tuning(std::vector<Tunable>(warp_tunables().end() - 2, warp_tunables().end()), [&](const Tuning& cut) {
+      WarpTile tile = each;
+      tile.parts = cut.at("parts"), tile.merged = cut.at("merged");
+      if (!tile_refusal(problem, device, tile).empty()) return;
+      if (limit >= 0 && tile.parts > 1 && bytes_of(tile) > limit) return;
       const double cost = cost_of(problem, device, tile);
       if (!best || cost < least) best = tile, least = cost;
-    }
+    });
   if (!best) return std::string("the device takes none of its tiles, or they would be more groups than a launch has");
   return *best;
 }
@@ -239,13 +255,14 @@ std::vector<devices::Definition> definitions_of(const Conv2dProblem& problem, co
   const Conv2dShape g(problem);
   const bool filter = problem.pass == Pass::backward_filter;
   std::vector<devices::Definition> all =
-      implicit_gemm::product_definitions(problem, {tile.m, tile.n, tile.k, tile.parts, part_pixels(problem, tile)});
+      implicit_gemm::product_definitions(problem, {tile.m, tile.n, tile.k, tile.parts, part_pixels(problem, tile)},
+                                         {.fills = true, .merges = tile.merged != 0});
   const auto add = [&](const char* symbol, std::int64_t value) { all.push_back({symbol, std::to_string(value)}); };
   add("WARP_M", tile.warp_m), add("WARP_N", tile.warp_n), add("RESIDENT", tile.resident);
   add("PRODUCTS", numbers.products), add("SCALED", numbers.are_scaled ? 1 : 0), add("PRODUCTS_TOGETHER", 1);
   add("A_ALONG_K", filter && g.nhwc ? 0 : 1);
   add("B_ALONG_K", filter && implicit_gemm::reads_channels_at_once(g) ? 0 : 1);
-  add("MATRIX_UNITS", device.info().is_gpu ? 1 : 0);
+  add("MATRIX_UNITS", has_units(device) ? 1 : 0);
   all.push_back({"PART", fmt::format("TYPE_{}", name(numbers.part))});
   return all;
 }
@@ -279,7 +296,7 @@ class Plan final : public Conv2dPlanBody {
   void append_scan(devices::Sequence& sequence, const Conv2dRun& run, const Operand& first,
                    const Operand& second) const {
     if (!numbers_of(problem().type).are_scaled) return;
-    const Work work(problem());
+    const Work work(problem(), tile_);
     const devices::KernelArgument arguments[] = {
         first.buffer.impl().get(),  elements_before(first),  work.first,  scan_groups(work.first),
         second.buffer.impl().get(), elements_before(second), work.second, scan_groups(work.second),
@@ -294,7 +311,7 @@ class Plan final : public Conv2dPlanBody {
   }
   void append_sums(devices::Sequence& sequence, const Conv2dRun& run, const Operand& out, const Operand& bias) const {
     if (tile_.parts == 1) return;
-    launch_groups(divide_up(divide_up(Work(problem()).out, 4), combine_group),
+    launch_groups(divide_up(divide_up(Work(problem(), tile_).out, 4), combine_group),
                   [&](std::int64_t first, std::int64_t groups) {
                     const devices::KernelArgument arguments[] = {out.buffer.impl().get(),
                                                                  elements_before(out),
@@ -310,7 +327,7 @@ class Plan final : public Conv2dPlanBody {
   void append_pixels(devices::Sequence& sequence, const Conv2dRun& run, const Operand& source, const Operand& out,
                      const Operand& bias) const {
     append_scan(sequence, run, source, run.w);
-    const Work work(problem());
+    const Work work(problem(), tile_);
     const devices::Buffer* const workspace = run.workspace.impl().get();
     const std::int64_t items = workspace_.panel_chunks / numbers_of(problem().type).planes();
     launch_groups(divide_up(items, turn_group), [&](std::int64_t first, std::int64_t groups) {
@@ -345,7 +362,7 @@ class Plan final : public Conv2dPlanBody {
 
   void append_filters(devices::Sequence& sequence, const Conv2dRun& run) const {
     append_scan(sequence, run, run.y, run.x);
-    const Work work(problem());
+    const Work work(problem(), tile_);
     // Where nothing is scaled and sums have one part there is no workspace, and some buffer stands in its place.
     const devices::Buffer* const workspace = (workspace_.bytes() > 0 ? run.workspace : run.w.buffer).impl().get();
     if (numbers_of(problem().type).are_scaled) {
@@ -376,7 +393,7 @@ class MmaGemmGpu final : public Conv2dSolver {
   std::string_view id() const override { return "conv2d/mma_gemm/gpu.1"; }
   Answer offer(const Conv2dProblem& problem, const DevicePointer& device, const SolverOptions& request) const override {
     if (std::string reason = conv2d_gpu_refusal(problem, *device, scan_group); !reason.empty()) return reason;
-    if (device->info().is_gpu && device->facts().compute_capability < 80)
+    if (device->kind() == devices::DeviceKind::cuda && !has_units(*device))
       return "multiplies on the matrix units of NVIDIA's compute capability 8.0 and above";
     if (std::string reason = implicit_gemm::product_refusal(problem); !reason.empty()) return reason;
     if (std::string reason = local_memory_refusal(*device, warp_tiles.back().local_bytes(numbers_of(problem.type)));
