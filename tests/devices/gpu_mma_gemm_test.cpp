@@ -97,6 +97,27 @@ TEST_F(GpuMmaGemm, NumbersOfAnyRange) {
   expect_largest_beside_smallest(context, mma_gemm);
 }
 
+// Of large arrays a sample alone is looked at for the scale: what was not looked at may be larger than all of it, or
+// infinite. The products then are made again.
+TEST_F(GpuMmaGemm, LargeNumbersBesideTheSample) {
+  constexpr std::size_t not_looked_at = 40;  // in the second line of 32, of which the first is
+  const std::string geometry = tests_cuda() ? "n1c16h1024w1032k16r1s1" : "n1c16h24w32k12r3s3p1";
+  for (const Pass pass : all_passes) {
+    const Conv2dProblem problem = with_pass(conv2d_problem(geometry), pass);
+    const Conv2dElements all = elements_of(problem);
+    const Arrays arrays{randoms(all.x, 1, 1), randoms(all.w, 2, 1), randoms(all.y, 3, 1)};
+    for (const float number : {1.5f, 1e6f, std::numeric_limits<float>::infinity()}) {
+      Arrays changed = arrays;
+      (pass == Pass::backward_data ? changed.y : changed.x)[not_looked_at] = number;
+      expect_as_defined(Context(device), mma_gemm, problem, changed);
+      if (pass == Pass::backward_filter) {
+        changed.x = arrays.x, changed.y[not_looked_at] = number;
+        expect_as_defined(Context(device), mma_gemm, problem, changed);
+      }
+    }
+  }
+}
+
 TEST_F(GpuMmaGemm, InfinitiesAndNaN) {
   expect_infinities_as_defined(Context(device), mma_gemm, {"n2c20h9w8k12r3s3p1", "nhwc n2c3h9w12k12r3s3p1u2"});
 }

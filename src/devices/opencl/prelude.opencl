@@ -65,6 +65,9 @@ DEVICE float CORRECTLY_ROUNDED_ROOT(const float x) {
 #define ASK_FOR_LINE(pointer)
 #endif
 
+// A number in global memory becomes so large, if it is less.
+#define RAISE(at, value) atomic_max((at), (value))
+
 // IEEE binary16 in memory; fp32 in registers. Stores round to nearest even.
 typedef half half_t;
 #define LOAD_HALF(pointer, i) vload_half((i), (pointer))

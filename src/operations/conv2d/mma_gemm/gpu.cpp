@@ -57,10 +57,12 @@ WarpTile tile_of(const Tuning& tuning) {
           tuning.at("warp_n"), tuning.at("resident"), tuning.at("parts"),  tuning.at("merged")};
 }
 // Those that the choice is among.
-constexpr std::array<WarpTile, 7> warp_tiles = {{{128, 64, 32, 32, 32, 2},
+constexpr std::array<WarpTile, 9> warp_tiles = {{{128, 64, 32, 32, 32, 2},
                                                  {128, 128, 16, 64, 32, 1},
                                                  {64, 128, 32, 32, 32, 2},
                                                  {64, 64, 32, 32, 32, 3},
+                                                 {32, 128, 32, 32, 32, 3},
+                                                 {128, 32, 32, 32, 32, 3},
                                                  {16, 128, 32, 16, 32, 3},
                                                  {128, 16, 32, 32, 16, 3},
                                                  {32, 64, 16, 32, 16, 4}}};
@@ -89,7 +91,7 @@ split_gemm::Cutting cutting_of(const devices::Device& device, const WarpTile& ti
   return {.of_instruction = of_instruction, .instructions = 3 * sixteens - 2};
 }
 
-// Work items that look for the largest of so many elements, by groups.
+// Groups that look for the largest of so many elements.
 std::int64_t scan_groups(std::int64_t elements) {
   constexpr std::int64_t of_item = 64, most = 264;
   return std::clamp<std::int64_t>(divide_up(elements, scan_group * of_item), 1, most);
@@ -120,6 +122,17 @@ struct Work {
   std::int64_t m = 0, n = 0, k = 0, batch = 1;  // k of filters alone
 };
 
+// Samples of the operands are enough, where a second launch may make the result again. By loops they are of small
+// arrays too, so that tests have them.
+split_gemm::Sampling sampling_of(const Conv2dProblem& problem, const devices::Device& device, const Work& work) {
+  if (!numbers_of(problem.type).are_scaled || problem.accumulate) return {};
+  // Filters are looked at as a whole.
+  const std::int64_t second = problem.pass == Pass::backward_filter ? work.second : 0;
+  if (has_units(device)) return split_gemm::sampling_of(work.first, second);
+  constexpr std::int64_t least = 1 << 13, every = 7;
+  return {.a = work.first < least ? 1 : every, .b = second < least ? 1 : every};
+}
+
 // Stages of the longest sum, before it is cut into parts.
 std::int64_t stages_of(const Conv2dProblem& problem, const WarpTile& tile) {
   if (problem.pass == Pass::backward_filter) return divide_up(Work(problem, tile).k, tile.k);
@@ -134,7 +147,7 @@ struct Workspace : Sections {
   Workspace(const Conv2dProblem& problem, const WarpTile& tile) {
     const Numbers numbers = numbers_of(problem.type);
     const Work work(problem, tile);
-    if (numbers.are_scaled) maxima = take(scan_groups(work.first) + scan_groups(work.second), 4), largest = take(2, 4);
+    if (numbers.are_scaled) maxima = take(scan_groups(work.first) + scan_groups(work.second), 4), largest = take(4, 4);
     if (problem.pass != Pass::backward_filter) {
       const PixelProduct product = pixels_of(problem, tile);
       panel_chunks = checked_multiply(
@@ -179,10 +192,11 @@ double cost_of(const Conv2dProblem& problem, const devices::Device& device, cons
   const Workspace workspace(problem, tile);
   const Work work(problem, tile);
   double bytes = number(2 * 16 * workspace.panel_chunks);
-  if (numbers.are_scaled) bytes += number((work.first + work.second) * size_of(problem.type));
+  const split_gemm::Sampling sampling = sampling_of(problem, device, work);
+  if (numbers.are_scaled) bytes += number((work.first / sampling.a + work.second / sampling.b) * size_of(problem.type));
   if (tile.parts > 1) bytes += number(2 * 4 * tile.parts * work.out);
   const double launches = (filter ? 1 : 2) + (numbers.are_scaled ? 1 : 0) + (filter && numbers.are_scaled ? 1 : 0) +
-                          (tile.parts > 1 ? 1 : 0);
+                          (sampling.bits() != 0 ? 1 : 0) + (tile.parts > 1 ? 1 : 0);
   constexpr double unmeasured = 100;  // on a GPU: until it is, only who asks for the solver gets it
   return unmeasured * (launches * launch_cost(device) + cycles * rates.plain * units + byte_cost(device) * bytes);
 }
@@ -260,6 +274,7 @@ std::vector<devices::Definition> definitions_of(const Conv2dProblem& problem, co
   const auto add = [&](const char* symbol, std::int64_t value) { all.push_back({symbol, std::to_string(value)}); };
   add("WARP_M", tile.warp_m), add("WARP_N", tile.warp_n), add("RESIDENT", tile.resident);
   add("PRODUCTS", numbers.products), add("SCALED", numbers.are_scaled ? 1 : 0), add("PRODUCTS_TOGETHER", 1);
+  add("SAMPLED", sampling_of(problem, device, Work(problem, tile)).bits());
   add("A_ALONG_K", filter && g.nhwc ? 0 : 1);
   add("B_ALONG_K", filter && implicit_gemm::reads_channels_at_once(g) ? 0 : 1);
   add("MATRIX_UNITS", has_units(device) ? 1 : 0);
@@ -270,7 +285,10 @@ std::vector<devices::Definition> definitions_of(const Conv2dProblem& problem, co
 class Plan final : public Conv2dPlanBody {
  public:
   Plan(const Conv2dProblem& problem, devices::Device& device, const WarpTile& tile)
-      : Conv2dPlanBody(problem), tile_(tile), workspace_(problem, tile) {
+      : Conv2dPlanBody(problem),
+        tile_(tile),
+        workspace_(problem, tile),
+        sampling_(sampling_of(problem, device, Work(problem, tile))) {
     const bool filter = problem.pass == Pass::backward_filter;
     program_ = device.build(
         std::string(kernels::gemm_elements()) + std::string(kernels::scales()) + std::string(kernels::conv2d_shape()) +
@@ -297,17 +315,32 @@ class Plan final : public Conv2dPlanBody {
                    const Operand& second) const {
     if (!numbers_of(problem().type).are_scaled) return;
     const Work work(problem(), tile_);
-    const devices::KernelArgument arguments[] = {
-        first.buffer.impl().get(),  elements_before(first),  work.first,  scan_groups(work.first),
-        second.buffer.impl().get(), elements_before(second), work.second, scan_groups(work.second),
-        run.workspace.impl().get(), workspace_.maxima / 4};
+    const devices::KernelArgument arguments[] = {first.buffer.impl().get(),
+                                                 elements_before(first),
+                                                 work.first,
+                                                 scan_groups(work.first),
+                                                 static_cast<std::int32_t>(sampling_.a),
+                                                 second.buffer.impl().get(),
+                                                 elements_before(second),
+                                                 work.second,
+                                                 scan_groups(work.second),
+                                                 static_cast<std::int32_t>(sampling_.b),
+                                                 run.workspace.impl().get(),
+                                                 workspace_.maxima / 4,
+                                                 workspace_.largest / 4};
     const std::int64_t items = (scan_groups(work.first) + scan_groups(work.second)) * scan_group;
     sequence.launch(program_, "find_largest", {{items, 1}, {scan_group, 1}}, arguments);
   }
+  // Of all tiles, and once more where samples of the operands were looked at.
   void append_tiles(devices::Sequence& sequence, const char* kernel,
                     std::span<const devices::KernelArgument> arguments) const {
-    sequence.launch(program_, kernel, {{groups_of(problem(), tile_) * tile_.group(), 1}, {tile_.group(), 1}},
-                    arguments);
+    std::vector<devices::KernelArgument> all(arguments.begin(), arguments.end());
+    all.emplace_back(std::int32_t{0});
+    const devices::Grid grid = {{groups_of(problem(), tile_) * tile_.group(), 1}, {tile_.group(), 1}};
+    sequence.launch(program_, kernel, grid, all);
+    if (sampling_.bits() == 0) return;
+    all.back() = std::int32_t{1};
+    sequence.launch(program_, kernel, grid, all);
   }
   void append_sums(devices::Sequence& sequence, const Conv2dRun& run, const Operand& out, const Operand& bias) const {
     if (tile_.parts == 1) return;
@@ -385,6 +418,7 @@ class Plan final : public Conv2dPlanBody {
 
   WarpTile tile_;
   Workspace workspace_;
+  split_gemm::Sampling sampling_;
   std::shared_ptr<devices::Program> program_;
 };
 
