@@ -56,6 +56,21 @@ class ChoiceOnMatrixUnits : public testing::Test {
       std::make_shared<devices::RecordingDevice>(devices::DeviceKind::cuda);
 };
 
+// Those that warps feed are there from 8.0 on; a request for multiply-adds alone leaves them.
+TEST_F(ChoiceOnMatrixUnits, WarpsFeedThemFromCapability80On) {
+  constexpr const char *solver = "conv2d/mma_gemm/gpu.1", *problem = "n8c64h28w28k64r3s3p1";
+  for (const int capability : {80, 86, 89, 90}) {
+    device->set_capability(capability);
+    EXPECT_TRUE(candidate(solver, problem).applicable) << capability;
+    EXPECT_EQ(split(problem).applicable, capability == 90) << capability;
+  }
+  EXPECT_NE(candidate(solver, problem, {.units = Units::fma}).reason.find("other units"), std::string::npos);
+  EXPECT_NE(candidate(solver, problem, {.relative_error = true}).reason.find("largest numbers of all"),
+            std::string::npos);
+  device->set_capability(75);
+  EXPECT_NE(candidate(solver, problem).reason.find("compute capability 8.0 and above"), std::string::npos);
+}
+
 TEST_F(ChoiceOnMatrixUnits, TakesThemWhereSumsAreLong) {
   for (const char* problem :
        {"n32c256h56w56k256r3s3p1", "nhwc n64c128h28w28k128r3s3p1", "bwd_data n64c64h56w56k64r3s3p1",
