@@ -117,6 +117,17 @@ class Device : public std::enable_shared_from_this<Device> {
   std::shared_ptr<Program> build(std::string_view text, std::span<const Definition> definitions) {
     return build(text, definitions, {});
   }
+  struct Source {
+    std::string_view text;
+    std::span<const Definition> definitions;
+    BuildOptions options;
+  };
+  // The programs of several texts, which a device may build side by side: here one after the other.
+  virtual std::vector<std::shared_ptr<Program>> build_all(std::span<const Source> sources) {
+    std::vector<std::shared_ptr<Program>> programs;
+    for (const Source& source : sources) programs.push_back(build(source.text, source.definitions, source.options));
+    return programs;
+  }
   // Measured fp32 multiply-add rate (TFLOP/s, two operations each) and copy bandwidth (GB/s, read + write), within
   // `seconds` in all.
   struct Peaks {

@@ -7,6 +7,7 @@
 #define ACCUMULATE TRANSPOSED
 #define RELU TRANSPOSED
 #define OUTPUT TYPE_f32
+#define TILES 0  // all of the text
 #if PRODUCTS == 3
 #define TYPE TYPE_f32
 #define PART TYPE_f16
@@ -33,6 +34,9 @@ inline int column_of(int half, int i) {
 }
 inline void store_part(float* to, int line, int half, const float (&sums)[SUMS]) {
   for (int i = 0; i < SUMS; ++i) to[long{row_of(half, i)} * line + column_of(half, i)] = sums[i];
+}
+inline void take_next(float (&sums)[SUMS]) {
+  for (int i = 0; i + 16 < SUMS; ++i) sums[i] = sums[i + 16];
 }
 
 #include "text/gemm_elements.kernel"
@@ -146,6 +150,7 @@ inline void run(const MatrixTask& host, float alpha, bool quads_of_a, bool quads
 #undef ACCUMULATE
 #undef RELU
 #undef OUTPUT
+#undef TILES
 #undef TYPE
 #undef PART
 #undef SCALED

@@ -133,6 +133,7 @@ T max(T a, T b) {
 #define LOCAL static
 #define LOCAL_MEMORY
 #define UNROLL
+#define ROLLED
 #define __grid_constant__
 #define GROUP_ID_X this_group
 #define LOCAL_ID_X this_item

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <future>
 
 #include "core/build_info.h"
 #include "devices/buffer_size.h"
@@ -131,6 +132,16 @@ std::shared_ptr<Program> CudaDevice::build(std::string_view text, std::span<cons
     throw bad_input(fmt::format("device {}: {}", info().id, reason));
   const std::string key = key_of(text, definitions, options.target);
   return programs_.find_or_build(key, [&] { return build_anew(text, definitions, options.target, key); });
+}
+
+std::vector<std::shared_ptr<Program>> CudaDevice::build_all(std::span<const Source> sources) {
+  std::vector<std::future<std::shared_ptr<Program>>> under_way;
+  for (const Source& source : sources)
+    under_way.push_back(std::async(std::launch::async,
+                                   [this, source] { return build(source.text, source.definitions, source.options); }));
+  std::vector<std::shared_ptr<Program>> programs;
+  for (std::future<std::shared_ptr<Program>>& one : under_way) programs.push_back(one.get());
+  return programs;
 }
 
 std::shared_ptr<Program> CudaDevice::build_anew(std::string_view text, std::span<const Definition> definitions,

@@ -19,11 +19,16 @@ ProductLaunches::ProductLaunches(DataType type, DataType output, const devices::
 
 void ProductLaunches::build(devices::Device& device, std::string_view planes_text, std::string_view tiles_text,
                             std::span<const devices::Definition> definitions) {
-  program_ =
-      device.build(std::string(kernels::gemm_elements()) + std::string(kernels::tensor_units()) +
-                       std::string(kernels::scales()) + std::string(kernels::parts()) + std::string(planes_text) +
-                       std::string(tiles_text) + std::string(kernels::tile_products()),
-                   definitions, {.target = "sm_90a"});
+  const std::string text = std::string(kernels::gemm_elements()) + std::string(kernels::tensor_units()) +
+                           std::string(kernels::scales()) + std::string(kernels::parts()) + std::string(planes_text) +
+                           std::string(tiles_text),
+                    text_of_tiles = text + std::string(kernels::tile_products());
+  std::vector<devices::Definition> of_passes(definitions.begin(), definitions.end()), of_tiles = of_passes;
+  of_passes.push_back({"TILES", "0"}), of_tiles.push_back({"TILES", "1"});
+  const devices::Device::Source sources[] = {{text_of_tiles, of_tiles, {.target = "sm_90a"}},
+                                             {text, of_passes, {.target = "sm_90a"}}};
+  const auto programs = device.build_all(sources);
+  tiles_ = programs[0], passes_ = programs[1];
 }
 
 void ProductLaunches::append_scan(devices::Sequence& sequence, const Product& product, std::int64_t a_count,
@@ -41,19 +46,19 @@ void ProductLaunches::append_scan(devices::Sequence& sequence, const Product& pr
                                                product.workspace.buffer.impl().get(),
                                                (product.workspace.offset_bytes + workspace_.maxima) / 4,
                                                (product.workspace.offset_bytes + workspace_.largest) / 4};
-  sequence.launch(program_, "find_largest", {{2 * maxima * pass_group, 1}, {pass_group, 1}}, arguments);
+  sequence.launch(passes_, "find_largest", {{2 * maxima * pass_group, 1}, {pass_group, 1}}, arguments);
 }
 
 void ProductLaunches::append_parts(devices::Sequence& sequence, std::span<const devices::KernelArgument> arguments,
                                    std::int64_t groups, bool sampled) const {
   std::vector<devices::KernelArgument> all(arguments.begin(), arguments.end());
   all.emplace_back(std::int32_t{0});
-  sequence.launch(program_, "make_parts", {{groups * pass_group, 1}, {pass_group, 1}}, all,
+  sequence.launch(passes_, "make_parts", {{groups * pass_group, 1}, {pass_group, 1}}, all,
                   {.overlaps = numbers_.are_scaled});
   if (!numbers_.are_scaled || !sampled) return;
   all.back() = std::int32_t{1};
   const std::int64_t mending = std::min(groups, 4 * units_);
-  sequence.launch(program_, "make_parts", {{mending * pass_group, 1}, {pass_group, 1}}, all, {.overlaps = true});
+  sequence.launch(passes_, "make_parts", {{mending * pass_group, 1}, {pass_group, 1}}, all, {.overlaps = true});
 }
 
 std::array<devices::TensorMap, 2> ProductLaunches::in_planes(const devices::TensorMap& map, const Product& product,
@@ -95,10 +100,10 @@ void ProductLaunches::append_products(devices::Sequence& sequence, const Product
                                                (workspace + workspace_.parts) / 4,
                                                (workspace + workspace_.largest) / 4};
   const std::int64_t groups = std::min(tiles, units_ * tile_.resident);
-  sequence.launch(program_, "tile_products", {{groups * tile_.group(), 1}, {tile_.group(), 1}}, arguments,
+  sequence.launch(tiles_, "tile_products", {{groups * tile_.group(), 1}, {tile_.group(), 1}}, arguments,
                   {.overlaps = true, .local_memory_bytes = local_bytes(tile_, numbers_)});
   if (adding_groups == 0) return;
-  sequence.launch(program_, "add_parts", {{adding_groups * pass_group, 1}, {pass_group, 1}},
+  sequence.launch(passes_, "add_parts", {{adding_groups * pass_group, 1}, {pass_group, 1}},
                   std::span(arguments).subspan(4), {.overlaps = true});
 }
 

@@ -62,13 +62,16 @@ class ProductLaunches {
   std::array<devices::TensorMap, 2> in_planes(const devices::TensorMap& map, const Product& product, std::int64_t at,
                                               std::int64_t elements) const;
   std::int64_t size() const { return size_; }
+  // Both programs are compiled side by side.
+  double compile_seconds() const { return std::max(passes_->compile_seconds(), tiles_->compile_seconds()); }
 
   Numbers numbers_;
   std::int64_t size_, output_size_;
   Tile tile_;
   Workspace workspace_;
   std::int64_t units_;
-  std::shared_ptr<devices::Program> program_;
+  // Of the launches before and behind the tiles, and of the tiles.
+  std::shared_ptr<devices::Program> passes_, tiles_;
 };
 
 }  // namespace omniconv::operations::split_gemm

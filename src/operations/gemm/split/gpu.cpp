@@ -90,7 +90,7 @@ class Plan final : public GemmPlanBody, ProductLaunches {
     add("ACCUMULATE", product.accumulate), add("RELU", product.relu);
     build(device, {}, split_matrices_kernel, definitions);
   }
-  double compile_seconds() const override { return program_->compile_seconds(); }
+  double compile_seconds() const override { return ProductLaunches::compile_seconds(); }
 
   void append(devices::Sequence& sequence, const GemmArrays& arrays) const override {
     const Product product{.a = arrays.a,
@@ -150,7 +150,7 @@ class Plan final : public GemmPlanBody, ProductLaunches {
     if (are_packed(task().problem, task_))
       return append_scan(sequence, product, task_.a.source_elements(), task_.b.source_elements());
     const std::vector<devices::KernelArgument> arguments = operand_arguments(product);
-    sequence.launch(program_, "find_largest_of_lines", {{2 * maxima * pass_group, 1}, {pass_group, 1}}, arguments);
+    sequence.launch(passes_, "find_largest_of_lines", {{2 * maxima * pass_group, 1}, {pass_group, 1}}, arguments);
   }
 
   // One group at the least, which keeps alpha.
