@@ -102,6 +102,24 @@ void check_pixels(const Conv2dProblem& problem, const PixelTask* task) {
       }
   }
   EXPECT_EQ(static_cast<std::int64_t>(pixels.size()), std::int64_t{task->out_h} * task->out_w) << to_text(problem);
+  // The array itself, in the place of planes: its pixels are theirs, and a group's channels are never another's.
+  if (const auto array = as_array(planes, problem.type, problem.layout == Layout::nhwc, task->box())) {
+    const devices::TensorMap map = [&] {
+      PixelTask lying = *task;
+      lying.source = *array;
+      return map_of_source(lying, tile_rows);
+    }();
+    const std::int64_t all = std::int64_t{planes.groups} * planes.source_channels;
+    EXPECT_EQ(map.extents, (decltype(map.extents){all, planes.source_w, planes.source_h, planes.images}));
+    EXPECT_EQ(map.strides_bytes[0], 2 * all);
+    EXPECT_EQ(read_of(planes, 3, 4, 0).row, 3);
+    EXPECT_EQ(read_of(planes, 3, 4, 0).column, 4);
+    if (planes.groups > 1) {
+      EXPECT_EQ(planes.source_channels % task->box(), 0) << to_text(problem);
+    }
+    EXPECT_EQ(firsts_of(map, {0, task->corner_h, task->corner_w}, task->positions()),
+              firsts_of(map_of_source(*task, tile_rows), {0, task->corner_h, task->corner_w}, task->positions()));
+  }
   // Copies meet the positions in their order.
   const devices::TensorMap map = map_of_source(*task, tile_rows);
   std::vector<First> positions;
@@ -150,6 +168,43 @@ void check_filters(const Conv2dProblem& problem) {
             EXPECT_EQ(read.column, g.column_of(q, s)) << to_text(problem);
           }
   EXPECT_EQ(static_cast<std::int64_t>(taps.size()), g.r * g.s) << to_text(problem);
+}
+
+// Numbers that are their own parts are copied as they lie, where copies can: x and y under nhwc, filters forward.
+TEST(SplitGeometry, CopiesArraysThatAreTheirOwnParts) {
+  const auto lies = [](const char* text) {
+    const Conv2dProblem problem = conv2d_problem(text);
+    const bool nhwc = problem.layout == Layout::nhwc;
+    if (problem.pass == Pass::backward_filter) {
+      const auto task = std::get<FilterTask>(filter_task(problem));
+      return fmt::format("{}{}", as_array(task.x, problem.type, nhwc, 1) ? "x" : "",
+                         as_array(task.y, problem.type, nhwc, 1) ? "y" : "");
+    }
+    const auto task = std::get<PixelTask>(pixel_task(problem));
+    return fmt::format("{}{}{}", as_array(task.source, problem.type, nhwc, task.box()) ? "source" : "",
+                       can_filters_lie(problem, task, false) ? " filters" : "",
+                       can_filters_lie(problem, task, true) ? " shared" : "");
+  };
+  EXPECT_EQ(lies("bf16 nhwc n2c64h20w20k64r3s3p1"), "source filters shared");
+  EXPECT_EQ(lies("f16 nhwc n2c32h20w20k64r3s3p1"), "source filters");
+  EXPECT_EQ(lies("f16 nhwc n2c64h20w20k64r1s1u2"), "source filters shared");
+  EXPECT_EQ(lies("f16 nhwc flip n2c64h20w20k64r3s3p1"), "source");
+  EXPECT_EQ(lies("f16 nhwc n2c72h20w20k64r3s3p1"), "source");  // the last box is of fewer channels
+  EXPECT_EQ(lies("f16 nhwc n2c68h20w20k64r3s3p1"), "");        // pixels are no multiples of 16 bytes apart
+  EXPECT_EQ(lies("f16 n2c64h20w20k64r3s3p1"), "");
+  EXPECT_EQ(lies("nhwc n2c64h20w20k64r3s3p1"), "");
+  EXPECT_EQ(lies("f16 nhwc n2c128h20w20k64r3s3p1g2"), "source filters shared");
+  EXPECT_EQ(lies("f16 nhwc n2c80h20w20k80r3s3p1g2"), "");  // a box would bring in the next group's channels
+  EXPECT_EQ(lies("bwd_data f16 nhwc n2c64h20w20k64r3s3p1"), "source");
+  EXPECT_EQ(lies("bwd_filter f16 nhwc n4c80h20w16k20r3s3p1g2"), "x");
+  EXPECT_EQ(lies("bwd_filter f16 nhwc n4c80h20w16k80r3s3p1g2"), "xy");
+  // Filters that lie are read in the order of the steps.
+  const auto task = std::get<PixelTask>(pixel_task(conv2d_problem("f16 nhwc n2c96h20w20k40r3s3p1")));
+  EXPECT_EQ(task.box(), 32);
+  PixelTask lying = task;
+  lying.filters_lie = 1;
+  EXPECT_EQ(map_of_filters(lying, 64).extents[0], 9 * 96);
+  EXPECT_EQ(map_of_filters(lying, 64).strides_bytes[0], 2 * 9 * 96);
 }
 
 TEST(SplitGeometry, MeetsWhatTheDefinitionMeets) {

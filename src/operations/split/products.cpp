@@ -61,32 +61,23 @@ void ProductLaunches::append_parts(devices::Sequence& sequence, std::span<const 
   sequence.launch(passes_, "make_parts", {{mending * pass_group, 1}, {pass_group, 1}}, all, {.overlaps = true});
 }
 
-std::array<devices::TensorMap, 2> ProductLaunches::in_planes(const devices::TensorMap& map, const Product& product,
-                                                             std::int64_t at, std::int64_t elements) const {
-  std::array<devices::TensorMap, 2> maps = {map, map};
-  for (devices::TensorMap& plane : maps) plane.buffer = product.workspace.buffer.impl().get();
-  maps[0].offset_bytes = product.workspace.offset_bytes + at;
-  maps[1].offset_bytes = maps[0].offset_bytes + (numbers_.planes() - 1) * 2 * elements;
+OperandMaps ProductLaunches::maps_of(const devices::TensorMap& map, const Product& product, bool lies,
+                                     const Operand& operand, std::int64_t planes_at, std::int64_t elements) const {
+  OperandMaps maps = {map, map};
+  for (devices::TensorMap& plane : maps) plane.buffer = (lies ? operand : product.workspace).buffer.impl().get();
+  maps[0].offset_bytes = lies ? operand.offset_bytes : product.workspace.offset_bytes + planes_at;
+  maps[1].offset_bytes = maps[0].offset_bytes + (lies ? 0 : (numbers_.planes() - 1) * 2 * elements);
   return maps;
 }
 
 void ProductLaunches::append_products(devices::Sequence& sequence, const Product& product,
-                                      std::span<const std::byte> task, const devices::TensorMap& a,
-                                      std::int64_t a_elements, const devices::TensorMap& b, std::int64_t b_elements,
+                                      std::span<const std::byte> task, const OperandMaps& a, const OperandMaps& b,
                                       std::int64_t tiles, std::int64_t adding_groups) const {
-  const auto [a_high, a_low] = in_planes(a, product, workspace_.a, a_elements);
-  const auto [b_high, b_low] = in_planes(b, product, workspace_.b, b_elements);
-  append_products(sequence, product, task, {a_high, a_low, b_high, b_low}, tiles, adding_groups);
-}
-
-void ProductLaunches::append_products(devices::Sequence& sequence, const Product& product,
-                                      std::span<const std::byte> task, const ProductMaps& maps, std::int64_t tiles,
-                                      std::int64_t adding_groups) const {
   const std::int64_t workspace = product.workspace.offset_bytes;
-  const devices::KernelArgument arguments[] = {&maps[0],
-                                               &maps[1],
-                                               &maps[2],
-                                               &maps[3],
+  const devices::KernelArgument arguments[] = {a.data(),
+                                               &a[1],
+                                               b.data(),
+                                               &b[1],
                                                task,
                                                product.a.buffer.impl().get(),
                                                product.a.offset_bytes / size(),

@@ -32,8 +32,8 @@ struct Product {
   Operand workspace;  // at a multiple of 16 bytes
 };
 
-// Of a and b, each high and low.
-using ProductMaps = std::array<devices::TensorMap, 4>;
+// Of high parts, and of low ones.
+using OperandMaps = std::array<devices::TensorMap, 2>;
 
 class ProductLaunches {
  protected:
@@ -51,16 +51,14 @@ class ProductLaunches {
   // looked at.
   void append_parts(devices::Sequence& sequence, std::span<const devices::KernelArgument> arguments,
                     std::int64_t groups, bool sampled) const;
-  // All tiles, over planes of so many elements, by maps without buffers; then add_parts by so many groups, if any.
+  // All tiles; then add_parts by so many groups, if any.
   void append_products(devices::Sequence& sequence, const Product& product, std::span<const std::byte> task,
-                       const devices::TensorMap& a, std::int64_t a_elements, const devices::TensorMap& b,
-                       std::int64_t b_elements, std::int64_t tiles, std::int64_t adding_groups) const;
-  // The same by maps of anything.
-  void append_products(devices::Sequence& sequence, const Product& product, std::span<const std::byte> task,
-                       const ProductMaps& maps, std::int64_t tiles, std::int64_t adding_groups) const;
-  // The first plane of so many elements, at a section of the workspace, and the second, where there is one.
-  std::array<devices::TensorMap, 2> in_planes(const devices::TensorMap& map, const Product& product, std::int64_t at,
-                                              std::int64_t elements) const;
+                       const OperandMaps& a, const OperandMaps& b, std::int64_t tiles,
+                       std::int64_t adding_groups) const;
+  // By a map without a buffer: of the operand itself, where it lies as copies read it; else of its planes of so many
+  // elements, at a section of the workspace.
+  OperandMaps maps_of(const devices::TensorMap& map, const Product& product, bool lies, const Operand& operand,
+                      std::int64_t planes_at, std::int64_t elements) const;
   std::int64_t size() const { return size_; }
   // Both programs are compiled side by side.
   double compile_seconds() const { return std::max(passes_->compile_seconds(), tiles_->compile_seconds()); }

@@ -46,6 +46,12 @@ Tile tile_for(const FilterTask& task, const Numbers& numbers, const devices::Dev
                    [&](const Tile& tile) { return workspace_for(task, numbers, tile).bytes(); });
 }
 
+// What copies read of x or y themselves, where they lie so. What they bring in of the next group are rows and columns
+// that nobody stores.
+std::optional<Planes> array_of(const Planes& planes, const Conv2dProblem& problem) {
+  return as_array(planes, problem.type, problem.layout == Layout::nhwc, 1);
+}
+
 class Plan final : public ProductPlan {
  public:
   Plan(const Conv2dProblem& problem, devices::Device& device, const FilterTask& task, const Tile& tile)
@@ -69,23 +75,30 @@ class Plan final : public ProductPlan {
 
   void append(devices::Sequence& sequence, const Conv2dRun& run) const override {
     const Product product{.a = run.x, .b = run.y, .out = run.w, .bias = run.x, .workspace = {run.workspace}};
+    FilterTask task = task_;
+    if (const auto array = array_of(task_.x, problem()); array && is_aligned(product.a)) task.x = *array;
+    if (const auto array = array_of(task_.y, problem()); array && is_aligned(product.b)) task.y = *array;
     append_scan(sequence, product, task_.x.source_elements(), task_.y.source_elements());
-    append_parts(sequence, product);
+    append_parts(sequence, product, task);
     append_products(
-        sequence, product, task(), map_of_x(task_), task_.x.elements(), map_of_y(task_), task_.y.elements(),
+        sequence, product, bytes_of(task),
+        maps_of(map_of_x(task), product, task.x.group_channels > 0, product.a, workspace_.a, task_.x.elements()),
+        maps_of(map_of_y(task), product, task.y.group_channels > 0, product.b, workspace_.b, task_.y.elements()),
         tiles_of(task_, tile_.columns) * task_.parts,
         divide_up(task_.x.channels, task_.channels_at_once) * divide_up(task_.y.channels, 8) * task_.x.groups);
   }
 
  private:
-  std::span<const std::byte> task() const { return std::as_bytes(std::span(&task_, 1)); }
+  static std::span<const std::byte> bytes_of(const FilterTask& task) { return std::as_bytes(std::span(&task, 1)); }
 
-  void append_parts(devices::Sequence& sequence, const Product& product) const {
+  void append_parts(devices::Sequence& sequence, const Product& product, const FilterTask& task) const {
     const bool nhwc = problem().layout == Layout::nhwc;
     const Form x_form = form_of(task_.x, product.a, problem().type, nhwc),
                y_form = form_of(task_.y, product.b, problem().type, nhwc);
-    const std::int64_t of_x = groups_for(task_.x, x_form), of_y = groups_for(task_.y, y_form);
-    const devices::KernelArgument arguments[] = {task(),
+    const std::int64_t of_x = task.x.group_channels > 0 ? 0 : groups_for(task_.x, x_form),
+                       of_y = task.y.group_channels > 0 ? 0 : groups_for(task_.y, y_form);
+    if (of_x + of_y == 0) return;
+    const devices::KernelArgument arguments[] = {bytes_of(task),
                                                  product.a.buffer.impl().get(),
                                                  product.a.offset_bytes / size(),
                                                  product.b.buffer.impl().get(),
@@ -120,8 +133,9 @@ Answer filter_offer(const Conv2dProblem& problem, const DevicePointer& device, c
   const std::int64_t tiles = checked_multiply(tiles_of(task, tile.columns), tile.parts, "the tiles");
   if (tiles > most_groups) return fmt::format("has {} tiles, and a launch counts {}", tiles, most_groups);
   const Sampling sampling = sampling_of(task.x.source_elements(), task.y.source_elements());
-  const double bytes =
-      bytes_moved(task.x, numbers, sampling.a, problem.type) + bytes_moved(task.y, numbers, sampling.b, problem.type);
+  double bytes = 0;
+  if (!array_of(task.x, problem)) bytes += bytes_moved(task.x, numbers, sampling.a, problem.type);
+  if (!array_of(task.y, problem)) bytes += bytes_moved(task.y, numbers, sampling.b, problem.type);
   return Offer{
       .cost = {cost_of_cycles(2 * launch_cycles + tile.cycles + cycles_of_bytes(bytes, *device), *device)},
       .bound = bound_of(problem.type, static_cast<double>(divide_up(task.steps, tile.parts)),

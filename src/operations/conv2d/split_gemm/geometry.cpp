@@ -129,11 +129,19 @@ void put_axes(PixelTask& task, const Axis& down, const Axis& along) {
 // Few channels: a row's taps stand beside them, or all taps.
 enum class Fold : std::uint8_t { none, row, all };
 
-Fold fold_of(const Conv2dShape& g, const Axis& down, const Axis& along) {
+Fold fold_of(const Conv2dShape& g, const Axis& down, const Axis& along, bool is_copied) {
   if (!down.can_be_copied()) return Fold::all;
   if (!along.can_be_copied()) return Fold::row;
-  if (g.r == 1 && g.s == 1 && g.stride_h * g.stride_w > 1) return Fold::all;  // what no tap meets is left out
+  // What no tap meets is left out when planes are made.
+  if (g.r == 1 && g.s == 1 && g.stride_h * g.stride_w > 1 && !is_copied) return Fold::all;
   return g.c_group < 16 && g.s > 1 ? Fold::row : Fold::none;
+}
+
+constexpr std::int64_t eight = 8;  // numbers of 16 bits
+
+// Whether numbers are multiplied as they are.
+bool are_parts(DataType type) {
+  return type == DataType::f16 || type == DataType::bf16;
 }
 
 // x as planes, and what is left of the axes when taps stand among their channels.
@@ -141,10 +149,11 @@ struct FoldedX {
   Planes planes = {};
   Axis down, along;
 };
-FoldedX folded_x(const Conv2dShape& g) {
+FoldedX folded_x(const Conv2dShape& g, DataType type) {
   FoldedX x{.down = forward_axis(g.h, g.p, g.stride_h, g.pad_top, g.dilation_h, g.r),
             .along = forward_axis(g.w, g.q, g.stride_w, g.pad_left, g.dilation_w, g.s)};
-  const Fold fold = fold_of(g, x.down, x.along);
+  const bool is_copied = are_parts(type) && g.nhwc && g.c % eight == 0;
+  const Fold fold = fold_of(g, x.down, x.along, is_copied);
   Planes& planes = x.planes;
   std::int64_t channels = g.c_group;
   if (fold != Fold::none) {
@@ -163,6 +172,7 @@ FoldedX folded_x(const Conv2dShape& g) {
   planes.images = narrow(g.n), planes.groups = narrow(g.groups);
   planes.source_h = narrow(g.h), planes.source_w = narrow(g.w), planes.source_channels = narrow(g.c_group);
   planes.h = narrow(x.down.extent), planes.w = narrow(x.along.extent), planes.channels = narrow(channels);
+  planes.group_images = planes.images;
   return x;
 }
 
@@ -171,12 +181,13 @@ Planes unfolded_y(const Conv2dShape& g) {
   planes.images = narrow(g.n), planes.groups = narrow(g.groups);
   planes.source_h = planes.h = narrow(g.p), planes.source_w = planes.w = narrow(g.q);
   planes.source_channels = planes.channels = narrow(g.k_group);
+  planes.group_images = planes.images;
   return planes;
 }
 
-PixelTask forward_task(const Conv2dShape& g) {
+PixelTask forward_task(const Conv2dShape& g, DataType type) {
   PixelTask task;
-  const FoldedX x = folded_x(g);
+  const FoldedX x = folded_x(g, type);
   task.source = x.planes;
   put_axes(task, x.down, x.along);
   task.filters = narrow(g.k_group), task.out_h = narrow(g.p), task.out_w = narrow(g.q);
@@ -226,10 +237,12 @@ std::string planes_refusal(const Planes& planes) {
 }
 
 devices::TensorMap map_of_planes(const Planes& planes) {
-  const std::int64_t pixel = std::int64_t{planes.padded} * 2, row = pixel * planes.w, image = row * planes.h;
+  const bool is_array = planes.group_channels > 0;
+  const std::int64_t channels = is_array ? std::int64_t{planes.groups} * planes.source_channels : planes.padded,
+                     pixel = channels * 2, row = pixel * planes.w, image = row * planes.h;
   return {.element = devices::TensorMap::Element::f16,
           .rank = 4,
-          .extents = {planes.padded, planes.w, planes.h, std::int64_t{planes.images} * planes.groups},
+          .extents = {channels, planes.w, planes.h, std::int64_t{planes.images} * (is_array ? 1 : planes.groups)},
           .strides_bytes = {pixel, row, image},
           .promotion = devices::TensorMap::Promotion::bytes_256};
 }
@@ -259,7 +272,7 @@ std::variant<PixelTask, std::string> pixel_task(const Conv2dProblem& problem) {
   const bool forward = problem.pass == Pass::forward;
   if (!forward)
     if (std::string reason = backward_refusal(g); !reason.empty()) return reason;
-  PixelTask task = forward ? forward_task(g) : backward_task(g);
+  PixelTask task = forward ? forward_task(g, problem.type) : backward_task(g);
   if (std::string reason = planes_refusal(task.source); !reason.empty()) return reason;
   task.taps_h = narrow(g.r), task.taps_w = narrow(g.s), task.flip = g.flip ? 1 : 0;
   const std::int64_t channels = task.source.channels;
@@ -313,7 +326,8 @@ devices::TensorMap map_of_source(const PixelTask& task, std::int64_t positions) 
 }
 
 devices::TensorMap map_of_filters(const PixelTask& task, std::int64_t tile_columns) {
-  const std::int64_t line = std::int64_t{task.steps} * step_terms;
+  const std::int64_t taps = std::int64_t{task.taps_h} * task.taps_w,
+                     line = task.filters_lie != 0 ? taps * task.source.channels : task.steps * step_terms;
   return {.element = devices::TensorMap::Element::f16,
           .rank = 3,
           .extents = {line, task.filters, task.source.groups},
@@ -323,10 +337,25 @@ devices::TensorMap map_of_filters(const PixelTask& task, std::int64_t tile_colum
           .promotion = devices::TensorMap::Promotion::bytes_256};
 }
 
+std::optional<Planes> as_array(const Planes& planes, DataType type, bool nhwc, std::int64_t box) {
+  const std::int64_t all = std::int64_t{planes.groups} * planes.source_channels;
+  const bool is_folded = planes.have_taps() || planes.fold_dilation_w != 0;
+  if (!are_parts(type) || !nhwc || is_folded || all % eight != 0) return {};
+  if (planes.groups > 1 && planes.source_channels % box != 0) return {};
+  Planes array = planes;
+  array.group_channels = planes.source_channels, array.group_images = 0;
+  return array;
+}
+
+bool can_filters_lie(const Conv2dProblem& problem, const PixelTask& task, bool is_shared) {
+  return are_parts(problem.type) && problem.layout == Layout::nhwc && problem.pass == Pass::forward && !problem.flip &&
+         !task.source.have_taps() && task.source.channels % task.box() == 0 && (!is_shared || task.box() == step_terms);
+}
+
 std::variant<FilterTask, std::string> filter_task(const Conv2dProblem& problem) {
   const Conv2dShape g(problem);
   if (std::string reason = extent_refusal(problem, g); !reason.empty()) return reason;
-  const FoldedX x = folded_x(g);
+  const FoldedX x = folded_x(g, problem.type);
   FilterTask task;
   task.x = x.planes, task.y = unfolded_y(g);
   if (std::string reason = planes_refusal(task.x); !reason.empty()) return reason;
@@ -359,10 +388,12 @@ devices::TensorMap map_of_x(const FilterTask& task) {
 
 devices::TensorMap map_of_y(const FilterTask& task) {
   const Planes& y = task.y;
-  const std::int64_t pixel = std::int64_t{y.padded} * 2, pixels = y.pixels() / y.groups;
+  const bool is_array = y.group_channels > 0;
+  const std::int64_t channels = is_array ? std::int64_t{y.groups} * y.source_channels : y.padded, pixel = channels * 2,
+                     pixels = y.pixels() / y.groups;
   return {.element = devices::TensorMap::Element::f16,
           .rank = 3,
-          .extents = {y.padded, pixels, y.groups},
+          .extents = {channels, pixels, is_array ? 1 : y.groups},
           .strides_bytes = {pixel, pixel * pixels},
           .box = {step_terms, step_terms, 1},
           .swizzle = swizzle_of(2 * step_terms),

@@ -24,12 +24,17 @@ struct Planes {
   std::int32_t folded_w = 1;
   std::int32_t fold_stride_h = 1, fold_stride_w = 1, fold_dilation_h = 0, fold_dilation_w = 0, fold_pad_h = 0,
                fold_pad_w = 0;
+  std::int32_t group_channels = 0, group_images = 0;
 
   std::int64_t pixels() const { return std::int64_t{images} * groups * h * w; }
   std::int64_t elements() const { return pixels() * padded; }
   std::int64_t source_elements() const { return std::int64_t{images} * groups * source_h * source_w * source_channels; }
   bool have_taps() const { return channels != source_channels; }  // among the channels
 };
+// What copies read of the array itself, in the place of planes, where its numbers are their own parts and it begins at
+// a multiple of 16 bytes. None where boxes of so many channels would bring in those of the next group as terms, or
+// copies have no such strides.
+std::optional<Planes> as_array(const Planes& planes, DataType type, bool nhwc, std::int64_t box);
 
 // class_t and task_t of split_pixels.kernel: forward, and backward of the data.
 struct TapClass {
@@ -44,13 +49,17 @@ struct PixelTask {
   std::int32_t stride_h = 1, stride_w = 1, corner_h = 0, corner_w = 0;
   std::int32_t dilation_h = 1, dilation_w = 1;
   std::int32_t out_h = 0, out_w = 0, out_step_h = 1, out_step_w = 1;
-  std::int32_t blocks = 0;
+  std::int32_t blocks = 0, filters_lie = 0;
   std::int32_t classes = 1, steps = 0, tiles_m = 0, tiles_n = 0, parts = 1;  // tiles and parts are the plan's choice
   Divisor by_tiles, by_parts, by_band, by_tiles_n, by_positions, by_columns;
   std::array<TapClass, most_classes> of_class{};
 
   std::int64_t positions() const { return std::int64_t{source.images} * rows * columns; }
   std::int64_t box() const { return source.padded / blocks; }  // channels
+  // Whether positions are the output's pixels, in their order.
+  bool is_plain() const {
+    return classes == 1 && rows == out_h && columns == out_w && out_step_h == 1 && out_step_w == 1;
+  }
   // Steps of 64 terms of all classes, the last of a sum, or of a window's taps, perhaps of fewer.
   std::int64_t steps_of_all(bool is_shared) const;
   std::int64_t filter_elements() const { return std::int64_t{source.groups} * filters * steps * step_terms; }
@@ -60,6 +69,9 @@ std::variant<PixelTask, std::string> pixel_task(const Conv2dProblem& problem);
 // The same where the taps of a row of the filter share a window of pixels: positions are then also those behind the
 // last column, as far as taps reach. None, where they cannot.
 std::optional<PixelTask> with_shared_taps(const PixelTask& task);
+// Whether the array of filters has their terms in the order of the steps, so that copies can read it in the place of
+// planes: where it begins at a multiple of 16 bytes.
+bool can_filters_lie(const Conv2dProblem& problem, const PixelTask& task, bool is_shared);
 // Pixels that the taps of a row meet, for 128 positions.
 std::int64_t window_rows(const PixelTask& task);
 // What copies boxes of so many positions, and of filters for a tile of so many columns; without a buffer.

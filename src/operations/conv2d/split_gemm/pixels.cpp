@@ -55,6 +55,11 @@ std::int64_t turned_taps(const PixelTask& task) {
   return task.source.have_taps() || taps > most_turned_taps ? 0 : taps;
 }
 
+// What copies read of x or y themselves, where they lie so.
+std::optional<Planes> array_of(const PixelTask& task, const Conv2dProblem& problem) {
+  return as_array(task.source, problem.type, problem.layout == Layout::nhwc, task.box());
+}
+
 class Plan final : public ProductPlan {
  public:
   Plan(const Conv2dProblem& problem, devices::Device& device, const PixelTask& task, const Tile& tile)
@@ -75,6 +80,7 @@ class Plan final : public ProductPlan {
     add("FORMS", forms_of(task.source, problem.type, problem.layout == Layout::nhwc)), add("TAPS", turned_taps(task));
     add("FORWARD", problem.pass == Pass::forward);
     add("CHANNELS", task.box()), add("BIAS", problem.bias ? 2 : 0);
+    add("PLAIN", task.is_plain());
     add("ACCUMULATE", problem.accumulate), add("RELU", problem.relu);
     build(device, split_planes_kernel, split_pixels_kernel, definitions);
   }
@@ -86,21 +92,30 @@ class Plan final : public ProductPlan {
                           .out = forward ? run.y : run.x,
                           .bias = problem().bias ? run.bias : run.w,  // without one some array, which is not read
                           .workspace = {run.workspace}};
+    PixelTask task = task_;
+    if (const auto array = array_of(task_, problem()); array && is_aligned(product.a)) task.source = *array;
+    if (can_filters_lie(problem(), task_, tile_.is_shared) && is_aligned(product.b)) task.filters_lie = 1;
     append_scan(sequence, product, task_.source.source_elements(), elements_of(problem()).w);
-    append_parts(sequence, product);
+    append_parts(sequence, product, task);
+    const bool source_lies = task.source.group_channels > 0;
     const std::int64_t sums = task_.positions() * task_.source.groups * task_.filters;
-    append_products(sequence, product, task(), map_of_source(task_, std::max(tile_rows, tile_.window.rows)),
-                    task_.source.elements(), map_of_filters(task_, tile_.columns), task_.filter_elements(),
+    append_products(sequence, product, bytes_of(task),
+                    maps_of(map_of_source(task, std::max(tile_rows, tile_.window.rows)), product, source_lies,
+                            product.a, workspace_.a, task_.source.elements()),
+                    maps_of(map_of_filters(task, tile_.columns), product, task.filters_lie != 0, product.b,
+                            workspace_.b, task_.filter_elements()),
                     tiles_of(task_, tile_.columns) * task_.parts, task_.parts == 1 ? 0 : divide_up(sums, pass_group));
   }
 
  private:
-  std::span<const std::byte> task() const { return std::as_bytes(std::span(&task_, 1)); }
+  static std::span<const std::byte> bytes_of(const PixelTask& task) { return std::as_bytes(std::span(&task, 1)); }
 
-  void append_parts(devices::Sequence& sequence, const Product& product) const {
+  void append_parts(devices::Sequence& sequence, const Product& product, const PixelTask& task) const {
     const Form form = form_of(task_.source, product.a, problem().type, problem().layout == Layout::nhwc);
-    const std::int64_t of_source = groups_for(task_.source, form), of_filters = groups_for_filters();
-    const devices::KernelArgument arguments[] = {task(),
+    const std::int64_t of_source = task.source.group_channels > 0 ? 0 : groups_for(task_.source, form),
+                       of_filters = task.filters_lie != 0 ? 0 : groups_for_filters();
+    if (of_source + of_filters == 0) return;
+    const devices::KernelArgument arguments[] = {bytes_of(task),
                                                  product.a.buffer.impl().get(),
                                                  product.a.offset_bytes / size(),
                                                  product.b.buffer.impl().get(),
@@ -143,9 +158,11 @@ Answer pixel_offer(const Conv2dProblem& problem, const DevicePointer& device, co
   const PixelTask task = forms.of(tile);
   const std::int64_t tiles = checked_multiply(tiles_of(task, tile.columns), tile.parts, "the tiles");
   if (tiles > most_groups) return fmt::format("has {} tiles, and a launch counts {}", tiles, most_groups);
-  const double bytes = bytes_moved(task.source, numbers,
-                                   sampling_of(task.source.source_elements(), elements_of(problem).w).a, problem.type) +
-                       static_cast<double>(task.filter_elements()) * 4 * static_cast<double>(numbers.planes() + 1);
+  const std::int64_t sampling = sampling_of(task.source.source_elements(), elements_of(problem).w).a;
+  double bytes = 0;
+  if (!array_of(task, problem)) bytes += bytes_moved(task.source, numbers, sampling, problem.type);
+  if (!can_filters_lie(problem, task, tile.is_shared))
+    bytes += static_cast<double>(task.filter_elements()) * 4 * static_cast<double>(numbers.planes() + 1);
   // Tiles of 32 columns add low products to a step's high ones.
   const double steps = static_cast<double>(std::max<std::int64_t>(task.steps, task.steps_of_all(tile.is_shared)) +
                                            (tile.columns == 32 ? 1 : 0));

@@ -18,6 +18,9 @@ std::int64_t groups_for(const Planes& planes, Form form);
 // Bytes that making them moves, the look for the largest magnitude included.
 double bytes_moved(const Planes& planes, const Numbers& numbers, std::int64_t sampling, DataType type);
 
+// Whether copies can read what lies there.
+bool is_aligned(const Operand& operand);
+
 // What both plans launch alike.
 class ProductPlan : public Conv2dPlanBody, protected ProductLaunches {
  public:

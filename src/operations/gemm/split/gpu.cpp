@@ -101,13 +101,13 @@ class Plan final : public GemmPlanBody, ProductLaunches {
     const bool a_as_it_is = is_part_as_it_lies(false, arrays.a), b_as_it_is = is_part_as_it_lies(true, arrays.b);
     append_scan_of_both(sequence, product);
     append_parts(sequence, product, a_as_it_is ? 0 : task_.a.groups(), b_as_it_is ? 0 : task_.b.groups(), arrays.alpha);
-    const auto [a_high, a_low] =
-        maps_of(task_.a, arrays.a, a_as_it_is, product, workspace_.a, box_lines(task().problem, false, tile_rows));
-    const auto [b_high, b_low] =
-        maps_of(task_.b, arrays.b, b_as_it_is, product, workspace_.b, box_lines(task().problem, true, tile_.columns));
+    const OperandMaps a = maps_of_matrix(task_.a, arrays.a, a_as_it_is, product, workspace_.a,
+                                         box_lines(task().problem, false, tile_rows)),
+                      b = maps_of_matrix(task_.b, arrays.b, b_as_it_is, product, workspace_.b,
+                                         box_lines(task().problem, true, tile_.columns));
     const std::int64_t quads = std::int64_t{task_.batch} * task_.m * divide_up(task_.n, 4);
-    append_products(sequence, product, bytes_of_task(), {a_high, a_low, b_high, b_low},
-                    task_.tiles(tile_.columns) * task_.parts, task_.parts == 1 ? 0 : divide_up(quads, pass_group));
+    append_products(sequence, product, bytes_of_task(), a, b, task_.tiles(tile_.columns) * task_.parts,
+                    task_.parts == 1 ? 0 : divide_up(quads, pass_group));
   }
 
  private:
@@ -123,12 +123,10 @@ class Plan final : public GemmPlanBody, ProductLaunches {
     return has_quads(matrix(of_b)) && address_of(operand) % static_cast<std::uintptr_t>(4 * size()) == 0 ? 1 : 0;
   }
 
-  std::array<devices::TensorMap, 2> maps_of(const Matrix& matrix, const Operand& operand, bool as_it_is,
-                                            const Product& product, std::int64_t planes_at, std::int64_t lines) const {
-    if (!as_it_is) return in_planes(map_of_planes(matrix, lines), product, planes_at, matrix.elements());
-    devices::TensorMap map = map_of_operand(matrix, lines);
-    map.buffer = operand.buffer.impl().get(), map.offset_bytes = operand.offset_bytes;
-    return {map, map};
+  OperandMaps maps_of_matrix(const Matrix& matrix, const Operand& operand, bool as_it_is, const Product& product,
+                             std::int64_t planes_at, std::int64_t lines) const {
+    return maps_of(as_it_is ? map_of_operand(matrix, lines) : map_of_planes(matrix, lines), product, as_it_is, operand,
+                   planes_at, matrix.elements());
   }
 
   // Of the launches that read the operands, the first ones.
