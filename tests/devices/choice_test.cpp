@@ -112,7 +112,8 @@ TEST_F(ChoiceOnMatrixUnits, PartsOfSumsKeepToTheWorkspace) {
 }
 
 TEST_F(ChoiceOnMatrixUnits, BoundsNameTheirAbsoluteTerm) {
-  const SolverOptions options{.solver = "conv2d/split_gemm/gpu.1", .tuning = "tile_n=64 resident=1 parts=1 shared=0"};
+  const SolverOptions options{.solver = "conv2d/split_gemm/gpu.1",
+                              .tuning = "tile_n=64 resident=1 parts=1 shared=0 raw=0"};
   EXPECT_EQ(split("n1c64h8w8k64r3s3p1", options).bound,
             "1 * (10/2 + 27) * 2^-23 * sum|a*b| + 576 * 2^-38 * max|a| * max|b|");
 }
@@ -148,8 +149,8 @@ TEST_F(ChoiceOnMatrixUnits, LeavesThemInProductsWhereTheRequestForbids) {
 
 // Planes of both operands: two parts of each number, in whole steps of 64 terms.
 TEST_F(ChoiceOnMatrixUnits, ProductsSayTheirBoundAndWorkspace) {
-  const SolverOptions whole{.solver = split_product, .tuning = "tile_n=128 resident=1 parts=1 shared=0"},
-      in_parts{.solver = split_product, .tuning = "tile_n=128 resident=1 parts=2 shared=0"};
+  const SolverOptions whole{.solver = split_product, .tuning = "tile_n=128 resident=1 parts=1 shared=0 raw=0"},
+      in_parts{.solver = split_product, .tuning = "tile_n=128 resident=1 parts=2 shared=0 raw=0"};
   constexpr const char* problem = "gemm f32 nn m512n384k1000";
   EXPECT_EQ(candidate(split_product, problem, whole).bound,
             "1 * (17/2 + 27) * 2^-23 * sum|a*b| + 1000 * 2^-38 * max|a| * max|b|");
@@ -174,8 +175,8 @@ TEST_F(ChoiceOnMatrixUnits, ProductsInsideConvolutionsKeepToMultiplyAdds) {
   const operations::GemmTask task =
       operations::task_for(get<GemmProblem>(parse_problem("gemm f32 nn m4096n4096k4096")));
   EXPECT_TRUE(operations::best_gemm(task, device, -1).uses_only_fma);
-  const auto tuned =
-      operations::tuned_gemm(task, device, -1, operations::Tuning::parse("tile_n=128 resident=1 parts=1 shared=0"));
+  const auto tuned = operations::tuned_gemm(task, device, -1,
+                                            operations::Tuning::parse("tile_n=128 resident=1 parts=1 shared=0 raw=0"));
   EXPECT_EQ(tuned.offer(), nullptr);
 }
 

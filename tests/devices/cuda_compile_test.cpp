@@ -501,7 +501,7 @@ TEST_F(CudaCompile, SplitGemmInEveryForm) {
         const auto device = std::make_shared<devices::RecordingDevice>(devices::DeviceKind::cuda);
         device->be_of_capability_90();
         const operations::Answer answer = operations::conv2d_split_gemm_gpu().offer(
-            parsed, device, {.tuning = fmt::format("{} shared={}", tuning, shares ? 1 : 0)});
+            parsed, device, {.tuning = fmt::format("{} shared={} raw=0", tuning, shares ? 1 : 0)});
         ASSERT_NE(answer.offer(), nullptr) << problem << ": " << answer.refusal();
         answer.offer()->plan();
         ASSERT_EQ(device->built.size(), 2u);
@@ -512,12 +512,34 @@ TEST_F(CudaCompile, SplitGemmInEveryForm) {
       }
 }
 
+// Rows of a split in registers.
+TEST_F(CudaCompile, SplitGemmOfRawRows) {
+  if (!nvrtc->target_refusal("sm_90a", 90).empty()) GTEST_SKIP() << nvrtc->target_refusal("sm_90a", 90);
+  for (const char* const problem :
+       {"nhwc n2c64h20w20k128r3s3p1", "tf32 nhwc bias n2c32h20w20k64r5s5p2", "bwd_data nhwc n2c64h20w20k64r3s3p1u2"})
+    for (const char* const tuning :
+         {"tile_n=128 resident=1 parts=1 shared=0 raw=1", "tile_n=64 resident=1 parts=2 shared=0 raw=1"}) {
+      const auto device = std::make_shared<devices::RecordingDevice>(devices::DeviceKind::cuda);
+      device->be_of_capability_90();
+      const auto parsed = get<Conv2dProblem>(parse_problem(problem));
+      if (parsed.pass == Pass::backward_data && std::string_view(tuning).find("parts=2") != std::string_view::npos)
+        continue;
+      const operations::Answer answer = operations::conv2d_split_gemm_gpu().offer(parsed, device, {.tuning = tuning});
+      ASSERT_NE(answer.offer(), nullptr) << problem << ": " << answer.refusal();
+      answer.offer()->plan();
+      for (const auto& built : device->built)
+        EXPECT_FALSE(nvrtc->compile(built.text, built.definitions, 90, built.target).image.empty()) << problem;
+    }
+}
+
 // The same of gemm: every type, transposition, tile and ending.
 TEST_F(CudaCompile, SplitMatricesInEveryForm) {
   if (!nvrtc->target_refusal("sm_90a", 90).empty()) GTEST_SKIP() << nvrtc->target_refusal("sm_90a", 90);
   constexpr const char *transpositions[] = {"nn", "nt", "tn", "tt"},
-                       *tunings[] = {"tile_n=128 resident=1 parts=1 shared=0", "tile_n=64 resident=2 parts=4 shared=0",
-                                     "tile_n=32 resident=2 parts=1 shared=0", "tile_n=128 resident=1 parts=2 shared=0"};
+                       *tunings[] = {"tile_n=128 resident=1 parts=1 shared=0 raw=0",
+                                     "tile_n=64 resident=2 parts=4 shared=0 raw=0",
+                                     "tile_n=32 resident=2 parts=1 shared=0 raw=0",
+                                     "tile_n=128 resident=1 parts=2 shared=0 raw=0"};
   int number = 0;
   for (const char* const type : {"f32", "tf32", "f16", "bf16"})
     for (const char* const transposition : transpositions) {

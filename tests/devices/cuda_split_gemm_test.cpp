@@ -55,16 +55,46 @@ TEST_F(SplitGemm, EveryTypeAndWhatIsFused) {
 
 TEST_F(SplitGemm, EveryTuning) {
   const Context context(device);
-  for (const char* tuning : {"tile_n=128 resident=1 parts=1 shared=0", "tile_n=64 resident=1 parts=2 shared=0",
-                             "tile_n=64 resident=2 parts=1 shared=0", "tile_n=32 resident=2 parts=3 shared=0",
-                             "tile_n=128 resident=1 parts=1 shared=1", "tile_n=64 resident=2 parts=2 shared=1",
-                             "tile_n=32 resident=2 parts=1 shared=1"})
+  for (const char* tuning :
+       {"tile_n=128 resident=1 parts=1 shared=0 raw=0", "tile_n=64 resident=1 parts=2 shared=0 raw=0",
+        "tile_n=64 resident=2 parts=1 shared=0 raw=0", "tile_n=32 resident=2 parts=3 shared=0 raw=0",
+        "tile_n=128 resident=1 parts=1 shared=1 raw=0", "tile_n=64 resident=2 parts=2 shared=1 raw=0",
+        "tile_n=32 resident=2 parts=1 shared=1 raw=0"})
     for (const char* problem :
          {"n2c128h14w14k128r3s3p1", "bwd_data nhwc n2c128h14w14k128r3s3p1", "tf32 n2c96h14w14k72r3s5p2dw2",
           "bwd_data n3c40h13w15k48r5s5p2", "bf16 nhwc n2c96h14w14k40r3s5p2"})
       for (const checking::VerifyResult& result :
            checking::verify(context, parse_problem(problem), {.solver = {.solver = solver, .tuning = tuning}}))
         EXPECT_EQ(result.status, checking::Status::ok) << tuning << ", " << problem << ": " << result.reason;
+}
+
+// Rows of a split in registers: from one box of channels a tap to several, steps of one tap and of two.
+TEST_F(SplitGemm, RawRows) {
+  const Context context(device);
+  for (const char* tuning :
+       {"tile_n=128 resident=1 parts=1 shared=0 raw=1", "tile_n=64 resident=1 parts=1 shared=0 raw=1",
+        "tile_n=64 resident=1 parts=2 shared=0 raw=1"})
+    for (const char* problem :
+         {"nhwc n2c128h14w14k128r3s3p1", "nhwc bias relu acc n3c64h13w11k200r1s1", "tf32 nhwc n2c96h14w14k72r3s5p2dw2",
+          "nhwc flip n2c32h17w13k48r5s5p2u2", "nhwc n2c128h9w9k96r3s3p1g2", "nhwc n2c100h9w9k31r3s3p1u3",
+          "bwd_data nhwc n3c40h13w15k32r5s5p2", "bwd_data acc nhwc n2c72h14w15k64r3s3p1",
+          "bwd_data tf32 nhwc n2c72h14w15k60r3s3p1"})
+      for (const checking::VerifyResult& result :
+           checking::verify(context, parse_problem(problem), {.solver = {.solver = solver, .tuning = tuning}}))
+        EXPECT_EQ(result.status, checking::Status::ok) << tuning << ", " << problem << ": " << result.reason;
+  EXPECT_NE(explain(context, parse_problem("n2c64h9w9k64r1s1"),
+                    {.solver = solver, .tuning = "tile_n=64 resident=1 parts=1 shared=0 raw=1"})
+                .front()
+                .reason,
+            "");
+}
+
+// Also where copies could read the arrays themselves: those at multiples of 16 bytes.
+TEST_F(SplitGemm, ArraysBeginAnywhere) {
+  for (const char* type : {"f32", "tf32", "bf16"})
+    for (const Pass pass : all_passes)
+      expect_same_wherever_arrays_begin(
+          Context(device), with_pass(conv2d_problem(fmt::format("{} nhwc n2c64h9w8k72r3s3p1", type)), pass), solver);
 }
 
 using SplitGemmRanges = SplitGemm;
@@ -107,14 +137,15 @@ TEST_F(SplitGemmRanges, LargestBesideSmallest) {
 }
 
 TEST_F(SplitGemmRanges, InfinitiesAndNaN) {
-  expect_infinities_as_defined(Context(device), solver,
-                               {"n2c20h9w8k12r3s3p1", "nhwc n2c3h9w12k12r3s3p1u2", "n1c300h3w3k12r1s1"});
+  expect_infinities_as_defined(
+      Context(device), solver,
+      {"n2c20h9w8k12r3s3p1", "nhwc n2c3h9w12k12r3s3p1u2", "n1c300h3w3k12r1s1", "nhwc n2c64h9w8k64r3s3p1"});
 }
 
 TEST_F(SplitGemm, IsReplayed) {
-  expect_replayed(
-      Context(device), solver,
-      {"n2c64h9w8k72r3s3p1", "n1c512h4w4k64r3s3p1", "bwd_data n2c64h9w8k72r3s3p1u2", "bwd_filter n2c64h9w8k72r3s3p1"});
+  expect_replayed(Context(device), solver,
+                  {"n2c64h9w8k72r3s3p1", "nhwc n2c64h9w8k72r3s3p1", "n1c512h4w4k64r3s3p1",
+                   "bwd_data n2c64h9w8k72r3s3p1u2", "bwd_filter n2c64h9w8k72r3s3p1"});
 }
 
 }  // namespace

@@ -63,9 +63,10 @@ TEST_F(SplitProducts, ListedProblems) {
 }
 
 TEST_F(SplitProducts, EveryTuning) {
-  for (const char* tuning : {"tile_n=128 resident=1 parts=1 shared=0", "tile_n=128 resident=1 parts=3 shared=0",
-                             "tile_n=64 resident=1 parts=2 shared=0", "tile_n=64 resident=2 parts=1 shared=0",
-                             "tile_n=32 resident=1 parts=4 shared=0", "tile_n=32 resident=2 parts=3 shared=0"})
+  for (const char* tuning :
+       {"tile_n=128 resident=1 parts=1 shared=0 raw=0", "tile_n=128 resident=1 parts=3 shared=0 raw=0",
+        "tile_n=64 resident=1 parts=2 shared=0 raw=0", "tile_n=64 resident=2 parts=1 shared=0 raw=0",
+        "tile_n=32 resident=1 parts=4 shared=0 raw=0", "tile_n=32 resident=2 parts=3 shared=0 raw=0"})
     for (const char* problem :
          {"gemm f32 nn m700n500k900", "gemm f32 tt m300n257k1025batch3", "gemm bf16 nt m700n500k904"})
       expect_right(parse_problem(problem), tuning);

@@ -108,7 +108,7 @@ class SplitLaunches : public testing::Test {
 };
 
 using Kernels = std::vector<std::string>;
-constexpr const char* whole = "tile_n=128 resident=1 parts=1 shared=0";
+constexpr const char* whole = "tile_n=128 resident=1 parts=1 shared=0 raw=0";
 
 TEST_F(SplitLaunches, ScaledNumbersAreLookedAtFirst) {
   // 64 terms of 32 rows of a, and of 64 columns of b.
@@ -144,7 +144,7 @@ TEST_F(SplitLaunches, OthersAreCopiedAsTheyAreStoredWhereTheyCanBe) {
 }
 
 TEST_F(SplitLaunches, PartsOfSumsAreAdded) {
-  const Kernels made = launches("f32 nn m100n90k2000", 0, 0, "tile_n=64 resident=2 parts=4 shared=0");
+  const Kernels made = launches("f32 nn m100n90k2000", 0, 0, "tile_n=64 resident=2 parts=4 shared=0 raw=0");
   EXPECT_EQ(made, (Kernels{"find_largest 528", "make_parts 192", "tile_products 8", "add_parts 9"}));
 }
 

@@ -60,17 +60,18 @@ struct Window {
 // share windows, so many of them are in local memory.
 struct Tile {
   std::int64_t columns = 128, resident = 1, parts = 1;
-  bool is_shared = false;
-  Window window = {};  // without rows, where each step has its own
+  bool is_shared = false, is_raw = false;  // raw: a's rows are copied as they are, and split in registers
+  Window window = {};                      // without rows, where each step has its own
   std::int64_t windows = 0, stages = 0;
   double cycles = 0;  // of a compute unit, for all
 
-  // A tile of 64 columns is made by one warpgroup, others by two (tensor_units.kernel).
-  std::int64_t warpgroups() const { return columns == 64 ? 1 : 2; }
+  // A tile of 64 columns is made by one warpgroup, others and raw ones by two (tensor_units.kernel).
+  std::int64_t warpgroups() const { return columns == 64 && !is_raw ? 1 : 2; }
   std::int64_t group() const { return 128 * (1 + warpgroups()); }
 };
 inline std::int64_t stage_bytes(const Tile& tile, const Numbers& numbers) {
-  return numbers.planes() * ((tile.is_shared ? 0 : 128) + tile.columns) * 128;
+  const std::int64_t rows = tile.is_shared ? 0 : tile.is_raw ? 2 * 128 : numbers.planes() * 128;
+  return (rows + numbers.planes() * tile.columns) * 128;
 }
 inline std::int64_t window_bytes(const Tile& tile, const Numbers& numbers) {
   return tile.windows * numbers.planes() * round_up(tile.window.rows * tile.window.line, 1024);
@@ -89,12 +90,14 @@ inline std::int64_t stages_for(const Tile& tile, const Numbers& numbers, const d
 }
 // Whether the registers of so many groups hold the sums.
 inline bool fits(const Tile& tile) {
+  if (tile.is_raw) return tile.resident == 1 && tile.columns >= 64 && !tile.is_shared;
   return tile.resident == 1 || tile.columns <= 64;
 }
 
 // Cycles of a compute unit of 9.0, as an H200 takes them, its power included: for 64 terms of a tile, for the rest of a
 // tile, for a launch, and for bytes that all of them move.
 inline double step_cycles(const Tile& tile, const Numbers& numbers) {
+  if (tile.is_raw) return (tile.columns == 128 ? 1700.0 : 950.0) * (numbers.products == 3 ? 1 : 0.5);
   double of_three = tile.is_shared ? 560 : 750;
   if (tile.columns == 128) of_three = 1750;
   if (tile.columns == 64) of_three = tile.is_shared ? 870 : 1190;
@@ -117,11 +120,16 @@ inline std::span<const Tunable> tile_tunables() {
   static const std::vector<Tunable> all = {{"tile_n", {32, 64, 128}},
                                            {"resident", {1, 2}},
                                            {"parts", {1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64, 96, 128, 192, 256}},
-                                           {"shared", {0, 1}}};
+                                           {"shared", {0, 1}},
+                                           {"raw", {0, 1}}};
   return all;
 }
 inline Tuning tuning_of(const Tile& tile) {
-  return {{"tile_n", tile.columns}, {"resident", tile.resident}, {"parts", tile.parts}, {"shared", tile.is_shared}};
+  return {{"tile_n", tile.columns},
+          {"resident", tile.resident},
+          {"parts", tile.parts},
+          {"shared", tile.is_shared},
+          {"raw", tile.is_raw}};
 }
 
 // Of all tiles for which `cycles` has an answer the one of the fewest, within the request's limit of what `workspace`
@@ -139,6 +147,7 @@ Tile best_tile(const SolverOptions& request, const Numbers& numbers, const devic
               .resident = each.at("resident"),
               .parts = each.at("parts"),
               .is_shared = each.at("shared") != 0,
+              .is_raw = each.at("raw") != 0,
               .window = {.line = window.line}};
     if (tile.is_shared) tile.window = window, tile.windows = 2;
     if (!fits(tile) || (tile.is_shared && window.rows == 0)) return;
@@ -199,7 +208,7 @@ inline std::vector<devices::Definition> definitions_of(DataType type, DataType o
   add("SAMPLED", numbers.are_scaled ? sampled : 0);
   add("TILE_N", tile.columns), add("STAGES", tile.stages), add("RESIDENT", tile.resident);
   add("WINDOW", tile.window.rows), add("WINDOWS", tile.windows);
-  add("A_LINE", a_line);
+  add("A_LINE", a_line), add("RAW", tile.is_raw);
   add("A_TURNED", a_turned), add("B_TURNED", b_turned);
   return all;
 }

@@ -34,6 +34,7 @@ Workspace workspace_for(const FilterTask& task, const Numbers& numbers, const Ti
 Tile tile_for(const FilterTask& task, const Numbers& numbers, const devices::Device& device,
               const SolverOptions& request) {
   const auto cycles = [&](const Tile& tile) -> double {
+    if (tile.is_raw) return 0;
     const bool is_wide = tile.columns > 64 && task.y.channels <= 64;
     if (tile.columns < 64 || (is_wide && request.tuning.empty()) || (tile.parts > 1 && tile.parts * 2 > task.steps))
       return 0;
@@ -78,7 +79,7 @@ class Plan final : public ProductPlan {
     FilterTask task = task_;
     if (const auto array = array_of(task_.x, problem()); array && is_aligned(product.a)) task.x = *array;
     if (const auto array = array_of(task_.y, problem()); array && is_aligned(product.b)) task.y = *array;
-    append_scan(sequence, product, task_.x.source_elements(), task_.y.source_elements());
+    append_scan(sequence, product, task_.x.source_elements(), task_.y.source_elements(), sampled());
     append_parts(sequence, product, task);
     append_products(
         sequence, product, bytes_of(task),

@@ -137,7 +137,8 @@ Fold fold_of(const Conv2dShape& g, const Axis& down, const Axis& along, bool is_
   return g.c_group < 16 && g.s > 1 ? Fold::row : Fold::none;
 }
 
-constexpr std::int64_t eight = 8;  // numbers of 16 bits
+constexpr std::int64_t raw_channels = 32;    // of a copy of fp32 numbers
+constexpr std::int64_t four = 4, eight = 8;  // numbers of 16 bytes: of 32 bits, of 16
 
 // Whether numbers are multiplied as they are.
 bool are_parts(DataType type) {
@@ -149,10 +150,10 @@ struct FoldedX {
   Planes planes = {};
   Axis down, along;
 };
-FoldedX folded_x(const Conv2dShape& g, DataType type) {
+FoldedX folded_x(const Conv2dShape& g, DataType type, bool is_raw = false) {
   FoldedX x{.down = forward_axis(g.h, g.p, g.stride_h, g.pad_top, g.dilation_h, g.r),
             .along = forward_axis(g.w, g.q, g.stride_w, g.pad_left, g.dilation_w, g.s)};
-  const bool is_copied = are_parts(type) && g.nhwc && g.c % eight == 0;
+  const bool is_copied = g.nhwc && (is_raw ? g.c % four == 0 : are_parts(type) && g.c % eight == 0);
   const Fold fold = fold_of(g, x.down, x.along, is_copied);
   Planes& planes = x.planes;
   std::int64_t channels = g.c_group;
@@ -185,9 +186,9 @@ Planes unfolded_y(const Conv2dShape& g) {
   return planes;
 }
 
-PixelTask forward_task(const Conv2dShape& g, DataType type) {
+PixelTask forward_task(const Conv2dShape& g, DataType type, bool is_raw) {
   PixelTask task;
-  const FoldedX x = folded_x(g, type);
+  const FoldedX x = folded_x(g, type, is_raw);
   task.source = x.planes;
   put_axes(task, x.down, x.along);
   task.filters = narrow(g.k_group), task.out_h = narrow(g.p), task.out_w = narrow(g.q);
@@ -266,13 +267,13 @@ devices::TensorMap::Swizzle swizzle_of(std::int64_t line_bytes) {
 
 }  // namespace
 
-std::variant<PixelTask, std::string> pixel_task(const Conv2dProblem& problem) {
+std::variant<PixelTask, std::string> pixel_task(const Conv2dProblem& problem, bool is_raw) {
   const Conv2dShape g(problem);
   if (std::string reason = extent_refusal(problem, g); !reason.empty()) return reason;
   const bool forward = problem.pass == Pass::forward;
   if (!forward)
     if (std::string reason = backward_refusal(g); !reason.empty()) return reason;
-  PixelTask task = forward ? forward_task(g, problem.type) : backward_task(g);
+  PixelTask task = forward ? forward_task(g, problem.type, is_raw) : backward_task(g);
   if (std::string reason = planes_refusal(task.source); !reason.empty()) return reason;
   task.taps_h = narrow(g.r), task.taps_w = narrow(g.s), task.flip = g.flip ? 1 : 0;
   const std::int64_t channels = task.source.channels;
@@ -325,6 +326,15 @@ devices::TensorMap map_of_source(const PixelTask& task, std::int64_t positions) 
   return map;
 }
 
+devices::TensorMap map_of_raw_source(const PixelTask& task, std::int64_t positions) {
+  devices::TensorMap map = windows_of(task.source, task, task.rows, task.columns);
+  map.element = devices::TensorMap::Element::f32;
+  for (std::int64_t& stride : map.strides_bytes) stride *= 2;
+  map.channels = raw_channels, map.pixels = positions;
+  map.swizzle = swizzle_of(4 * raw_channels);
+  return map;
+}
+
 devices::TensorMap map_of_filters(const PixelTask& task, std::int64_t tile_columns) {
   const std::int64_t taps = std::int64_t{task.taps_h} * task.taps_w,
                      line = task.filters_lie != 0 ? taps * task.source.channels : task.steps * step_terms;
@@ -337,14 +347,25 @@ devices::TensorMap map_of_filters(const PixelTask& task, std::int64_t tile_colum
           .promotion = devices::TensorMap::Promotion::bytes_256};
 }
 
-std::optional<Planes> as_array(const Planes& planes, DataType type, bool nhwc, std::int64_t box) {
+namespace {
+std::optional<Planes> array_of_planes(const Planes& planes, bool nhwc, std::int64_t box, std::int64_t alignment) {
   const std::int64_t all = std::int64_t{planes.groups} * planes.source_channels;
   const bool is_folded = planes.have_taps() || planes.fold_dilation_w != 0;
-  if (!are_parts(type) || !nhwc || is_folded || all % eight != 0) return {};
+  if (!nhwc || is_folded || all % alignment != 0) return {};
   if (planes.groups > 1 && planes.source_channels % box != 0) return {};
   Planes array = planes;
   array.group_channels = planes.source_channels, array.group_images = 0;
   return array;
+}
+}  // namespace
+
+std::optional<Planes> as_array(const Planes& planes, DataType type, bool nhwc, std::int64_t box) {
+  return are_parts(type) ? array_of_planes(planes, nhwc, box, eight) : std::nullopt;
+}
+
+std::optional<Planes> as_raw_array(const Planes& planes, DataType type, bool nhwc, std::int64_t box) {
+  const bool is_fp32 = type == DataType::f32 || type == DataType::tf32;
+  return is_fp32 && box >= raw_channels ? array_of_planes(planes, nhwc, box, four) : std::nullopt;
 }
 
 bool can_filters_lie(const Conv2dProblem& problem, const PixelTask& task, bool is_shared) {

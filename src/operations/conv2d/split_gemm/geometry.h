@@ -35,6 +35,8 @@ struct Planes {
 // a multiple of 16 bytes. None where boxes of so many channels would bring in those of the next group as terms, or
 // copies have no such strides.
 std::optional<Planes> as_array(const Planes& planes, DataType type, bool nhwc, std::int64_t box);
+// The same of numbers of fp32, whose parts are made when they have been copied.
+std::optional<Planes> as_raw_array(const Planes& planes, DataType type, bool nhwc, std::int64_t box);
 
 // class_t and task_t of split_pixels.kernel: forward, and backward of the data.
 struct TapClass {
@@ -64,8 +66,8 @@ struct PixelTask {
   std::int64_t steps_of_all(bool is_shared) const;
   std::int64_t filter_elements() const { return std::int64_t{source.groups} * filters * steps * step_terms; }
 };
-// Or why there is none.
-std::variant<PixelTask, std::string> pixel_task(const Conv2dProblem& problem);
+// Or why there is none. Raw: copies read the array itself, of fp32.
+std::variant<PixelTask, std::string> pixel_task(const Conv2dProblem& problem, bool is_raw = false);
 // The same where the taps of a row of the filter share a window of pixels: positions are then also those behind the
 // last column, as far as taps reach. None, where they cannot.
 std::optional<PixelTask> with_shared_taps(const PixelTask& task);
@@ -76,6 +78,7 @@ bool can_filters_lie(const Conv2dProblem& problem, const PixelTask& task, bool i
 std::int64_t window_rows(const PixelTask& task);
 // What copies boxes of so many positions, and of filters for a tile of so many columns; without a buffer.
 devices::TensorMap map_of_source(const PixelTask& task, std::int64_t positions);
+devices::TensorMap map_of_raw_source(const PixelTask& task, std::int64_t positions);
 devices::TensorMap map_of_filters(const PixelTask& task, std::int64_t tile_columns);
 
 // task_t of split_filters.kernel: backward of the filter.

@@ -17,27 +17,57 @@ Workspace workspace_for(const PixelTask& task, const Numbers& numbers, const Til
   const std::int64_t sums = checked_multiply(round_up(task.positions(), tile_rows),
                                              round_up(task.filters, tile.columns), "the parts of sums"),
                      parts = tile.parts > 1 ? tile.parts * task.source.groups : 0;
-  return {task.source.elements(), task.filter_elements(), numbers, checked_multiply(sums, parts, "the parts of sums")};
+  // In the place of planes a raw source that begins at no multiple of 16 bytes.
+  const std::int64_t planes = task.source.elements() * (tile.is_raw && numbers.planes() == 1 ? 2 : 1);
+  return {planes, task.filter_elements(), numbers, checked_multiply(sums, parts, "the parts of sums")};
 }
 
-// What a tile makes: of all positions, and where taps share windows of those behind the columns too.
+// What a tile makes: of all positions, and where taps share windows of those behind the columns too; from planes, or
+// from the array itself.
 struct Forms {
   const PixelTask& plain;
-  std::optional<PixelTask> shared;
+  std::optional<PixelTask> shared, raw;
 
-  const PixelTask& of(const Tile& tile) const { return tile.is_shared ? *shared : plain; }
+  const PixelTask& of(const Tile& tile) const { return tile.is_shared ? *shared : tile.is_raw ? *raw : plain; }
 };
 
-Tile tile_for(const Forms& forms, bool nhwc, const Numbers& numbers, const devices::Device& device,
+std::optional<PixelTask> raw_task(const Conv2dProblem& problem) {
+  auto made = pixel_task(problem, true);
+  auto* const task = std::get_if<PixelTask>(&made);
+  if (task == nullptr) return {};
+  const bool nhwc = problem.layout == Layout::nhwc;
+  if (!as_raw_array(task->source, problem.type, nhwc, task->box())) return {};
+  return *task;
+}
+
+// Bytes that the launches before the tiles move.
+double bytes_before(const PixelTask& task, const Conv2dProblem& problem, const Numbers& numbers, const Tile& tile) {
+  const bool nhwc = problem.layout == Layout::nhwc;
+  const std::int64_t sampling = sampling_of(task.source.source_elements(), elements_of(problem).w).a;
+  double bytes = 0;
+  if (tile.is_raw)
+    bytes += static_cast<double>(task.source.source_elements() * size_of(problem.type));
+  else if (!as_array(task.source, problem.type, nhwc, task.box()))
+    bytes += bytes_moved(task.source, numbers, sampling, problem.type);
+  if (!can_filters_lie(problem, task, tile.is_shared))
+    bytes += static_cast<double>(task.filter_elements()) * 4 * static_cast<double>(numbers.planes() + 1);
+  return bytes;
+}
+
+Tile tile_for(const Forms& forms, const Conv2dProblem& problem, const devices::Device& device,
               const SolverOptions& request) {
+  const bool nhwc = problem.layout == Layout::nhwc;
+  const Numbers numbers = numbers_of(problem.type);
   const auto cycles = [&](const Tile& tile) -> double {
+    if (tile.is_raw && !forms.raw) return 0;
     const PixelTask& task = forms.of(tile);
     const bool is_wide = tile.columns > 32 && tile.columns / 2 >= task.filters;
     const std::int64_t windows = tile.is_shared ? std::int64_t{task.of_class[0].taps_h} * task.blocks : task.steps;
     if ((is_wide && request.tuning.empty()) || (tile.parts > 1 && (task.classes > 1 || tile.parts * 2 > windows)))
       return 0;
     const double steps = static_cast<double>(divide_up(task.steps_of_all(tile.is_shared), tile.parts)) / task.classes;
-    const double of_tiles = cycles_of(tile, tiles_of(task, tile.columns), steps, numbers, device);
+    const double of_tiles = cycles_of(tile, tiles_of(task, tile.columns), steps, numbers, device) +
+                            cycles_of_bytes(bytes_before(task, problem, numbers, tile), device);
     if (tile.parts == 1) return of_tiles;
     // Parts are written and read in order; what is stored lies apart, but where channels stand last.
     const double sums = static_cast<double>(task.positions() * task.filters * task.source.groups),
@@ -77,7 +107,8 @@ class Plan final : public ProductPlan {
       definitions.push_back({symbol, std::to_string(value)});
     };
     add("NHWC", problem.layout == Layout::nhwc);
-    add("FORMS", forms_of(task.source, problem.type, problem.layout == Layout::nhwc)), add("TAPS", turned_taps(task));
+    add("FORMS", tile.is_raw ? 0 : forms_of(task.source, problem.type, problem.layout == Layout::nhwc)),
+        add("TAPS", turned_taps(task));
     add("FORWARD", problem.pass == Pass::forward);
     add("CHANNELS", task.box()), add("BIAS", problem.bias ? 2 : 0);
     add("PLAIN", task.is_plain());
@@ -95,7 +126,8 @@ class Plan final : public ProductPlan {
     PixelTask task = task_;
     if (const auto array = array_of(task_, problem()); array && is_aligned(product.a)) task.source = *array;
     if (can_filters_lie(problem(), task_, tile_.is_shared) && is_aligned(product.b)) task.filters_lie = 1;
-    append_scan(sequence, product, task_.source.source_elements(), elements_of(problem()).w);
+    if (tile_.is_raw) return append_raw(sequence, product, task);
+    append_scan(sequence, product, task_.source.source_elements(), elements_of(problem()).w, sampled());
     append_parts(sequence, product, task);
     const bool source_lies = task.source.group_channels > 0;
     const std::int64_t sums = task_.positions() * task_.source.groups * task_.filters;
@@ -109,6 +141,32 @@ class Plan final : public ProductPlan {
 
  private:
   static std::span<const std::byte> bytes_of(const PixelTask& task) { return std::as_bytes(std::span(&task, 1)); }
+
+  // Copies read the source itself; or, where they cannot, a copy of it.
+  void append_raw(devices::Sequence& sequence, const Product& product, PixelTask task) const {
+    const bool nhwc = problem().layout == Layout::nhwc;
+    const std::int64_t count = task_.source.source_elements();
+    task.source = *as_raw_array(task_.source, problem().type, nhwc, task_.box());
+    append_scan(sequence, product, count, elements_of(problem()).w, 0);
+    append_parts(sequence, product, task);
+    const bool lies = is_aligned(product.a);
+    const std::int64_t at = product.workspace.offset_bytes + workspace_.a;
+    if (!lies) {
+      const devices::KernelArgument arguments[] = {product.a.buffer.impl().get(), product.a.offset_bytes / size(),
+                                                   count, product.workspace.buffer.impl().get(), at / size()};
+      const std::int64_t groups = std::min(divide_up(count, pass_group), 8 * units_);
+      sequence.launch(passes_, "align_source", {{groups * pass_group, 1}, {pass_group, 1}}, arguments,
+                      {.overlaps = true});
+    }
+    devices::TensorMap source = map_of_raw_source(task, tile_rows);
+    source.buffer = (lies ? product.a : product.workspace).buffer.impl().get();
+    source.offset_bytes = lies ? product.a.offset_bytes : at;
+    const std::int64_t sums = task_.positions() * task_.source.groups * task_.filters;
+    append_products(
+        sequence, product, bytes_of(task), {source, source},
+        maps_of(map_of_filters(task, tile_.columns), product, false, product.b, workspace_.b, task_.filter_elements()),
+        tiles_of(task_, tile_.columns) * task_.parts, task_.parts == 1 ? 0 : divide_up(sums, pass_group));
+  }
 
   void append_parts(devices::Sequence& sequence, const Product& product, const PixelTask& task) const {
     const Form form = form_of(task_.source, product.a, problem().type, problem().layout == Layout::nhwc);
@@ -134,7 +192,9 @@ class Plan final : public ProductPlan {
   }
 
   // SAMPLED of the text.
-  std::int64_t sampled() const { return sampling_of(task_.source.source_elements(), elements_of(problem()).w).bits(); }
+  std::int64_t sampled() const {
+    return tile_.is_raw ? 0 : sampling_of(task_.source.source_elements(), elements_of(problem()).w).bits();
+  }
 
   std::int64_t groups_for_filters() const {
     const std::int64_t taps = turned_taps(task_);
@@ -151,23 +211,18 @@ class Plan final : public ProductPlan {
 Answer pixel_offer(const Conv2dProblem& problem, const DevicePointer& device, const PixelTask& plain,
                    const SolverOptions& request) {
   const Numbers numbers = numbers_of(problem.type);
-  const Forms forms{.plain = plain, .shared = with_shared_taps(plain)};
-  const Tile tile = tile_for(forms, problem.layout == Layout::nhwc, numbers, *device, request);
+  const Forms forms{.plain = plain, .shared = with_shared_taps(plain), .raw = raw_task(problem)};
+  const Tile tile = tile_for(forms, problem, *device, request);
   if (tile.columns == 0)
     return fmt::format("tuning {}: tiles, parts of sums and shared windows do not go together so", request.tuning);
   const PixelTask task = forms.of(tile);
   const std::int64_t tiles = checked_multiply(tiles_of(task, tile.columns), tile.parts, "the tiles");
   if (tiles > most_groups) return fmt::format("has {} tiles, and a launch counts {}", tiles, most_groups);
-  const std::int64_t sampling = sampling_of(task.source.source_elements(), elements_of(problem).w).a;
-  double bytes = 0;
-  if (!array_of(task, problem)) bytes += bytes_moved(task.source, numbers, sampling, problem.type);
-  if (!can_filters_lie(problem, task, tile.is_shared))
-    bytes += static_cast<double>(task.filter_elements()) * 4 * static_cast<double>(numbers.planes() + 1);
   // Tiles of 32 columns add low products to a step's high ones.
   const double steps = static_cast<double>(std::max<std::int64_t>(task.steps, task.steps_of_all(tile.is_shared)) +
                                            (tile.columns == 32 ? 1 : 0));
   return Offer{
-      .cost = {cost_of_cycles(2 * launch_cycles + tile.cycles + cycles_of_bytes(bytes, *device), *device)},
+      .cost = {cost_of_cycles(2 * launch_cycles + tile.cycles, *device)},
       .bound = bound_of(problem.type, steps, static_cast<double>(tile.parts), longest_sum(problem)),
       .workspace_bytes = workspace_for(task, numbers, tile).bytes(),
       .uses_only_fma = false,

@@ -26,7 +26,7 @@ Tile tile_for(const GemmProblem& problem, const MatrixTask& task, const devices:
   const auto cycles = [&](const Tile& tile) -> double {
     const bool is_wide = tile.columns > least_columns && tile.columns / 2 >= task.n;
     const std::int64_t tiles = task.tiles(tile.columns);
-    if (tile.columns < least_columns || (is_wide && request.tuning.empty()) ||
+    if (tile.is_raw || tile.columns < least_columns || (is_wide && request.tuning.empty()) ||
         (tile.parts > 1 && tile.parts * 2 > task.steps) || tiles > most_groups / tile.parts)
       return 0;
     const double of_tiles =
@@ -146,7 +146,8 @@ class Plan final : public GemmPlanBody, ProductLaunches {
   void append_scan_of_both(devices::Sequence& sequence, const Product& product) const {
     if (!numbers_.are_scaled) return;
     if (are_packed(task().problem, task_))
-      return append_scan(sequence, product, task_.a.source_elements(), task_.b.source_elements());
+      return append_scan(sequence, product, task_.a.source_elements(), task_.b.source_elements(),
+                         sampled_of(task().problem, task_));
     const std::vector<devices::KernelArgument> arguments = operand_arguments(product);
     sequence.launch(passes_, "find_largest_of_lines", {{2 * maxima * pass_group, 1}, {pass_group, 1}}, arguments);
   }
