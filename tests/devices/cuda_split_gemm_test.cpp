@@ -89,6 +89,17 @@ TEST_F(SplitGemm, RawRows) {
             "");
 }
 
+// Backward of the data with a stride, whose positions are blocks of pixels.
+TEST_F(SplitGemm, BlocksOfPixels) {
+  for (const char* layout : {"nchw", "nhwc"})
+    for (const char* words : {"f32", "acc f32", "bf16", "flip tf32"})
+      for (const char* geometry : {"n2c3h32w32k64r7s7p3u2", "n2c3h33w35k24r7s7p3u2", "n2c64h16w16k32r1s1u2",
+                                   "n2c20h17w15k32r1s1u2", "n2c3h40w44k16r4s4u4", "n2c8h19w22k16r3s3p1uw2",
+                                   "n2c12h15w16k24r3s2p1u3g2", "n1c3h48w48k16r16s16u16", "n1c4h13w13k512r1s1u3"})
+        expect_right(parse_problem(fmt::format("bwd_data {} {} {}", layout, words, geometry)));
+  EXPECT_EQ(checked, 2 * 4 * 9);
+}
+
 // Also where copies could read the arrays themselves: those at multiples of 16 bytes.
 TEST_F(SplitGemm, ArraysBeginAnywhere) {
   for (const char* type : {"f32", "tf32", "bf16"})
@@ -137,9 +148,9 @@ TEST_F(SplitGemmRanges, LargestBesideSmallest) {
 }
 
 TEST_F(SplitGemmRanges, InfinitiesAndNaN) {
-  expect_infinities_as_defined(
-      Context(device), solver,
-      {"n2c20h9w8k12r3s3p1", "nhwc n2c3h9w12k12r3s3p1u2", "n1c300h3w3k12r1s1", "nhwc n2c64h9w8k64r3s3p1"});
+  expect_infinities_as_defined(Context(device), solver,
+                               {"n2c20h9w8k12r3s3p1", "nhwc n2c3h9w12k12r3s3p1u2", "n1c300h3w3k12r1s1",
+                                "nhwc n2c64h9w8k64r3s3p1", "n2c3h9w12k12r4s4p1u2", "n2c20h9w8k12r1s1u2"});
 }
 
 TEST_F(SplitGemm, IsReplayed) {

@@ -130,6 +130,50 @@ void check_pixels(const Conv2dProblem& problem, const PixelTask* task) {
   EXPECT_EQ(firsts_of(map, positions.front(), task->positions()), positions) << to_text(problem);
 }
 
+// Positions that are blocks of pixels: each pixel sums what the definition says, whether it alone has taps or filters
+// of its own.
+void check_blocks(const Conv2dProblem& problem) {
+  const std::optional<PixelTask> task = block_task(problem);
+  if (!task) return;
+  auto wanted = pairs_of_definition(problem);
+  const Planes& planes = task->source;
+  const TapClass& of = task->of_class[0];
+  EXPECT_EQ(task->classes, 1);
+  std::int64_t pixels = 0;
+  for (std::int64_t i = 0; i < task->rows; ++i)
+    for (std::int64_t j = 0; j < task->columns; ++j)
+      for (std::int32_t a = 0; a < task->block_h; ++a)
+        for (std::int32_t b = 0; b < task->block_w; ++b) {
+          const std::int64_t h = i * task->out_step_h + a, w = j * task->out_step_w + b;
+          if (h >= task->out_h || w >= task->out_w) continue;
+          ++pixels;
+          std::set<Pair> found;
+          for (std::int32_t t = 0; t < of.taps_h; ++t)
+            for (std::int32_t u = 0; u < of.taps_w; ++u) {
+              const std::int64_t row = i + task->corner_h + of.offset_h + t * task->dilation_h,
+                                 column = j + task->corner_w + of.offset_w + u * task->dilation_w;
+              if (row < 0 || row >= planes.h || column < 0 || column >= planes.w) continue;
+              std::int64_t r = of.first_h + t * task->class_tap_h, s = of.first_w + u * task->class_tap_w;
+              if (task->is_merged()) {
+                const TapClass &down = task->of_place[static_cast<std::size_t>(a)],
+                               &along = task->of_place[static_cast<std::size_t>(b)];
+                if (t < down.offset_h || t >= down.offset_h + down.taps_h || u < along.offset_w ||
+                    u >= along.offset_w + along.taps_w)
+                  continue;
+                r = down.first_h + (t - down.offset_h) * task->class_tap_h;
+                s = along.first_w + (u - along.offset_w) * task->class_tap_w;
+              } else if (a != task->place_h || b != task->place_w) {
+                continue;
+              }
+              if (task->flip != 0) r = task->taps_h - 1 - r, s = task->taps_w - 1 - s;
+              EXPECT_TRUE(found.insert({row, column, r, s}).second) << to_text(problem);
+            }
+          EXPECT_EQ(found, (wanted[{h, w}])) << to_text(problem) << ": pixel " << h << ", " << w;
+        }
+  EXPECT_EQ(pixels, std::int64_t{task->out_h} * task->out_w) << to_text(problem);
+  EXPECT_EQ(task->filters, task->is_merged() ? task->channels * task->block_h * task->block_w : task->channels);
+}
+
 // Also where taps share a window: those of a row lie in it, each as far from the first as its column.
 void check_pixels(const Conv2dProblem& problem) {
   const auto made = pixel_task(problem);
@@ -207,10 +251,25 @@ TEST(SplitGeometry, CopiesArraysThatAreTheirOwnParts) {
   EXPECT_EQ(map_of_filters(lying, 64).strides_bytes[0], 2 * 9 * 96);
 }
 
+TEST(SplitGeometry, BlocksOfPixelsServeStrides) {
+  const auto block = [](const char* text) {
+    const std::optional<PixelTask> task = block_task(conv2d_problem(text));
+    return task ? fmt::format("{}x{} {}", task->block_h, task->block_w, task->is_merged() ? "merged" : "filled") : "";
+  };
+  EXPECT_EQ(block("bwd_data n2c20h12w12k16r1s1u2"), "2x2 filled");
+  EXPECT_EQ(block("bwd_data n2c3h32w32k16r7s7p3u2"), "2x2 merged");
+  EXPECT_EQ(block("bwd_data n2c3h32w32k16r16s16u16"), "16x16 merged");
+  EXPECT_EQ(block("bwd_data n2c3h32w32k16r3s3p1uw2"), "1x2 merged");
+  EXPECT_EQ(block("bwd_data n2c3h32w32k16r3s3p2u2d3"), "");  // taps of a pixel lie three apart
+  EXPECT_EQ(block("bwd_data n2c3h32w32k16r3s3p1"), "");
+  EXPECT_EQ(block("n2c3h32w32k16r3s3p1u2"), "");
+}
+
 TEST(SplitGeometry, MeetsWhatTheDefinitionMeets) {
   std::mt19937_64 random(3);
   const auto check = [](const Conv2dProblem& problem) {
     for (const Pass pass : {Pass::forward, Pass::backward_data}) check_pixels(with_pass(problem, pass));
+    check_blocks(with_pass(problem, Pass::backward_data));
     check_filters(with_pass(problem, Pass::backward_filter));
   };
   for (int i = 0; i < 100; ++i) check(random_conv2d(random));

@@ -97,7 +97,7 @@ inline bool fits(const Tile& tile) {
 // Cycles of a compute unit of 9.0, as an H200 takes them, its power included: for 64 terms of a tile, for the rest of a
 // tile, for a launch, and for bytes that all of them move.
 inline double step_cycles(const Tile& tile, const Numbers& numbers) {
-  if (tile.is_raw) return (tile.columns == 128 ? 1700.0 : 950.0) * (numbers.products == 3 ? 1 : 0.5);
+  if (tile.is_raw) return (tile.columns == 128 ? 1750.0 : 1200.0) * (numbers.products == 3 ? 1 : 0.5);
   double of_three = tile.is_shared ? 560 : 750;
   if (tile.columns == 128) of_three = 1750;
   if (tile.columns == 64) of_three = tile.is_shared ? 870 : 1190;

@@ -191,7 +191,7 @@ PixelTask forward_task(const Conv2dShape& g, DataType type, bool is_raw) {
   const FoldedX x = folded_x(g, type, is_raw);
   task.source = x.planes;
   put_axes(task, x.down, x.along);
-  task.filters = narrow(g.k_group), task.out_h = narrow(g.p), task.out_w = narrow(g.q);
+  task.filters = task.channels = narrow(g.k_group), task.out_h = narrow(g.p), task.out_w = narrow(g.q);
   return task;
 }
 
@@ -200,7 +200,7 @@ PixelTask backward_task(const Conv2dShape& g) {
   task.source = unfolded_y(g);
   put_axes(task, backward_axis(g.p, g.h, g.stride_h, g.pad_top, g.dilation_h, g.r),
            backward_axis(g.q, g.w, g.stride_w, g.pad_left, g.dilation_w, g.s));
-  task.filters = narrow(g.c_group), task.out_h = narrow(g.h), task.out_w = narrow(g.w);
+  task.filters = task.channels = narrow(g.c_group), task.out_h = narrow(g.h), task.out_w = narrow(g.w);
   return task;
 }
 
@@ -213,6 +213,51 @@ std::string backward_refusal(const Conv2dShape& g) {
                        down.classes * along.classes, most_classes);
   if (!down.can_be_copied() || !along.can_be_copied()) return "taps lie too far apart for copies of pixels in windows";
   return {};
+}
+
+// All classes of an axis as one, whose taps are those of all of them: each place's, where they lie among these.
+std::optional<Axis> merged(const Axis& axis) {
+  if (axis.classes > most_classes) return {};
+  Axis one = axis;
+  one.classes = 1, one.of_class = {};
+  Axis::Class& all = one.of_class[0];
+  for (std::int64_t i = 0; i < axis.classes; ++i) {
+    const Axis::Class& of = axis.of_class[static_cast<std::size_t>(i)];
+    if (of.taps > 1 && axis.dilation != 1) return {};
+    if (of.taps > 0) all.taps = std::max(all.taps, of.offset + of.taps);
+  }
+  one.dilation = 1;
+  return one;
+}
+
+// The place of the only class that taps meet; -1: there are several, or none.
+std::int64_t only_place(const Axis& axis) {
+  std::int64_t place = -1;
+  for (std::int64_t i = 0; i < axis.classes; ++i) {
+    if (axis.of_class[static_cast<std::size_t>(i)].taps == 0) continue;
+    if (place >= 0) return -1;
+    place = i;
+  }
+  return place;
+}
+// The axis of that class alone.
+Axis of_place(const Axis& axis, std::int64_t place) {
+  Axis one = axis;
+  one.classes = 1, one.of_class = {};
+  one.of_class[0] = axis.of_class[static_cast<std::size_t>(place)];
+  one.of_class[0].out = 0;
+  return one;
+}
+
+PixelTask task_of_blocks(const Conv2dShape& g, const Axis& down, const Axis& along, std::int64_t block_h,
+                         std::int64_t block_w) {
+  PixelTask task;
+  task.source = unfolded_y(g);
+  put_axes(task, down, along);
+  task.channels = narrow(g.c_group), task.filters = task.channels;
+  task.out_h = narrow(g.h), task.out_w = narrow(g.w);
+  task.block_h = narrow(block_h), task.block_w = narrow(block_w);
+  return task;
 }
 
 // Numbers that kernels count in 32 bits.
@@ -267,14 +312,10 @@ devices::TensorMap::Swizzle swizzle_of(std::int64_t line_bytes) {
 
 }  // namespace
 
-std::variant<PixelTask, std::string> pixel_task(const Conv2dProblem& problem, bool is_raw) {
-  const Conv2dShape g(problem);
-  if (std::string reason = extent_refusal(problem, g); !reason.empty()) return reason;
-  const bool forward = problem.pass == Pass::forward;
-  if (!forward)
-    if (std::string reason = backward_refusal(g); !reason.empty()) return reason;
-  PixelTask task = forward ? forward_task(g, problem.type, is_raw) : backward_task(g);
-  if (std::string reason = planes_refusal(task.source); !reason.empty()) return reason;
+namespace {
+
+// What follows from the axes: boxes of channels, and steps. Or why there are none.
+std::string complete(PixelTask& task, const Conv2dShape& g) {
   task.taps_h = narrow(g.r), task.taps_w = narrow(g.s), task.flip = g.flip ? 1 : 0;
   const std::int64_t channels = task.source.channels;
   std::int64_t taps = 0;
@@ -291,6 +332,50 @@ std::variant<PixelTask, std::string> pixel_task(const Conv2dProblem& problem, bo
     return "has sums of 2^30 terms, or 2^29 pixels";
   if (steps == 0) return "no pixel meets a tap";
   task.steps = narrow(steps);
+  return {};
+}
+
+}  // namespace
+
+std::variant<PixelTask, std::string> pixel_task(const Conv2dProblem& problem, bool is_raw) {
+  const Conv2dShape g(problem);
+  if (std::string reason = extent_refusal(problem, g); !reason.empty()) return reason;
+  const bool forward = problem.pass == Pass::forward;
+  if (!forward)
+    if (std::string reason = backward_refusal(g); !reason.empty()) return reason;
+  PixelTask task = forward ? forward_task(g, problem.type, is_raw) : backward_task(g);
+  if (std::string reason = planes_refusal(task.source); !reason.empty()) return reason;
+  if (std::string reason = complete(task, g); !reason.empty()) return reason;
+  return task;
+}
+
+std::optional<PixelTask> block_task(const Conv2dProblem& problem) {
+  const Conv2dShape g(problem);
+  if (problem.pass != Pass::backward_data || g.stride_h * g.stride_w == 1) return {};
+  if (!extent_refusal(problem, g).empty()) return {};
+  const Axis down = backward_axis(g.p, g.h, g.stride_h, g.pad_top, g.dilation_h, g.r),
+             along = backward_axis(g.q, g.w, g.stride_w, g.pad_left, g.dilation_w, g.s);
+  if (down.classes > most_classes || along.classes > most_classes) return {};
+  PixelTask task;
+  if (const std::int64_t place_h = only_place(down), place_w = only_place(along);
+      place_h >= 0 && place_w >= 0 && down.classes * along.classes > 1) {
+    const Axis one_h = of_place(down, place_h), one_w = of_place(along, place_w);
+    if (!one_h.can_be_copied() || !one_w.can_be_copied()) return {};
+    task = task_of_blocks(g, one_h, one_w, down.classes, along.classes);
+    task.place_h = narrow(place_h), task.place_w = narrow(place_w);
+  } else {
+    const std::optional<Axis> one_h = merged(down), one_w = merged(along);
+    if (!one_h || !one_w || !one_h->can_be_copied() || !one_w->can_be_copied()) return {};
+    task = task_of_blocks(g, *one_h, *one_w, down.classes, along.classes);
+    if (g.c_group >= most / most_classes / most_classes) return {};
+    task.filters = narrow(g.c_group * down.classes * along.classes);
+    for (std::size_t i = 0; i < most_classes; ++i) {
+      const Axis::Class &h = down.of_class[i], &w = along.of_class[i];
+      task.of_place[i] = {narrow(h.taps),  narrow(w.taps),   narrow(h.first),
+                          narrow(w.first), narrow(h.offset), narrow(w.offset)};
+    }
+  }
+  if (!planes_refusal(task.source).empty() || !complete(task, g).empty()) return {};
   return task;
 }
 

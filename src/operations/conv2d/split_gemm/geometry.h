@@ -55,6 +55,8 @@ struct PixelTask {
   std::int32_t classes = 1, steps = 0, tiles_m = 0, tiles_n = 0, parts = 1;  // tiles and parts are the plan's choice
   Divisor by_tiles, by_parts, by_band, by_tiles_n, by_positions, by_columns;
   std::array<TapClass, most_classes> of_class{};
+  std::int32_t block_h = 0, block_w = 0, channels = 0, place_h = 0, place_w = 0;
+  std::array<TapClass, most_classes> of_place{};
 
   std::int64_t positions() const { return std::int64_t{source.images} * rows * columns; }
   std::int64_t box() const { return source.padded / blocks; }  // channels
@@ -62,12 +64,18 @@ struct PixelTask {
   bool is_plain() const {
     return classes == 1 && rows == out_h && columns == out_w && out_step_h == 1 && out_step_w == 1;
   }
+  // Whether blocks' pixels are filters, each of so many channels.
+  bool is_merged() const { return filters != channels; }
   // Steps of 64 terms of all classes, the last of a sum, or of a window's taps, perhaps of fewer.
   std::int64_t steps_of_all(bool is_shared) const;
   std::int64_t filter_elements() const { return std::int64_t{source.groups} * filters * steps * step_terms; }
 };
 // Or why there is none. Raw: copies read the array itself, of fp32.
 std::variant<PixelTask, std::string> pixel_task(const Conv2dProblem& problem, bool is_raw = false);
+// Backward of the data with a stride as one class whose positions are blocks of pixels, one of each class. Where taps
+// meet one of them alone, it has the sums, and the others are zeros. Else the pixels' channels are filters of one
+// product, which are zero at taps that meet others. None, where there is no such product.
+std::optional<PixelTask> block_task(const Conv2dProblem& problem);
 // The same where the taps of a row of the filter share a window of pixels: positions are then also those behind the
 // last column, as far as taps reach. None, where they cannot.
 std::optional<PixelTask> with_shared_taps(const PixelTask& task);

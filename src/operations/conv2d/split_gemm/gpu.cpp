@@ -69,12 +69,10 @@ class SplitGemmGpu final : public Conv2dSolver {
     if (std::string reason = conv2d_gpu_refusal(problem, *device, split_gemm::most_product_group); !reason.empty())
       return reason;
     if (std::string reason = split_gemm::tensor_refusal(*device); !reason.empty()) return reason;
-    const auto answer = [&](const auto& made, const auto& offer) -> Answer {
-      if (const auto* const reason = std::get_if<std::string>(&made)) return *reason;
-      return offer(problem, device, std::get<0>(made), request);
-    };
-    return problem.pass == Pass::backward_filter ? answer(split_gemm::filter_task(problem), split_gemm::filter_offer)
-                                                 : answer(split_gemm::pixel_task(problem), split_gemm::pixel_offer);
+    if (problem.pass != Pass::backward_filter) return split_gemm::pixel_offer(problem, device, request);
+    const auto made = split_gemm::filter_task(problem);
+    if (const auto* const reason = std::get_if<std::string>(&made)) return *reason;
+    return split_gemm::filter_offer(problem, device, std::get<0>(made), request);
   }
   std::span<const Tunable> tunables() const override { return split_gemm::tile_tunables(); }
 };

@@ -66,13 +66,17 @@ Tile tile_for(const Forms& forms, const Conv2dProblem& problem, const devices::D
     if ((is_wide && request.tuning.empty()) || (tile.parts > 1 && (task.classes > 1 || tile.parts * 2 > windows)))
       return 0;
     const double steps = static_cast<double>(divide_up(task.steps_of_all(tile.is_shared), tile.parts)) / task.classes;
-    const double of_tiles = cycles_of(tile, tiles_of(task, tile.columns), steps, numbers, device) +
-                            cycles_of_bytes(bytes_before(task, problem, numbers, tile), device);
+    // Pixels of a class lie apart, and what is between them is written by others.
+    const double apart = task.classes > 1 && task.out_step_w > 1 ? 1 : 0;
+    const double bytes = bytes_before(task, problem, numbers, tile) +
+                         apart * static_cast<double>(elements_of(problem).x * size_of(problem.type));
+    const double of_tiles =
+        cycles_of(tile, tiles_of(task, tile.columns), steps, numbers, device) + cycles_of_bytes(bytes, device);
     if (tile.parts == 1) return of_tiles;
     // Parts are written and read in order; what is stored lies apart, but where channels stand last.
     const double sums = static_cast<double>(task.positions() * task.filters * task.source.groups),
-                 bytes = 8.0 * static_cast<double>(tile.parts) + (nhwc ? 4 : 40);
-    return of_tiles + launch_cycles + cycles_of_bytes(bytes * sums, device);
+                 of_parts = 8.0 * static_cast<double>(tile.parts) + (nhwc ? 4 : 40);
+    return of_tiles + launch_cycles + cycles_of_bytes(of_parts * sums, device);
   };
   const Window window{.rows = forms.shared ? window_rows(*forms.shared) : 0, .line = 2 * forms.plain.box()};
   return best_tile(request, numbers, device, window, cycles,
@@ -82,7 +86,7 @@ Tile tile_for(const Forms& forms, const Conv2dProblem& problem, const devices::D
 // TAPS of the text.
 std::int64_t turned_taps(const PixelTask& task) {
   const std::int64_t taps = std::int64_t{task.taps_h} * task.taps_w;
-  return task.source.have_taps() || taps > most_turned_taps ? 0 : taps;
+  return task.source.have_taps() || task.is_merged() || taps > most_turned_taps ? 0 : taps;
 }
 
 // What copies read of x or y themselves, where they lie so.
@@ -111,7 +115,9 @@ class Plan final : public ProductPlan {
         add("TAPS", turned_taps(task));
     add("FORWARD", problem.pass == Pass::forward);
     add("CHANNELS", task.box()), add("BIAS", problem.bias ? 2 : 0);
-    add("PLAIN", task.is_plain());
+    add("PLAIN", task.is_plain()), add("BLOCK_H", task.block_h), add("BLOCK_W", task.block_w);
+    add("MERGED", task.is_merged());
+    add("RAGGED", task.block_w > 0 && (task.out_h % task.block_h != 0 || task.out_w % task.block_w != 0));
     add("ACCUMULATE", problem.accumulate), add("RELU", problem.relu);
     build(device, split_planes_kernel, split_pixels_kernel, definitions);
   }
@@ -206,16 +212,45 @@ class Plan final : public ProductPlan {
   PixelTask task_;
 };
 
+// The task and the tile of the fewest cycles, of those that a pass has. Without columns: none.
+struct Made {
+  PixelTask task;
+  Tile tile{.columns = 0};
+};
+Made made_of(const Forms& forms, const Conv2dProblem& problem, const devices::Device& device,
+             const SolverOptions& request) {
+  const Tile tile = tile_for(forms, problem, device, request);
+  return tile.columns == 0 ? Made{} : Made{forms.of(tile), tile};
+}
+
+std::optional<PixelTask> if_raw(const PixelTask& task, const Conv2dProblem& problem) {
+  if (!as_raw_array(task.source, problem.type, problem.layout == Layout::nhwc, task.box())) return {};
+  return task;
+}
+
 }  // namespace
 
-Answer pixel_offer(const Conv2dProblem& problem, const DevicePointer& device, const PixelTask& plain,
-                   const SolverOptions& request) {
+Answer pixel_offer(const Conv2dProblem& problem, const DevicePointer& device, const SolverOptions& request) {
   const Numbers numbers = numbers_of(problem.type);
-  const Forms forms{.plain = plain, .shared = with_shared_taps(plain), .raw = raw_task(problem)};
-  const Tile tile = tile_for(forms, problem, *device, request);
+  const auto plain = pixel_task(problem);
+  const std::optional<PixelTask> blocks = block_task(problem);
+  Made made;
+  if (const auto* const reason = std::get_if<std::string>(&plain)) {
+    if (!blocks) return *reason;
+  } else {
+    const PixelTask& task = std::get<PixelTask>(plain);
+    made =
+        made_of({.plain = task, .shared = with_shared_taps(task), .raw = raw_task(problem)}, problem, *device, request);
+  }
+  if (blocks) {
+    const Made other = made_of({.plain = *blocks, .shared = with_shared_taps(*blocks), .raw = if_raw(*blocks, problem)},
+                               problem, *device, request);
+    if (other.tile.columns != 0 && (made.tile.columns == 0 || other.tile.cycles < made.tile.cycles)) made = other;
+  }
+  const Tile tile = made.tile;
   if (tile.columns == 0)
     return fmt::format("tuning {}: tiles, parts of sums and shared windows do not go together so", request.tuning);
-  const PixelTask task = forms.of(tile);
+  const PixelTask task = made.task;
   const std::int64_t tiles = checked_multiply(tiles_of(task, tile.columns), tile.parts, "the tiles");
   if (tiles > most_groups) return fmt::format("has {} tiles, and a launch counts {}", tiles, most_groups);
   // Tiles of 32 columns add low products to a step's high ones.

@@ -31,8 +31,7 @@ class ProductPlan : public Conv2dPlanBody, protected ProductLaunches {
       : Conv2dPlanBody(problem), ProductLaunches(problem.type, problem.type, device, tile, workspace) {}
 };
 
-Answer pixel_offer(const Conv2dProblem& problem, const DevicePointer& device, const PixelTask& task,
-                   const SolverOptions& request);
+Answer pixel_offer(const Conv2dProblem& problem, const DevicePointer& device, const SolverOptions& request);
 Answer filter_offer(const Conv2dProblem& problem, const DevicePointer& device, const FilterTask& task,
                     const SolverOptions& request);
 
