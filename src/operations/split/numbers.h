@@ -97,7 +97,7 @@ inline bool fits(const Tile& tile) {
 // Cycles of a compute unit of 9.0, as an H200 takes them, its power included: for 64 terms of a tile, for the rest of a
 // tile, for a launch, and for bytes that all of them move.
 inline double step_cycles(const Tile& tile, const Numbers& numbers) {
-  if (tile.is_raw) return (tile.columns == 128 ? 1750.0 : 1200.0) * (numbers.products == 3 ? 1 : 0.5);
+  if (tile.is_raw) return numbers.products == 1 ? 900 : tile.columns == 128 ? 1750 : 1200;
   double of_three = tile.is_shared ? 560 : 750;
   if (tile.columns == 128) of_three = 1750;
   if (tile.columns == 64) of_three = tile.is_shared ? 870 : 1190;
@@ -208,7 +208,7 @@ inline std::vector<devices::Definition> definitions_of(DataType type, DataType o
   add("SAMPLED", numbers.are_scaled ? sampled : 0);
   add("TILE_N", tile.columns), add("STAGES", tile.stages), add("RESIDENT", tile.resident);
   add("WINDOW", tile.window.rows), add("WINDOWS", tile.windows);
-  add("A_LINE", a_line), add("RAW", tile.is_raw);
+  add("A_LINE", a_line);
   add("A_TURNED", a_turned), add("B_TURNED", b_turned);
   return all;
 }

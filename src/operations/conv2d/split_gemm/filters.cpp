@@ -69,6 +69,7 @@ class Plan final : public ProductPlan {
     definitions.push_back({"NHWC", nhwc ? "1" : "0"});
     definitions.push_back({"FORMS", std::to_string(forms)});
     definitions.push_back({"ACCUMULATE", problem.accumulate ? "1" : "0"});
+    definitions.push_back({"RAW", "0"});
     definitions.push_back({"BIAS", "0"});
     definitions.push_back({"RELU", "0"});
     build(device, split_planes_kernel, split_filters_kernel, definitions);

@@ -337,7 +337,8 @@ std::string complete(PixelTask& task, const Conv2dShape& g) {
 
 }  // namespace
 
-std::variant<PixelTask, std::string> pixel_task(const Conv2dProblem& problem, bool is_raw) {
+namespace {
+std::variant<PixelTask, std::string> made_task(const Conv2dProblem& problem, bool is_raw) {
   const Conv2dShape g(problem);
   if (std::string reason = extent_refusal(problem, g); !reason.empty()) return reason;
   const bool forward = problem.pass == Pass::forward;
@@ -347,6 +348,12 @@ std::variant<PixelTask, std::string> pixel_task(const Conv2dProblem& problem, bo
   if (std::string reason = planes_refusal(task.source); !reason.empty()) return reason;
   if (std::string reason = complete(task, g); !reason.empty()) return reason;
   return task;
+}
+
+}  // namespace
+
+std::variant<PixelTask, std::string> pixel_task(const Conv2dProblem& problem) {
+  return made_task(problem, false);
 }
 
 std::optional<PixelTask> block_task(const Conv2dProblem& problem) {
@@ -411,11 +418,22 @@ devices::TensorMap map_of_source(const PixelTask& task, std::int64_t positions) 
   return map;
 }
 
-devices::TensorMap map_of_raw_source(const PixelTask& task, std::int64_t positions) {
-  devices::TensorMap map = windows_of(task.source, task, task.rows, task.columns);
+devices::TensorMap map_of_raw_source(const PixelTask& task, bool nhwc) {
+  const Planes& planes = task.source;
+  if (!nhwc) {
+    const std::int64_t pixels = planes.source_w, channels = std::int64_t{planes.groups} * planes.source_channels;
+    return {.element = devices::TensorMap::Element::f32,
+            .rank = 3,
+            .extents = {pixels, channels, planes.images},
+            .strides_bytes = {pixels * 4, pixels * 4 * channels},
+            .box = {raw_channels, step_terms, 1},
+            .swizzle = swizzle_of(4 * raw_channels),
+            .promotion = devices::TensorMap::Promotion::bytes_256};
+  }
+  devices::TensorMap map = windows_of(planes, task, task.rows, task.columns);
   map.element = devices::TensorMap::Element::f32;
   for (std::int64_t& stride : map.strides_bytes) stride *= 2;
-  map.channels = raw_channels, map.pixels = positions;
+  map.channels = raw_channels, map.pixels = tile_rows;
   map.swizzle = swizzle_of(4 * raw_channels);
   return map;
 }
@@ -448,9 +466,37 @@ std::optional<Planes> as_array(const Planes& planes, DataType type, bool nhwc, s
   return are_parts(type) ? array_of_planes(planes, nhwc, box, eight) : std::nullopt;
 }
 
-std::optional<Planes> as_raw_array(const Planes& planes, DataType type, bool nhwc, std::int64_t box) {
-  const bool is_fp32 = type == DataType::f32 || type == DataType::tf32;
-  return is_fp32 && box >= raw_channels ? array_of_planes(planes, nhwc, box, four) : std::nullopt;
+std::optional<PixelTask> raw_task(const Conv2dProblem& problem) {
+  Conv2dProblem flat = problem;
+  if (problem.layout == Layout::nchw) {
+    const Conv2dShape g(problem);
+    const bool is_flat = g.r == 1 && g.s == 1 && g.stride_h == 1 && g.stride_w == 1 && g.p == g.h && g.q == g.w &&
+                         g.pad_top == 0 && g.pad_left == 0;
+    if (!is_flat || g.h >= most / g.w) return {};
+    flat.h = 1, flat.w = g.h * g.w;
+  }
+  const auto made = made_task(flat, true);
+  const auto* const task = std::get_if<PixelTask>(&made);
+  return task == nullptr ? std::nullopt : raw_task(problem, *task);
+}
+
+std::optional<PixelTask> raw_task(const Conv2dProblem& problem, const PixelTask& task) {
+  const bool nhwc = problem.layout == Layout::nhwc;
+  if (problem.type != DataType::f32 && problem.type != DataType::tf32) return {};
+  PixelTask raw = task;
+  if (nhwc) {
+    const std::optional<Planes> array = array_of_planes(task.source, nhwc, task.box(), four);
+    if (!array || task.box() < raw_channels) return {};
+    raw.source = *array;
+    return raw;
+  }
+  const Planes& planes = task.source;
+  if (task.taps_h * task.taps_w != 1 || task.rows != 1 || task.block_w > 0 || task.box() != step_terms) return {};
+  if (planes.source_w % four != 0 || (planes.groups > 1 && planes.source_channels % step_terms != 0)) return {};
+  raw.columns = narrow(round_up(task.columns, raw_channels));
+  if (raw.positions() >= most / 2) return {};
+  raw.source.group_channels = planes.source_channels, raw.source.group_images = 0;
+  return raw;
 }
 
 bool can_filters_lie(const Conv2dProblem& problem, const PixelTask& task, bool is_shared) {

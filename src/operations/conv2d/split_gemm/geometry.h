@@ -35,8 +35,6 @@ struct Planes {
 // a multiple of 16 bytes. None where boxes of so many channels would bring in those of the next group as terms, or
 // copies have no such strides.
 std::optional<Planes> as_array(const Planes& planes, DataType type, bool nhwc, std::int64_t box);
-// The same of numbers of fp32, whose parts are made when they have been copied.
-std::optional<Planes> as_raw_array(const Planes& planes, DataType type, bool nhwc, std::int64_t box);
 
 // class_t and task_t of split_pixels.kernel: forward, and backward of the data.
 struct TapClass {
@@ -70,8 +68,13 @@ struct PixelTask {
   std::int64_t steps_of_all(bool is_shared) const;
   std::int64_t filter_elements() const { return std::int64_t{source.groups} * filters * steps * step_terms; }
 };
-// Or why there is none. Raw: copies read the array itself, of fp32.
-std::variant<PixelTask, std::string> pixel_task(const Conv2dProblem& problem, bool is_raw = false);
+// Or why there is none.
+std::variant<PixelTask, std::string> pixel_task(const Conv2dProblem& problem);
+// The same whose source is an array of fp32 itself, of which parts are made when it has been copied; none, where copies
+// have no such boxes.
+// Under nchw of filters of one tap without a stride, each image a row of pixels, and of whole boxes of 32.
+std::optional<PixelTask> raw_task(const Conv2dProblem& problem);
+std::optional<PixelTask> raw_task(const Conv2dProblem& problem, const PixelTask& task);
 // Backward of the data with a stride as one class whose positions are blocks of pixels, one of each class. Where taps
 // meet one of them alone, it has the sums, and the others are zeros. Else the pixels' channels are filters of one
 // product, which are zero at taps that meet others. None, where there is no such product.
@@ -86,7 +89,7 @@ bool can_filters_lie(const Conv2dProblem& problem, const PixelTask& task, bool i
 std::int64_t window_rows(const PixelTask& task);
 // What copies boxes of so many positions, and of filters for a tile of so many columns; without a buffer.
 devices::TensorMap map_of_source(const PixelTask& task, std::int64_t positions);
-devices::TensorMap map_of_raw_source(const PixelTask& task, std::int64_t positions);
+devices::TensorMap map_of_raw_source(const PixelTask& task, bool nhwc);
 devices::TensorMap map_of_filters(const PixelTask& task, std::int64_t tile_columns);
 
 // task_t of split_filters.kernel: backward of the filter.

@@ -31,15 +31,6 @@ struct Forms {
   const PixelTask& of(const Tile& tile) const { return tile.is_shared ? *shared : tile.is_raw ? *raw : plain; }
 };
 
-std::optional<PixelTask> raw_task(const Conv2dProblem& problem) {
-  auto made = pixel_task(problem, true);
-  auto* const task = std::get_if<PixelTask>(&made);
-  if (task == nullptr) return {};
-  const bool nhwc = problem.layout == Layout::nhwc;
-  if (!as_raw_array(task->source, problem.type, nhwc, task->box())) return {};
-  return *task;
-}
-
 // Bytes that the launches before the tiles move.
 double bytes_before(const PixelTask& task, const Conv2dProblem& problem, const Numbers& numbers, const Tile& tile) {
   const bool nhwc = problem.layout == Layout::nhwc;
@@ -110,7 +101,7 @@ class Plan final : public ProductPlan {
     const auto add = [&](const char* symbol, std::int64_t value) {
       definitions.push_back({symbol, std::to_string(value)});
     };
-    add("NHWC", problem.layout == Layout::nhwc);
+    add("NHWC", problem.layout == Layout::nhwc), add("RAW", tile.is_raw ? (problem.layout == Layout::nhwc ? 1 : 2) : 0);
     add("FORMS", tile.is_raw ? 0 : forms_of(task.source, problem.type, problem.layout == Layout::nhwc)),
         add("TAPS", turned_taps(task));
     add("FORWARD", problem.pass == Pass::forward);
@@ -149,10 +140,8 @@ class Plan final : public ProductPlan {
   static std::span<const std::byte> bytes_of(const PixelTask& task) { return std::as_bytes(std::span(&task, 1)); }
 
   // Copies read the source itself; or, where they cannot, a copy of it.
-  void append_raw(devices::Sequence& sequence, const Product& product, PixelTask task) const {
-    const bool nhwc = problem().layout == Layout::nhwc;
+  void append_raw(devices::Sequence& sequence, const Product& product, const PixelTask& task) const {
     const std::int64_t count = task_.source.source_elements();
-    task.source = *as_raw_array(task_.source, problem().type, nhwc, task_.box());
     append_scan(sequence, product, count, elements_of(problem()).w, 0);
     append_parts(sequence, product, task);
     const bool lies = is_aligned(product.a);
@@ -164,7 +153,7 @@ class Plan final : public ProductPlan {
       sequence.launch(passes_, "align_source", {{groups * pass_group, 1}, {pass_group, 1}}, arguments,
                       {.overlaps = true});
     }
-    devices::TensorMap source = map_of_raw_source(task, tile_rows);
+    devices::TensorMap source = map_of_raw_source(task, problem().layout == Layout::nhwc);
     source.buffer = (lies ? product.a : product.workspace).buffer.impl().get();
     source.offset_bytes = lies ? product.a.offset_bytes : at;
     const std::int64_t sums = task_.positions() * task_.source.groups * task_.filters;
@@ -223,11 +212,6 @@ Made made_of(const Forms& forms, const Conv2dProblem& problem, const devices::De
   return tile.columns == 0 ? Made{} : Made{forms.of(tile), tile};
 }
 
-std::optional<PixelTask> if_raw(const PixelTask& task, const Conv2dProblem& problem) {
-  if (!as_raw_array(task.source, problem.type, problem.layout == Layout::nhwc, task.box())) return {};
-  return task;
-}
-
 }  // namespace
 
 Answer pixel_offer(const Conv2dProblem& problem, const DevicePointer& device, const SolverOptions& request) {
@@ -243,8 +227,9 @@ Answer pixel_offer(const Conv2dProblem& problem, const DevicePointer& device, co
         made_of({.plain = task, .shared = with_shared_taps(task), .raw = raw_task(problem)}, problem, *device, request);
   }
   if (blocks) {
-    const Made other = made_of({.plain = *blocks, .shared = with_shared_taps(*blocks), .raw = if_raw(*blocks, problem)},
-                               problem, *device, request);
+    const Made other =
+        made_of({.plain = *blocks, .shared = with_shared_taps(*blocks), .raw = raw_task(problem, *blocks)}, problem,
+                *device, request);
     if (other.tile.columns != 0 && (made.tile.columns == 0 || other.tile.cycles < made.tile.cycles)) made = other;
   }
   const Tile tile = made.tile;
@@ -253,9 +238,9 @@ Answer pixel_offer(const Conv2dProblem& problem, const DevicePointer& device, co
   const PixelTask task = made.task;
   const std::int64_t tiles = checked_multiply(tiles_of(task, tile.columns), tile.parts, "the tiles");
   if (tiles > most_groups) return fmt::format("has {} tiles, and a launch counts {}", tiles, most_groups);
-  // Tiles of 32 columns add low products to a step's high ones.
+  // These tiles add low products to a step's high ones.
   const double steps = static_cast<double>(std::max<std::int64_t>(task.steps, task.steps_of_all(tile.is_shared)) +
-                                           (tile.columns == 32 ? 1 : 0));
+                                           (tile.columns == 32 || (tile.is_raw && tile.columns == 64) ? 1 : 0));
   return Offer{
       .cost = {cost_of_cycles(2 * launch_cycles + tile.cycles, *device)},
       .bound = bound_of(problem.type, steps, static_cast<double>(tile.parts), longest_sum(problem)),

@@ -85,7 +85,7 @@ class Plan final : public GemmPlanBody, ProductLaunches {
     const auto add = [&](const char* symbol, std::int64_t value) {
       definitions.push_back({symbol, std::to_string(value)});
     };
-    add("TRANSPOSED_A", product.problem.transpose_a), add("TRANSPOSED_B", product.problem.transpose_b);
+    add("RAW", 0), add("TRANSPOSED_A", product.problem.transpose_a), add("TRANSPOSED_B", product.problem.transpose_b);
     add("BIAS", product.bias == BiasAlong::rows ? 1 : product.bias == BiasAlong::columns ? 2 : 0);
     add("ACCUMULATE", product.accumulate), add("RELU", product.relu);
     build(device, {}, split_matrices_kernel, definitions);
