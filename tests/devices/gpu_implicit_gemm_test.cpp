@@ -124,6 +124,14 @@ TEST_F(GpuImplicitGemm, PartsOfSums) {
   EXPECT_EQ(limited.tuning, free.tuning);
 }
 
+// The gradient of filters counts rows and columns in one word where they are numbers of 14 bits, and else in two.
+TEST_F(GpuImplicitGemm, PixelsOfAnyPlace) {
+  for (const char* geometry :
+       {"n1c2h2w16383k3r1s1", "n1c2h2w16384k3r1s3pl1", "n2c3h16384w1k2r3s1pt1uh3", "n1c2h3w4k3r1s2pl16000uw4000",
+        "nhwc n1c4h2w16400k3r1s3pl1", "n1c2h3w5k3r2s1pt7dh16000pb16000"})
+    expect_served(fmt::format("bwd_filter {}", geometry), tuned(32, 32, 16, 1, 1));
+}
+
 TEST_F(GpuImplicitGemm, PassesAreAdjoint) {
   std::mt19937_64 random(13);
   for (int i = 0; i < 4; ++i)
