@@ -15,7 +15,8 @@
 namespace omniconv::operations::mma_gemm {
 namespace {
 
-constexpr std::array<std::int64_t, 12> part_counts = {1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64};
+constexpr auto part_counts = std::to_array<std::int64_t>(
+    {1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 18, 20, 22, 24, 26, 28, 30, 32, 36, 40, 44, 48, 56, 64});
 
 // Those that the choice is among.
 constexpr std::array<WarpTile, 10> warp_tiles = {{{128, 64, 32, 32, 32, 2},
@@ -255,15 +256,16 @@ std::variant<WarpTile, std::string> choose_tile(const Conv2dProblem& problem, co
   }
   std::optional<WarpTile> best;
   double least = 0;
-  for (const WarpTile& each : warp_tiles)
-    for_each_tuning(std::vector<Tunable>(warp_tunables().end() - 2, warp_tunables().end()), [&](const Tuning& cut) {
-      WarpTile tile = each;
-      tile.parts = cut.at("parts"), tile.merged = cut.at("merged");
-      if (!tile_refusal(problem, device, tile).empty()) return;
-      if (limit >= 0 && tile.parts > 1 && bytes_of(tile) > limit) return;
-      const double cost = cost_of(problem, device, tile);
-      if (!best || cost < least) best = tile, least = cost;
-    });
+  const std::int64_t merged = problem.pass == Pass::backward_data ? 1 : 0;
+  for (WarpTile tile : warp_tiles)
+    for (tile.merged = 0; tile.merged <= merged; ++tile.merged)
+      for (const std::int64_t parts : part_counts) {
+        tile.parts = parts;
+        if (!tile_refusal(problem, device, tile).empty()) continue;
+        if (limit >= 0 && parts > 1 && bytes_of(tile) > limit) continue;
+        const double cost = cost_of(problem, device, tile);
+        if (!best || cost < least) best = tile, least = cost;
+      }
   if (!best) return std::string("the device takes none of its tiles, or they would be more groups than a launch has");
   return *best;
 }
