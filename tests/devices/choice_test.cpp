@@ -80,6 +80,69 @@ TEST_F(ChoiceOnMatrixUnits, TakesThemWhereSumsAreLong) {
   EXPECT_EQ(chosen("n64c256h56w56k256r3s3p1g256"), "conv2d/depthwise/gpu.1");
 }
 
+// They are taken where nothing else multiplies on matrix units. From 8.6 on these may take fp32's three products no
+// faster than the multiply-add units do.
+TEST_F(ChoiceOnMatrixUnits, WarpsFeedThemWhereTilesOf90AreNot) {
+  constexpr const char *solver = "conv2d/mma_gemm/gpu.1", *tiles = "conv2d/implicit_gemm/gpu.1";
+  const auto opencl = std::make_shared<devices::RecordingDevice>(devices::DeviceKind::opencl);
+  opencl->set_compute_units(132);
+  const auto cuda = device;
+  constexpr const char* long_sums[] = {"n32c256h56w56k256r3s3p1",
+                                       "nhwc n64c128h28w28k128r3s3p1",
+                                       "bwd_data n64c64h56w56k64r3s3p1",
+                                       "bwd_filter n64c64h56w56k64r3s3p1",
+                                       "tf32 bwd_data n64c128h28w28k128r3s3p1",
+                                       "bf16 nhwc n64c128h28w28k128r3s3p1",
+                                       "f16 bwd_filter n64c64h56w56k64r3s3p1"};
+  for (const auto& one : {cuda, opencl})
+    for (const int capability : {80, 86, 89, 90}) {
+      if (one == cuda && capability == 90) continue;
+      device = one;
+      device->set_capability(capability);
+      for (const std::string problem : long_sums) {
+        const bool is_f32 = problem.find("f16") == std::string::npos && problem.find("tf32") == std::string::npos;
+        const bool is_slow = is_f32 && (capability == 86 || capability == 89);
+        EXPECT_EQ(chosen(problem.c_str()), is_slow ? tiles : solver) << problem << ' ' << capability;
+        EXPECT_NE(chosen(problem.c_str(), {.units = Units::fma}), solver) << problem;
+      }
+      for (const char* problem : {"n64c256h56w56k256r3s3p1g256", "n1c1h4w4k1r1s1", "n1c3h8w8k4r3s3", "n1c64h7w7k64r1s1",
+                                  "bf16 n64c32h112w112k32r3s3p1g32", "n1c2048h1w1k1000r1s1", "n64c256h14w14k4r1s1"})
+        EXPECT_NE(chosen(problem), solver) << problem << ' ' << capability;
+    }
+  // Without them the solver is there for tests alone.
+  device = opencl;
+  device->set_capability(0);
+  for (const char* problem : long_sums) {
+    EXPECT_NE(chosen(problem), solver) << problem;
+    EXPECT_TRUE(candidate(solver, problem).applicable) << problem;
+  }
+}
+
+// Milliseconds of an H200, through CUDA, of which src/operations/conv2d/mma_gemm/README.md tells: what a model of its
+// cost must come near.
+TEST_F(ChoiceOnMatrixUnits, WarpsTakeAsLongAsMeasured) {
+  struct Measured {
+    const char *problem, *tuning;
+    double milliseconds;
+  };
+  constexpr const char *of_64 = "tile_m=64 tile_n=128 tile_k=32 warp_m=32 warp_n=32 resident=2 parts=1 merged=0",
+                       *of_128 = "tile_m=128 tile_n=128 tile_k=16 warp_m=64 warp_n=32 resident=1 parts=1 merged=0",
+                       *of_16 = "tile_m=16 tile_n=128 tile_k=32 warp_m=16 warp_n=32 resident=3 parts=1 merged=0",
+                       *few = "tile_m=32 tile_n=64 tile_k=16 warp_m=32 warp_n=16 resident=4 parts=8 merged=0";
+  for (const Measured& one :
+       {Measured{"n64c3h224w224k64r7s7p3u2", of_64, 0.436}, Measured{"n64c64h56w56k64r3s3p1", of_64, 0.211},
+        Measured{"n32c64h56w56k64r7s7p3", of_64, 0.474}, Measured{"n32c256h56w56k256r3s3p1", of_128, 1.603},
+        Measured{"n64c64h56w56k256r1s1", of_128, 0.210}, Measured{"n64c256h56w56k256r3s3p1g256", of_16, 1.901},
+        Measured{"n1c512h7w7k512r3s3p1", few, 0.0393}}) {
+    constexpr double peak = 28.9e12;
+    const Candidate of_one =
+        candidate("conv2d/mma_gemm/gpu.1", one.problem, {.solver = "conv2d/mma_gemm/gpu.1", .tuning = one.tuning});
+    const double predicted = of_one.cost / peak * 1e3;
+    EXPECT_LT(predicted, 1.2 * one.milliseconds) << one.problem;
+    EXPECT_GT(predicted, one.milliseconds / 1.2) << one.problem;
+  }
+}
+
 // On multiply-add units tiles read the arrays, unless there are no columns to save, or none that would be large.
 TEST_F(ChoiceOnMatrixUnits, ColumnsAreWrittenWhereTheyCostLess) {
   for (const char* problem : {"n32c256h56w56k256r3s3p1", "nhwc n64c128h28w28k128r3s3p1", "n64c3h224w224k64r7s7p3u2",

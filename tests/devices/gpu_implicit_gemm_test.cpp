@@ -1,4 +1,5 @@
 // conv2d/implicit_gemm on GPU devices: every form of its kernels, whatever else serves the problems.
+#include <algorithm>
 #include <cmath>
 
 #include "../conformance/conv2d_testing.h"
@@ -99,15 +100,36 @@ TEST_F(GpuImplicitGemm, PartsOfSums) {
                            "bwd_filter acc n2c3h12w15k6r3s3p1", "nhwc f16 bias n1c40h5w5k12r3s3"})
     expect_served(text, tuned(32, 32, 16, 1, 1, 2));
   expect_served("bwd_filter n2c8h12w15k6r3s3p1", {}, 0);
-  const auto offered = [&](const char* text, std::int64_t limit) {
-    return explain(Context(device), conv2d_problem(text), {.max_workspace_bytes = limit, .allow = {implicit_gemm}})
-        .front();
+  const auto offered = [&](const char* text, std::int64_t limit, const std::string& tuning = {}) {
+    SolverOptions options{.max_workspace_bytes = limit, .allow = {implicit_gemm}, .tuning = tuning};
+    if (!tuning.empty()) options.solver = implicit_gemm;
+    for (const Candidate& candidate : explain(Context(device), conv2d_problem(text), options))
+      if (candidate.solver == implicit_gemm) return candidate;
+    return Candidate();
   };
   const Candidate filters = offered("bwd_filter n8c8h32w32k8r3s3p1", 0);
   EXPECT_TRUE(filters.tuning.ends_with(" parts=1")) << filters.tuning;
   EXPECT_EQ(filters.workspace_bytes, 0);
-  // Turned filters are needed: nine taps of eight channels, 32 columns at the least.
-  EXPECT_EQ(offered("n8c8h32w32k8r3s3p1", 9 * 8 * 32 * 4).workspace_bytes, 9 * 8 * 32 * 4);
+  // Turned filters are needed: nine taps of eight channels, as many columns as the tile has rows, 32 at the least.
+  constexpr const char* forward = "n8c8h32w32k8r3s3p1";
+  for (const int tile_m : {16, 32, 64}) {
+    const std::string tuning = tuned(tile_m, 64, 8, 1, 1);
+    const std::int64_t needed = std::int64_t{9} * 8 * std::max(tile_m, 32) * 4;
+    EXPECT_EQ(offered(forward, needed, tuning).workspace_bytes, needed) << tuning;
+    EXPECT_FALSE(offered(forward, needed - 1, tuning).applicable) << tuning;
+  }
+  // What is chosen without a limit still is where that is the limit.
+  const Candidate free = offered(forward, -1), limited = offered(forward, free.workspace_bytes);
+  EXPECT_GE(free.workspace_bytes, 9 * 8 * 32 * 4);
+  EXPECT_EQ(limited.tuning, free.tuning);
+}
+
+// The gradient of filters counts rows and columns in one word where they are numbers of 14 bits, and else in two.
+TEST_F(GpuImplicitGemm, PixelsOfAnyPlace) {
+  for (const char* geometry :
+       {"n1c2h2w16383k3r1s1", "n1c2h2w16384k3r1s3pl1", "n2c3h16384w1k2r3s1pt1uh3", "n1c2h3w4k3r1s2pl16000uw4000",
+        "nhwc n1c4h2w16400k3r1s3pl1", "n1c2h3w5k3r2s1pt7dh16000pb16000"})
+    expect_served(fmt::format("bwd_filter {}", geometry), tuned(32, 32, 16, 1, 1));
 }
 
 TEST_F(GpuImplicitGemm, PassesAreAdjoint) {

@@ -56,6 +56,7 @@ TEST_F(GpuMmaGemm, TilesOfEveryShape) {
   expect_served("tf32 bwd_filter nhwc n2c40h9w14k68r3s3p1", warp_tile(64, 32, 32, 32, 16));
   expect_served("bwd_filter nhwc n2c4h9w14k40r3s3p1", warp_tile(128, 16, 32, 32, 16));
   expect_served("n2c40h9w14k10r3s3p1", warp_tile(16, 128, 32, 16, 32));
+  expect_served("n2c40h9w14k70r3s3p1", warp_tile(32, 64, 32, 32, 16));
 }
 
 // Classes of pixels as rows beside each other, or with pixels that have no tap; some of x's are not there.
@@ -80,6 +81,12 @@ TEST_F(GpuMmaGemm, PartsOfSums) {
         .workspace_bytes;
   };
   EXPECT_EQ(workspace("bf16 bwd_filter n8c8h32w32k8r3s3p1", 0), 0);
+}
+
+// The gradient of filters counts rows and columns in one word where they are numbers of 14 bits, and else in two.
+TEST_F(GpuMmaGemm, PixelsOfAnyPlace) {
+  for (const char* geometry : {"n1c1h1w16384k2r1s3pl1", "n1c2h3w4k3r1s2pl16000uw4000"})
+    expect_served(fmt::format("bwd_filter {}", geometry), warp_tile(32, 64, 16, 32, 16));
 }
 
 TEST_F(GpuMmaGemm, ArraysBeginAnywhere) {

@@ -17,7 +17,9 @@
 namespace omniconv::operations::implicit_gemm {
 namespace {
 
-constexpr std::array<std::int64_t, 16> part_counts = {1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64, 96, 128, 192, 256};
+constexpr auto part_counts = std::to_array<std::int64_t>(
+    {1,  2,  3,  4,  5,  6,  7,  8,  9,  10, 11, 12, 13, 14, 15, 16, 17, 18, 19, 20, 21,  22,  23,  24,  25,  26,
+     27, 28, 29, 30, 31, 32, 34, 36, 38, 40, 44, 48, 52, 56, 60, 64, 72, 80, 88, 96, 112, 128, 160, 192, 224, 256});
 constexpr std::int64_t most = std::int64_t{1} << 30;  // of what kernels count in 32 bits
 constexpr std::int64_t alignment = 256;               // of the workspace's arrays
 
