@@ -251,6 +251,33 @@ TEST(SplitGeometry, CopiesArraysThatAreTheirOwnParts) {
   EXPECT_EQ(map_of_filters(lying, 64).strides_bytes[0], 2 * 9 * 96);
 }
 
+// Rows of fp32 that copies read as they lie: under nhwc of any filter, under nchw of filters of one tap.
+TEST(SplitGeometry, CopiesRowsOfFp32AsTheyLie) {
+  const auto raw = [](const char* text) { return raw_task(conv2d_problem(text)).has_value(); };
+  EXPECT_TRUE(raw("nhwc n2c64h20w20k64r3s3p1"));
+  EXPECT_TRUE(raw("nhwc n2c36h20w20k64r1s1u2"));
+  EXPECT_TRUE(raw("tf32 bwd_data nhwc n2c64h20w20k64r3s3p1u2"));
+  EXPECT_FALSE(raw("nhwc n2c66h20w20k64r3s3p1"));    // pixels are no multiples of 16 bytes apart
+  EXPECT_FALSE(raw("nhwc n2c16h20w20k64r3s3p1"));    // most of a box would be zeros
+  EXPECT_FALSE(raw("nhwc n2c80h20w20k80r3s3p1g2"));  // a box would bring in the next group's channels
+  EXPECT_FALSE(raw("bf16 nhwc n2c64h20w20k64r3s3p1"));
+  EXPECT_TRUE(raw("n2c64h9w8k64r1s1"));
+  EXPECT_FALSE(raw("n2c64h9w9k64r1s1"));  // channels are no multiples of 16 bytes apart
+  EXPECT_FALSE(raw("n2c64h9w8k64r1s1u2"));
+  EXPECT_FALSE(raw("n2c64h9w8k64r1s1p1"));
+  EXPECT_FALSE(raw("n2c64h9w8k64r3s3p1"));
+  // Images are rows of whole boxes of 32 pixels, of which those behind the last are dropped.
+  const PixelTask task = *raw_task(conv2d_problem("n2c64h9w8k64r1s1"));
+  EXPECT_EQ(task.rows, 1);
+  EXPECT_EQ(task.columns, 96);
+  EXPECT_EQ(task.out_h, 1);
+  EXPECT_EQ(task.out_w, 72);
+  const devices::TensorMap map = map_of_raw_source(task, false);
+  EXPECT_EQ(map.extents[0], 72);
+  EXPECT_EQ(map.strides_bytes[0], 72 * 4);
+  EXPECT_EQ(map.strides_bytes[1], 64 * 72 * 4);
+}
+
 TEST(SplitGeometry, BlocksOfPixelsServeStrides) {
   const auto block = [](const char* text) {
     const std::optional<PixelTask> task = block_task(conv2d_problem(text));
