@@ -97,14 +97,15 @@ inline bool fits(const Tile& tile) {
 // Cycles of a compute unit of 9.0, as an H200 takes them, its power included: for 64 terms of a tile, for the rest of a
 // tile, for a launch, and for bytes that all of them move.
 inline double step_cycles(const Tile& tile, const Numbers& numbers) {
-  if (tile.is_raw) return numbers.products == 1 ? 900 : tile.columns == 128 ? 1750 : 1200;
-  double of_three = tile.is_shared ? 560 : 750;
-  if (tile.columns == 128) of_three = 1750;
-  if (tile.columns == 64) of_three = tile.is_shared ? 870 : 1190;
+  const auto of = [&](double three, double one) { return numbers.products == 3 ? three : one; };
+  if (tile.is_raw) return tile.columns == 128 ? of(1750, 900) : of(1200, 900);
+  double cycles = tile.is_shared ? of(560, 300) : of(750, 400);
+  if (tile.columns == 128) cycles = tile.is_shared ? of(1750, 850) : of(1750, 700);
+  if (tile.columns == 64) cycles = tile.is_shared ? of(870, 410) : of(1190, 540);
   if (!tile.is_shared)
-    of_three = std::max(of_three, 65600.0 / static_cast<double>(tile.window.line));  // copies of lines
-  if (tile.columns < 128 && tile.resident == 1) of_three += 250;  // nobody multiplies while sums are added
-  return of_three * static_cast<double>(numbers.products) / 3;
+    cycles = std::max(cycles, of(65600.0, 22000.0) / static_cast<double>(tile.window.line));  // copies of lines
+  if (tile.columns < 128 && tile.resident == 1) cycles += of(250, 85);  // nobody multiplies while sums are added
+  return cycles;
 }
 inline double tile_cycles(const Tile& tile) {
   return tile.columns == 128 ? 3600 : tile.columns == 64 ? 1650 : 1900;
