@@ -69,6 +69,7 @@ TEST_F(Report, BenchFillsTheSchema) {
   const json report = json::parse(read_here("b.json"));
   EXPECT_EQ(report["schema"], "omniconv-bench/1");
   for (const char* key : {"version", "commit", "date", "host", "device"}) EXPECT_TRUE(report.contains(key)) << key;
+  EXPECT_EQ(report["compiled_at_once"], 1);
   ASSERT_EQ(report["results"].size(), 1u);
   const json& result = report["results"][0];
   for (const char* key :
