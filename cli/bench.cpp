@@ -2,13 +2,16 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <chrono>
 #include <memory>
+#include <optional>
 #include <span>
 
 #include "checking/host.h"
 #include "checking/measure.h"
 #include "checking/plans_ahead.h"
 #include "checks.h"
+#include "vendor/vendor.h"
 
 namespace omniconv::cli {
 namespace {
@@ -163,6 +166,7 @@ class Benching {
         host_(std::make_shared<checking::Host>(context)),
         ahead_(std::make_shared<checking::PlansAhead>()) {
     set_device(json_, context.device(), &peaks_);
+    if (checks.vendors) json_["libraries"] = vendor::versions();
     json_["compiled_at_once"] = ahead_->most_at_once();
     json_["results"] = Json::array();
   }
@@ -266,10 +270,19 @@ int run_bench(const Checks& checks, Json& json, const Keep& keep) {
                context.device().id, context.device().name, benching.peaks().tflops, benching.peaks().gbps);
     table.print_head();
   }
+  // The next problem may exhaust the machine's memory. Of a long list a report each second will do: writing one to the
+  // disk may take longer than a problem.
+  std::optional<std::chrono::steady_clock::time_point> kept;
+  const auto keep_now_and_then = [&](std::size_t done) {
+    const auto now = std::chrono::steady_clock::now();
+    if (done == 0 || (kept && now - *kept < std::chrono::seconds(1))) return;
+    keep();
+    kept = now;
+  };
   std::size_t planned = 0;
   for (std::size_t i = 0; i < problems.size(); ++i) {
     stop_if_interrupted();
-    if (i > 0) keep();  // this one may exhaust the machine's memory
+    keep_now_and_then(i);
     if (i == planned) planned += benching.plan(std::span(problems).subspan(i));
     benching.measure_problem(problems[i], print ? &table : nullptr);
   }

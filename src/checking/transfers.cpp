@@ -15,8 +15,8 @@ constexpr std::uint8_t poison = 0xFF;  // NaN in every floating type
 constexpr std::int64_t small_bytes = std::int64_t{1} << 20;
 // What the host's cores copy or compare in turn.
 constexpr std::int64_t part_bytes = std::int64_t{1} << 20;
-// In the time of a copy of its own the device copies so much of a large one.
-constexpr std::int64_t bytes_of_a_copy = std::int64_t{1} << 17;
+// In the time of a copy of its own so much of a large one is copied.
+constexpr std::int64_t bytes_of_a_copy = std::int64_t{1} << 15;
 
 // The pieces of so many bytes.
 struct Piece {
@@ -88,10 +88,13 @@ std::vector<std::byte> Transfers::get_elements(const Buffer& buffer, std::int64_
   std::vector<std::byte> elements(places.size() * static_cast<std::size_t>(size));
   const std::int64_t bytes = buffer.bytes() - 2 * guard_bytes;
   const auto element = [&](std::size_t i) { return elements.data() + i * static_cast<std::size_t>(size); };
-  if (static_cast<std::int64_t>(places.size()) * bytes_of_a_copy < bytes) {
-    for (std::size_t i = 0; i < places.size(); ++i)
-      queue_.download(element(i), buffer, guard_bytes + places[i] * size, size);
+  if (const auto count = static_cast<std::int64_t>(places.size());
+      count * bytes_of_a_copy < bytes && count * size <= Host::piece_bytes) {
+    std::byte* const memory = host_.piece(0);
+    for (std::int64_t i = 0; i < count; ++i)
+      queue_.download(memory + i * size, buffer, guard_bytes + places[static_cast<std::size_t>(i)] * size, size);
     queue_.finish();
+    std::copy_n(memory, elements.size(), elements.begin());
     return elements;
   }
   const std::vector<std::byte> whole = get(buffer, guard_bytes, bytes);

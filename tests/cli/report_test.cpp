@@ -97,6 +97,11 @@ TEST_F(Report, BenchTimesOtherLibrariesWhereItIsAsked) {
     EXPECT_NE(outcome.out.find("cuDNN is for CUDA devices"), std::string::npos) << outcome.out;
   }
   EXPECT_EQ(report["results"].size(), 3 + vendors.size());
+  ASSERT_TRUE(report["libraries"].is_object()) << report;
+  for (const auto& [library, version] : report["libraries"].items()) {
+    EXPECT_TRUE(library == "cuDNN" || library == "cuBLAS") << library;
+    EXPECT_NE(version.get<std::string>().find('.'), std::string::npos) << version;
+  }
 }
 
 // Equal weights need no more arithmetic than memory; those of full rank need a multiply-add each.
