@@ -260,7 +260,7 @@ def main():
     parser.add_argument("--omniconv", default=str(root / "build/lean/bin/omniconv"))
     parser.add_argument("--budget", type=float, default=0.05, help="seconds for each time")
     parser.add_argument("--seconds", type=float, help="stop after so many")
-    parser.add_argument("--chunk", type=int, default=12, help="problems of one process")
+    parser.add_argument("--chunk", type=int, default=25, help="problems of one process")
     parser.add_argument("--peers", type=lambda text: text.split(","), default=["vendor", "pytorch"], help="vendor,pytorch, or one of them")
     parser.add_argument("--torch-limit", type=int, default=10, help="algorithms that PyTorch times of each shape; 0: all")
     parser.add_argument("--json", default="convolutions.json")
