@@ -4,6 +4,7 @@
 #include <memory>
 #include <optional>
 
+#include "checking/host.h"
 #include "checking/measure.h"
 #include "checks.h"
 #include "choice/choose.h"
@@ -117,7 +118,8 @@ class Explaining {
                                        {.solver = options,
                                         .budget_seconds = checks_.budget,
                                         .longest_seconds = checks_.budget,
-                                        .seed = checks_.input.seed})
+                                        .seed = checks_.input.seed,
+                                        .host = host_})
                          .front();
     failed_ = failed_ || shown.measured->status == Status::failed;
     return shown;
@@ -126,6 +128,7 @@ class Explaining {
   const Checks& checks_;
   const Context& context_;
   devices::Device::Peaks peaks_;
+  std::shared_ptr<checking::Host> host_ = std::make_shared<checking::Host>(context_);
   bool print_, failed_ = false, served_ = false;
 };
 

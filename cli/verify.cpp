@@ -5,6 +5,7 @@
 
 #include <memory>
 
+#include "checking/host.h"
 #include "checks.h"
 #include "omniconv/filter2d.h"
 #include "verify_random.h"
@@ -42,6 +43,7 @@ int run_verify(const Checks& checks, Json& json, const Keep& keep) {
   json["results"] = Json::array();
   if (checks.input.random > 0) return run_random(checks, problems, context, json, keep);
   const bool print = prints(checks.common);
+  const auto host = std::make_shared<checking::Host>(context);
   Tally tally;
   for (const Problem& problem : problems) {
     stop_if_interrupted();
@@ -53,7 +55,11 @@ int run_verify(const Checks& checks, Json& json, const Keep& keep) {
       if (print) print_result(result);
       stop_if_interrupted();
     };
-    const auto serve = [&] { checking::verify(context, problem, verify_options(checks, problem), report); };
+    const auto serve = [&] {
+      checking::VerifyOptions options = verify_options(checks, problem);
+      options.host = host;
+      checking::verify(context, problem, options, report);
+    };
     serve_or_refuse<VerifyResult>(checks.input.choice.solver, problem, serve, report);
   }
   if (print) fmt::print("{}\n", tally.text());

@@ -1,6 +1,8 @@
 """The short tables of docs/performance.md and README.md: single results out of reports, chosen in pages.json."""
 import re
 
+from performance_layers import NAMES
+
 # Bytes of an element, and the multiply-adds of an output element that weights of a kind allow (docs/cli.md, `floor_ms`).
 BYTES = {"u8": 1, "u16": 2, "s16": 2, "f16": 2, "s32": 4, "f32": 4, "f64": 8}
 
@@ -81,6 +83,11 @@ VALUES = {
     "ratio to ImageMagick": lambda report, result: f"{file_rate(report, 'omniconv', result) / file_rate(report, 'ImageMagick', result):.1f}",
     "ratio to libvips": lambda report, result: f"{file_rate(report, 'omniconv', result) / file_rate(report, 'libvips integer', result):.1f}",
     "codec": lambda report, result: f"{100 * result['codec_share']:.0f} %",
+    "peer ms": lambda report, result: f"{result['peers'][result['peer']]['median_ms']:.3f}",
+    "nchw ms": lambda report, result: f"{result['own']['nchw']['median_ms']:.3f}",
+    "nchw ratio": lambda report, result: f"{result['own']['nchw']['ratio']:.2f}",
+    "nhwc ms": lambda report, result: f"{result['own']['nhwc']['median_ms']:.3f}",
+    "nhwc ratio": lambda report, result: f"{result['own']['nhwc']['ratio']:.2f}",
     "seconds": lambda report, result: f"{result['seconds']:.0f}",
     "peak MB": lambda report, result: f"{result['peak_bytes'] / 2**20:.0f}",
 }
@@ -124,6 +131,9 @@ def beside(report, result, peer):
         return f"{result['gflops']:.0f} GFLOP/s", f"oneDNN: {result['onednn_gflops']:.0f}", result["ratio"]
     if schema == "omniconv-compare-gemm/1":
         return f"{result['tflops']:.1f} TFLOP/s", f"CLBlast: {result['clblast_tflops']:.1f}", result["ratio"]
+    if schema == "omniconv-convolutions/1":
+        own = max(result["own"].values(), key=lambda one: one["ratio"])
+        return f"{own['tflops']:.1f} TFLOP/s", f"{NAMES[result['peer'].split()[0]]}: {own['tflops'] / own['ratio']:.1f}", own["ratio"]
     if schema == "omniconv-files/1":
         ours, theirs = file_rate(report, "omniconv", result), file_rate(report, peer, result)
         return f"{ours:.0f} Mpixel/s", f"{peer.split()[0]}: {theirs:.0f}", ours / theirs

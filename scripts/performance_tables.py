@@ -1,4 +1,5 @@
 """The tables of docs/performance, one for each form of report: JSON in, lines of Markdown out."""
+from performance_layers import layers
 
 
 def compared(report):
@@ -181,7 +182,7 @@ def before_after(report):
 MAKERS = {"omniconv-compare/1": compared, "omniconv-compare-conv2d/1": compared_layers, "omniconv-compare-gemm/1": compared_products,
           "omniconv-bench/1": benched, "omniconv-files/1": files, "omniconv-huge/1": huge,
           "omniconv-peers/1": peers, "omniconv-end-to-end/1": end_to_end, "omniconv-huge-gpu/1": huge_gpu, "omniconv-gpu-check/1": gpu_check,
-          "omniconv-before-after/1": before_after}
+          "omniconv-before-after/1": before_after, "omniconv-convolutions/1": layers}
 
 
 def table(report):

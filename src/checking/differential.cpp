@@ -43,7 +43,8 @@ void count(const Problem& problem, const VerifyResult& result, SolverTally& tall
 
 // Some failures take a device down, and then all fails.
 bool still_works(const Context& context) try {
-  Transfers transfers(context);
+  Host host(context);
+  Transfers transfers(context, host);
   const std::byte value{1};
   return transfers.get(transfers.put(&value, 1, 0), 0, 1).front() == value;
 } catch (const Error&) {

@@ -4,10 +4,13 @@
 
 #include <algorithm>
 
+#include "checking/candidates.h"
+#include "checking/checker.h"
+#include "checking/host.h"
 #include "checking/own_failure.h"
+#include "checking/plans_ahead.h"
 #include "checking/prepare.h"
-#include "choice/choose.h"
-#include "choice/plan_record.h"
+#include "checking/transfers.h"
 #include "core/checked.h"
 #include "omniconv/error.h"
 #include "vendor/vendor.h"
@@ -24,14 +27,16 @@ constexpr std::int64_t rotation_bytes = std::int64_t{256} << 20;
 constexpr std::int64_t most_sets = 32;
 constexpr std::int64_t checked_samples = 512;
 
+constexpr std::uint8_t poison = 0xA5;
+
 struct ArraySets {
   std::vector<std::vector<NamedOperand>> sets;
   double upload_seconds = 0;    // of the inputs of one set
   bool outgrow_caches = false;  // small ones may stay in a large cache, whatever their number
 };
 
-ArraySets make_sets(const Context& context, Queue& queue, const Operation& operation, const AnyTask& task,
-                    const std::vector<ArraySpec>& arrays, std::uint64_t seed) {
+// The first set comes from the host, the others are its copies.
+ArraySets make_sets(const Context& context, Host& host, const std::vector<ArraySpec>& arrays, Checker& checker) {
   std::int64_t set_bytes = 0;
   for (const ArraySpec& array : arrays) set_bytes = checked_add(set_bytes, array.bytes(), "a set of arrays");
   const std::int64_t count =
@@ -39,19 +44,22 @@ ArraySets make_sets(const Context& context, Queue& queue, const Operation& opera
   ArraySets made;
   made.outgrow_caches = count * set_bytes >= rotation_bytes;
   made.sets.resize(static_cast<std::size_t>(count));
+  Transfers transfers(context, host);
   for (std::size_t i = 0; i < arrays.size(); ++i) {
-    const ArraySpec& array = arrays[i];
-    std::vector<std::byte> data(static_cast<std::size_t>(array.bytes()), std::byte{0xA5});  // poison, unless
-    const bool is_read = array.role != ArrayRole::out;
-    if (is_read) operation.fill(task, i, operations::DataKind::reals, seed + i, data);
-    for (std::size_t set = 0; set < made.sets.size(); ++set) {
-      const Buffer buffer = context.allocate(array.bytes());
-      Event copied = queue.upload(buffer, 0, data.data(), array.bytes());
-      copied.wait();
-      if (is_read && set + 1 == made.sets.size()) made.upload_seconds += copied.seconds();
-      made.sets[set].push_back({array.name, {buffer, 0}});
+    const std::int64_t bytes = arrays[i].bytes();
+    const std::span<const std::byte> data = checker.random_data(i);
+    for (std::vector<NamedOperand>& set : made.sets) {
+      const Buffer buffer = context.allocate(bytes);
+      if (data.empty())
+        transfers.fill(buffer, 0, bytes, poison);
+      else if (&set == made.sets.data())
+        made.upload_seconds += transfers.upload(buffer, 0, data.data(), bytes);
+      else
+        transfers.queue().copy(buffer, 0, made.sets.front()[i].operand.buffer, 0, bytes);
+      set.push_back({arrays[i].name, {buffer, 0}});
     }
   }
+  transfers.queue().finish();
   return made;
 }
 
@@ -81,29 +89,21 @@ class Measuring {
         arrays_(operation_.arrays(problem)),
         peaks_(peaks),
         options_(options),
+        host_(options.host ? options.host : std::make_shared<Host>(context)),
+        checks_{.sampled = true, .samples = checked_samples, .seed = options.seed},
+        checker_(context, problem_, task_, checks_, *host_),
         queue_(context.make_queue()) {}
 
   void measure(const std::function<void(const MeasureResult&)>& report) {
-    const bool all = options_.solver.solver == "all";
-    SolverOptions choice = options_.solver;
-    if (all) choice.solver = "auto";
-    std::vector<choice::Considered> candidates = choice::consider(operation_, task_, context_.impl(), choice);
-    if (!all && !candidates.front().serves()) choice::choose(operation_, task_, problem_, context_.impl(), choice);
-    if (!all) candidates.erase(candidates.begin() + 1, candidates.end());
+    const Candidates candidates = candidates_of(context_, problem_, task_, options_.solver);
     if (!options_.versus.empty()) check_versus();
-    for (const choice::Considered& candidate : candidates)
-      if (!all || is_meant(*candidate.solver, choice))
-        report(made_or_failed(result_of(*candidate.solver), all, [&] { return measure_one(candidate, choice); }));
-    if (options_.vendors) measure_vendors(choice, report);
+    for (const choice::Considered& candidate : candidates.all)
+      report(made_or_failed(result_of(*candidate.solver), candidates.are_several,
+                            [&] { return measure_one(candidate, candidates.choice); }));
+    if (options_.vendors) measure_vendors(candidates.choice, report);
   }
 
  private:
-  // By `all`: those of the device, without the references, unless they are allowed by name.
-  bool is_meant(const operations::Solver& solver, const SolverOptions& choice) const {
-    return operations::is_for(solver.id(), context_.impl()->kind()) &&
-           (!choice.allow.empty() || solver.role() != operations::SolverRole::reference);
-  }
-
   static MeasureResult result_of(const operations::Solver& solver) {
     return {.solver = std::string(solver.id()), .is_vendors = solver.role() == operations::SolverRole::vendor};
   }
@@ -123,13 +123,16 @@ class Measuring {
   MeasureResult measure_one(const choice::Considered& candidate, SolverOptions choice) {
     choice.solver = candidate.solver->id();
     MeasureResult result = result_of(*candidate.solver);
-    if (versus_) result.versus = {.solver = versus_->solver, .status = versus_->status, .reason = versus_->reason};
+    if (versus_)
+      result.versus = {
+          .solver = versus_->result.solver, .status = versus_->result.status, .reason = versus_->result.reason};
     if (!candidate.serves()) {
       result.status = Status::refused;
       result.reason = candidate.reason;
       return result;
     }
     const Offer& offer = *candidate.answer.offer();
+    result.uses_only_fma = offer.uses_only_fma;
     result.predicted_seconds = predicted_seconds(offer.cost.multiply_adds, offer.cost.bytes, peaks_);
     result.tuning = offer.tuning.to_text();
     if (result.predicted_seconds > options_.longest_seconds) {
@@ -138,60 +141,58 @@ class Measuring {
                                   result.predicted_seconds, options_.longest_seconds);
       return result;
     }
-    const VerifyResult checked = check(choice);
+    const MadePlan made = plan_of(choice);
+    const VerifyResult checked = checker_.check(made);
     result.status = checked.status;
     result.reason = checked.reason;
     result.error = checked.error;
     result.bound = checked.bound;
-    result.plan_seconds = checked.plan_seconds;  // the first of this solver: later ones may find its programs compiled
+    result.plan_seconds = checked.plan_seconds;
     result.compile_seconds = checked.compile_seconds;
-    if (result.status == Status::ok) time(result, choice);
+    if (result.status == Status::ok) time(result, made.plan);
     return result;
   }
 
-  VerifyResult check(const SolverOptions& choice) const {
-    return verify(context_, problem_, task_,
-                  {.solver = choice, .sampled = true, .samples = checked_samples, .seed = options_.seed})
-        .front();
+  MadePlan plan_of(const SolverOptions& choice) {
+    if (options_.ahead)
+      if (std::optional<MadePlan> made = options_.ahead->take(problem_, choice)) return std::move(*made);
+    return make_plan(context_, problem_, task_, choice);
   }
 
-  // The same request of another solver.
-  SolverOptions versus_choice() const {
-    SolverOptions options = options_.solver;
-    options.solver = options_.versus;
-    options.allow = options.deny = {};
-    options.tuning = {};
-    return options;
-  }
-
+  // The solver beside which the others are timed: what its check found, and its plan where it serves.
+  struct CheckedVersus {
+    VerifyResult result;
+    std::optional<Plan> plan = {};
+  };
   void check_versus() {
     try {
-      versus_ = check(versus_choice());
+      const MadePlan made = plan_of(choice_of_versus(options_.solver, options_.versus));
+      versus_ = {checker_.check(made), made.plan};
     } catch (const Error& error) {
       if (error.kind() != ErrorKind::bad_input) throw;
-      versus_ = VerifyResult{.solver = options_.versus, .status = Status::refused, .reason = error.what()};
+      versus_ = {{.solver = options_.versus, .status = Status::refused, .reason = error.what()}};
     }
   }
 
-  Timed prepare(const SolverOptions& options) {
-    Timed timed{Plan(choice::make_record(context_, problem_, task_, options)), {}, sets_.sets};
+  Timed prepare(const Plan& plan) {
+    Timed timed{plan, {}, sets_.sets};
     timed.workspace = context_.allocate(std::max<std::int64_t>(timed.plan.workspace_bytes(), 1));
     for (std::vector<NamedOperand>& set : timed.sets)
       checking::prepare(timed.plan, queue_, set, [&](std::int64_t bytes) { return context_.allocate(bytes); });
     return timed;
   }
 
-  void time(MeasureResult& r, const SolverOptions& choice) {
-    if (sets_.sets.empty()) sets_ = make_sets(context_, queue_, operation_, task_, arrays_, options_.seed);
+  void time(MeasureResult& r, const Plan& plan) {
+    if (sets_.sets.empty()) sets_ = make_sets(context_, *host_, arrays_, checker_);
     const operations::Figures figures = operation_.figures(task_);
-    const Timed own = prepare(choice);
+    const Timed own = prepare(plan);
     r.workspace_bytes = own.plan.workspace_bytes();
     r.transfer_seconds = sets_.upload_seconds;
     r.operations = figures.operations;
     r.pixels = figures.pixels;
     r.bytes = array_bytes(arrays_);
     if (r.versus && r.versus->status == Status::ok) {
-      const Timed other = prepare(versus_choice());
+      const Timed other = prepare(*versus_->plan);
       const timing::Comparison both =
           timing::compare([&](int i) { return run(own, i); }, [&](int i) { return run(other, i); },
                           {.budget_seconds = 2 * options_.budget_seconds});
@@ -227,9 +228,12 @@ class Measuring {
   std::vector<ArraySpec> arrays_;
   devices::Device::Peaks peaks_;
   const MeasureOptions& options_;
+  std::shared_ptr<Host> host_;
+  VerifyOptions checks_;
+  Checker checker_;
   Queue queue_;
   ArraySets sets_;
-  std::optional<VerifyResult> versus_;
+  std::optional<CheckedVersus> versus_;
 };
 
 }  // namespace

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <functional>
 #include <limits>
+#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
@@ -13,6 +14,8 @@
 #include "timing/stopwatch.h"
 
 namespace omniconv::checking {
+
+class PlansAhead;
 
 struct MeasureOptions {
   // `solver`: what auto would run; all: every candidate of the device, without the references unless `allow` names
@@ -27,6 +30,8 @@ struct MeasureOptions {
   // One run may be predicted to take so long; a solver predicted above is refused. Needs peaks.
   double longest_seconds = std::numeric_limits<double>::infinity();
   std::uint64_t seed = 1;
+  std::shared_ptr<Host> host = {};         // of several calls, as of VerifyOptions
+  std::shared_ptr<PlansAhead> ahead = {};  // has plans of the same options; null: all are made in the call
 };
 
 // The solver beside which another was timed.
@@ -41,6 +46,7 @@ struct Versus {
 struct MeasureResult {
   std::string solver;
   bool is_vendors = false;  // of another library
+  bool uses_only_fma = true;
   Status status = Status::ok;
   std::string reason = {};
   timing::Summary seconds = {};

@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <cstring>
 
-#include "checking/transfers.h"
 #include "choice/plan_record.h"
 #include "omniconv/error.h"
 #include "omniconv/filter2d.h"
@@ -13,7 +12,7 @@
 
 namespace omniconv::checking {
 
-std::vector<std::byte> run_in_strips(const Context& context, const Plan& plan, const std::vector<std::byte>& image,
+std::vector<std::byte> run_in_strips(Transfers& transfers, const Plan& plan, std::span<const std::byte> image,
                                      std::int64_t strip_rows, VerifyResult& result) {
   if (!plan.problem().is<Filter2dProblem>())
     throw bad_input(fmt::format("{}: strips are of filter2d problems alone", to_text(plan.problem())));
@@ -22,7 +21,6 @@ std::vector<std::byte> run_in_strips(const Context& context, const Plan& plan, c
   const Filter2dProblem& problem = task.problem;
   const std::int64_t row_in = problem.w * problem.c * size_of(problem.input);
   const std::int64_t row_out = Q(problem) * problem.c * size_of(problem.output);
-  Transfers transfers(context);
   const Buffer workspace = transfers.put_before_guard(plan.workspace_bytes());
   std::vector<std::byte> output;
   for (std::int64_t first = 0; first < P(problem); first += strip_rows) {

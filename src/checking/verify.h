@@ -5,6 +5,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <memory>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -13,6 +14,8 @@
 #include "operations/solver.h"
 
 namespace omniconv::checking {
+
+class Host;
 
 struct VerifyOptions {
   SolverOptions solver = {};  // `solver`: what auto would run; all: every candidate of the device; or an id
@@ -23,6 +26,7 @@ struct VerifyOptions {
   // Whether a result may be mostly zero, which a comparison says little of: of random problems some are, such as an
   // edge filter of an image that its border mirrors.
   bool may_be_zero = false;
+  std::shared_ptr<Host> host = {};  // of several calls on one context, one after the other; null: one of the call's own
 };
 
 enum class Status : std::uint8_t { ok, refused, failed };

@@ -91,7 +91,7 @@ class Operation {
   // What is known of the task beside its problem, in words, for explain; empty where that is nothing.
   virtual std::string describe(const AnyTask&) const { return {}; }
 
-  // Checks. Each kind is a run of its own, on arrays of that kind.
+  // Checks. Each kind is a run of its own, on arrays of that kind; random numbers are always among them, and the last.
   virtual std::vector<DataKind> data_kinds(const AnyTask& task) const = 0;
   // Array `array` of the operation's order; what an output held too, where it is added to.
   virtual void fill(const AnyTask& task, std::size_t array, DataKind kind, std::uint64_t seed,

@@ -5,13 +5,29 @@
 #include <cstring>
 #include <random>
 
+#include "core/checked.h"
 #include "core/convert.h"
+#include "devices/cpu/cpu_device.h"
 
 namespace omniconv::operations {
 namespace {
 
 // A prime number: rows of no shape begin alike, and gigabytes are made by copying.
 constexpr std::int64_t period = 1'048'583;
+
+// Copies the first `bytes` again and again. Large arrays are filled by all cores: one alone takes longer to touch new
+// memory than to copy.
+void repeat(std::span<std::byte> data, std::int64_t bytes) {
+  const auto size = static_cast<std::int64_t>(data.size()), copies = divide_up(size, bytes) - 1;
+  const auto copy = [&](std::int64_t i, int = 0) {
+    const std::int64_t at = (i + 1) * bytes;
+    std::memcpy(data.data() + at, data.data(), static_cast<std::size_t>(std::min(bytes, size - at)));
+  };
+  if (copies < 4)
+    for (std::int64_t i = 0; i < copies; ++i) copy(i);
+  else
+    dynamic_cast<devices::CpuDevice&>(*devices::cpu_backend().open({}, {})).parallel_for(copies, copy);
+}
 
 // Element i is value(random bits), until they repeat.
 template <typename Value>
@@ -20,8 +36,7 @@ void fill(DataType type, std::uint64_t seed, std::span<std::byte> data, const Va
   const std::int64_t size = size_of(type), elements = static_cast<std::int64_t>(data.size()) / size;
   for (std::int64_t i = 0; i < std::min(elements, period); ++i)
     store_element(type, value(random()), data.data() + i * size);
-  for (std::int64_t i = period; i < elements; i += period)
-    std::memcpy(data.data() + i * size, data.data(), static_cast<std::size_t>(std::min(period, elements - i) * size));
+  repeat(data.first(static_cast<std::size_t>(elements * size)), period * size);
 }
 
 double whole_number(std::uint64_t bits, int most) {

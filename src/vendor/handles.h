@@ -1,10 +1,11 @@
-// A library's handle for each device: one for good, since making one takes a while, used by one thread at a time.
+// A library's handles for each device: made for good, since making one takes a while, used by one thread at a time.
 #pragma once
 
 #include <cstddef>
 #include <map>
 #include <memory>
 #include <mutex>
+#include <utility>
 
 #include "devices/cuda/cuda_device.h"
 #include "omniconv/plan.h"
@@ -22,14 +23,15 @@ struct Handle {
   Raw raw = nullptr;
 };
 
-// `make` gives the handle of the context that is current. Of a CUDA device.
+// `make` gives the handle of the context that is current. Of a CUDA device; `number` from 0: of several threads that
+// work side by side each takes its own.
 template <typename Raw, typename Make>
-Handle<Raw>& handle_of(const devices::Device& device, const Make& make) {
+Handle<Raw>& handle_of(const devices::Device& device, const Make& make, int number = 0) {
   static std::mutex mutex;
-  static std::map<devices::cuda::CUdevice, Handle<Raw>> handles;
+  static std::map<std::pair<devices::cuda::CUdevice, int>, Handle<Raw>> handles;
   const devices::cuda::SharedContext& context = *static_cast<const devices::cuda::CudaDevice&>(device).context();
   const std::lock_guard lock(mutex);
-  Handle<Raw>& handle = handles[context.device()];
+  Handle<Raw>& handle = handles[{context.device(), number}];
   if (handle.raw == nullptr) {
     const devices::cuda::Current current(context.get());
     handle.raw = make();

@@ -13,4 +13,10 @@ std::span<const operations::Solver* const> solvers_of(std::string_view operation
   return {};
 }
 
+std::map<std::string, std::string> versions() {
+  std::map<std::string, std::string> all = {{"cuDNN", cudnn_version()}, {"cuBLAS", cublas_version()}};
+  std::erase_if(all, [](const auto& one) { return one.second.empty(); });
+  return all;
+}
+
 }  // namespace omniconv::vendor

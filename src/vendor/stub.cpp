@@ -7,4 +7,8 @@ std::span<const operations::Solver* const> solvers_of(std::string_view) {
   return {};
 }
 
+std::map<std::string, std::string> versions() {
+  return {};
+}
+
 }  // namespace omniconv::vendor

@@ -60,6 +60,22 @@ TEST_F(Cache, BenchTellsTheFirstCompilation) {
   EXPECT_EQ(compiled(), 0);
 }
 
+TEST_F(Cache, BenchCompilesAListAtOnce) {
+  const std::string command =
+      "OMNICONV_CACHE_DIR= $OMNICONV bench 'filter2d u8 h16w16r3s3' 'gemm f32 nn m17n17k17' n1c3h9w9k3r3s3 --vs "
+      "gemm/tiled/gpu.1 --device opencl --budget 0.02 --json b.json";
+  EXPECT_EQ(shell(command).status, 0);
+  const json report = json::parse(read_here("b.json"));
+  EXPECT_GE(report["compiled_at_once"].get<int>(), 1);
+  ASSERT_EQ(report["results"].size(), 3U);
+  for (const json& result : report["results"]) {
+    EXPECT_EQ(result["status"], "ok") << result;
+    EXPECT_GT(result["compile_ms"], 0.0) << result;
+    EXPECT_GE(result["plan_ms"], result["compile_ms"]) << result;
+    EXPECT_EQ(result["vs"]["status"] == "ok", result["problem"].get<std::string>().starts_with("gemm")) << result;
+  }
+}
+
 TEST_F(Cache, ItsFolderIsTheUsers) {
   const std::string unset = "env -u OMNICONV_CACHE_DIR POCL_CACHE_DIR=$PWD ";  // PoCL's own would move with HOME
   expect_quiet_success(filter(unset + "HOME=$PWD/home XDG_CACHE_HOME=$PWD/xdg"));

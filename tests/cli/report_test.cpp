@@ -69,6 +69,7 @@ TEST_F(Report, BenchFillsTheSchema) {
   const json report = json::parse(read_here("b.json"));
   EXPECT_EQ(report["schema"], "omniconv-bench/1");
   for (const char* key : {"version", "commit", "date", "host", "device"}) EXPECT_TRUE(report.contains(key)) << key;
+  EXPECT_EQ(report["compiled_at_once"], 1);
   ASSERT_EQ(report["results"].size(), 1u);
   const json& result = report["results"][0];
   for (const char* key :
@@ -96,6 +97,11 @@ TEST_F(Report, BenchTimesOtherLibrariesWhereItIsAsked) {
     EXPECT_NE(outcome.out.find("cuDNN is for CUDA devices"), std::string::npos) << outcome.out;
   }
   EXPECT_EQ(report["results"].size(), 3 + vendors.size());
+  ASSERT_TRUE(report["libraries"].is_object()) << report;
+  for (const auto& [library, version] : report["libraries"].items()) {
+    EXPECT_TRUE(library == "cuDNN" || library == "cuBLAS") << library;
+    EXPECT_NE(version.get<std::string>().find('.'), std::string::npos) << version;
+  }
 }
 
 // Equal weights need no more arithmetic than memory; those of full rank need a multiply-add each.

@@ -38,6 +38,8 @@ def without_marks(reports):
 checked(lambda reports: None, 0)
 checked(edit("bench-gemm-and-filters.json", lambda report: report["results"][1].update(median_ms=0.003)), 1, "performance.md does not match")
 checked(edit("compare-gemm.json", lambda report: report["results"][0].update(ratio=1.7)), 1, "all.md does not match")
+checked(edit("compare-layers.json", lambda report: report["results"][1]["own"]["nhwc"].update(ratio=0.7)), 1, "all.md does not match")
+checked(edit("compare-layers.json", lambda report: report["libraries"].update(cuDNN="9.1.0")), 1, "all.md does not match")
 checked(lambda reports: (reports / "all.md").unlink(), 1, "all.md does not match")
 checked(lambda reports: shutil.copy(reports / "gpu-check.json", reports / "another.json"), 1, "another.json 0 times")
 checked(lambda reports: (reports / "gpu-check.json").unlink(), 1, "gpu-check.json 1 times, and the file is not there")

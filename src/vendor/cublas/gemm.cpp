@@ -2,7 +2,9 @@
 // 12 and 13, declared by ourselves so that nothing of it is needed to build.
 #include <fmt/format.h>
 
+#include <array>
 #include <limits>
+#include <string>
 #include <utility>
 
 #include "operations/gemm/gemm.h"
@@ -30,6 +32,7 @@ struct Api {
   cublasStatus_t (*Create)(cublasHandle_t*);
   cublasStatus_t (*SetStream)(cublasHandle_t, CUstream);
   const char* (*GetStatusString)(cublasStatus_t);
+  cublasStatus_t (*GetProperty)(int, int*);
   cublasStatus_t (*GemmStridedBatchedEx)(cublasHandle_t, int, int, int, int, int, const void*, const void*, int, int,
                                          long long, const void*, int, int, long long, const void*, void*, int, int,
                                          long long, int, int, int);
@@ -48,6 +51,7 @@ const Loader& loader() {
     library.bind("cublasCreate_v2", loader.api.Create);
     library.bind("cublasSetStream_v2", loader.api.SetStream);
     library.bind("cublasGetStatusString", loader.api.GetStatusString);
+    library.bind("cublasGetProperty", loader.api.GetProperty);
     library.bind("cublasGemmStridedBatchedEx", loader.api.GemmStridedBatchedEx);
     loader.why_not = library.why_not();
     return loader;
@@ -134,6 +138,15 @@ class Solver final : public operations::GemmSolver {
 }  // namespace omniconv::vendor::cublas
 
 namespace omniconv::vendor {
+
+std::string cublas_version() {
+  if (!cublas::loader().why_not.empty()) return {};
+  std::array<int, 3> parts{};
+  for (int i = 0; i < 3; ++i)
+    if (cublas::loader().api.GetProperty(i, &parts[static_cast<std::size_t>(i)]) != cublas::CUBLAS_STATUS_SUCCESS)
+      return {};
+  return fmt::format("{}.{}.{}", parts[0], parts[1], parts[2]);
+}
 
 const operations::Solver& cublas_gemm() {
   static const cublas::Solver solver;

@@ -3,6 +3,7 @@
 
 #include <array>
 #include <limits>
+#include <mutex>
 #include <span>
 
 #include "vendor/cudnn/convolution.h"
@@ -67,8 +68,10 @@ bool uses_tensor_cores(const AlgoPerf& found) {
 
 class Algorithm final : public Convolution {
  public:
-  Algorithm(const Conv2dProblem& problem, std::shared_ptr<const Descriptors> descriptors, const AlgoPerf& found)
-      : pass_(problem.pass),
+  Algorithm(const Conv2dProblem& problem, CudnnHandle& handle, std::shared_ptr<const Descriptors> descriptors,
+            const AlgoPerf& found)
+      : handle_(handle),
+        pass_(problem.pass),
         beta_(problem.accumulate ? 1.0F : 0.0F),
         descriptors_(std::move(descriptors)),
         found_(found) {
@@ -77,7 +80,19 @@ class Algorithm final : public Convolution {
             api().SetConvolutionMathType(descriptors_->convolution.get(), found.mathType));
   }
 
-  cudnnStatus_t run(cudnnHandle_t handle, const Arrays& a) const override {
+  Run on(const Arrays& arrays) const override {
+    return [this, arrays](CUstream stream) {
+      const std::lock_guard one_at_a_time(handle_.mutex);
+      check("cudnnSetStream", api().SetStream(handle_.raw, stream));
+      return run(handle_.raw, arrays);
+    };
+  }
+  std::int64_t workspace_bytes() const override { return static_cast<std::int64_t>(found_.memory); }
+  operations::Tuning name() const override { return {{"algorithm", found_.algo}}; }
+  bool is_deterministic() const override { return found_.determinism != 0; }
+
+ private:
+  cudnnStatus_t run(cudnnHandle_t handle, const Arrays& a) const {
     const Descriptors& d = *descriptors_;
     const float one = 1;
     const auto convolution = d.convolution.get();
@@ -93,11 +108,8 @@ class Algorithm final : public Convolution {
     return api().ConvolutionForward(handle, &one, d.x.get(), a.x, d.w.get(), a.w, convolution, found_.algo, a.workspace,
                                     found_.memory, &beta_, d.y.get(), a.y);
   }
-  std::int64_t workspace_bytes() const override { return static_cast<std::int64_t>(found_.memory); }
-  operations::Tuning name() const override { return {{"algorithm", found_.algo}}; }
-  bool is_deterministic() const override { return found_.determinism != 0; }
 
- private:
+  CudnnHandle& handle_;
   Pass pass_;
   float beta_;
   std::shared_ptr<const Descriptors> descriptors_;
@@ -106,10 +118,13 @@ class Algorithm final : public Convolution {
 
 }  // namespace
 
-Convolutions best_algorithm_for(const Conv2dProblem& problem, cudnnHandle_t handle, const Arrays& a,
+Convolutions best_algorithm_for(const Conv2dProblem& problem, CudnnHandle& of_device, CUstream stream, const Arrays& a,
                                 std::int64_t most_workspace) {
   if (problem.pad_top != problem.pad_bottom || problem.pad_left != problem.pad_right) return {};
   try {
+    const std::lock_guard one_at_a_time(of_device.mutex);
+    const cudnnHandle_t handle = of_device.raw;
+    check("cudnnSetStream", api().SetStream(handle, stream));
     const auto descriptors = std::make_shared<const Descriptors>(problem);
     const Descriptors& d = *descriptors;
     const auto convolution = d.convolution.get();
@@ -137,7 +152,7 @@ Convolutions best_algorithm_for(const Conv2dProblem& problem, cudnnHandle_t hand
     if (status != CUDNN_STATUS_SUCCESS) return {};
     for (const AlgoPerf& one : std::span(found).first(static_cast<std::size_t>(count))) {  // the fastest first
       if (one.status != CUDNN_STATUS_SUCCESS || (needs_fp32(problem) && uses_tensor_cores(one))) continue;
-      return {std::make_shared<const Algorithm>(problem, descriptors, one)};
+      return {std::make_shared<const Algorithm>(problem, of_device, descriptors, one)};
     }
   } catch (const Error&) {  // it does not describe the problem
   }

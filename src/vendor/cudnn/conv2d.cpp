@@ -3,9 +3,11 @@
 
 #include <algorithm>
 #include <array>
+#include <atomic>
 #include <chrono>
 #include <map>
 #include <mutex>
+#include <thread>
 #include <utility>
 
 #include "operations/conv2d/conv2d.h"
@@ -20,12 +22,15 @@ using operations::Answer;
 using operations::DevicePointer;
 namespace cuda = devices::cuda;
 
-Handle<cudnnHandle_t>& handle_of(const devices::Device& device) {
-  return vendor::handle_of<cudnnHandle_t>(device, [] {
-    cudnnHandle_t made = nullptr;
-    check("cudnnCreate", api().Create(&made));
-    return made;
-  });
+CudnnHandle& handle_of(const devices::Device& device, int number = 0) {
+  return vendor::handle_of<cudnnHandle_t>(
+      device,
+      [] {
+        cudnnHandle_t made = nullptr;
+        check("cudnnCreate", api().Create(&made));
+        return made;
+      },
+      number);
 }
 
 // What was fastest, of how many.
@@ -38,8 +43,8 @@ struct Found {
 // Times everything on arrays of its own.
 class Search {
  public:
-  Search(const Conv2dProblem& problem, const DevicePointer& device, cudnnHandle_t handle, std::int64_t most_workspace)
-      : problem_(problem), device_(device), handle_(handle), most_workspace_(most_workspace) {
+  Search(const Conv2dProblem& problem, const DevicePointer& device, std::int64_t most_workspace)
+      : problem_(problem), device_(device), most_workspace_(most_workspace) {
     const Conv2dElements elements = elements_of(problem);
     const std::int64_t size = size_of(problem.type);
     for (const std::int64_t count : {elements.x, elements.w, elements.y})
@@ -47,7 +52,6 @@ class Search {
     cuda::check("cuStreamCreate", cuda::api().StreamCreate(&stream_, cuda::CU_STREAM_NON_BLOCKING));
     for (cuda::CUevent& event : events_)
       cuda::check("cuEventCreate", cuda::api().EventCreate(&event, cuda::CU_EVENT_DEFAULT));
-    check("cudnnSetStream", api().SetStream(handle_, stream_));
     // Bytes that are small numbers in every type: data decide how fast a GPU's clock runs, but for all ways alike.
     for (const std::shared_ptr<devices::Buffer>& buffer : buffers_)
       cuda::check("cuMemsetD8Async",
@@ -62,24 +66,55 @@ class Search {
   Search& operator=(const Search&) = delete;
 
   Found run() {
-    const auto started = std::chrono::steady_clock::now();
-    const auto is_over = [&] {
-      return std::chrono::duration<double>(std::chrono::steady_clock::now() - started).count() > most_seconds;
-    };
-    for (const MakeConvolution& make : engines_for(problem_, handle_)) {
-      if (is_over()) break;
-      if (const auto convolution = make(most_workspace_)) try_out(convolution);
+    for (const auto& convolution : engines()) {
+      if (is_past(most_seconds)) break;
+      try_out(convolution);
     }
+    if (is_past(most_seconds)) return best_;
     reserve(most_workspace_ / 2);
     for (const auto& convolution :
-         best_algorithm_for(problem_, handle_, arrays(), workspace_ ? workspace_->bytes() : 0))
+         best_algorithm_for(problem_, handle_of(*device_), stream_, arrays(), workspace_ ? workspace_->bytes() : 0))
       try_out(convolution);
     return best_;
   }
 
  private:
-  static constexpr double most_seconds = 20;
+  static constexpr double most_seconds = 5;
   static constexpr int repetitions = 5;
+  static constexpr int most_threads = 8;  // each has a handle, which takes memory of the device
+
+  bool is_past(double seconds) const {
+    return std::chrono::duration<double>(std::chrono::steady_clock::now() - started_).count() > seconds;
+  }
+
+  // In the order of the heuristics, which list the fastest first. Several threads make them at once, and nothing is
+  // timed meanwhile.
+  Convolutions engines() const {
+    std::map<std::size_t, std::shared_ptr<const Convolution>> made;
+    std::mutex mutex;
+    std::atomic<std::size_t> next = 0;
+    const auto work = [&](int number) {
+      try {
+        const cuda::Current current(static_cast<const cuda::CudaDevice&>(*device_).context()->get());
+        const std::vector<MakeConvolution> all = engines_for(problem_, handle_of(*device_, number));
+        for (std::size_t i = next++; i < all.size() && !is_past(most_seconds / 2); i = next++)
+          if (const auto convolution = all[i](most_workspace_)) {
+            const std::lock_guard lock(mutex);
+            made[i] = convolution;
+          }
+      } catch (const std::exception&) {  // no handle: the others make what this thread would have made
+      }
+    };
+    {
+      std::vector<std::jthread> threads;
+      const int count = std::clamp(static_cast<int>(std::thread::hardware_concurrency()), 1, most_threads);
+      for (int number = 1; number < count; ++number) threads.emplace_back(work, number);
+      work(0);
+    }
+    Convolutions in_order;
+    for (const auto& [place, convolution] : made) in_order.push_back(convolution);
+    return in_order;
+  }
 
   static cuda::CUdeviceptr address(const std::shared_ptr<devices::Buffer>& buffer) {
     return buffer ? buffer->place().address : 0;
@@ -100,16 +135,23 @@ class Search {
     }
   }
 
+  // One that is half as slow again as the best is given up after its second run.
   void try_out(const std::shared_ptr<const Convolution>& convolution) {
     reserve(convolution->workspace_bytes());
     if (convolution->workspace_bytes() > (workspace_ ? workspace_->bytes() : 0)) return;
     ++best_.tried;
+    Run run;
+    try {
+      run = convolution->on(arrays());
+    } catch (const Error&) {
+      return;
+    }
     double least = 1e30;
     for (int i = 0; i <= repetitions; ++i) {
-      const double seconds = time(*convolution);
+      const double seconds = time(run);
       if (seconds < 0) return;
       if (i > 0) least = std::min(least, seconds);
-      if (best_.convolution != nullptr && least > 3 * best_.seconds && i > 0) return;
+      if (best_.convolution != nullptr && least > 1.5 * best_.seconds && i > 0) return;
     }
     if (best_.convolution == nullptr || least < best_.seconds) {
       best_.convolution = convolution;
@@ -117,11 +159,11 @@ class Search {
     }
   }
   // Negative where it fails.
-  double time(const Convolution& convolution) const {
+  double time(const Run& run) const {
     const cuda::Api& driver = cuda::api();
     float milliseconds = 0;
     if (driver.EventRecord(events_[0], stream_) != cuda::CUDA_SUCCESS) return -1;
-    const cudnnStatus_t status = convolution.run(handle_, arrays());
+    const cudnnStatus_t status = run(stream_);
     cuda::check("cuEventRecord", driver.EventRecord(events_[1], stream_));
     cuda::check("cuEventSynchronize", driver.EventSynchronize(events_[1]));
     cuda::check("cuEventElapsedTime", driver.EventElapsedTime(&milliseconds, events_[0], events_[1]));
@@ -130,8 +172,8 @@ class Search {
 
   const Conv2dProblem& problem_;
   DevicePointer device_;
-  cudnnHandle_t handle_;
   std::int64_t most_workspace_;
+  std::chrono::steady_clock::time_point started_ = std::chrono::steady_clock::now();
   cuda::CUstream stream_ = nullptr;
   std::array<cuda::CUevent, 2> events_{};
   std::vector<std::shared_ptr<devices::Buffer>> buffers_;
@@ -148,12 +190,10 @@ Found search(const Conv2dProblem& problem, const DevicePointer& device, std::int
   nameless.name.clear();
   const std::string key = fmt::format("{} {} {}", device->info().id, workspace_limit, to_text(Problem(nameless)));
   if (const auto found = known.find(key); found != known.end()) return found->second;
-  Handle<cudnnHandle_t>& handle = handle_of(*device);
   const cuda::Current current(static_cast<const cuda::CudaDevice&>(*device).context()->get());
-  const std::lock_guard one_at_a_time(handle.mutex);
   const std::int64_t most = device->free_bytes() / 4;
   const std::int64_t most_workspace = workspace_limit < 0 ? most : std::min(workspace_limit, most);
-  return known[key] = Search(nameless, device, handle.raw, most_workspace).run();
+  return known[key] = Search(nameless, device, most_workspace).run();
 }
 
 class Plan final : public operations::Conv2dPlanBody {
@@ -166,14 +206,12 @@ class Plan final : public operations::Conv2dPlanBody {
     for (const void* const address : {arrays.x, arrays.w, arrays.y})
       if (reinterpret_cast<std::uintptr_t>(address) % 16 != 0)
         throw bad_input("cuDNN reads and writes arrays at multiples of 16 bytes: place them so");
-    sequence.call_native(devices::NativeCall([=, self = shared_from_this(), convolution = convolution_,
-                                              device = device_, held = run](void* stream) {
-                           Handle<cudnnHandle_t>& handle = handle_of(*device);
-                           const std::lock_guard one_at_a_time(handle.mutex);
-                           check("cudnnSetStream", api().SetStream(handle.raw, static_cast<CUstream>(stream)));
-                           check("a convolution of cuDNN", convolution->run(handle.raw, arrays));
-                         }),
-                         true);
+    const cuda::Current current(static_cast<const cuda::CudaDevice&>(*device_).context()->get());
+    sequence.call_native(
+        devices::NativeCall([self = shared_from_this(), held = run, ready = convolution_->on(arrays)](void* stream) {
+          check("a convolution of cuDNN", ready(static_cast<CUstream>(stream)));
+        }),
+        true);
   }
 
  private:
@@ -215,6 +253,14 @@ class Solver final : public operations::Conv2dSolver {
 }  // namespace omniconv::vendor::cudnn
 
 namespace omniconv::vendor {
+
+std::string cudnn_version() {
+  std::string why_not;
+  const cudnn::Api* const api = cudnn::find_api(&why_not);
+  if (api == nullptr) return {};
+  const std::size_t version = api->GetVersion();
+  return fmt::format("{}.{}.{}", version / 10000, version / 100 % 100, version % 100);
+}
 
 const operations::Solver& cudnn_conv2d() {
   static const cudnn::Solver solver;

@@ -9,6 +9,7 @@
 #include "omniconv/conv2d.h"
 #include "operations/tuning.h"
 #include "vendor/cudnn/cudnn_api.h"
+#include "vendor/handles.h"
 
 namespace omniconv::vendor::cudnn {
 
@@ -17,11 +18,16 @@ struct Arrays {
   void *x, *w, *y, *workspace;
 };
 
-// With its CUDA context current and the handle's stream set, all of it.
+using CudnnHandle = Handle<cudnnHandle_t>;
+// What a run still has to do, of a convolution that outlives it.
+using Run = std::function<cudnnStatus_t(CUstream)>;
+
+// With its CUDA context current, all of it.
 class Convolution {
  public:
   virtual ~Convolution() = default;
-  virtual cudnnStatus_t run(cudnnHandle_t handle, const Arrays& arrays) const = 0;
+  // Whatever can be made before it: between the events of a timing stands the rest alone.
+  virtual Run on(const Arrays& arrays) const = 0;
   virtual std::int64_t workspace_bytes() const = 0;
   // Which it is: "engine=15", "algorithm=6".
   virtual operations::Tuning name() const = 0;
@@ -39,12 +45,14 @@ inline int data_type(DataType type) {
 }
 
 // What the backend's heuristics list for the problem, each once, in their order: the engines of cuDNN's frontend. Each
-// function makes one, or nothing where it cannot be had within the workspace; that may compile device text.
+// function makes one, or nothing where it cannot be had within the workspace; that may compile device text. All of it
+// is of this handle, which is locked meanwhile: by handles of their own several threads work side by side, and find the
+// same list.
 using MakeConvolution = std::function<std::shared_ptr<const Convolution>(std::int64_t most_workspace)>;
-std::vector<MakeConvolution> engines_for(const Conv2dProblem& problem, cudnnHandle_t handle);
+std::vector<MakeConvolution> engines_for(const Conv2dProblem& problem, CudnnHandle& handle);
 // The fastest of the older interface's algorithms, by that interface's own search on these arrays; empty where it has
 // none.
-Convolutions best_algorithm_for(const Conv2dProblem& problem, cudnnHandle_t handle, const Arrays& arrays,
-                                std::int64_t most_workspace);
+Convolutions best_algorithm_for(const Conv2dProblem& problem, CudnnHandle& handle, CUstream stream,
+                                const Arrays& arrays, std::int64_t most_workspace);
 
 }  // namespace omniconv::vendor::cudnn

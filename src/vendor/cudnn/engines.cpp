@@ -3,7 +3,11 @@
 
 #include <algorithm>
 #include <array>
+#include <memory>
+#include <mutex>
+#include <set>
 #include <span>
+#include <string>
 #include <utility>
 
 #include "vendor/cudnn/convolution.h"
@@ -163,29 +167,59 @@ Engine engine_of(const Descriptor& configuration) {
   return found;
 }
 
+// The knobs of a configuration, and what they are set to, which together with the engine's number say all of it; empty
+// where it does not tell.
+std::string knobs_of(const Descriptor& configuration) try {
+  constexpr std::int64_t most = 64;
+  std::vector<Descriptor> choices;
+  std::vector<cudnnBackendDescriptor_t> raw;
+  for (std::int64_t i = 0; i < most; ++i)
+    raw.push_back(choices.emplace_back(CUDNN_BACKEND_KNOB_CHOICE_DESCRIPTOR).get());
+  const std::int64_t count =
+      configuration.get(CUDNN_ATTR_ENGINECFG_KNOB_CHOICES, CUDNN_TYPE_BACKEND_DESCRIPTOR, most, raw.data());
+  if (count > most) return {};
+  std::string text = "knobs";
+  for (std::int64_t i = 0; i < count; ++i) {
+    const Descriptor& choice = choices[static_cast<std::size_t>(i)];
+    int type = 0;
+    std::int64_t value = 0;
+    choice.get(CUDNN_ATTR_KNOB_CHOICE_KNOB_TYPE, CUDNN_TYPE_KNOB_TYPE, 1, &type);
+    choice.get(CUDNN_ATTR_KNOB_CHOICE_KNOB_VALUE, CUDNN_TYPE_INT64, 1, &value);
+    text += fmt::format(" {}={}", type, value);
+  }
+  return text;
+} catch (const Error&) {
+  return {};
+}
+
 class EnginePlan final : public Convolution {
  public:
   EnginePlan(std::shared_ptr<const Graph> graph, std::shared_ptr<const Descriptor> configuration, const Engine& engine,
-             cudnnHandle_t handle)
+             CudnnHandle& handle)
       : graph_(std::move(graph)),
         configuration_(std::move(configuration)),
         engine_(engine),
+        handle_(handle),
         plan_(CUDNN_BACKEND_EXECUTION_PLAN_DESCRIPTOR) {
-    plan_.set(CUDNN_ATTR_EXECUTION_PLAN_HANDLE, CUDNN_TYPE_HANDLE, handle)
+    plan_.set(CUDNN_ATTR_EXECUTION_PLAN_HANDLE, CUDNN_TYPE_HANDLE, handle.raw)
         .set(CUDNN_ATTR_EXECUTION_PLAN_ENGINE_CONFIG, *configuration_)
         .finalize();
     plan_.get(CUDNN_ATTR_EXECUTION_PLAN_WORKSPACE_SIZE, CUDNN_TYPE_INT64, 1, &workspace_bytes_);
   }
 
-  cudnnStatus_t run(cudnnHandle_t handle, const Arrays& arrays) const override {
+  Run on(const Arrays& arrays) const override {
     const std::array<std::int64_t, 3> ids = {id_of_x, id_of_w, id_of_y};
     const std::array<void*, 3> addresses = {arrays.x, arrays.w, arrays.y};
-    Descriptor pack(CUDNN_BACKEND_VARIANT_PACK_DESCRIPTOR);
-    pack.set(CUDNN_ATTR_VARIANT_PACK_UNIQUE_IDS, CUDNN_TYPE_INT64, std::span<const std::int64_t>(ids))
+    const auto pack = std::make_shared<Descriptor>(CUDNN_BACKEND_VARIANT_PACK_DESCRIPTOR);
+    pack->set(CUDNN_ATTR_VARIANT_PACK_UNIQUE_IDS, CUDNN_TYPE_INT64, std::span<const std::int64_t>(ids))
         .set(CUDNN_ATTR_VARIANT_PACK_DATA_POINTERS, CUDNN_TYPE_VOID_PTR, std::span<void* const>(addresses))
         .set(CUDNN_ATTR_VARIANT_PACK_WORKSPACE, CUDNN_TYPE_VOID_PTR, arrays.workspace)
         .finalize();
-    return api().BackendExecute(handle, plan_.get(), pack.get());
+    return [this, pack](CUstream stream) {
+      const std::lock_guard one_at_a_time(handle_.mutex);
+      check("cudnnSetStream", api().SetStream(handle_.raw, stream));
+      return api().BackendExecute(handle_.raw, plan_.get(), pack->get());
+    };
   }
   std::int64_t workspace_bytes() const override { return workspace_bytes_; }
   operations::Tuning name() const override { return {{"engine", engine_.index}}; }
@@ -195,6 +229,7 @@ class EnginePlan final : public Convolution {
   std::shared_ptr<const Graph> graph_;
   std::shared_ptr<const Descriptor> configuration_;
   Engine engine_;
+  CudnnHandle& handle_;
   Descriptor plan_;
   std::int64_t workspace_bytes_ = 0;
 };
@@ -224,19 +259,24 @@ std::vector<std::shared_ptr<const Descriptor>> configurations(const Graph& graph
 
 }  // namespace
 
-std::vector<MakeConvolution> engines_for(const Conv2dProblem& problem, cudnnHandle_t handle) {
+std::vector<MakeConvolution> engines_for(const Conv2dProblem& problem, CudnnHandle& handle) {
   std::vector<MakeConvolution> all;
+  const std::lock_guard listing(handle.mutex);
   std::shared_ptr<const Graph> graph;
   try {
-    graph = std::make_shared<const Graph>(problem, handle);
+    graph = std::make_shared<const Graph>(problem, handle.raw);
   } catch (const Error&) {
     return all;  // no graph of this problem
   }
+  std::set<std::string> seen;  // the modes list many alike
   for (const int mode : {CUDNN_HEUR_MODE_A, CUDNN_HEUR_MODE_B, CUDNN_HEUR_MODE_FALLBACK}) {
     for (const std::shared_ptr<const Descriptor>& configuration : configurations(*graph, mode)) {
       const Engine engine = engine_of(*configuration);
       if (needs_fp32(problem) && !engine.is_fp32) continue;
-      all.push_back([=](std::int64_t most_workspace) -> std::shared_ptr<const Convolution> {
+      const std::string knobs = knobs_of(*configuration);
+      if (!knobs.empty() && !seen.insert(fmt::format("{} {}", engine.index, knobs)).second) continue;
+      all.push_back([=, &handle](std::int64_t most_workspace) -> std::shared_ptr<const Convolution> {
+        const std::lock_guard one_at_a_time(handle.mutex);
         try {
           auto plan = std::make_shared<const EnginePlan>(graph, configuration, engine, handle);
           if (plan->workspace_bytes() <= most_workspace) return plan;
