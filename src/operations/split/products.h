@@ -45,8 +45,12 @@ class ProductLaunches {
              std::span<const devices::Definition> definitions);
 
   // The largest magnitudes of so many elements of a and of b, or of samples, where numbers are scaled.
+  void append_scan(devices::Sequence& sequence, const Product& product, std::int64_t a_count, std::int64_t b_count,
+                   const Sampling& sampling) const;
   void append_scan(devices::Sequence& sequence, const Product& product, std::int64_t a_count,
-                   std::int64_t b_count) const;
+                   std::int64_t b_count) const {
+    append_scan(sequence, product, a_count, b_count, sampling_of(a_count, b_count));
+  }
   // make_parts by so many groups of pass_group, whose last argument says whether it mends; mended, where samples were
   // looked at.
   void append_parts(devices::Sequence& sequence, std::span<const devices::KernelArgument> arguments,
