@@ -116,7 +116,8 @@ std::vector<float> by_definition(const Conv2dShape& g, const Memory& memory, boo
 #pragma GCC diagnostic ignored "-Wunused-but-set-variable"
 
 // Of three channels a record is a tap; of one it is four taps, of two two, the last of them perhaps of fewer.
-#define FORM {.channels = 3, .taps_h = 3, .taps_w = 3, .columns = 16, .held = 2, .blocks = 2}
+#define FORM \
+  { .channels = 3, .taps_h = 3, .taps_w = 3, .columns = 16, .held = 2, .blocks = 2 }
 #define NHWC 0
 #define FLIP 0
 #define PRODUCTS 3
@@ -125,7 +126,7 @@ namespace three_channels {
 #include "few_channels-inl.h"
 }
 #define FORM \
-  {.channels = 3, .taps_h = 7, .taps_w = 7, .stride_h = 2, .stride_w = 2, .columns = 64, .held = 1, .blocks = 2}
+  { .channels = 3, .taps_h = 7, .taps_w = 7, .stride_h = 2, .stride_w = 2, .columns = 64, .held = 1, .blocks = 2 }
 #define NHWC 1
 #define FLIP 1
 #define PRODUCTS 3
@@ -133,7 +134,8 @@ namespace three_channels {
 namespace with_strides {
 #include "few_channels-inl.h"
 }
-#define FORM {.channels = 1, .taps_h = 5, .taps_w = 5, .columns = 8, .held = 3, .blocks = 1}
+#define FORM \
+  { .channels = 1, .taps_h = 5, .taps_w = 5, .columns = 8, .held = 3, .blocks = 1 }
 #define NHWC 0
 #define FLIP 1
 #define PRODUCTS 3
@@ -141,9 +143,11 @@ namespace with_strides {
 namespace one_channel {
 #include "few_channels-inl.h"
 }
-#define FORM                                                                                                  \
-  {.channels = 2, .taps_h = 4, .taps_w = 3, .stride_h = 1, .stride_w = 3, .dilation_h = 2, .dilation_w = 2, \
-   .columns = 32, .held = 1, .blocks = 1}
+#define FORM                                                                                                 \
+  {                                                                                                          \
+    .channels = 2, .taps_h = 4, .taps_w = 3, .stride_h = 1, .stride_w = 3, .dilation_h = 2, .dilation_w = 2, \
+    .columns = 32, .held = 1, .blocks = 1                                                                    \
+  }
 #define NHWC 1
 #define FLIP 0
 #define PRODUCTS 3
@@ -151,9 +155,11 @@ namespace one_channel {
 namespace two_channels {
 #include "few_channels-inl.h"
 }
-#define FORM                                                                                                   \
-  {.channels = 4, .taps_h = 5, .taps_w = 11, .stride_h = 3, .stride_w = 4, .dilation_h = 1, .dilation_w = 3, \
-   .columns = 8, .held = 1, .blocks = 1}
+#define FORM                                                                                                  \
+  {                                                                                                           \
+    .channels = 4, .taps_h = 5, .taps_w = 11, .stride_h = 3, .stride_w = 4, .dilation_h = 1, .dilation_w = 3, \
+    .columns = 8, .held = 1, .blocks = 1                                                                      \
+  }
 #define NHWC 0
 #define FLIP 0
 #define PRODUCTS 3
@@ -161,7 +167,8 @@ namespace two_channels {
 namespace four_channels {
 #include "few_channels-inl.h"
 }
-#define FORM {.channels = 1, .taps_h = 1, .taps_w = 1, .stride_h = 2, .stride_w = 5, .columns = 8, .held = 2, .blocks = 1}
+#define FORM \
+  { .channels = 1, .taps_h = 1, .taps_w = 1, .stride_h = 2, .stride_w = 5, .columns = 8, .held = 2, .blocks = 1 }
 #define NHWC 0
 #define FLIP 0
 #define PRODUCTS 3
@@ -169,7 +176,8 @@ namespace four_channels {
 namespace single_tap {
 #include "few_channels-inl.h"
 }
-#define FORM {.channels = 3, .taps_h = 16, .taps_w = 16, .columns = 16, .held = 1, .blocks = 2}
+#define FORM \
+  { .channels = 3, .taps_h = 16, .taps_w = 16, .columns = 16, .held = 1, .blocks = 2 }
 #define NHWC 0
 #define FLIP 0
 #define PRODUCTS 3
@@ -177,7 +185,8 @@ namespace single_tap {
 namespace many_taps {
 #include "few_channels-inl.h"
 }
-#define FORM {.channels = 2, .taps_h = 3, .taps_w = 5, .columns = 16, .held = 1, .blocks = 1}
+#define FORM \
+  { .channels = 2, .taps_h = 3, .taps_w = 5, .columns = 16, .held = 1, .blocks = 1 }
 #define NHWC 1
 #define FLIP 0
 #define PRODUCTS 1
@@ -188,10 +197,12 @@ namespace one_product {
 #pragma GCC diagnostic pop
 
 TEST(FewChannels, MultipliesWhatTheDefinitionMultiplies) {
-  three_channels::check({.n = 2, .h = 18, .w = 35, .k = 32, .pad_top = 1, .pad_left = 1, .pad_bottom = 1, .pad_right = 1});
+  three_channels::check(
+      {.n = 2, .h = 18, .w = 35, .k = 32, .pad_top = 1, .pad_left = 1, .pad_bottom = 1, .pad_right = 1});
   three_channels::check({.h = 20, .w = 20, .k = 33, .pad_top = 2, .pad_right = 3}, 2);  // sets of filters, ragged
   three_channels::check({.h = 3, .w = 3, .k = 2});
-  with_strides::check({.n = 2, .h = 40, .w = 45, .k = 64, .pad_top = 3, .pad_left = 3, .pad_bottom = 3, .pad_right = 3});
+  with_strides::check(
+      {.n = 2, .h = 40, .w = 45, .k = 64, .pad_top = 3, .pad_left = 3, .pad_bottom = 3, .pad_right = 3});
   with_strides::check({.h = 9, .w = 50, .k = 63, .pad_left = 5}, 2);
   one_channel::check({.n = 2, .h = 28, .w = 28, .k = 20, .pad_top = 2, .pad_left = 2, .pad_bottom = 2, .pad_right = 2});
   one_channel::check({.h = 5, .w = 21, .k = 25});
@@ -227,7 +238,8 @@ TEST(FewChannels, PatchesHoldWhatTapsMeet) {
     for (const std::int64_t taps : {1, 2, 3, 4, 5, 7, 11, 16})
       for (const std::int64_t stride : {1, 2, 3, 4, 7, 16})
         for (const std::int64_t dilation : {1, 2, 5}) {
-          const few_channels::Form form{.channels = channels, .taps_w = taps, .stride_w = stride, .dilation_w = dilation};
+          const few_channels::Form form{
+              .channels = channels, .taps_w = taps, .stride_w = stride, .dilation_w = dilation};
           EXPECT_GE(form.records() * form.fold(), taps);
           EXPECT_LT(form.records() * form.fold(), taps + 4);
           EXPECT_GE(form.plane_w() * stride, form.patch_w());

@@ -24,7 +24,7 @@ struct Tile {
 
 std::span<const Tunable> tunables() {
   static const std::vector<Tunable> all = {
-      {"columns", {8, 16, 32, 64}}, {"held", {1, 2, 3, 4, 6, 8}}, {"blocks", {1, 2}}, {"resident", {1, 2}}};
+      {"columns", {8, 16, 32, 64}}, {"held", {1, 2, 3, 4, 6, 8}}, {"blocks", {1, 2}}, {"resident", {1, 2, 3}}};
   return all;
 }
 Tuning tuning_of(const Tile& tile) {
@@ -34,7 +34,9 @@ Tuning tuning_of(const Tile& tile) {
           {"resident", tile.resident}};
 }
 
+// In local memory and in registers.
 bool fits(const Tile& tile, const devices::Device& device) {
+  if (tile.resident > 2 && tile.form.columns > 32) return false;
   constexpr std::int64_t rest = 1024 + 64;  // what the device keeps of each group's, and what the text declares
   return tile.form.local_bytes() <= device.facts().most_local_memory_bytes / tile.resident - rest;
 }
@@ -56,8 +58,7 @@ double cycles_of(const Conv2dShape& g, const Tile& tile, const split::Numbers& n
                of_patch = 1200 + 1.5 * static_cast<double>(form.patch_h() * form.patch_w()),
                alone = tile.resident == 1 ? 1 : 0.4,  // what the other group does not hide
       of_filters = 3000 + static_cast<double>(form.filter_bytes()) / 32 / 256 * 500;
-  const std::int64_t units = device.info().compute_units,
-                     of_set = groups_of(task, tile.resident, units) / task.sets,
+  const std::int64_t units = device.info().compute_units, of_set = groups_of(task, tile.resident, units) / task.sets,
                      tiles = std::max(divide_up(std::int64_t{task.tiles} * task.sets, units),
                                       divide_up(task.tiles, of_set));
   return of_filters + static_cast<double>(tiles) * (blocks * of_block + alone * of_patch);
@@ -84,9 +85,9 @@ std::optional<Tile> best_tile(const Conv2dShape& g, const split::Numbers& number
 // Numbers that the text counts in 32 bits.
 std::string extent_refusal(const Conv2dShape& g) {
   constexpr std::int64_t most_extent = std::int64_t{1} << 24, most = std::int64_t{1} << 30;
-  for (const std::int64_t extent : {g.n, g.c, g.h, g.w, g.k, g.r, g.s, g.p, g.q, g.pad_top, g.pad_left, g.stride_h,
-                                    g.stride_w, g.dilation_h * g.r, g.dilation_w * g.s, g.p * g.stride_h,
-                                    g.q * g.stride_w})
+  for (const std::int64_t extent :
+       {g.n, g.c, g.h, g.w, g.k, g.r, g.s, g.p, g.q, g.pad_top, g.pad_left, g.stride_h, g.stride_w, g.dilation_h * g.r,
+        g.dilation_w * g.s, g.p * g.stride_h, g.q * g.stride_w})
     if (extent >= most_extent) return fmt::format("an extent of {} passes the {} that it counts", extent, most_extent);
   if (g.h * g.w >= most / g.c) return fmt::format("has images of {} numbers, and it counts {}", g.h * g.w * g.c, most);
   if (g.n * divide_up(g.p, 8) >= most / g.q || g.r * g.s >= 1 << 16) return "has 2^30 pixels, or 2^16 taps";
