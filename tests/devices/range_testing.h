@@ -6,6 +6,7 @@
 #include <cmath>
 #include <initializer_list>
 #include <limits>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -65,11 +66,18 @@ inline void expect_as_defined(const Context& context, const char* solver, const 
   }
 }
 
+// What a solver serves.
+struct Served {
+  std::span<const Pass> passes = all_passes;
+  const char* geometry = "n2c20h9w8k12r3s3p1";
+};
+
 // Of arrays so large, in all passes and layouts.
-inline void expect_of_scales(const Context& context, const char* solver, float of_x, float of_w) {
-  for (const Pass pass : all_passes)
+inline void expect_of_scales(const Context& context, const char* solver, float of_x, float of_w,
+                             const Served& served = {}) {
+  for (const Pass pass : served.passes)
     for (const char* layout : {"nchw", "nhwc"}) {
-      const Conv2dProblem problem = with_pass(conv2d_problem(fmt::format("{} n2c20h9w8k12r3s3p1", layout)), pass);
+      const Conv2dProblem problem = with_pass(conv2d_problem(fmt::format("{} {}", layout, served.geometry)), pass);
       const Conv2dElements all = elements_of(problem);
       expect_as_defined(context, solver, problem,
                         {randoms(all.x, 1, of_x), randoms(all.w, 2, pass == Pass::backward_data ? of_x : of_w),
@@ -77,9 +85,9 @@ inline void expect_of_scales(const Context& context, const char* solver, float o
     }
 }
 
-inline void expect_largest_beside_smallest(const Context& context, const char* solver) {
-  for (const Pass pass : all_passes) {
-    const Conv2dProblem problem = with_pass(conv2d_problem("n2c20h9w8k12r3s3p1"), pass);
+inline void expect_largest_beside_smallest(const Context& context, const char* solver, const Served& served = {}) {
+  for (const Pass pass : served.passes) {
+    const Conv2dProblem problem = with_pass(conv2d_problem(served.geometry), pass);
     const Conv2dElements all = elements_of(problem);
     Arrays arrays{randoms(all.x, 1, 1), randoms(all.w, 2, 0x1p-20f), randoms(all.y, 3, 0x1p-20f)};
     arrays.x[7] = 0x1p127f, arrays.x[100] = 0x1p-126f, arrays.w[5] = 0x1p-126f;
@@ -90,9 +98,10 @@ inline void expect_largest_beside_smallest(const Context& context, const char* s
 
 // Infinities of both signs and NaN, in one operand and in both.
 inline void expect_infinities_as_defined(const Context& context, const char* solver,
-                                         std::initializer_list<const char*> geometries) {
+                                         std::initializer_list<const char*> geometries,
+                                         std::span<const Pass> passes = all_passes) {
   constexpr float infinity = std::numeric_limits<float>::infinity(), none = std::numeric_limits<float>::quiet_NaN();
-  for (const Pass pass : all_passes)
+  for (const Pass pass : passes)
     for (const char* geometry : geometries)
       for (const float odd : {infinity, -infinity, none}) {
         const Conv2dProblem problem = with_pass(conv2d_problem(geometry), pass);

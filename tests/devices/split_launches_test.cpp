@@ -1,5 +1,5 @@
-// What a run of gemm/split launches, by a device that runs nothing: which kernels, with the arguments that they take,
-// and copies that stay within their buffers.
+// What a run of gemm/split launches, and of conv2d/few_channels, by a device that runs nothing: which kernels, with the
+// arguments that they take, and copies that stay within their buffers.
 #include <gtest/gtest.h>
 
 #include <fmt/format.h>
@@ -13,6 +13,7 @@
 #include "../conformance/solver_testing.h"
 #include "devices/sequence.h"
 #include "omniconv/problem.h"
+#include "operations/conv2d/conv2d.h"
 #include "operations/gemm/gemm.h"
 #include "operations/gemm/split/matrices.h"
 #include "recording_device.h"
@@ -50,8 +51,7 @@ std::vector<std::string> arguments_of(const Sequence& sequence, const Sequence::
     else if (std::holds_alternative<Scalar>(argument.value))
       all.push_back("scalar");
     else
-      all.push_back(argument.bytes == sizeof(operations::split_gemm::MatrixTask) ? "task"
-                                                                                 : std::to_string(argument.bytes));
+      all.push_back(argument.bytes > 8 ? "task" : std::to_string(argument.bytes));
   }
   return all;
 }
@@ -93,6 +93,29 @@ class SplitLaunches : public testing::Test {
         if (const auto* const map = std::get_if<Sequence::Map>(&argument.value)) {
           EXPECT_NO_THROW(devices::check(sequence.map_of(*map))) << problem;
         }
+    }
+    return kernels;
+  }
+  // The same of few channels, and the bytes of local memory that its tiles ask for.
+  std::vector<std::string> launches_of_few(const std::string& problem, const std::string& tuning = {}) const {
+    const auto conv2d = get<Conv2dProblem>(parse_problem(problem));
+    const operations::Answer answer = operations::conv2d_few_channels_gpu().offer(conv2d, device, {.tuning = tuning});
+    EXPECT_NE(answer.offer(), nullptr) << answer.refusal();
+    const auto plan = answer.offer()->plan();
+    const Conv2dElements all = elements_of(conv2d);
+    const auto array = [&](std::int64_t elements) { return Operand{Buffer(device->allocate(elements * 4))}; };
+    Conv2dRun run{.x = array(all.x), .w = array(all.w), .y = array(all.y)};
+    if (conv2d.bias) run.bias = array(conv2d.k);
+    run.workspace = Buffer(device->allocate(answer.offer()->workspace_bytes));
+    Sequence sequence;
+    static_cast<const operations::Conv2dPlanBody&>(*plan).append(sequence, run);
+    std::vector<std::string> kernels;
+    for (const Sequence::Step& step : sequence.steps()) {
+      const auto& launch = std::get<Sequence::Launch>(step);
+      kernels.push_back(fmt::format("{} {}", launch.kernel, launch.grid.global.x / launch.grid.local.x));
+      if (launch.options.local_memory_bytes > 0)
+        kernels.back() += fmt::format(" {}", launch.options.local_memory_bytes);
+      EXPECT_EQ(arguments_of(sequence, launch), parameters_of(text_with(launch.kernel), launch.kernel));
     }
     return kernels;
   }
@@ -146,6 +169,17 @@ TEST_F(SplitLaunches, OthersAreCopiedAsTheyAreStoredWhereTheyCanBe) {
 TEST_F(SplitLaunches, PartsOfSumsAreAdded) {
   const Kernels made = launches("f32 nn m100n90k2000", 0, 0, "tile_n=64 resident=2 parts=4 shared=0 raw=0");
   EXPECT_EQ(made, (Kernels{"find_largest 528", "make_parts 192", "tile_products 8", "add_parts 9"}));
+}
+
+// As many groups as share the device, at least one for each set of filters; 53,248 bytes of filters and 23,680 of x.
+TEST_F(SplitLaunches, FewChannelsAreTwoLaunches) {
+  constexpr const char* first_layer = "columns=64 held=1 blocks=2 resident=2";
+  EXPECT_EQ(launches_of_few("n64c3h224w224k64r7s7p3u2", first_layer),
+            (Kernels{"find_largest 528", "few_channels 264 77440"}));
+  EXPECT_EQ(launches_of_few("bias n1c3h32w32k64r7s7p3u2", first_layer),
+            (Kernels{"find_largest 528", "few_channels 1 77440"}));
+  EXPECT_EQ(launches_of_few("n64c3h224w224k1000r7s7p3u2", first_layer)[1], "few_channels 256 77440");
+  EXPECT_EQ(launches_of_few("n1c3h32w32k32000r7s7p3u2", first_layer)[1], "few_channels 500 77440");
 }
 
 TEST_F(SplitLaunches, AnySizes) {

@@ -8,97 +8,23 @@
 
 #include <algorithm>
 #include <array>
-#include <barrier>
 #include <bit>
 #include <cmath>
 #include <cstring>
-#include <functional>
 #include <limits>
-#include <memory>
-#include <mutex>
 #include <random>
-#include <thread>
 #include <vector>
 
 #include "../error_testing.h"
 #include "core/convert.h"
 #include "omniconv/problem.h"
 
+#include "kernel_by_processor.h"
+
 namespace omniconv::operations::split_gemm {
 namespace {
 
-// What the prelude and tensor_units.kernel give the text, by a processor. Groups follow each other; a group's work
-// items are threads, and what they share is static.
-using uint = std::uint32_t;
-using ushort = std::uint16_t;
-using ulong = std::uint64_t;
-struct float2 {
-  float x, y;
-};
-struct float4 {
-  float x, y, z, w;
-};
-struct uint2 {
-  uint x, y;
-};
-struct uint4 {
-  uint x, y, z, w;
-};
-struct half_t {
-  ushort bits;
-};
-
-thread_local int this_item = 0;
-thread_local long this_group = 0;
-struct {
-  int x;
-} gridDim;  // groups
-std::unique_ptr<std::barrier<>> of_group;
-std::vector<std::unique_ptr<std::barrier<>>> of_warps;
-std::array<uint, 32 * 12> exchanged;
-
-void launch(int groups, int items, const std::function<void()>& kernel) {
-  gridDim.x = groups;
-  of_group = std::make_unique<std::barrier<>>(items);
-  of_warps.clear();
-  for (int i = 0; i < items; i += 32) of_warps.push_back(std::make_unique<std::barrier<>>(32));
-  std::vector<std::thread> threads;
-  for (int i = 0; i < items; ++i)
-    threads.emplace_back([&, i] {
-      this_item = i;
-      for (this_group = 0; this_group < groups; ++this_group) {
-        kernel();
-        of_group->arrive_and_wait();
-      }
-    });
-  for (std::thread& each : threads) each.join();
-}
-void meet_warp() {
-  of_warps[static_cast<std::size_t>(this_item / 32)]->arrive_and_wait();
-}
-uint largest_of_warp(uint value) {
-  exchanged[static_cast<std::size_t>(this_item)] = value;
-  meet_warp();
-  const auto first = exchanged.begin() + this_item / 32 * 32;
-  const uint largest = *std::max_element(first, first + 32);
-  meet_warp();
-  return largest;
-}
-
-void raise_to(uint* at, uint value) {
-  static std::mutex mutex;
-  const std::lock_guard lock(mutex);
-  *at = std::max(*at, value);
-}
-
-float widened(DataType type, ushort bits) {
-  return static_cast<float>(load_element(type, reinterpret_cast<const std::byte*>(&bits)));
-}
-ushort narrowed(DataType type, float value) {
-  ushort bits;
-  store_element(type, value, reinterpret_cast<std::byte*>(&bits));
-  return bits;
-}
+using namespace by_processor;
 
 // A copy of a box: what is outside of the extents is zero.
 struct tensor_map_t {
@@ -115,39 +41,6 @@ void copy_box(uint to, const tensor_map_t& from, int x, int y, int z, uint) {
           inside ? from.base[x + i + (y + j) * map.strides_bytes[0] / 2 + z * map.strides_bytes[1] / 2] : ushort{0};
     }
 }
-void begin_launch_behind() {}
-void await_launch_before() {}
-
-template <typename T>
-T min(T a, T b) {
-  return std::min(a, b);
-}
-template <typename T>
-T max(T a, T b) {
-  return std::max(a, b);
-}
-
-#define DEVICE inline
-#define KERNEL_OF(items, resident) inline
-#define GLOBAL
-#define LOCAL static
-#define LOCAL_MEMORY
-#define UNROLL
-#define ROLLED
-#define __grid_constant__
-#define GROUP_ID_X this_group
-#define LOCAL_ID_X this_item
-#define BARRIER of_group->arrive_and_wait()
-#define FMA(a, b, c) std::fma((a), (b), (c))
-#define FLOAT_TO_BITS(value) std::bit_cast<int>(value)
-#define BITS_TO_FLOAT(bits) std::bit_cast<float>(bits)
-#define UINT4(a, b, c, d) (uint4{(a), (b), (c), (d)})
-#define HALF_BITS_TO_FLOAT(value) widened(DataType::f16, value)
-#define STORE_HALF(value, pointer, i) ((pointer)[i] = half_t{narrowed(DataType::f16, value)})
-#define PACK_F16(a, b) (uint{narrowed(DataType::f16, a)} | uint{narrowed(DataType::f16, b)} << 16)
-#define __clz(value) std::countl_zero(static_cast<uint>(value))
-#define __reduce_max_sync(mask, value) largest_of_warp(value)
-#define __syncwarp() meet_warp()
 
 #define MAXIMA 3
 #define STAGING (16 * 160)

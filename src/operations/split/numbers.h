@@ -108,13 +108,18 @@ inline double step_cycles(const Tile& tile, const Numbers& numbers) {
   return cycles;
 }
 inline double tile_cycles(const Tile& tile) {
+  if (tile.is_raw) return 5500;
   return tile.columns == 128 ? 3600 : tile.columns == 64 ? 1650 : 1900;
+}
+// Tiles, or their parts, that a compute unit makes one after the other, as many as its groups are two at once.
+inline double tile_rounds(const Tile& tile, std::int64_t tiles, const devices::Device& device) {
+  const std::int64_t rounds = divide_up(tiles * tile.parts, tile.resident * device.info().compute_units);
+  return static_cast<double>(rounds * tile.resident);
 }
 // All tiles, of so many steps each.
 inline double cycles_of(const Tile& tile, std::int64_t tiles, double steps, const Numbers& numbers,
                         const devices::Device& device) {
-  const std::int64_t rounds = divide_up(tiles * tile.parts, tile.resident * device.info().compute_units);
-  return static_cast<double>(rounds * tile.resident) * (steps * step_cycles(tile, numbers) + tile_cycles(tile));
+  return tile_rounds(tile, tiles, device) * (steps * step_cycles(tile, numbers) + tile_cycles(tile));
 }
 
 inline std::span<const Tunable> tile_tunables() {

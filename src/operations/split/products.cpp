@@ -32,9 +32,8 @@ void ProductLaunches::build(devices::Device& device, std::string_view planes_tex
 }
 
 void ProductLaunches::append_scan(devices::Sequence& sequence, const Product& product, std::int64_t a_count,
-                                  std::int64_t b_count, std::int64_t sampled) const {
+                                  std::int64_t b_count, const Sampling& sampling) const {
   if (!numbers_.are_scaled) return;
-  const Sampling sampling = sampled != 0 ? sampling_of(a_count, b_count) : Sampling{};
   const devices::KernelArgument arguments[] = {product.a.buffer.impl().get(),
                                                product.a.offset_bytes / size(),
                                                a_count,

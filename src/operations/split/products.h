@@ -46,7 +46,12 @@ class ProductLaunches {
 
   // The largest magnitudes of so many elements of a and of b, or of samples, where numbers are scaled.
   void append_scan(devices::Sequence& sequence, const Product& product, std::int64_t a_count, std::int64_t b_count,
-                   std::int64_t sampled) const;
+                   const Sampling& sampling) const;
+  // Sampled where SAMPLED of the text says so.
+  void append_scan(devices::Sequence& sequence, const Product& product, std::int64_t a_count, std::int64_t b_count,
+                   std::int64_t sampled) const {
+    append_scan(sequence, product, a_count, b_count, sampled != 0 ? sampling_of(a_count, b_count) : Sampling{});
+  }
   // make_parts by so many groups of pass_group, whose last argument says whether it mends; mended, where samples were
   // looked at.
   void append_parts(devices::Sequence& sequence, std::span<const devices::KernelArgument> arguments,

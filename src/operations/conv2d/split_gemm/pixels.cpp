@@ -63,7 +63,11 @@ Tile tile_for(const Forms& forms, const Conv2dProblem& problem, const devices::D
                          apart * static_cast<double>(elements_of(problem).x * size_of(problem.type));
     const double of_tiles =
         cycles_of(tile, tiles_of(task, tile.columns), steps, numbers, device) + cycles_of_bytes(bytes, device);
-    if (tile.parts == 1) return of_tiles;
+    // Under nchw raw tiles take longer to store.
+    constexpr double raw_store = 3500;
+    const double stores =
+        tile.is_raw && !nhwc ? raw_store * tile_rounds(tile, tiles_of(task, tile.columns), device) : 0;
+    if (tile.parts == 1) return of_tiles + stores;
     // Parts are written and read in order; what is stored lies apart, but where channels stand last.
     const double sums = static_cast<double>(task.positions() * task.filters * task.source.groups),
                  of_parts = 8.0 * static_cast<double>(tile.parts) + (nhwc ? 4 : 40);

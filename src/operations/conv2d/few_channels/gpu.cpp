@@ -1,0 +1,213 @@
+// Convolution forward of groups of few channels on the matrix units of compute capability 9.0: patches of x in local
+// memory, from there through registers. fp32 by parts of fp16.
+#include <algorithm>
+#include <optional>
+
+#include "embedded/few_channels.kernel.h"
+#include "embedded/few_channels_units.kernel.h"
+#include "operations/conv2d/few_channels/geometry.h"
+#include "operations/conv2d/gpu_text.h"
+#include "operations/split/products.h"
+
+namespace omniconv::operations {
+namespace few_channels {
+namespace {
+
+namespace split = split_gemm;
+
+// What groups of work items make, and how many of them share a compute unit.
+struct Tile {
+  Form form = {};
+  std::int64_t resident = 1;
+  double cycles = 0;  // of a compute unit, for all
+};
+
+std::span<const Tunable> tunables() {
+  static const std::vector<Tunable> all = {
+      {"columns", {8, 16, 32, 64}}, {"held", {1, 2, 3, 4, 6, 8}}, {"blocks", {1, 2}}, {"resident", {1, 2, 3}}};
+  return all;
+}
+Tuning tuning_of(const Tile& tile) {
+  return {{"columns", tile.form.columns},
+          {"held", tile.form.held},
+          {"blocks", tile.form.blocks},
+          {"resident", tile.resident}};
+}
+
+// In local memory and in registers.
+bool fits(const Tile& tile, const devices::Device& device) {
+  if (tile.resident > 2 && tile.form.columns > 32) return false;
+  constexpr std::int64_t rest = 1024 + 64;  // what the device keeps of each group's, and what the text declares
+  return tile.form.local_bytes() <= device.facts().most_local_memory_bytes / tile.resident - rest;
+}
+
+// Groups of a launch: a number of them for each set of filters.
+std::int64_t groups_of(const Task& task, std::int64_t resident, std::int64_t units) {
+  const std::int64_t of_set = std::clamp<std::int64_t>(units * resident / task.sets, 1, task.tiles);
+  return of_set * task.sets;
+}
+
+// Cycles of a compute unit of 9.0. README.md, "Cost", has what they stand for.
+double cycles_of(const Conv2dShape& g, const Tile& tile, const split::Numbers& numbers, const devices::Device& device) {
+  const Form& form = tile.form;
+  const Task task = task_of(g, form);
+  const double columns = static_cast<double>(form.columns), products = static_cast<double>(numbers.products),
+               of_sixteen = 4 + std::max(products * columns / 2, 32 + products * columns / 4),
+               of_block = static_cast<double>(form.sixteens()) * of_sixteen + (g.nhwc ? 3 : 5) * columns + 150,
+               blocks = static_cast<double>(2 * form.blocks * form.held),
+               of_patch = 1200 + 1.5 * static_cast<double>(form.patch_h() * form.patch_w()),
+               alone = tile.resident == 1 ? 1 : 0.4,  // what the other group does not hide
+      of_filters = 3000 + static_cast<double>(form.filter_bytes()) / 32 / 256 * 500;
+  const std::int64_t units = device.info().compute_units, of_set = groups_of(task, tile.resident, units) / task.sets,
+                     tiles = std::max(divide_up(std::int64_t{task.tiles} * task.sets, units),
+                                      divide_up(task.tiles, of_set));
+  return of_filters + static_cast<double>(tiles) * (blocks * of_block + alone * of_patch);
+}
+
+// The tile of the fewest cycles, of exactly the tuning where there is one.
+std::optional<Tile> best_tile(const Conv2dShape& g, const split::Numbers& numbers, const devices::Device& device,
+                              const SolverOptions& request) {
+  std::optional<Tile> best;
+  const Tuning wanted = Tuning::parse(request.tuning);
+  for_each_tuning(tunables(), [&](const Tuning& each) {
+    if (!wanted.is_empty() && !(each == wanted)) return;
+    Tile tile{.form = form_of(g, each.at("columns"), each.at("held"), each.at("blocks")),
+              .resident = each.at("resident")};
+    const bool is_wide = tile.form.columns > 8 && tile.form.columns / 2 >= g.k_group,
+               holds_more = tile.form.held > divide_up(g.k_group, tile.form.columns);
+    if (!fits(tile, device) || holds_more || (is_wide && wanted.is_empty())) return;
+    tile.cycles = cycles_of(g, tile, numbers, device);
+    if (!best || tile.cycles < best->cycles) best = tile;
+  });
+  return best;
+}
+
+// Numbers that the text counts in 32 bits.
+std::string extent_refusal(const Conv2dShape& g) {
+  constexpr std::int64_t most_extent = std::int64_t{1} << 24, most = std::int64_t{1} << 30;
+  for (const std::int64_t extent :
+       {g.n, g.c, g.h, g.w, g.k, g.r, g.s, g.p, g.q, g.pad_top, g.pad_left, g.stride_h, g.stride_w, g.dilation_h * g.r,
+        g.dilation_w * g.s, g.p * g.stride_h, g.q * g.stride_w})
+    if (extent >= most_extent) return fmt::format("an extent of {} passes the {} that it counts", extent, most_extent);
+  if (g.h * g.w >= most / g.c) return fmt::format("has images of {} numbers, and it counts {}", g.h * g.w * g.c, most);
+  if (g.n * divide_up(g.p, 8) >= most / g.q || g.r * g.s >= 1 << 16) return "has 2^30 pixels, or 2^16 taps";
+  return {};
+}
+
+std::string refusal_of(const Conv2dProblem& problem) {
+  const Conv2dShape g(problem);
+  if (problem.pass != Pass::forward) return "convolves forward alone";
+  if (problem.type != DataType::f32 && problem.type != DataType::tf32)
+    return fmt::format("is for f32 and tf32; its patches of {} would meet infinite filters where there is no x",
+                       name(problem.type));
+  if (g.c_group > most_channels)
+    return fmt::format("groups have {} channels, and records of pixels hold {}", g.c_group, most_channels);
+  return extent_refusal(g);
+}
+
+class Plan final : public Conv2dPlanBody, split::ProductLaunches {
+ public:
+  Plan(const Conv2dProblem& problem, devices::Device& device, const Tile& tile)
+      : Conv2dPlanBody(problem),
+        ProductLaunches(problem.type, problem.type, device, split::Tile{.columns = 32, .resident = tile.resident},
+                        split::Workspace(0, 0, split::numbers_of(problem.type), 0)),
+        form_(tile.form),
+        task_(few_channels::task_of(Conv2dShape(problem), tile.form)) {
+    const std::string text = std::string(kernels::gemm_elements()) + std::string(kernels::tensor_units()) +
+                             std::string(kernels::scales()) + std::string(kernels::parts()),
+                      text_of_tiles = text + std::string(few_channels_units_kernel) + std::string(few_channels_kernel);
+    std::vector<devices::Definition> of_passes = definitions_of(problem.type, numbers_, tile_, 32, false, 0),
+                                     of_tiles = of_passes;
+    of_passes.push_back({"TILES", "0"}), of_tiles.push_back({"TILES", "1"});
+    const auto add = [&](const char* symbol, std::int64_t value) {
+      of_tiles.push_back({symbol, std::to_string(value)});
+    };
+    add("CHANNELS", form_.channels), add("TAPS_H", form_.taps_h), add("TAPS_W", form_.taps_w);
+    add("STRIDE_H", form_.stride_h), add("STRIDE_W", form_.stride_w);
+    add("DILATION_H", form_.dilation_h), add("DILATION_W", form_.dilation_w);
+    add("FLIP", problem.flip), add("NHWC", problem.layout == Layout::nhwc);
+    add("COLUMNS", form_.columns), add("HELD", form_.held), add("BLOCKS", form_.blocks);
+    add("FOLD", form_.fold()), add("RECORDS", form_.records()), add("SIXTEENS", form_.sixteens());
+    add("PATCH_H", form_.patch_h()), add("PATCH_W", form_.patch_w()), add("PLANE_W", form_.plane_w());
+    add("BIAS", problem.bias ? 2 : 0), add("ACCUMULATE", problem.accumulate), add("RELU", problem.relu);
+    const devices::Device::Source sources[] = {{text_of_tiles, of_tiles, {.target = "sm_90a"}},
+                                               {text, of_passes, {.target = "sm_90a"}}};
+    const auto programs = device.build_all(sources);
+    tiles_ = programs[0], passes_ = programs[1];
+  }
+  double compile_seconds() const override { return ProductLaunches::compile_seconds(); }
+
+  void append(devices::Sequence& sequence, const Conv2dRun& run) const override {
+    const Operand& bias = problem().bias ? run.bias : run.w;  // without one some array, which is not read
+    const split::Product product{.a = run.x, .b = run.w, .out = run.y, .bias = bias, .workspace = {run.workspace}};
+    const Conv2dElements all = elements_of(problem());
+    append_scan(sequence, product, all.x, all.w, {});
+    const devices::KernelArgument arguments[] = {std::as_bytes(std::span(&task_, 1)),
+                                                 run.x.buffer.impl().get(),
+                                                 run.x.offset_bytes / size(),
+                                                 run.w.buffer.impl().get(),
+                                                 run.w.offset_bytes / size(),
+                                                 run.y.buffer.impl().get(),
+                                                 run.y.offset_bytes / size(),
+                                                 bias.buffer.impl().get(),
+                                                 bias.offset_bytes / size(),
+                                                 product.workspace.buffer.impl().get(),
+                                                 (product.workspace.offset_bytes + workspace_.maxima) / 4};
+    const std::int64_t groups = groups_of(task_, tile_.resident, units_);
+    sequence.launch(tiles_, "few_channels", {{groups * group_items, 1}, {group_items, 1}}, arguments,
+                    {.overlaps = true, .local_memory_bytes = form_.local_bytes()});
+  }
+
+ private:
+  Form form_;
+  Task task_;
+};
+
+Answer offer_of(const Conv2dProblem& problem, const DevicePointer& device, const SolverOptions& request) {
+  const Conv2dShape g(problem);
+  const split::Numbers numbers = split::numbers_of(problem.type);
+  const std::optional<Tile> tile = best_tile(g, numbers, *device, request);
+  if (!tile && !request.tuning.empty())
+    return fmt::format("tuning {}: filters and a patch of x do not go together so in local memory", request.tuning);
+  if (!tile)
+    return fmt::format("filters of {}x{} taps and the patch of x that a tile meets do not fit local memory", g.r, g.s);
+  const Task task = few_channels::task_of(g, tile->form);
+  if (groups_of(task, tile->resident, device->info().compute_units) > most_groups)
+    return fmt::format("has {} sets of filters, and a launch counts {} groups", task.sets, most_groups);
+  const Conv2dElements all = elements_of(problem);
+  const double of_x = static_cast<double>(all.x * size_of(problem.type)),
+               of_w = static_cast<double>(all.w * size_of(problem.type)),
+               of_y = static_cast<double>(all.y * size_of(problem.type)),
+               streamed = split::cycles_of_bytes(of_x + of_w + (problem.accumulate ? 2 : 1) * of_y, *device),
+               looked_at = split::cycles_of_bytes(of_x + of_w, *device);
+  return Offer{
+      .cost = {split::cost_of_cycles(2 * split::launch_cycles + looked_at + std::max(tile->cycles, streamed), *device)},
+      .bound = split::bound_of(problem.type, static_cast<double>(tile->form.bodies()), 1, longest_sum(problem)),
+      .workspace_bytes = split::Workspace(0, 0, numbers, 0).bytes(),
+      .uses_only_fma = false,
+      .tuning = tuning_of(*tile),
+      .plan = [=, tile = *tile] { return std::make_shared<Plan>(problem, *device, tile); },
+  };
+}
+
+class FewChannelsGpu final : public Conv2dSolver {
+ public:
+  std::string_view id() const override { return "conv2d/few_channels/gpu.1"; }
+  Answer offer(const Conv2dProblem& problem, const DevicePointer& device, const SolverOptions& request) const override {
+    if (std::string reason = conv2d_gpu_refusal(problem, *device, group_items); !reason.empty()) return reason;
+    if (std::string reason = split::tensor_refusal(*device); !reason.empty()) return reason;
+    if (std::string reason = refusal_of(problem); !reason.empty()) return reason;
+    return offer_of(problem, device, request);
+  }
+  std::span<const Tunable> tunables() const override { return few_channels::tunables(); }
+};
+
+}  // namespace
+}  // namespace few_channels
+
+const Conv2dSolver& conv2d_few_channels_gpu() {
+  static const few_channels::FewChannelsGpu solver;
+  return solver;
+}
+
+}  // namespace omniconv::operations
