@@ -204,7 +204,7 @@ TEST_F(ChoiceOnMatrixUnits, TakesThemForLargeProducts) {
         "gemm tf32 nt m4096n4096k4096", "gemm f16 nn m2048n2048k2048", "gemm bf16 nt m8192n8192k8192"})
     EXPECT_EQ(chosen(problem), split_product) << problem;
   for (const char* problem : {"gemm f32 nn m1n1k1", "gemm f32 nn m64n64k64", "gemm f32 tt m17n129k65",
-                              "gemm f32 nt m16n16k16batch100", "gemm f32 nn m256n256k256"})
+                              "gemm f32 nt m16n16k16batch100", "gemm f32 nn m128n128k128"})
     EXPECT_NE(chosen(problem), split_product) << problem;
 }
 

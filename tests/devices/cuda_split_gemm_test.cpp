@@ -78,7 +78,7 @@ TEST_F(SplitGemm, RawRows) {
          {"nhwc n2c128h14w14k128r3s3p1", "nhwc bias relu acc n3c264h13w11k200r1s1", "tf32 nhwc n2c96h14w14k72r3s5p2dw2",
           "nhwc flip n2c32h17w13k48r5s5p2u2", "nhwc n2c128h9w9k96r3s3p1g2", "nhwc n2c100h9w9k31r3s3p1u3",
           "bwd_data nhwc n3c40h13w15k32r5s5p2", "bwd_data acc nhwc n2c72h14w15k64r3s3p1",
-          "bwd_data tf32 nhwc n2c72h14w15k60r3s3p1", "n3c264h13w12k72r1s1", "bias relu n2c256h16w16k72r1s1g2",
+          "bwd_data tf32 nhwc n2c72h14w15k60r3s3p1", "n3c264h13w12k72r1s1", "bias relu n2c512h16w16k72r1s1g2",
           "bwd_data acc n5c40h7w4k200r1s1", "tf32 n3c264h13w12k72r1s1"})
       for (const checking::VerifyResult& result :
            checking::verify(context, parse_problem(problem), {.solver = {.solver = solver, .tuning = tuning}}))

@@ -6,9 +6,10 @@
 namespace omniconv::operations {
 
 std::span<const Solver* const> conv2d_solvers() {
-  static const std::array<const Solver*, 10> solvers = {
+  static const std::array<const Solver*, 11> solvers = {
       &conv2d_im2col_gemm_cpu(),    //
       &conv2d_im2col_gemm_gpu(),    //
+      &conv2d_dense_gpu(),          //
       &conv2d_implicit_gemm_gpu(),  //
       &conv2d_split_gemm_gpu(),     //
       &conv2d_few_channels_gpu(),   //
