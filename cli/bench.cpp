@@ -16,6 +16,7 @@
 namespace omniconv::cli {
 namespace {
 
+using checking::AlsoPrepared;
 using checking::MeasureResult;
 using checking::Status;
 using checking::Versus;
@@ -31,6 +32,19 @@ Json to_json(const Versus& versus) {
           {"samples", versus.seconds.samples},
           {"ratio", versus.ratio.median},
           {"ratio_ci95", {versus.ratio.low, versus.ratio.high}}};
+}
+
+Json to_json(const AlsoPrepared& prepared) {
+  return {{"arrays", prepared.arrays},
+          {"status", name(prepared.status)},
+          {"reason", prepared.reason},
+          {"median_ms", prepared.seconds.median * 1e3},
+          {"min_ms", prepared.seconds.minimum * 1e3},
+          {"ci95_ms", {prepared.seconds.low * 1e3, prepared.seconds.high * 1e3}},
+          {"samples", prepared.seconds.samples},
+          {"prepare_ms", prepared.preparing.median * 1e3},
+          {"workspace_bytes", prepared.workspace_bytes},
+          {"config", config_of(prepared.tuning)}};
 }
 
 const char* floor_name(const MeasureResult& r) {
@@ -63,6 +77,7 @@ Json to_json(const Problem& problem, const MeasureResult& r) {
                {"bound", r.bound},
                {"config", config_of(r.tuning)}};
   if (r.versus) json["vs"] = to_json(*r.versus);
+  if (r.prepared) json["prepared"] = to_json(*r.prepared);
   return json;
 }
 
@@ -76,10 +91,11 @@ struct Column {
 // Rows as they come, under each problem's text, in columns of a fixed width: as many as fit the terminal.
 class Table {
  public:
-  Table(bool has_pixels, const std::string& versus) {
+  Table(bool has_pixels, bool also_prepared, const std::string& versus) : also_prepared_(also_prepared) {
     columns_ = {{"solver", 30, 0}, {"median ms", 10, 0}, {"95 % interval", 18, 4}, {"TFLOP/s", 8, 1},
                 {"GB/s", 8, 3},    {"floor ms", 9, 5},   {"reached", 8, 2},        {"of", 10, 2}};
     if (has_pixels) columns_.insert(columns_.begin() + 3, {"Mpixel/s", 9, 1});
+    if (also_prepared) columns_.push_back({"prepared ms", 11, 0});
     if (!versus.empty()) {
       columns_.push_back({"vs ms", 10, 1});
       columns_.push_back({"ratio", 6, 0});
@@ -139,6 +155,7 @@ class Table {
                  {fmt::format("{:.3f}", r.operations / median / 1e12), fmt::format("{:.1f}", r.bytes / median / 1e9),
                   fmt::format("{:.3f}", r.floor_seconds * 1e3), fmt::format("{:.0f} %", 100 * reached),
                   reached > 1 ? fmt::format("{} (above the measured peak)", floor_name(r)) : floor_name(r)});
+    if (also_prepared_) cells.push_back(prepared_cell(r));
     if (!r.versus) return cells;
     const Versus& versus = *r.versus;
     if (versus.status != Status::ok)
@@ -150,8 +167,14 @@ class Table {
     return cells;
   }
 
+  static std::string prepared_cell(const MeasureResult& r) {
+    if (!r.prepared) return "-";
+    return r.prepared->status == Status::ok ? fmt::format("{:.3f}", r.prepared->seconds.median * 1e3)
+                                            : fmt::format("{}: {}", name(r.prepared->status), r.prepared->reason);
+  }
+
   std::vector<Column> columns_;
-  bool has_pixels_;
+  bool has_pixels_, also_prepared_;
   int most_importance_;
 };
 
@@ -200,7 +223,9 @@ class Benching {
       look_at_peaks(result);
       json_["results"].push_back(to_json(problem, result));
       reported_.emplace_back(problem, result);
-      tally_.count(result.versus && result.versus->status == Status::failed ? Status::failed : result.status);
+      const bool another_failed = (result.versus && result.versus->status == Status::failed) ||
+                                  (result.prepared && result.prepared->status == Status::failed);
+      tally_.count(another_failed ? Status::failed : result.status);
       if (table != nullptr) table->print(result);
       stop_if_interrupted();
     };
@@ -217,6 +242,7 @@ class Benching {
     return {.solver = solver_options(checks_.input.choice, problem.operation_name()),
             .versus = foreign_versus(problem).empty() ? checks_.versus : "",
             .vendors = checks_.vendors,
+            .also_prepared = checks_.also_prepared,
             .budget_seconds = checks_.budget,
             .seed = checks_.input.seed,
             .host = host_,
@@ -263,7 +289,7 @@ int run_bench(const Checks& checks, Json& json, const Keep& keep) {
   Benching benching(checks, context, json);
   const bool has_pixels = std::any_of(problems.begin(), problems.end(),
                                       [](const Problem& problem) { return problem.operation_name() == "filter2d"; });
-  const Table table(has_pixels, checks.versus);
+  const Table table(has_pixels, checks.also_prepared, checks.versus);
   const bool print = prints(checks.common);
   if (print) {
     fmt::print("{} ({}): {:.3f} TFLOP/s of fp32 multiply-adds and {:.1f} GB/s of copying, measured\n",
@@ -311,6 +337,10 @@ void add_bench(CLI::App& app, Body& body) {
       ->check(known_words(with_solver_ids({})));
   command->add_flag("--vendor", checks->vendors,
                     "time other libraries, too, where they are found: cuDNN and cuBLAS, which choose by timing");
+  command
+      ->add_flag("--also-prepared", checks->also_prepared,
+                 "time each once more with what it reads prepared, where it has such forms")
+      ->excludes("--prepared");
   command->callback([checks, &body] {
     body = [checks] {
       return with_growing_report(checks->common.json, "omniconv-bench/1",

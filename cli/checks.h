@@ -22,7 +22,7 @@ struct Checks {
   std::int64_t samples = 4096, strip_rows = 0;
   double budget = 1;
   std::string versus;
-  bool measure = false, vendors = false;
+  bool measure = false, vendors = false, also_prepared = false;
 
   // How long peaks are measured: a second, or what twenty results take.
   double peak_seconds() const { return std::min(1.0, 20 * budget); }

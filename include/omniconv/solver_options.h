@@ -23,6 +23,10 @@ struct SolverOptions {
   // Arrays that runs give in the solver's own form, which Plan::prepare makes ("w"). Solvers that have none are
   // refused.
   std::vector<std::string> prepared = {};
+  // Arrays that lie as the problem says, 256 bytes behind their largest magnitude (Plan::format, which has no other
+  // maker): a run leaves it there of what it writes, and looks no more for that of what it reads. Solvers that have no
+  // such form are refused.
+  std::vector<std::string> measured = {};
 };
 
 // One candidate's answer: yes, or no with the reason.

@@ -29,4 +29,17 @@ SolverOptions choice_of_versus(SolverOptions options, const std::string& versus)
   return options;
 }
 
+std::optional<SolverOptions> choice_of_prepared(const Context& context, const Problem& problem,
+                                                const operations::AnyTask& task, SolverOptions choice) {
+  const operations::Operation& operation = problem.operation();
+  const auto serves = [&] { return choice::consider(operation, task, context.impl(), choice).front().serves(); };
+  choice.prepared = {};
+  for (const ArraySpec& array : operation.arrays(problem)) {
+    if (array.role != ArrayRole::in) continue;
+    choice.prepared.push_back(array.name);
+    if (!serves()) choice.prepared.pop_back();
+  }
+  return choice.prepared.empty() ? std::nullopt : std::optional(choice);
+}
+
 }  // namespace omniconv::checking

@@ -1,6 +1,8 @@
 // Which of a problem's solvers are measured.
 #pragma once
 
+#include <optional>
+#include <string>
 #include <vector>
 
 #include "choice/choose.h"
@@ -20,5 +22,10 @@ Candidates candidates_of(const Context& context, const Problem& problem, const o
 
 // The same request of the solver beside which others are timed.
 SolverOptions choice_of_versus(SolverOptions options, const std::string& versus);
+
+// The request of one solver, with as many of the arrays that are read prepared as it has forms of; none, where it has
+// no form of any.
+std::optional<SolverOptions> choice_of_prepared(const Context& context, const Problem& problem,
+                                                const operations::AnyTask& task, SolverOptions choice);
 
 }  // namespace omniconv::checking

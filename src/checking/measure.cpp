@@ -11,6 +11,7 @@
 #include "checking/plans_ahead.h"
 #include "checking/prepare.h"
 #include "checking/transfers.h"
+#include "choice/plan_record.h"
 #include "core/checked.h"
 #include "omniconv/error.h"
 #include "vendor/vendor.h"
@@ -110,7 +111,7 @@ class Measuring {
 
   // By the same request, but for what names solvers.
   void measure_vendors(SolverOptions choice, const std::function<void(const MeasureResult&)>& report) {
-    choice.allow = choice.deny = choice.prepared = {};
+    choice.allow = choice.deny = choice.prepared = choice.measured = {};
     choice.tuning = {};
     for (const operations::Solver* const solver : vendor::solvers_of(operation_.name())) {
       choice.solver = solver->id();
@@ -150,7 +151,35 @@ class Measuring {
     result.plan_seconds = checked.plan_seconds;
     result.compile_seconds = checked.compile_seconds;
     if (result.status == Status::ok) time(result, made.plan);
+    if (result.status != Status::ok || !options_.also_prepared || result.is_vendors) return result;
+    if (const auto prepared = choice_of_prepared(context_, problem_, task_, choice))
+      result.prepared = measure_prepared(*prepared, result);
     return result;
+  }
+
+  AlsoPrepared measure_prepared(const SolverOptions& choice, const MeasureResult& plain) {
+    const MadePlan made = plan_of(choice);
+    const VerifyResult checked = checker_.check(made);
+    AlsoPrepared result{.arrays = choice.prepared, .status = checked.status, .reason = checked.reason};
+    result.workspace_bytes = made.plan.workspace_bytes();
+    result.tuning = made.plan.record().tuning.to_text();
+    if (result.status != Status::ok) return result;
+    const Timed timed = prepare(made.plan);
+    const timing::SamplingOptions sampling{.budget_seconds = options_.budget_seconds};
+    result.preparing = timing::sample([&](int i) { return prepare_again(timed, i); }, sampling);
+    result.seconds = timing::sample([&](int i) { return run(timed, i); }, sampling);
+    if (sets_.outgrow_caches && peaks_.gbps > 0)
+      distrust_if_too_fast(result.seconds, plain.bytes / (peaks_.gbps * 1e9), result.status, result.reason);
+    return result;
+  }
+  // All forms of a set, as one submission.
+  Event prepare_again(const Timed& timed, int i) {
+    const std::size_t set = static_cast<std::size_t>(i) % timed.sets.size();
+    Sequence sequence = context_.make_sequence();
+    for (std::size_t j = 0; j < arrays_.size(); ++j)
+      if (const Operand& operand = timed.sets[set][j].operand; operand.format)
+        timed.plan.append_prepare(sequence, arrays_[j].name, sets_.sets[set][j].operand, operand.buffer);
+    return queue_.submit(std::move(sequence));
   }
 
   MadePlan plan_of(const SolverOptions& choice) {

@@ -26,6 +26,8 @@ struct MeasureOptions {
   std::string versus = {};
   // Those of other libraries, too, after the rest.
   bool vendors = false;
+  // Each once more with what it reads prepared, where it has such forms.
+  bool also_prepared = false;
   double budget_seconds = 1;  // per solver
   // One run may be predicted to take so long; a solver predicted above is refused. Needs peaks.
   double longest_seconds = std::numeric_limits<double>::infinity();
@@ -41,6 +43,16 @@ struct Versus {
   std::string reason = {};  // of a refusal or a failure
   timing::Summary seconds = {};
   timing::Summary ratio = {};  // its time divided by the other's, pair by pair: above 1 the other is faster
+};
+
+// The same solver with arrays prepared.
+struct AlsoPrepared {
+  std::vector<std::string> arrays;
+  Status status = Status::ok;
+  std::string reason = {};                       // of a failure
+  timing::Summary seconds = {}, preparing = {};  // of a run; of making the forms of all these arrays
+  std::int64_t workspace_bytes = 0;
+  std::string tuning = {};
 };
 
 struct MeasureResult {
@@ -62,6 +74,7 @@ struct MeasureResult {
   double error = 0, bound = 0;  // of a sampled check, as in VerifyResult
   std::string tuning = {};
   std::optional<Versus> versus = {};
+  std::optional<AlsoPrepared> prepared = {};
 };
 
 // Each array read once, each output written once.

@@ -37,6 +37,9 @@ void add_wanted(const Context& context, const Planned& planned, std::vector<Want
     if (!one.serves() || one.solver->role() == operations::SolverRole::vendor) continue;
     wanted.push_back({planned.problem, task, candidates.choice});
     wanted.back().choice.solver = one.solver->id();
+    if (!options.also_prepared) continue;
+    if (auto prepared = choice_of_prepared(context, planned.problem, task, wanted.back().choice))
+      wanted.push_back({planned.problem, task, std::move(*prepared)});
   }
   if (!options.versus.empty() && !is_vendors(options.versus, planned.problem))
     wanted.push_back({planned.problem, task, choice_of_versus(options.solver, options.versus)});

@@ -51,12 +51,14 @@ void check_options(const SolverOptions& options, const Operation& operation) {
     for (const std::string& pattern : *patterns)
       if (std::none_of(ids.begin(), ids.end(), [&](std::string_view id) { return names(pattern, id); }))
         throw unknown(where, pattern);
-  for (const std::string& array : options.prepared) {
+  std::vector<std::string> forms = options.prepared;
+  forms.insert(forms.end(), options.measured.begin(), options.measured.end());
+  for (const std::string& array : forms) {
     std::vector<std::string> known;
     for (const operations::ArrayHelp& help : operation.array_help()) known.push_back(help.name);
     if (std::find(known.begin(), known.end(), array) == known.end())
       throw bad_input(fmt::format("prepared array '{}': {} has {}", array, operation.name(), fmt::join(known, ", ")));
-    if (std::count(options.prepared.begin(), options.prepared.end(), array) > 1)
+    if (std::count(forms.begin(), forms.end(), array) > 1)
       throw bad_input(fmt::format("prepared array '{}' stands twice", array));
   }
   if (!options.tuning.empty() && options.solver == "auto")
@@ -80,8 +82,9 @@ std::string excluded(std::string_view id, const Offer& offer, const SolverOption
                        options.max_error);
   if (options.relative_error && offer.bound.absolute > 0)
     return "its bound has a term by the largest numbers of all, and relative errors are asked for";
-  if (offer.prepared.size() < options.prepared.size())
-    return fmt::format("has no prepared form of {}", fmt::join(options.prepared, ", "));
+  if (offer.prepared.size() < options.prepared.size() + options.measured.size())
+    return options.measured.empty() ? fmt::format("has no prepared form of {}", fmt::join(options.prepared, ", "))
+                                    : fmt::format("has no measured form of {}", fmt::join(options.measured, ", "));
   const std::int64_t limit = options.max_workspace_bytes;
   if (limit >= 0 && offer.workspace_bytes > limit)
     return fmt::format("needs a workspace of {} bytes at the least, and the limit is {}", offer.workspace_bytes, limit);

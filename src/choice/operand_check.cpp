@@ -45,8 +45,11 @@ void check_format(const ArraySpec& array, const Operand& operand, const Prepared
   if (given == wanted) return;
   if (given != nullptr && wanted != nullptr && given->text == wanted->text && given->bytes == wanted->bytes) return;
   if (given == nullptr)
-    throw bad_input(fmt::format("{} is not prepared, and {} takes it as {}: make that by Plan::prepare", array.name,
-                                solver, wanted->text));
+    throw bad_input(array.role == ArrayRole::in
+                        ? fmt::format("{} is not prepared, and {} takes it as {}: make that by Plan::prepare",
+                                      array.name, solver, wanted->text)
+                        : fmt::format("{} has no format, and {} writes it as {}: give it Plan::format", array.name,
+                                      solver, wanted->text));
   if (wanted == nullptr)
     throw bad_input(
         fmt::format("{} is prepared as {}, and this plan of {} takes it as it is: name it in SolverOptions::prepared",
@@ -116,7 +119,8 @@ void check_arrays(std::span<const ArraySpec> specs, std::span<const Operand> ope
   for (std::size_t i = 0; i < specs.size(); ++i) {
     check_format(specs[i], operands[i], formats[i].get(), solver);
     if (formats[i])
-      check_prepared(specs[i].name.c_str(), operands[i], *formats[i], {.read = true, .write = false}, device);
+      check_prepared(specs[i].name.c_str(), operands[i], *formats[i],
+                     {.read = specs[i].role != ArrayRole::out, .write = specs[i].role != ArrayRole::in}, device);
     else
       check_plain(specs[i], operands[i], device);
   }

@@ -6,6 +6,8 @@
 #include <array>
 #include <atomic>
 #include <exception>
+#include <future>
+#include <memory>
 #include <thread>
 
 #include "choice/choose.h"
@@ -26,6 +28,7 @@ std::string key_of(const Problem& problem, const SolverOptions& options) {
   for (const std::string& allowed : options.allow) key += " +" + allowed;
   for (const std::string& denied : options.deny) key += " -" + denied;
   for (const std::string& prepared : options.prepared) key += " =" + prepared;
+  for (const std::string& measured : options.measured) key += " ~" + measured;
   return key + " " + options.tuning;
 }
 
@@ -38,8 +41,18 @@ constexpr std::size_t most_arrays = 16, most_scalars = 8;
 
 std::shared_ptr<const PlanRecord> make_record(const Context& context, const Problem& problem,
                                               const operations::AnyTask& task, const SolverOptions& options) {
-  const Considered chosen = choose(problem.operation(), task, problem, context.impl(), options);
-  return record_of(context, problem, task, chosen.solver->id(), *chosen.answer.offer());
+  const auto make = [&](const Considered& chosen) {
+    return record_of(context, problem, task, chosen.solver->id(), *chosen.answer.offer());
+  };
+  const auto choose_now = [&] { return choose(problem.operation(), task, problem, context.impl(), options); };
+  const Considered chosen = choose_now();
+  devices::Device& device = *context.impl();
+  if (chosen.answer.offer()->uses_only_fma || device.has_probed_matrix_units()) return make(chosen);
+  // Beside the plan's own programs. Where the probe disagrees, the solvers that rest on the units serve no more.
+  std::future<void> probe = std::async(std::launch::async, [&] { device.probe_matrix_units(); });
+  std::shared_ptr<const PlanRecord> record = make(chosen);
+  probe.get();
+  return device.matrix_units_refusal().empty() ? record : make(choose_now());
 }
 
 std::shared_ptr<const PlanRecord> record_of(const Context& context, const Problem& problem,

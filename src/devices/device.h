@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <mutex>
 #include <span>
 #include <string>
 #include <string_view>
@@ -139,10 +140,23 @@ class Device : public std::enable_shared_from_this<Device> {
   // Page-locked where the device can do that, else ordinary memory.
   virtual std::shared_ptr<HostMemory> allocate_host(std::int64_t bytes);
 
+  // Finds out on the device, once, whether its matrix units add up as its facts say. Any thread may ask.
+  void probe_matrix_units();
+  bool has_probed_matrix_units() const;
+  // Why solvers that rest on these facts must not serve, as the probe found; empty where it did not, or has not been
+  // asked for.
+  std::string matrix_units_refusal() const;
+
  protected:
   explicit Device(DeviceFacts facts) : facts_(std::move(facts)) {}
 
   DeviceFacts facts_;
+
+ private:
+  std::once_flag probes_;
+  mutable std::mutex probe_mutex_;
+  bool has_probed_ = false;
+  std::string matrix_units_refusal_;
 };
 
 // One kind of device: what is there, and why the rest is not. A kind that was not built is a stub of these functions.

@@ -9,6 +9,15 @@ namespace omniconv::devices {
 
 enum class DeviceKind : std::uint8_t { cpu, cuda, opencl };
 
+// How matrix units add up products of 16-bit numbers in fp32: so many at a time, with the sum before, of which each is
+// cut so many bits behind the leading one of the largest.
+struct MatrixUnits {
+  int terms = 0, bits = 0;  // 0: there are none
+  bool truncates = true;    // toward zero; else they round to the nearest
+
+  friend bool operator==(const MatrixUnits&, const MatrixUnits&) = default;
+};
+
 struct DeviceFacts {
   DeviceKind kind = DeviceKind::cpu;
   DeviceInfo info = {};                 // its local memory: what the text of a group may declare
@@ -23,6 +32,7 @@ struct DeviceFacts {
   bool has_clusters = false;   // of groups (LaunchOptions::cluster)
   bool has_overlap = false;    // of launches (LaunchOptions::overlaps)
   bool has_tensor_maps = false;
+  MatrixUnits matrix_units = {};  // as known (matrix_units.h), which Device::probe_matrix_units finds out
 };
 
 }  // namespace omniconv::devices

@@ -9,6 +9,7 @@
 #include "embedded/filter2d_words.kernel.h"
 #include "embedded/gemm_elements.kernel.h"
 #include "embedded/parts.kernel.h"
+#include "embedded/plain_sums.kernel.h"
 #include "embedded/register_tiles.kernel.h"
 #include "embedded/scales.kernel.h"
 #include "embedded/tensor_units.kernel.h"
@@ -39,6 +40,10 @@ std::string_view gemm_elements() {
 
 std::string_view register_tiles() {
   return register_tiles_kernel;
+}
+
+std::string_view plain_sums() {
+  return plain_sums_kernel;
 }
 
 std::string_view conv2d_shape() {

@@ -30,6 +30,9 @@ std::string_view exact_division();
 // exact_root(x): the fp32 root rounded to nearest even.
 std::string_view exact_root();
 
+// Sums by the definition, term by term; follows gemm_elements.
+std::string_view plain_sums();
+
 // Where elements of conv2d's arrays lie; follows gemm_elements.
 std::string_view conv2d_shape();
 

@@ -168,6 +168,7 @@ TEST_F(Refusal, Versus) {
   const std::string bench = "bench 'filter2d u8 h8w8r3s3' --device cpu ";
   refuses(bench + "--vs filter2d/drect/cpu.1", {"unknown solver 'filter2d/drect/cpu.1'", "filter2d/direct/cpu.1"});
   refuses(bench + "--vs ''", {"--vs", "empty"});
+  refuses(bench + "--also-prepared --prepared w", {"--prepared excludes --also-prepared"});
   refuses(bench + "--vs all", {"unknown solver 'all'"});
   refuses(bench + "--vs auto", {"unknown solver 'auto'"});
   refuses("explain 'filter2d u8 h8w8r3s3' --measure --budget 0", {"--budget", "'0'"});

@@ -147,6 +147,29 @@ TEST_F(Report, BenchComparesTwoSolvers) {
   EXPECT_EQ(refused["vs"]["ratio"], 0.0);
 }
 
+TEST_F(Report, BenchTimesPreparedArraysToo) {
+  const Outcome outcome =
+      run("bench 'gemm f32 nn m20n30k40' 'n1c64h14w14k64r3s3p1 bias' 'pool2d max n1c2h4w4r2s2' --device cpu "
+          "--also-prepared "
+          "--budget 0.01 --json b.json");
+  ASSERT_EQ(outcome.status, 0) << outcome.out << outcome.error;
+  EXPECT_NE(outcome.out.find("prepared ms"), std::string::npos) << outcome.out;
+  const json report = json::parse(read_here("b.json"));
+  ASSERT_EQ(report["results"].size(), 3u);
+  const json &product = report["results"][0]["prepared"], &convolution = report["results"][1]["prepared"];
+  EXPECT_EQ(product["arrays"], (json{"a", "b"}));
+  EXPECT_EQ(convolution["arrays"], json{"w"});
+  for (const json& prepared : {product, convolution}) {
+    EXPECT_EQ(prepared["status"], "ok") << prepared;
+    for (const char* const key : {"median_ms", "min_ms", "prepare_ms"})
+      EXPECT_GT(prepared[key].get<double>(), 0.0) << key;
+    EXPECT_GE(prepared["samples"].get<int>(), 5);
+    EXPECT_TRUE(prepared["config"].is_object());
+  }
+  EXPECT_LE(product["workspace_bytes"], report["results"][0]["workspace_bytes"]);
+  EXPECT_FALSE(report["results"][2].contains("prepared")) << report["results"][2];
+}
+
 TEST_F(Report, SweepsMultiply) {
   const Outcome outcome = run(
       "explain 'filter2d u8 h40w50r1s1' --device cpu --budget 0.01 --sweep rs=3:7:+2 --sweep c=1:4:x2 --json e.json");

@@ -144,6 +144,13 @@ TEST_F(Prepared, IsRefusedWhereItDoesNotBelong) {
   expect(refusal("n2c8h9w11k12r3s3p1", id.c_str(), {"x"}), "has a prepared form of w alone");
   expect(refusal("bwd_filter n2c8h9w11k12r3s3p1", id.c_str(), {"w"}), "has a prepared form of w alone");
   EXPECT_EQ(Plan(context, problem, {.prepared = {"w"}}).solver(), id);  // the one that has it
+  const auto measured_refusal = [&](std::vector<std::string> names, std::vector<std::string> measured) {
+    return error_of(
+        [&] { Plan(context, problem, {.solver = id, .prepared = std::move(names), .measured = std::move(measured)}); });
+  };
+  expect(measured_refusal({}, {"y"}), "has no measured form of y");
+  expect(measured_refusal({}, {"q"}), "conv2d has x, w");
+  expect(measured_refusal({"w"}, {"w"}), "stands twice");
 }
 
 // As many lines, steps and panels, of other numbers.

@@ -1,6 +1,8 @@
 // Which solver a GPU is given where several serve, by a device that runs nothing.
 #include <gtest/gtest.h>
 
+#include <fmt/format.h>
+
 #include "omniconv/context.h"
 #include "omniconv/filter2d.h"
 #include "omniconv/plan.h"
@@ -143,17 +145,58 @@ TEST_F(ChoiceOnMatrixUnits, WarpsTakeAsLongAsMeasured) {
   }
 }
 
-// Of few channels no planes are written, whatever the layout; other passes and types are split_gemm's.
+// Of few channels no planes are written, whatever the layout; backward of the data and other types are split_gemm's.
 TEST_F(ChoiceOnMatrixUnits, TakesPatchesForFewChannels) {
   constexpr const char* solver = "conv2d/few_channels/gpu.1";
   for (const char* problem : {"n64c3h224w224k64r7s7p3u2", "nhwc n64c3h224w224k64r7s7p3u2", "n32c3h224w224k64r3s3p1",
                               "nhwc n32c3h224w224k64r3s3p1", "n10c3h128w128k10r16s16", "tf32 n64c3h224w224k64r7s7p3u2",
-                              "n64c3h227w227k96r11s11u4", "n256c1h28w28k32r5s5p2"})
+                              "n4c3h572w572k64r3s3"})
     EXPECT_EQ(chosen(problem), solver) << problem;
-  for (const char* problem :
-       {"bwd_data n64c3h224w224k64r7s7p3u2", "bwd_filter n64c3h224w224k64r7s7p3u2", "bf16 n64c3h224w224k64r7s7p3u2",
-        "n64c5h224w224k64r7s7p3u2", "n1c3h4w4k2r3s3p1", "n64c256h56w56k256r3s3p1g256"})
+  for (const char* problem : {"bwd_filter n64c3h224w224k64r7s7p3u2", "bf16 n64c3h224w224k64r7s7p3u2",
+                              "n64c5h224w224k64r7s7p3u2", "n1c3h4w4k2r3s3p1", "n64c256h56w56k256r3s3p1g256"})
     EXPECT_NE(chosen(problem), solver) << problem;
+}
+
+// Backward of the filter: of few channels, and of few filters.
+TEST_F(ChoiceOnMatrixUnits, TakesPatchesForFiltersOfFewChannels) {
+  constexpr const char* solver = "conv2d/few_channels/gpu-filter.1";
+  for (const char* problem : {"n32c3h224w224k64r3s3p1", "nhwc n32c3h224w224k64r3s3p1", "n1c2h2160w3840k4r1s9pl4pr4",
+                              "n1c2h2160w3840k4r9s1pt4pb4", "n1c32h1080w1920k3r5s5p2", "n1c3h2048w2048k16r5s5p2",
+                              "n8c64h180w180k1r3s3p1", "n1024c1h28w28k20r5s5", "n64c3h224w224k64r7s7p3u2"})
+    EXPECT_EQ(chosen(fmt::format("bwd_filter {}", problem).c_str()), solver) << problem;
+  for (const char* problem :
+       {"bwd_filter n32c256h56w56k256r3s3p1", "bwd_filter n64c256h56w56k256r3s3p1g256",
+        "bwd_filter n64c64h56w56k64r3s3p1", "n32c3h224w224k64r3s3p1", "bwd_filter bf16 n32c3h224w224k64r3s3p1"})
+    EXPECT_NE(chosen(problem), solver) << problem;
+  const Candidate free = candidate(solver, "bwd_filter n32c3h224w224k64r3s3p1"),
+                  limited = candidate(solver, "bwd_filter n32c3h224w224k64r3s3p1", {.max_workspace_bytes = 1 << 20});
+  EXPECT_GT(free.workspace_bytes, 1 << 20);
+  EXPECT_TRUE(limited.applicable) << limited.reason;
+  EXPECT_LE(limited.workspace_bytes, 1 << 20);
+  EXPECT_NE(candidate(solver, "bwd_filter n8c64h64w64k64r9s9").reason.find("64 channels and 64 filters"),
+            std::string::npos);
+  EXPECT_NE(candidate(solver, "bwd_filter n8c8h90w90k64r25s25").reason.find("4096 columns"), std::string::npos);
+  EXPECT_FALSE(candidate(solver, "bwd_filter n8c64h64w64k3r3s3u2").applicable);
+  EXPECT_NE(candidate(solver, "bwd_filter f16 n8c3h64w64k64r3s3").reason.find("f32 and tf32"), std::string::npos);
+}
+
+// Their gradient reads y once.
+TEST_F(ChoiceOnMatrixUnits, GathersGradientsOfFewChannels) {
+  constexpr const char* solver = "conv2d/few_channels/gpu.1";
+  for (const char* const problem :
+       {"n64c3h224w224k64r7s7p3u2", "n32c3h224w224k64r3s3p1", "n10c3h128w128k10r16s16", "n8c1h180w180k64r3s3p1",
+        "n32c3h224w224k32r3s3p1u2", "n32c3h299w299k32r3s3u2", "n4c3h572w572k64r3s3"})
+    for (const char* const layout : {"nchw", "nhwc", "tf32 nchw"})
+      EXPECT_EQ(chosen(fmt::format("bwd_data {} {}", layout, problem).c_str()), solver) << layout << ' ' << problem;
+  const auto reason = [&](const char* problem) { return candidate(solver, problem).reason; };
+  EXPECT_NE(reason("bwd_data n64c5h224w224k64r7s7p3u2").find("groups have 5 channels, and it gathers 4"),
+            std::string::npos);
+  EXPECT_NE(reason("bwd_data bf16 n64c3h224w224k64r7s7p3u2").find("is for f32 and tf32"), std::string::npos);
+  EXPECT_NE(reason("bwd_data n64c3h224w224k768r16s16u16").find("768 filters of 16x16 taps"), std::string::npos);
+  EXPECT_NE(reason("bwd_data n4c3h224w224k8r16s16u17").find("strides of 17 pass the 16"), std::string::npos);
+  EXPECT_NE(reason("bwd_data n1c1h1w16777216k1r1s1").find("an extent of 16777216"), std::string::npos);
+  EXPECT_NE(reason("bwd_data n1c4h20000w20000k4r1s1").find("images of 2^30 numbers"), std::string::npos);
+  EXPECT_NE(reason("bwd_data n3000c1h1000w1000k1r1s1").find("2^30 pixels"), std::string::npos);
 }
 
 // On multiply-add units tiles read the arrays, unless there are no columns to save, or none that would be large.
@@ -169,11 +212,32 @@ TEST_F(ChoiceOnMatrixUnits, LeavesThemWhereTheRequestForbids) {
   constexpr const char* problem = "n32c256h56w56k256r3s3p1";
   EXPECT_NE(chosen(problem, {.units = Units::fma}), "conv2d/split_gemm/gpu.1");
   EXPECT_NE(split(problem, {.units = Units::fma}).reason.find("other units"), std::string::npos);
-  EXPECT_NE(chosen(problem, {.relative_error = true}), "conv2d/split_gemm/gpu.1");
-  EXPECT_NE(split(problem, {.relative_error = true}).reason.find("largest numbers of all"), std::string::npos);
   EXPECT_NE(chosen(problem, {.max_workspace_bytes = 1 << 20}), "conv2d/split_gemm/gpu.1");
   EXPECT_EQ(chosen("bf16 n32c256h56w56k256r3s3p1", {.relative_error = true}), "conv2d/split_gemm/gpu.1");
   EXPECT_EQ(split("f64 n32c256h56w56k256r3s3p1").applicable, false);
+}
+
+// Of three parts of bf16, whose products take twice as long, where errors are to be relative; else of two.
+TEST_F(ChoiceOnMatrixUnits, TakesSixProductsWhereErrorsAreRelative) {
+  for (const char* problem : {"n32c256h56w56k256r3s3p1", "nhwc tf32 n64c128h28w28k128r3s3p1", "n64c64h56w56k64r3s3p1",
+                              "bwd_data n64c128h28w28k128r3s3p1", "bwd_filter n64c128h28w28k128r3s3p1"}) {
+    EXPECT_EQ(chosen(problem, {.relative_error = true}), "conv2d/split_gemm/gpu.1") << problem;
+    const Candidate six = split(problem, {.relative_error = true}), three = split(problem);
+    EXPECT_EQ(six.bound.find("max|a|"), std::string::npos) << six.bound;
+    EXPECT_NE(three.bound.find("max|a|"), std::string::npos) << three.bound;
+    EXPECT_GT(six.cost, 1.5 * three.cost) << problem;
+    EXPECT_GT(six.workspace_bytes, three.workspace_bytes) << problem;
+  }
+  // Of raw rows they are not made.
+  const std::string tuning = "tile_n=128 resident=1 parts=1 shared=0 raw=1";
+  constexpr const char* nhwc = "nhwc n32c256h56w56k256r3s3p1";
+  EXPECT_TRUE(split(nhwc, {.solver = "conv2d/split_gemm/gpu.1", .tuning = tuning}).applicable);
+  EXPECT_FALSE(split(nhwc, {.solver = "conv2d/split_gemm/gpu.1", .relative_error = true, .tuning = tuning}).applicable);
+  EXPECT_EQ(split("n1c64h8w8k64r3s3p1", {.solver = "conv2d/split_gemm/gpu.1",
+                                         .relative_error = true,
+                                         .tuning = "tile_n=64 resident=1 parts=1 shared=0 raw=0"})
+                .bound,
+            "1 * (10/2 + 27) * 2^-23 * sum|a*b|");
 }
 
 // Sums are cut into parts for few tiles; not where the limit of the workspace leaves no room for the parts.
@@ -212,7 +276,8 @@ TEST_F(ChoiceOnMatrixUnits, LeavesThemInProductsWhereTheRequestForbids) {
   constexpr const char* problem = "gemm f32 nn m4096n4096k4096";
   EXPECT_EQ(chosen(problem, {.units = Units::fma}), tiled_product);
   EXPECT_NE(candidate(split_product, problem, {.units = Units::fma}).reason.find("other units"), std::string::npos);
-  EXPECT_EQ(chosen(problem, {.relative_error = true}), tiled_product);
+  EXPECT_EQ(chosen(problem, {.relative_error = true}), split_product);
+  EXPECT_EQ(candidate(split_product, problem, {.relative_error = true}).bound.find("max|a|"), std::string::npos);
   EXPECT_EQ(chosen("gemm bf16 nn m4096n4096k4096", {.relative_error = true}), split_product);
   EXPECT_EQ(chosen(problem, {.max_workspace_bytes = 1 << 20}), tiled_product);
   EXPECT_FALSE(candidate(split_product, "gemm f64 nn m4096n4096k4096").applicable);
@@ -235,6 +300,10 @@ TEST_F(ChoiceOnMatrixUnits, ProductsSayTheirBoundAndWorkspace) {
   const std::int64_t planes = 4 * (512 + 384) * 1024, rest = 2304 + 256;
   EXPECT_EQ(candidate(split_product, problem, whole).workspace_bytes, planes + rest);
   EXPECT_EQ(candidate(split_product, problem, in_parts).workspace_bytes, planes + rest + 2 * 512 * 384 * 4);
+  SolverOptions relative = whole;
+  relative.relative_error = true;
+  EXPECT_EQ(candidate(split_product, problem, relative).bound, "1 * (17/2 + 27) * 2^-23 * sum|a*b|");
+  EXPECT_EQ(candidate(split_product, problem, relative).workspace_bytes, planes / 2 * 3 + 4352 + 256);
   EXPECT_EQ(candidate(split_product, "gemm bf16 nn m512n384k1000", whole).bound, "1 * (641/2 + 2) * 2^-23 * sum|a*b|");
 }
 

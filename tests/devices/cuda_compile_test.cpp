@@ -132,6 +132,25 @@ TEST_F(CudaCompile, TextThatMeasuresPeaks) {
     EXPECT_FALSE(nvrtc->compile(device.built[0].text, device.built[0].definitions, capability).image.empty());
 }
 
+TEST_F(CudaCompile, TextThatProbesMatrixUnits) {
+  for (const int capability : {80, 89, 90}) {
+    devices::RecordingDevice device(devices::DeviceKind::cuda);
+    if (capability == 90)
+      device.be_of_capability_90();
+    else
+      device.set_capability(capability);
+    const std::string target = capability == 90 ? "sm_90a" : "";
+    if (!nvrtc->target_refusal(target, capability).empty()) continue;
+    devices::probe_matrix_units(device);
+    ASSERT_EQ(device.built.size(), 1U);
+    EXPECT_EQ(device.built[0].target, target);
+    const std::string image =
+        nvrtc->compile(device.built[0].text, device.built[0].definitions, capability, target).image;
+    EXPECT_NE(image.find("by_warps"), std::string::npos);
+    EXPECT_EQ(image.find("by_warpgroups") != std::string::npos, capability == 90);
+  }
+}
+
 // Every solver for GPUs is among those that the forms reach.
 TEST(CudaCompileForms, ReachEverySolver) {
   std::set<std::string> reached;
@@ -331,8 +350,9 @@ devices::RecordingDevice::Text depthwise_text(const std::string& problem) {
 TEST_F(CudaCompile, DepthwiseInEveryForm) {
   constexpr const char *passes[] = {"fwd", "bwd_data", "bwd_filter"}, *depthwise_types[] = {"f32", "f16", "bf16"};
   int number = 0;
-  for (const char* const geometry : {"n8c64h28w28k64r3s3p1g64", "n8c32h15w17k32r3s3p1u2g32", "n8c32h14w14k64r5s5p2g8",
-                                     "n8c32h20w20k32r7s7p3g32", "n2c8h40w40k8r31s31p15g8"})
+  for (const char* const geometry :
+       {"n8c64h28w28k64r3s3p1g64", "n8c32h15w17k32r3s3p1u2g32", "n8c32h14w14k64r5s5p2g8", "n8c32h20w20k32r7s7p3g32",
+        "n2c8h40w40k8r31s31p15g8", "n8c32h14w14k32r3s3p1g32", "n8c40h14w14k40r5s5p2u2g40"})
     for (const char* const layout : {"nchw", "nhwc"})
       for (const char* const pass : passes) {
         const int capability = ++number % 2 == 0 ? 81 : 90;
@@ -362,6 +382,29 @@ TEST_F(CudaCompile, DepthwiseReadsAndWritesVectors) {
     EXPECT_GE(count(text, "st.global.v4"), 8) << words;
     EXPECT_LE(count(text, "st.global.f32") + count(text, "st.global.u32") + count(text, "st.global.b32"), 1) << words;
   }
+}
+
+// Of small planes: all vectors that a work item brings into local memory are asked for before the first is stored
+// there, and nothing leaves registers.
+TEST_F(CudaCompile, DepthwiseAsksForWholePlanesAtOnce) {
+  for (const char* const words : {"fwd nchw", "fwd nhwc", "bwd_data nchw", "bwd_data nhwc"})
+    for (const char* const geometry : {"n32c384h14w14k384r3s3p1g384", "n32c960h7w7k960r3s3p1g960"}) {
+      const auto built = depthwise_text(fmt::format("{} {}", words, geometry));
+      const std::string text = nvrtc->compile(built.text, built.definitions, 81).image;
+      const std::size_t first_stored = text.find("st.shared.v4");
+      ASSERT_NE(first_stored, std::string::npos) << words << ' ' << geometry;
+      const auto value = [&](const char* symbol) {
+        const auto has_it = [&](const devices::Definition& one) { return one.name == symbol; };
+        return std::stoi(std::find_if(built.definitions.begin(), built.definitions.end(), has_it)->value);
+      };
+      const int pixels = value("CONV_H") * value("CONV_W");
+      const int vectors = value("PLANES") * pixels * value("LANES") * value("CHANNELS") / value("COPIED");
+      const int of_item = (vectors + value("GROUP") - 1) / value("GROUP");
+      EXPECT_GE(of_item, 3) << words << ' ' << geometry;
+      EXPECT_GE(count(text.substr(0, first_stored), "ld.global.nc.v4"), of_item) << words << ' ' << geometry;
+      for (const char* const part : {"ld.local", "st.local"})
+        EXPECT_EQ(count(text, part), 0) << words << ' ' << geometry;
+    }
 }
 
 // Taken for groups of few channels, whatever the pass and layout, and not for others.
@@ -443,7 +486,9 @@ TEST_F(CudaCompile, ImplicitGemmMovesVectorsAndDoesNotDivide) {
     const std::string text = nvrtc->compile(built.text, built.definitions, 81).image;
     EXPECT_EQ(count(text, "ld.shared.v4"), 48) << words;  // six for each of eight products
     EXPECT_GE(count(text, "st.global.v4"), 31) << words;  // of 32
-    EXPECT_EQ(count(text, "fma.rn.f32"), 1024) << words;
+    // Products; then one for each of 128 sums, which tells whether it is a number, and some of a sum by the definition.
+    EXPECT_GE(count(text, "fma.rn.f32"), 1024) << words;
+    EXPECT_LE(count(text, "fma.rn.f32"), 1024 + 128 + 16) << words;
     const std::size_t loop = text.find("bar.sync");
     ASSERT_NE(loop, std::string::npos);
     EXPECT_EQ(count(text.substr(loop), "div."), 0) << words;
@@ -512,11 +557,56 @@ TEST_F(CudaCompile, SplitGemmInEveryForm) {
       }
 }
 
+// What makes the parts of prepared operands, and tiles that find their largest magnitudes.
+TEST_F(CudaCompile, SplitGemmOfPreparedOperands) {
+  if (!nvrtc->target_refusal("sm_90a", 90).empty()) GTEST_SKIP() << nvrtc->target_refusal("sm_90a", 90);
+  for (const auto& [problem, prepared] : std::initializer_list<std::pair<const char*, std::vector<std::string>>>{
+           {"n2c64h20w20k128r3s3p1", {"x", "w"}},
+           {"tf32 nhwc n2c64h20w20k128r1s1", {"w"}},
+           {"f16 bias n2c64h20w20k64r3s3p1", {"x"}},
+           {"bwd_data nhwc acc n2c64h20w20k64r3s3p1u2", {"dy"}},
+           {"bwd_filter n2c64h20w20k64r3s3p1", {"x", "dy"}},
+           {"bwd_filter nhwc n2c3h20w20k64r3s3p1", {"dy"}}}) {
+    const auto device = std::make_shared<devices::RecordingDevice>(devices::DeviceKind::cuda);
+    device->be_of_capability_90();
+    const operations::Answer answer = operations::conv2d_split_gemm_gpu().offer(
+        get<Conv2dProblem>(parse_problem(problem)), device, {.prepared = prepared});
+    ASSERT_NE(answer.offer(), nullptr) << problem << ": " << answer.refusal();
+    answer.offer()->plan();
+    ASSERT_EQ(device->built.size(), 2u);
+    for (const auto& built : device->built)
+      EXPECT_FALSE(nvrtc->compile(built.text, built.definitions, 90, built.target).image.empty()) << problem;
+  }
+}
+
+// Tiles that leave the largest magnitude of what they store, by every way of storing.
+TEST_F(CudaCompile, SplitGemmOfMeasuredOutputs) {
+  if (!nvrtc->target_refusal("sm_90a", 90).empty()) GTEST_SKIP() << nvrtc->target_refusal("sm_90a", 90);
+  for (const auto& [problem, tuning] : std::initializer_list<std::pair<const char*, const char*>>{
+           {"bias relu n2c64h20w20k128r3s3p1", "tile_n=128 resident=1 parts=1 shared=0 raw=0"},
+           {"nhwc n2c64h20w20k64r3s3p1", "tile_n=64 resident=2 parts=1 shared=1 raw=0"},
+           {"tf32 n2c64h20w20k32r3s3p1", "tile_n=32 resident=2 parts=3 shared=0 raw=0"},
+           {"nhwc n2c256h20w20k128r1s1", "tile_n=128 resident=1 parts=1 shared=0 raw=1"},
+           {"bwd_data n2c3h32w32k64r7s7p3u2", ""},
+           {"bwd_data nhwc acc n2c64h16w16k32r1s1u2", ""}}) {
+    const auto device = std::make_shared<devices::RecordingDevice>(devices::DeviceKind::cuda);
+    device->be_of_capability_90();
+    const auto parsed = get<Conv2dProblem>(parse_problem(problem));
+    const operations::Answer answer = operations::conv2d_split_gemm_gpu().offer(
+        parsed, device, {.tuning = tuning, .measured = {parsed.pass == Pass::forward ? "y" : "dx"}});
+    ASSERT_NE(answer.offer(), nullptr) << problem << ": " << answer.refusal();
+    answer.offer()->plan();
+    for (const auto& built : device->built)
+      EXPECT_FALSE(nvrtc->compile(built.text, built.definitions, 90, built.target).image.empty()) << problem;
+  }
+}
+
 // Rows of a split in registers.
 TEST_F(CudaCompile, SplitGemmOfRawRows) {
   if (!nvrtc->target_refusal("sm_90a", 90).empty()) GTEST_SKIP() << nvrtc->target_refusal("sm_90a", 90);
-  for (const char* const problem : {"nhwc n2c64h20w20k128r3s3p1", "tf32 nhwc bias n2c32h20w20k64r5s5p2",
-                                    "bwd_data nhwc n2c64h20w20k64r3s3p1u2", "n2c256h20w20k128r1s1"})
+  for (const char* const problem :
+       {"nhwc n2c64h20w20k128r3s3p1", "tf32 nhwc bias n2c32h20w20k64r5s5p2", "bwd_data nhwc n2c64h20w20k64r3s3p1u2",
+        "n2c256h20w20k128r1s1", "bwd_filter n8c256h20w20k128r1s1", "bwd_filter acc tf32 nhwc n8c64h20w20k128r1s1"})
     for (const char* const tuning :
          {"tile_n=128 resident=1 parts=1 shared=0 raw=1", "tile_n=64 resident=1 parts=2 shared=0 raw=1"}) {
       const auto device = std::make_shared<devices::RecordingDevice>(devices::DeviceKind::cuda);
@@ -532,6 +622,46 @@ TEST_F(CudaCompile, SplitGemmOfRawRows) {
     }
 }
 
+// Of three parts of bf16, where errors are to be relative: every tile, pass and layout, windows that steps share.
+TEST_F(CudaCompile, SplitGemmOfSixProducts) {
+  if (!nvrtc->target_refusal("sm_90a", 90).empty()) GTEST_SKIP() << nvrtc->target_refusal("sm_90a", 90);
+  for (const auto& [problem, tuning] : std::initializer_list<std::pair<const char*, const char*>>{
+           {"n2c64h20w20k128r3s3p1", "tile_n=128 resident=1 parts=1 shared=0 raw=0"},
+           {"nhwc bias relu acc n2c128h20w20k64r3s3p1", "tile_n=64 resident=1 parts=2 shared=1 raw=0"},
+           {"n2c32h20w20k30r3s3p1", "tile_n=32 resident=1 parts=1 shared=0 raw=0"},
+           {"bias nhwc n2c16h20w20k64r5s5p2", "tile_n=64 resident=1 parts=1 shared=1 raw=0"},
+           {"bwd_data n2c64h20w20k128r3s3p1u2", "tile_n=64 resident=1 parts=1 shared=0 raw=0"},
+           {"bwd_filter nhwc n2c64h20w20k128r3s3p1", "tile_n=128 resident=1 parts=3 shared=0 raw=0"},
+           {"bwd_filter acc n2c3h20w20k60r7s7p3u2", "tile_n=64 resident=1 parts=1 shared=0 raw=0"}}) {
+    const auto device = std::make_shared<devices::RecordingDevice>(devices::DeviceKind::cuda);
+    device->be_of_capability_90();
+    const operations::Answer answer = operations::conv2d_split_gemm_gpu().offer(
+        get<Conv2dProblem>(parse_problem(problem)), device, {.relative_error = true, .tuning = tuning});
+    ASSERT_NE(answer.offer(), nullptr) << problem << ": " << answer.refusal();
+    EXPECT_EQ(answer.offer()->bound.absolute, 0) << problem;
+    answer.offer()->plan();
+    ASSERT_EQ(device->built.size(), 2u);
+    for (const auto& built : device->built)
+      EXPECT_FALSE(nvrtc->compile(built.text, built.definitions, 90, built.target).image.empty()) << problem;
+  }
+}
+
+// Tiles of 256 columns, which one product has.
+TEST_F(CudaCompile, SplitGemmOfWideTiles) {
+  if (!nvrtc->target_refusal("sm_90a", 90).empty()) GTEST_SKIP() << nvrtc->target_refusal("sm_90a", 90);
+  for (const char* const problem : {"bf16 nhwc n2c64h20w20k256r3s3p1", "tf32 bias relu n2c16h20w20k200r3s3p1",
+                                    "bwd_data f16 n2c256h20w20k64r3s3p1u2", "bwd_filter bf16 n2c64h20w20k256r3s3p1"}) {
+    const auto device = std::make_shared<devices::RecordingDevice>(devices::DeviceKind::cuda);
+    device->be_of_capability_90();
+    const operations::Answer answer = operations::conv2d_split_gemm_gpu().offer(
+        get<Conv2dProblem>(parse_problem(problem)), device, {.tuning = "tile_n=256 resident=1 parts=1 shared=0 raw=0"});
+    ASSERT_NE(answer.offer(), nullptr) << problem << ": " << answer.refusal();
+    answer.offer()->plan();
+    for (const auto& built : device->built)
+      EXPECT_FALSE(nvrtc->compile(built.text, built.definitions, 90, built.target).image.empty()) << problem;
+  }
+}
+
 // The same of few channels: every number of columns, records of one tap and of several; layouts and endings in turn.
 TEST_F(CudaCompile, FewChannelsInEveryForm) {
   if (!nvrtc->target_refusal("sm_90a", 90).empty()) GTEST_SKIP() << nvrtc->target_refusal("sm_90a", 90);
@@ -539,11 +669,11 @@ TEST_F(CudaCompile, FewChannelsInEveryForm) {
   int number = 0;
   for (const auto& [geometry, tuning] : std::initializer_list<std::pair<const char*, const char*>>{
            {"n8c3h224w224k64r7s7p3u2", ""},
-           {"n8c3h224w224k64r3s3p1", ""},
+           {"n8c3h224w224k64r3s3p1", "columns=64 held=1 blocks=2 width=64 resident=2"},
            {"n10c3h128w128k10r16s16", ""},
-           {"n8c1h28w28k64r5s5p2", "columns=32 held=2 blocks=2 resident=3"},
-           {"n8c2h30w31k8r3s5p1u3d2", "columns=8 held=1 blocks=1 resident=1"},
-           {"n8c8h30w31k24r1s4u4g2", "columns=16 held=1 blocks=1 resident=2"}})
+           {"n8c1h28w28k64r5s5p2", "columns=32 held=2 blocks=2 width=32 resident=3"},
+           {"n8c2h30w31k8r3s5p1u3d2", "columns=8 held=1 blocks=1 width=16 resident=1"},
+           {"n8c8h30w31k24r1s4u4g2", "columns=16 held=1 blocks=1 width=16 resident=2"}})
     for (const char* const layout : {"nchw", "nhwc"}) {
       const std::string problem = fmt::format("{} {} {} {}", endings[number % 5], all[number % 3], layout, geometry);
       ++number;
@@ -551,6 +681,66 @@ TEST_F(CudaCompile, FewChannelsInEveryForm) {
       device->be_of_capability_90();
       const operations::Answer answer = operations::conv2d_few_channels_gpu().offer(
           get<Conv2dProblem>(parse_problem(problem)), device, {.tuning = tuning});
+      ASSERT_NE(answer.offer(), nullptr) << problem << ": " << answer.refusal();
+      answer.offer()->plan();
+      ASSERT_EQ(device->built.size(), 2u);
+      for (const auto& built : device->built) {
+        EXPECT_EQ(built.target, "sm_90a");
+        EXPECT_FALSE(nvrtc->compile(built.text, built.definitions, 90, built.target).image.empty()) << problem;
+      }
+    }
+}
+
+// The same of the filter's gradient: rows of y and of x, every number of columns.
+TEST_F(CudaCompile, FewChannelsFilterInEveryForm) {
+  if (!nvrtc->target_refusal("sm_90a", 90).empty()) GTEST_SKIP() << nvrtc->target_refusal("sm_90a", 90);
+  constexpr const char *words[] = {"", "acc", "flip", "flip acc"}, *all[] = {"f32", "f32", "tf32"};
+  int number = 0;
+  for (const auto& [geometry, tuning] : std::initializer_list<std::pair<const char*, const char*>>{
+           {"n32c3h224w224k64r3s3p1", ""},
+           {"n64c3h224w224k64r7s7p3u2", ""},
+           {"n8c64h180w180k1r3s3p1", ""},
+           {"n10c3h128w128k10r16s16", "columns=56 held=3 stages=1 workers=2 rows_of_x=0"},
+           {"n8c1h28w28k64r5s5p2", "columns=24 held=2 stages=2 workers=3 rows_of_x=0"},
+           {"n8c2h30w31k8r3s5p1u3d2", "columns=8 held=4 stages=2 workers=4 rows_of_x=0"},
+           {"n8c8h30w31k8r2s4g2", "columns=16 held=2 stages=2 workers=4 rows_of_x=1"},
+           {"n8c30h30w31k3r5s5p2", "columns=40 held=2 stages=2 workers=3 rows_of_x=1"},
+           {"n8c3h30w31k30r5s5p2", "columns=48 held=2 stages=2 workers=2 rows_of_x=0"},
+           {"n8c3h30w31k30r9s9p2", "columns=64 held=2 stages=2 workers=2 rows_of_x=0"}})
+    for (const char* const layout : {"nchw", "nhwc"}) {
+      const std::string problem =
+          fmt::format("bwd_filter {} {} {} {}", words[number % 4], all[number % 3], layout, geometry);
+      ++number;
+      const auto device = std::make_shared<devices::RecordingDevice>(devices::DeviceKind::cuda);
+      device->be_of_capability_90();
+      const operations::Answer answer = operations::conv2d_few_channels_filter_gpu().offer(
+          get<Conv2dProblem>(parse_problem(problem)), device, {.tuning = tuning});
+      ASSERT_NE(answer.offer(), nullptr) << problem << ": " << answer.refusal();
+      answer.offer()->plan();
+      ASSERT_EQ(device->built.size(), 2u);
+      for (const auto& built : device->built) {
+        EXPECT_EQ(built.target, "sm_90a");
+        EXPECT_FALSE(nvrtc->compile(built.text, built.definitions, 90, built.target).image.empty()) << problem;
+      }
+    }
+}
+
+// The same of few channels to the data: one slice and several, one body and several; layouts and types in turn.
+TEST_F(CudaCompile, FewChannelsToTheDataInEveryForm) {
+  if (!nvrtc->target_refusal("sm_90a", 90).empty()) GTEST_SKIP() << nvrtc->target_refusal("sm_90a", 90);
+  constexpr const char *words[] = {"", "acc", "flip"}, *all[] = {"f32", "f32", "tf32", "f32"};
+  int number = 0;
+  for (const char* const geometry :
+       {"n8c3h224w224k64r7s7p3u2", "n8c3h224w224k64r3s3p1", "n10c3h128w128k10r16s16", "n8c1h28w28k32r5s5p2",
+        "n8c2h30w31k8r3s5p1u3d2", "n8c8h30w31k200r1s4u4g2", "n8c4h64w64k48r4s4u4"})
+    for (const char* const layout : {"nchw", "nhwc"}) {
+      const std::string problem =
+          fmt::format("bwd_data {} {} {} {}", words[number % 3], all[number % 4], layout, geometry);
+      ++number;
+      const auto device = std::make_shared<devices::RecordingDevice>(devices::DeviceKind::cuda);
+      device->be_of_capability_90();
+      const operations::Answer answer =
+          operations::conv2d_few_channels_gpu().offer(get<Conv2dProblem>(parse_problem(problem)), device, {});
       ASSERT_NE(answer.offer(), nullptr) << problem << ": " << answer.refusal();
       answer.offer()->plan();
       ASSERT_EQ(device->built.size(), 2u);
@@ -593,6 +783,26 @@ TEST_F(CudaCompile, SplitMatricesInEveryForm) {
             << type << ' ' << transposition << ' ' << tuning;
       }
     }
+}
+
+TEST_F(CudaCompile, SplitMatricesOfSixProducts) {
+  if (!nvrtc->target_refusal("sm_90a", 90).empty()) GTEST_SKIP() << nvrtc->target_refusal("sm_90a", 90);
+  for (const auto& [problem, tuning] : std::initializer_list<std::pair<const char*, const char*>>{
+           {"gemm f32 nn m300n200k1000batch2", "tile_n=128 resident=1 parts=1 shared=0 raw=0"},
+           {"gemm f32 tt m300n200k1000", "tile_n=64 resident=1 parts=4 shared=0 raw=0"},
+           {"gemm tf32 nt m300n20k1000", "tile_n=32 resident=1 parts=1 shared=0 raw=0"}}) {
+    const auto device = std::make_shared<devices::RecordingDevice>(devices::DeviceKind::cuda);
+    device->be_of_capability_90();
+    const operations::Answer answer =
+        operations::gemm_split_gpu().offer(operations::task_for(get<GemmProblem>(parse_problem(problem))), device,
+                                           {.relative_error = true, .tuning = tuning});
+    ASSERT_NE(answer.offer(), nullptr) << problem << ": " << answer.refusal();
+    EXPECT_EQ(answer.offer()->bound.absolute, 0) << problem;
+    answer.offer()->plan();
+    ASSERT_EQ(device->built.size(), 2u);
+    for (const auto& built : device->built)
+      EXPECT_FALSE(nvrtc->compile(built.text, built.definitions, 90, built.target).image.empty()) << problem;
+  }
 }
 
 // Maxima of 16-bit types by one comparison for two elements, and none by the compiler's own maximum, which forgets

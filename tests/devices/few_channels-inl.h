@@ -1,7 +1,11 @@
 // The kernels of conv2d/few_channels, their own text, run by the processor: a work item is a thread. Included in a
 // namespace for each form of the text: FORM, NHWC, FLIP, PRODUCTS and ENDING (1: bias, what y held, and no negative
 // numbers) stand before it. Products are what the matrix units would do, element by element.
-constexpr few_channels::Form form = FORM;
+constexpr few_channels::Form form = [] {
+  few_channels::Form of = FORM;
+  of.nhwc = NHWC != 0;
+  return of;
+}();
 #define OF_FORM(value) static_cast<int>(form.value)
 #define CHANNELS OF_FORM(channels)
 #define TAPS_H OF_FORM(taps_h)
@@ -13,6 +17,7 @@ constexpr few_channels::Form form = FORM;
 #define COLUMNS OF_FORM(columns)
 #define HELD OF_FORM(held)
 #define BLOCKS OF_FORM(blocks)
+#define WIDTH OF_FORM(width)
 #define FOLD OF_FORM(fold())
 #define RECORDS OF_FORM(records())
 #define SIXTEENS OF_FORM(sixteens())
@@ -31,48 +36,13 @@ constexpr few_channels::Form form = FORM;
 
 #include "text/gemm_elements.kernel"
 
+#include "text/plain_sums.kernel"
+
 #include "text/scales.kernel"
 
 #include "text/parts.kernel"
 
-// Of the matrix units: a descriptor's address, the step from eight columns to the next, and the swizzle by 32 bytes.
-inline float filter_term(ulong descriptor, int column, int term) {
-  const ulong start = (descriptor & 0x3fff) << 4, step = (descriptor >> 32 & 0x3fff) << 4;
-  EXPECT_EQ(descriptor >> 62, 3U);
-  ulong at = start + static_cast<ulong>(column / 8) * step + static_cast<ulong>(column % 8 * 32 + term * 2);
-  at ^= (at >> 7 & 1) << 4;
-  ushort bits;
-  std::memcpy(&bits, launch_memory + at - launch_address, 2);
-  return widened(DataType::f16, bits);
-}
-// Of the registers that the work items of a warpgroup give: four of two terms each, of high parts and then of low ones.
-inline float row_term(int row, int sixteen, int term, int low) {
-  const int item = this_item / 128 * 128 + row / 16 * 32 + row % 8 * 4 + term % 8 / 2,
-            number = 4 * low + term / 8 * 2 + row % 16 / 8;
-  const uint pair = given[static_cast<std::size_t>(item)][sixteen][number];
-  return widened(DataType::f16, static_cast<ushort>(pair >> 16 * (term % 2)));
-}
-template <int COUNT>
-inline void multiply_rows(float (&sum)[32], const uint (&a)[COUNT][8], const ulong b) {
-  std::memcpy(given[static_cast<std::size_t>(this_item)], a, sizeof a);
-  meet_warpgroup();
-  for (int i = 0; i < COLUMNS / 2; ++i) {
-    const int t = this_item % 128, row = t / 32 * 16 + t % 32 / 4 + 8 * (i / 2 % 2),
-              column = i / 4 * 8 + t % 4 * 2 + i % 2;
-    sum[i] = 0;
-    for (int k = 0; k < COUNT; ++k)
-      for (int term = 0; term < 16; ++term) {
-        const ulong next = b + static_cast<ulong>(k * COLUMNS * 32 / 16),
-                    low = next + static_cast<ulong>(SIXTEENS * COLUMNS * 32 / 16);
-        const float x = row_term(row, k, term, 0), w = filter_term(next, column, term);
-        sum[i] += x * w;
-        if (PRODUCTS == 3) sum[i] += row_term(row, k, term, 1) * w + x * filter_term(low, column, term);
-      }
-  }
-  meet_warpgroup();
-}
-template <int COUNT>
-inline void end_products(float (&)[32], const uint (&)[COUNT][8]) {}
+#include "few_channels_units-inl.h"
 
 #include "operations/conv2d/few_channels/few_channels.kernel"
 
@@ -84,16 +54,17 @@ inline void run(const Conv2dShape& g, int groups_of_set, Memory& memory) {
   std::memcpy(&task, &host, sizeof task);
   ASSERT_LE(static_cast<std::size_t>(form.local_bytes()), sizeof launch_memory);
   std::fill(std::begin(launch_memory), std::end(launch_memory), uchar{0xff});  // NaN
-  std::vector<uint> workspace(2 * MAXIMA + 4);
+  std::vector<uint> workspace(2 * MAXIMA + 6);
   const auto *x = reinterpret_cast<const element_t*>(memory.x.data()),
              *w = reinterpret_cast<const element_t*>(memory.w.data()),
              *bias = reinterpret_cast<const element_t*>(memory.bias.data());
-  auto* y = reinterpret_cast<output_t*>(memory.y.data());
+  auto* y = reinterpret_cast<output_t*>(memory.y.data());  // before its elements
   launch(2 * MAXIMA, 256, [&] {
     find_largest(x, 0, static_cast<long>(memory.x.size()), 1, w, 0, static_cast<long>(memory.w.size()), 1,
                  workspace.data(), 0, 2 * MAXIMA);
   });
-  launch(task.sets * groups_of_set, 256, [&] { few_channels(task, x, 0, w, 0, y, 0, bias, 0, workspace.data(), 0); });
+  launch(task.sets * groups_of_set, 256,
+         [&] { few_channels(task, x, 0, w, 0, y, memory.y_at, bias, 0, workspace.data(), 0); });
   // What lies behind what the launch asks for is as it was.
   for (std::size_t i = static_cast<std::size_t>(form.local_bytes()); i < sizeof launch_memory; ++i)
     ASSERT_EQ(launch_memory[i], 0xff) << i;
@@ -106,12 +77,18 @@ inline void check(const Extents& extents, int groups_of_set = 1) {
   const Conv2dShape g(problem);
   Memory memory(g, extents);
   const std::vector<float> expected = by_definition(g, memory, ENDING != 0);
+  const std::vector<float> before = memory.y;
   run(g, groups_of_set, memory);
+  for (std::size_t i = 0; i < static_cast<std::size_t>(memory.y_at); ++i) {
+    ASSERT_EQ(memory.y[i], before[i]) << "before y: " << i;
+    ASSERT_EQ(memory.of_y(expected.size() + i), before[static_cast<std::size_t>(memory.y_at) + expected.size() + i])
+        << "behind y: " << i;
+  }
   for (std::size_t i = 0; i < expected.size(); ++i) {
     if (std::isnan(expected[i]))
-      ASSERT_TRUE(std::isnan(memory.y[i])) << i << ": " << memory.y[i];
+      ASSERT_TRUE(std::isnan(memory.of_y(i))) << i << ": " << memory.of_y(i);
     else
-      ASSERT_EQ(memory.y[i], expected[i]) << i;
+      ASSERT_EQ(memory.of_y(i), expected[i]) << i;
   }
 }
 
@@ -144,6 +121,10 @@ inline void check(const Extents& extents, int groups_of_set = 1) {
 #undef COLUMNS
 #undef HELD
 #undef BLOCKS
+#undef WIDTH
+#undef TURNED_LINE
+#undef RUN_EIGHTS
+#undef EIGHTS
 #undef NHWC
 #undef FLIP
 #undef PRODUCTS

@@ -36,6 +36,9 @@ ulong tile_of(uint address, int line) {
 void begin_products() {}
 void commit_products() {}
 void publish_to_units() {}
+void meet(int) {
+  meet_warpgroup();
+}
 
 #define LAUNCH_LOCAL(type, name) type* const name = launch_memory
 #define AWAIT_PRODUCTS(but)
@@ -46,6 +49,7 @@ struct Extents {
   std::int64_t n = 1, h = 1, w = 1, k = 1, groups = 1;
   std::int64_t pad_top = 0, pad_left = 0, pad_bottom = 0, pad_right = 0;
   bool are_parts = true;
+  std::int64_t y_at = 0;       // the first of y, from an aligned place on
   float odd_x = 0, odd_w = 0;  // in the middle, where they are not 0
 };
 
@@ -67,7 +71,8 @@ struct Memory {
       : x(randoms(g.n * g.c * g.h * g.w, 1, e.are_parts && g.k % 2 == 0 ? 4095 : 3)),
         w(randoms(g.k * g.c_group * g.r * g.s, 2, e.are_parts && g.k % 2 == 1 ? 4095 : 3)),
         bias(randoms(g.k, 3, 3)),
-        y(randoms(g.n * g.k * g.p * g.q, 4, 3)) {
+        y_at(e.y_at),
+        y(randoms(e.y_at + g.n * g.k * g.p * g.q + e.y_at, 4, 3)) {
     if (e.odd_x != 0) x[x.size() / 2] = e.odd_x;
     if (e.odd_w != 0) w[w.size() / 2] = e.odd_w;
   }
@@ -78,11 +83,14 @@ struct Memory {
       each = static_cast<float>(static_cast<int>(random() % static_cast<unsigned>(2 * most + 1)) - most);
     return values;
   }
-  std::vector<float> x, w, bias, y;
+  float of_y(std::size_t i) const { return y[static_cast<std::size_t>(y_at) + i]; }
+  std::vector<float> x, w, bias;
+  std::int64_t y_at;  // so many numbers stand before y, and behind it
+  std::vector<float> y;
 };
 
 std::vector<float> by_definition(const Conv2dShape& g, const Memory& memory, bool ending) {
-  std::vector<float> y(memory.y.size());
+  std::vector<float> y(static_cast<std::size_t>(g.n * g.k * g.p * g.q));
   const auto at = [](const std::vector<float>& of, std::int64_t i) {
     return static_cast<double>(of[static_cast<std::size_t>(i)]);
   };
@@ -100,7 +108,7 @@ std::vector<float> by_definition(const Conv2dShape& g, const Memory& memory, boo
                        at(memory.w, g.w_at(k, c, r, s));
               }
           const std::int64_t to = g.y_at(n, k, p, q);
-          if (ending) sum += at(memory.bias, k) + at(memory.y, to);
+          if (ending) sum += at(memory.bias, k) + at(memory.y, memory.y_at + to);
           y[static_cast<std::size_t>(to)] = static_cast<float>(ending && sum < 0 ? 0 : sum);
         }
   return y;
@@ -117,7 +125,7 @@ std::vector<float> by_definition(const Conv2dShape& g, const Memory& memory, boo
 
 // Of three channels a record is a tap; of one it is four taps, of two two, the last of them perhaps of fewer.
 #define FORM \
-  { .channels = 3, .taps_h = 3, .taps_w = 3, .columns = 16, .held = 2, .blocks = 2 }
+  { .channels = 3, .taps_h = 3, .taps_w = 3, .columns = 16, .held = 2, .blocks = 2, .width = 64 }
 #define NHWC 0
 #define FLIP 0
 #define PRODUCTS 3
@@ -135,7 +143,7 @@ namespace with_strides {
 #include "few_channels-inl.h"
 }
 #define FORM \
-  { .channels = 1, .taps_h = 5, .taps_w = 5, .columns = 8, .held = 3, .blocks = 1 }
+  { .channels = 1, .taps_h = 5, .taps_w = 5, .columns = 8, .held = 3, .blocks = 1, .width = 32 }
 #define NHWC 0
 #define FLIP 1
 #define PRODUCTS 3
@@ -177,7 +185,7 @@ namespace single_tap {
 #include "few_channels-inl.h"
 }
 #define FORM \
-  { .channels = 3, .taps_h = 16, .taps_w = 16, .columns = 16, .held = 1, .blocks = 2 }
+  { .channels = 3, .taps_h = 16, .taps_w = 16, .columns = 16, .held = 1, .blocks = 2, .width = 32 }
 #define NHWC 0
 #define FLIP 0
 #define PRODUCTS 3
@@ -208,6 +216,10 @@ TEST(FewChannels, MultipliesWhatTheDefinitionMultiplies) {
   one_channel::check({.h = 5, .w = 21, .k = 25});
   two_channels::check({.n = 1, .h = 16, .w = 60, .k = 32, .pad_top = 1, .pad_left = 7, .pad_bottom = 3});
   four_channels::check({.n = 1, .h = 31, .w = 101, .k = 7, .pad_top = 2, .pad_left = 4, .pad_right = 9});
+  three_channels::check({.n = 2, .h = 6, .w = 82, .k = 31});  // rows of y at a multiple of 16 bytes
+  three_channels::check({.n = 2, .h = 6, .w = 82, .k = 18, .y_at = 3});
+  three_channels::check({.n = 1, .h = 9, .w = 150, .k = 32, .pad_right = 1, .y_at = 5});  // two tiles, and a ragged one
+  many_taps::check({.n = 1, .h = 18, .w = 79, .k = 12, .y_at = 2});
   single_tap::check({.n = 3, .h = 19, .w = 90, .k = 11, .pad_left = 3});
   many_taps::check({.n = 1, .h = 33, .w = 36, .k = 10});
 }

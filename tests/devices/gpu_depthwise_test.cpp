@@ -21,13 +21,14 @@ class GpuDepthwise : public Gpu {
 
 // A pass and layout of each in turn, with what is fused: a compilation each. Both extents of blocks that are not whole,
 // vectors of 1, 2, 4 and 8, rows that begin with none, strides and dilations that share divisors, and those that do
-// not.
+// not. Planes are too large to be chosen for local memory.
 TEST_F(GpuDepthwise, OneChannelAGroup) {
   int number = 0;
   for (const char* geometry :
-       {"n2c8h9w12k8r3s3p1g8", "n2c6h15w13k6r3s3p1u2g6", "n3c7h7w7k7r3s3p1g7", "n2c4h20w21k4r3s2pt2pl1dh2dw3uh3uw2g4",
-        "n1c4h11w56k4r5s5p2g4", "n2c4h20w20k4r3s3p2d2uh2uw3g4", "n2c4h9w11k4r4s4u4g4", "n1c3h1w2k3r3s3p1g3",
-        "n2c12h30w24k12r2s3u2p1g12", "n1c1h17w19k1r5s3p2", "n2c4h13w16k4r1s1g4", "n2c8h14w14k8r3s3d4p4g8"})
+       {"n2c8h29w12k8r3s3p1g8", "n2c6h25w13k6r3s3p1u2g6", "n3c7h17w17k7r3s3p1g7",
+        "n2c4h20w21k4r3s2pt2pl1dh2dw3uh3uw2g4", "n1c4h11w56k4r5s5p2g4", "n2c4h20w20k4r3s3p2d2uh2uw3g4",
+        "n2c4h27w11k4r4s4u4g4", "n1c3h1w258k3r3s3p1g3", "n2c12h30w24k12r2s3u2p1g12", "n1c1h17w19k1r5s3p2",
+        "n2c4h17w16k4r1s1g4", "n2c8h18w18k8r3s3d4p4g8"})
     for (const char* layout : {"nchw", "nhwc"}) {
       const int turn = number++;
       const char* const words =
@@ -36,6 +37,46 @@ TEST_F(GpuDepthwise, OneChannelAGroup) {
       const char* const type = std::array{"f32", "f16", "bf16", "tf32", "f16"}[static_cast<std::size_t>(turn % 5)];
       expect_served(fmt::format("{} {} {} {}", words, type, layout, geometry));
     }
+}
+
+// Through local memory: planes that lie apart by vectors of every size, a last group that has fewer than the others and
+// elements left over, channels that the last lanes have not, filters larger than a plane, strides and dilations.
+TEST_F(GpuDepthwise, SmallPlanes) {
+  int number = 0;
+  for (const char* geometry :
+       {"n2c8h9w12k8r3s3p1g8", "n2c6h15w13k6r3s3p1u2g6", "n3c7h7w7k7r3s3p1g7", "n2c4h9w11k4r4s4u4g4",
+        "n1c3h1w2k3r3s3p1g3", "n2c4h13w16k4r1s1g4", "n2c8h14w14k8r3s3d4p4g8", "n3c20h14w14k20r5s5p2u2g20",
+        "n5c33h3w3k33r3s3p1g33", "n2c36h7w5k36r3s2pt2pl1dh2dw3uh3uw2g36", "n1c70h2w2k70r7s7p3g70"})
+    for (const char* layout : {"nchw", "nhwc"}) {
+      const int turn = number++;
+      const char* const words = std::array{"fwd bias relu acc", "bwd_data acc", "fwd flip bias",
+                                           "bwd_data flip"}[static_cast<std::size_t>(turn * 3 % 4)];
+      const char* const type = std::array{"f32", "f16", "bf16"}[static_cast<std::size_t>(turn % 3)];
+      const std::string text = fmt::format("{} {} {} {}", words, type, layout, geometry);
+      expect_served(text);
+      const Problem problem = conv2d_problem(text);
+      EXPECT_EQ(explain(Context(device), problem, {.allow = {depthwise}}).front().tuning.find("planes=0"),
+                std::string::npos)
+          << text;
+    }
+}
+
+// Planes of every number, blocks that are whole planes and those that are not, and more weights than a work item brings
+// at once.
+TEST_F(GpuDepthwise, PlanesAsAskedFor) {
+  for (const auto& [text, tuning] :
+       {std::pair{"n3c10h7w7k10r3s3p1g10", "rows=7 columns=7 lanes=1 planes=32 resident=3"},
+        std::pair{"n3c10h7w7k10r3s3p1g10", "rows=4 columns=3 lanes=1 planes=1 resident=3"},
+        std::pair{"acc bias n3c10h7w7k10r3s3p1g10", "rows=1 columns=7 lanes=1 planes=2 resident=8"},
+        std::pair{"bwd_data f16 n3c10h14w14k10r3s3p1g10", "rows=7 columns=7 lanes=1 planes=8 resident=2"},
+        std::pair{"bwd_data bf16 n1c5h14w14k5r3s3p1u2g5", "rows=2 columns=8 lanes=1 planes=4 resident=4"},
+        std::pair{"n1c2h28w28k2r3s3p1g2", "rows=7 columns=7 lanes=1 planes=2 resident=3"},
+        std::pair{"nhwc n3c40h7w7k40r3s3p1g40", "rows=7 columns=1 lanes=8 planes=2 resident=3"},
+        std::pair{"nhwc bias relu acc n3c40h7w7k40r3s3p1g40", "rows=2 columns=2 lanes=4 planes=2 resident=3"},
+        std::pair{"bwd_data nhwc f16 n2c24h14w14k24r3s3p1u2g24", "rows=4 columns=4 lanes=4 planes=1 resident=3"},
+        std::pair{"nhwc n2c12h8w9k12r13s13p6g12", "rows=1 columns=1 lanes=1 planes=1 resident=4"},
+        std::pair{"nhwc flip n2c16h6w5k16r13s13p6g16", "rows=1 columns=1 lanes=4 planes=1 resident=4"}})
+    expect_served(text, tuning);
 }
 
 TEST_F(GpuDepthwise, FewChannelsAGroup) {
@@ -50,9 +91,10 @@ TEST_F(GpuDepthwise, FewChannelsAGroup) {
 // Of 25 taps weights leave registers, of 100 the rows become a loop, and the gradient's taps several work items'.
 TEST_F(GpuDepthwise, LargeFilters) {
   for (const char* text :
-       {"n1c4h24w24k4r7s7p3g4", "nhwc n1c8h12w20k8r7s7p3g8", "bwd_filter nhwc n1c4h12w20k4r7s7p3g4",
-        "n1c2h20w18k2r31s31p15g2", "bwd_data nhwc f16 n1c4h20w18k4r31s31p15g4", "bwd_filter n1c2h20w18k2r13s15p7g2",
-        "nhwc n1c2h20w18k2r51s51p25g2", "n1c2h40w30k2r12s12d3p8uh2g2", "bwd_data n1c2h20w18k2r11s12p5u2g2"})
+       {"n1c4h24w24k4r7s7p3g4", "nhwc n1c8h14w20k8r7s7p3g8", "bwd_filter nhwc n1c4h12w20k4r7s7p3g4",
+        "nhwc n1c8h12w20k8r7s7p3g8", "n1c2h20w18k2r31s31p15g2", "bwd_data nhwc f16 n1c4h20w18k4r31s31p15g4",
+        "bwd_filter n1c2h20w18k2r13s15p7g2", "nhwc n1c2h20w18k2r51s51p25g2", "n1c2h40w30k2r12s12d3p8uh2g2",
+        "bwd_data n1c2h20w18k2r11s12p5u2g2"})
     expect_served(text);
 }
 
@@ -84,8 +126,8 @@ TEST_F(GpuDepthwise, PassesAreAdjoint) {
 }
 
 TEST_F(GpuDepthwise, ArraysBeginAnywhere) {
-  for (const char* text :
-       {"n2c4h7w8k4r3s3p1g4", "nhwc n2c4h7w8k4r3s3p1g4", "flip n2c4h7w8k8r3s3p1uh2g4", "nhwc n2c8h7w9k4r3s2p1uw2dh2g2"})
+  for (const char* text : {"n2c4h7w8k4r3s3p1g4", "nhwc n2c4h7w8k4r3s3p1g4", "n1c4h17w16k4r3s3p1g4",
+                           "nhwc n1c4h17w16k4r3s3p1g4", "flip n2c4h7w8k8r3s3p1uh2g4", "nhwc n2c8h7w9k4r3s2p1uw2dh2g2"})
     for (const Pass pass : all_passes)
       expect_same_wherever_arrays_begin(Context(device), with_pass(conv2d_problem(text), pass), depthwise);
 }
@@ -98,7 +140,7 @@ TEST_F(GpuDepthwise, InfinityPastTheLastPixelStaysOut) {
   for (const char* text :
        {"bwd_filter n1c1h1w4k1r1s2", "bwd_filter n1c1h4w1k1r2s1", "bwd_filter nhwc n1c1h1w4k1r1s2"}) {
     const Conv2dPlan plan(context, conv2d_problem(text),
-                          {.solver = depthwise, .tuning = "rows=4 columns=4 lanes=1 resident=4"});
+                          {.solver = depthwise, .tuning = "rows=4 columns=4 lanes=1 planes=0 resident=4"});
     const std::vector<float> x{1, 2, 3, INFINITY}, y{1, 1, 1};
     const Buffer of_x = context.allocate(16), of_w = context.allocate(8), of_y = context.allocate(12);
     queue.upload(of_x, 0, x.data(), 16).wait(), queue.upload(of_y, 0, y.data(), 12).wait();
@@ -124,8 +166,8 @@ TEST_F(GpuDepthwise, Refusals) {
   EXPECT_HAS(refusal("n1c2h40w40k2r1s1u9g2"), "the stride is 9, and this variant takes at most 8");
   EXPECT_HAS(refusal("n1c2h4w4k2r1s1p128g2"), "the padding is 128, and this variant takes at most 127");
   EXPECT_HAS(refusal("n1c2h32768w32768k2r1s1g2"), "2 planes of 1073741824 pixels are more than 32-bit numbers count");
-  const auto tuned = [](int rows, int columns, int lanes) {
-    return fmt::format("rows={} columns={} lanes={} resident=4", rows, columns, lanes);
+  const auto tuned = [](int rows, int columns, int lanes, int planes = 0) {
+    return fmt::format("rows={} columns={} lanes={} planes={} resident=4", rows, columns, lanes, planes);
   };
   EXPECT_HAS(refusal("n1c4h8w8k4r1s1g2", tuned(8, 8, 1)), "rows=8: a work item has 128 sums, and at most 64");
   EXPECT_HAS(refusal("n1c2h8w80k2r1s64g2", tuned(4, 8, 1)), "rows=4: a text has 2048 multiply-adds, and at most 1024");
@@ -133,6 +175,13 @@ TEST_F(GpuDepthwise, Refusals) {
   EXPECT_HAS(refusal("bwd_data n1c2h8w8k2r3s3uh2g2", tuned(3, 2, 1)), "rows=3: must be a multiple of the stride, 2");
   EXPECT_HAS(refusal("bwd_data n1c2h8w8k2r3s3uw2g2", tuned(2, 3, 1)), "columns=3: must be a multiple of the stride, 2");
   EXPECT_HAS(refusal("nhwc n1c64h40w40k64r31s31p15g64", tuned(1, 1, 8)), "of local memory, and at most 32768");
+  EXPECT_HAS(refusal("bwd_filter n1c2h8w8k2r3s3g2", tuned(2, 2, 1, 4)),
+             "planes=4: must be 0 for the filter's gradient");
+  EXPECT_HAS(refusal("n1c4h8w8k4r3s3g2", tuned(2, 2, 1, 4)), "planes=4: channels of a group are 2, and at most 1");
+  EXPECT_HAS(refusal("n1c2h8w8k2r3s3p1g2", tuned(1, 1, 1, 4)), "the work items of a group are 256, and at most 128");
+  EXPECT_HAS(refusal("n1c2h96w192k2r3s3p1u8g2", tuned(4, 4, 1, 1)), "planes=1: the bytes of local memory are 73728");
+  EXPECT_HAS(refusal("n1c64h10w10k64r3s3p1u2g64", tuned(5, 5, 1, 64)),
+             "planes=64: the vectors that a work item reads are 25, and at most 16");
   EXPECT_HAS(refusal("n1c2h8w8k2r3s3g2", tuned(9, 1, 1)), "must be one of 1, 2, 3, 4, 5, 6, 7, 8");
 }
 

@@ -4,6 +4,7 @@
 
 #include "../conformance/conv2d_testing.h"
 #include "gpu_testing.h"
+#include "range_testing.h"
 
 namespace omniconv {
 namespace {
@@ -155,6 +156,20 @@ TEST_F(GpuImplicitGemm, InfinitiesStayWhereTheyAre) {
   // Pixels of y end within a stage; past their end in memory there is an image that is no part's.
   EXPECT_EQ(run_of("bwd_filter n1c2h1w3k2r1s1", {1, 2, 3, inf, 0, 0}, {0, 0, 0, 0}, {1, 1, 1, 1, 2, 3}),
             (std::vector<float>{6, inf, 14, inf}));
+}
+
+// Zeros around y meet infinite filters, and sums leave fp32's range on their way: of tiles, and of parts of sums.
+TEST_F(GpuImplicitGemm, SumsThatAreNoNumbers) {
+  const Context context(device);
+  for (const auto& [geometry, tuning] : {std::pair{"n1c12h9w8k12r3s3p1", std::string()},
+                                         {"f16 nhwc n1c12h9w12k12r3s3p1u2", std::string()},
+                                         {"n2c16h9w8k16r3s3p1", tuned(32, 32, 16, 1, 1, 2)},
+                                         {"bf16 nhwc n2c16h9w8k16r3s3p1", tuned(32, 32, 16, 1, 1, 2)}})
+    expect_infinities_as_defined(context, implicit_gemm, {geometry}, all_passes, tuning);
+  for (const char* geometry : {"n1c12h9w8k12r3s3p1", "bf16 n1c12h9w8k12r3s3p1"})
+    expect_of_scales(context, implicit_gemm, 0x1p66f, 0x1p61f, {.geometry = geometry});
+  expect_of_scales(context, implicit_gemm, 0x1p70f, 0x1p70f,
+                   {.geometry = "n2c16h9w8k16r3s3p1", .tuning = tuned(32, 32, 16, 1, 1, 2)});
 }
 
 TEST_F(GpuImplicitGemm, Refusals) {

@@ -1,5 +1,7 @@
 // conv2d/mma_gemm on GPU devices: every form of its kernels, whatever else serves the problems. On a processor its
 // products are loops.
+#include <array>
+
 #include "../conformance/conv2d_testing.h"
 #include "gpu_testing.h"
 #include "range_testing.h"
@@ -102,6 +104,31 @@ TEST_F(GpuMmaGemm, NumbersOfAnyRange) {
   expect_of_scales(context, mma_gemm, 0x1p70f, 0x1p70f);     // results beyond it
   expect_of_scales(context, mma_gemm, 0.0f, 1.0f);
   expect_largest_beside_smallest(context, mma_gemm);
+}
+
+// Sums in parts, none of which need be an fp32 number where their sum is one, or is infinite.
+TEST_F(GpuMmaGemm, PartsOfAnyRange) {
+  const Context context(device);
+  const Served served{.tuning = warp_tile(32, 64, 16, 32, 16, 3)};
+  expect_of_scales(context, mma_gemm, 0x1p70f, 0x1p70f, served);
+  expect_of_scales(context, mma_gemm, 0x1p-70f, 0x1p-60f, served);
+  expect_largest_beside_smallest(context, mma_gemm, served);
+  expect_infinities_as_defined(context, mma_gemm, {"n2c20h9w8k12r3s3p1"}, all_passes, served.tuning);
+}
+
+// Numbers of 16 bits are multiplied as they are. bf16 has sums beyond fp32's range, and such that leave it on their
+// way.
+TEST_F(GpuMmaGemm, NumbersOfSixteenBits) {
+  const Context context(device);
+  for (const int parts : {1, 3}) {
+    const std::string tuning = warp_tile(32, 64, 16, 32, 16, parts);
+    expect_infinities_as_defined(context, mma_gemm, {"f16 n2c20h9w8k12r3s3p1", "bf16 nhwc n4c12h9w12k40r3s3p1u2"},
+                                 all_passes, tuning);
+    expect_of_scales(context, mma_gemm, 0x1p70f, 0x1p70f, {.geometry = "bf16 n2c20h9w8k12r3s3p1", .tuning = tuning});
+    expect_of_scales(context, mma_gemm, 0x1p66f, 0x1p61f, {.geometry = "bf16 n2c20h9w8k12r3s3p1", .tuning = tuning});
+  }
+  expect_infinities_as_defined(context, mma_gemm, {"bf16 n2c3h9w12k12r3s3p1u2"}, std::array{Pass::backward_data},
+                               warp_tile(32, 64, 16, 32, 16, 1, 1));
 }
 
 // Of large arrays a sample alone is looked at for the scale: what was not looked at may be larger than all of it, or

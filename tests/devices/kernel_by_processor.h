@@ -50,7 +50,7 @@ inline Groups gridDim;
 using Barriers = std::vector<std::unique_ptr<std::barrier<>>>;
 inline std::unique_ptr<std::barrier<>> of_group;
 inline Barriers of_warps, of_warpgroups;
-inline std::array<uint, 32 * 12> exchanged;
+inline std::array<uint, 32 * 16> exchanged;
 
 inline void launch(int groups, int items, const std::function<void()>& kernel) {
   gridDim.x = groups;
@@ -97,6 +97,17 @@ inline ushort narrowed(DataType type, float value) {
   ushort bits;
   store_element(type, value, reinterpret_cast<std::byte*>(&bits));
   return bits;
+}
+
+inline int is_any(int, int is_so) {
+  exchanged[static_cast<std::size_t>(this_item)] = static_cast<uint>(is_so);
+  meet_warpgroup();
+  const std::size_t first = static_cast<std::size_t>(this_item / 128 * 128);
+  const bool any =
+      std::any_of(exchanged.begin() + static_cast<std::ptrdiff_t>(first),
+                  exchanged.begin() + static_cast<std::ptrdiff_t>(first + 128), [](uint one) { return one != 0; });
+  meet_warpgroup();
+  return any;
 }
 
 inline void begin_launch_behind() {}

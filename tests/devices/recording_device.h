@@ -3,11 +3,13 @@
 
 #include <cstring>
 #include <memory>
+#include <mutex>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "devices/device.h"
+#include "devices/matrix_units.h"
 #include "omniconv/error.h"
 
 namespace omniconv::devices {
@@ -49,6 +51,7 @@ class RecordingDevice : public Device {
   std::shared_ptr<Queue> make_queue(const QueueOptions&) override { return std::make_shared<NoQueue>(); }
   std::shared_ptr<Program> build(std::string_view text, std::span<const Definition> definitions,
                                  const BuildOptions& options) override {
+    const std::lock_guard lock(building_);  // plans are made beside the probe of matrix units
     built.push_back({std::string(text), {definitions.begin(), definitions.end()}, options.target});
     return std::make_shared<NoProgram>();
   }
@@ -57,12 +60,15 @@ class RecordingDevice : public Device {
     return std::make_shared<ClaimedMemory>(bytes, page_locks);
   }
   void be_of_capability_90() {
-    facts_.compute_capability = 90;
+    set_capability(90);
     facts_.has_clusters = facts_.has_overlap = facts_.has_tensor_maps = true;
     facts_.most_local_memory_bytes = facts_.unit_local_memory_bytes = 227 << 10;
   }
   void set_compute_units(int units) { facts_.info.compute_units = units; }
-  void set_capability(int capability) { facts_.compute_capability = capability; }
+  void set_capability(int capability) {
+    facts_.compute_capability = capability;
+    facts_.matrix_units = matrix_units_of(capability);
+  }
   bool page_locks = false;
   bool& byte_dots = facts_.has_byte_dots;
   std::int64_t& group_items = facts_.max_group_items;
@@ -100,6 +106,9 @@ class RecordingDevice : public Device {
     double seconds(std::uint64_t) override { return 0; }
     void release(std::uint64_t) noexcept override {}
   };
+
+ private:
+  std::mutex building_;
 };
 
 }  // namespace omniconv::devices

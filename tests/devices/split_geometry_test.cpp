@@ -128,6 +128,9 @@ void check_pixels(const Conv2dProblem& problem, const PixelTask* task) {
       for (std::int64_t j = 0; j < task->columns; ++j)
         positions.push_back({n, i * task->stride_h + task->corner_h, j * task->stride_w + task->corner_w});
   EXPECT_EQ(firsts_of(map, positions.front(), task->positions()), positions) << to_text(problem);
+  // From one plane of parts to the next, as the text counts.
+  EXPECT_EQ(map.extents[3], std::int64_t{planes.groups} * planes.images);
+  EXPECT_EQ(map_of_filters(*task, 64).extents[2], planes.groups);
 }
 
 // Positions that are blocks of pixels: each pixel sums what the definition says, whether it alone has taps or filters
@@ -191,10 +194,7 @@ void check_pixels(const Conv2dProblem& problem) {
   EXPECT_EQ(window_rows(*shared), tile_rows + most_along) << to_text(problem);
 }
 
-void check_filters(const Conv2dProblem& problem) {
-  const auto made = filter_task(problem);
-  const FilterTask* const task = std::get_if<FilterTask>(&made);
-  if (task == nullptr) return;
+void check_filters(const Conv2dProblem& problem, const FilterTask* task) {
   const Conv2dShape g(problem);
   std::set<std::pair<std::int64_t, std::int64_t>> taps;
   for (std::int64_t t = 0; t < task->taps_h; ++t)
@@ -214,6 +214,12 @@ void check_filters(const Conv2dProblem& problem) {
   EXPECT_EQ(static_cast<std::int64_t>(taps.size()), g.r * g.s) << to_text(problem);
 }
 
+void check_filters(const Conv2dProblem& problem) {
+  const auto made = filter_task(problem);
+  if (const auto* const task = std::get_if<FilterTask>(&made)) check_filters(problem, task);
+  if (const auto folded = folded_filter_task(problem)) check_filters(problem, &*folded);
+}
+
 // Numbers that are their own parts are copied as they lie, where copies can: x and y under nhwc, filters forward.
 TEST(SplitGeometry, CopiesArraysThatAreTheirOwnParts) {
   const auto lies = [](const char* text) {
@@ -221,8 +227,8 @@ TEST(SplitGeometry, CopiesArraysThatAreTheirOwnParts) {
     const bool nhwc = problem.layout == Layout::nhwc;
     if (problem.pass == Pass::backward_filter) {
       const auto task = std::get<FilterTask>(filter_task(problem));
-      return fmt::format("{}{}", as_array(task.x, problem.type, nhwc, 1) ? "x" : "",
-                         as_array(task.y, problem.type, nhwc, 1) ? "y" : "");
+      return fmt::format("{}{}", as_array(task.x, problem.type, nhwc, 8) ? "x" : "",
+                         as_array(task.y, problem.type, nhwc, 8) ? "y" : "");
     }
     const auto task = std::get<PixelTask>(pixel_task(problem));
     return fmt::format("{}{}{}", as_array(task.source, problem.type, nhwc, task.box()) ? "source" : "",
@@ -242,6 +248,7 @@ TEST(SplitGeometry, CopiesArraysThatAreTheirOwnParts) {
   EXPECT_EQ(lies("bwd_data f16 nhwc n2c64h20w20k64r3s3p1"), "source");
   EXPECT_EQ(lies("bwd_filter f16 nhwc n4c80h20w16k20r3s3p1g2"), "x");
   EXPECT_EQ(lies("bwd_filter f16 nhwc n4c80h20w16k80r3s3p1g2"), "xy");
+  EXPECT_EQ(lies("bwd_filter f16 nhwc n4c48h20w16k80r3s3p1g4"), "");  // groups begin at no multiples of 16 bytes
   // Filters that lie are read in the order of the steps.
   const auto task = std::get<PixelTask>(pixel_task(conv2d_problem("f16 nhwc n2c96h20w20k40r3s3p1")));
   EXPECT_EQ(task.box(), 32);
@@ -276,6 +283,35 @@ TEST(SplitGeometry, CopiesRowsOfFp32AsTheyLie) {
   EXPECT_EQ(map.extents[0], 72);
   EXPECT_EQ(map.strides_bytes[0], 72 * 4);
   EXPECT_EQ(map.strides_bytes[1], 64 * 72 * 4);
+}
+
+// The same of the larger of the arrays whose product filters of one tap are; and what a step multiplies: pixels of the
+// columns' planes that are those of the rows, or meet zeros behind an image's last.
+TEST(SplitGeometry, CopiesTheRowsOfFiltersAsTheyLie) {
+  const auto rows = [](const char* text) {
+    const std::optional<FilterTask> task = raw_filter_task(conv2d_problem(text));
+    return task ? fmt::format("{}, {} steps of {}", task->exchanged != 0 ? "y" : "x", task->steps, task->x.channels)
+                : "";
+  };
+  EXPECT_EQ(rows("bwd_filter n2c64h9w8k128r1s1"), "y, 4 steps of 128");
+  EXPECT_EQ(rows("bwd_filter n2c64h8w8k64r1s1"), "x, 2 steps of 64");
+  EXPECT_EQ(rows("bwd_filter tf32 nhwc n2c64h9w9k20r1s1"), "x, 3 steps of 64");
+  EXPECT_EQ(rows("bwd_filter nhwc n2c64h9w9k20r1s1g4"), "x, 3 steps of 16");
+  EXPECT_EQ(rows("bwd_filter n2c64h9w9k20r1s1"), "");         // channels are no multiples of 16 bytes apart
+  EXPECT_EQ(rows("bwd_filter nhwc n2c66h9w9k20r1s1"), "");    // nor are pixels
+  EXPECT_EQ(rows("bwd_filter nhwc n2c40h9w9k20r1s1g4"), "");  // nor are groups
+  EXPECT_EQ(rows("bwd_filter n2c64h9w8k20r1s1u2"), "");
+  EXPECT_EQ(rows("bwd_filter n2c64h9w8k20r1s1p1"), "");
+  EXPECT_EQ(rows("bwd_filter n2c64h9w8k20r3s3p1"), "");
+  EXPECT_EQ(rows("bwd_filter bf16 n2c64h9w8k20r1s1"), "");
+  const devices::TensorMap apart =
+                               map_of_raw_rows(*raw_filter_task(conv2d_problem("bwd_filter n2c64h9w8k128r1s1")), false),
+                           last = map_of_raw_rows(*raw_filter_task(conv2d_problem("bwd_filter nhwc n2c64h9w8k128r1s1")),
+                                                  true);
+  EXPECT_EQ(apart.extents, (std::array<std::int64_t, 5>{72, 128, 2, 0, 0}));
+  EXPECT_EQ(apart.box[0] * apart.box[1], 32 * 128);
+  EXPECT_EQ(last.extents, (std::array<std::int64_t, 5>{128, 144, 1, 0, 0}));
+  EXPECT_EQ(last.box[0] * last.box[1], 32 * 64);
 }
 
 TEST(SplitGeometry, BlocksOfPixelsServeStrides) {

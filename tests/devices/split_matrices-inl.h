@@ -8,9 +8,13 @@
 #define RELU TRANSPOSED
 #define OUTPUT TYPE_f32
 #define TILES 0  // all of the text
-#if PRODUCTS == 3
+#if PRODUCTS > 1
 #define TYPE TYPE_f32
+#if PRODUCTS == 6
+#define PART TYPE_bf16
+#else
 #define PART TYPE_f16
+#endif
 #define SCALED 1
 #define SAMPLED SAMPLES
 #define A_TURNED 0
@@ -41,6 +45,8 @@ inline void take_next(float (&sums)[SUMS]) {
 
 #include "text/gemm_elements.kernel"
 
+#include "text/plain_sums.kernel"
+
 #include "text/scales.kernel"
 
 #include "text/parts.kernel"
@@ -52,7 +58,8 @@ struct Memory {
   const element_t *a, *b, *bias;
   output_t* c;
   std::vector<uint> workspace = {};
-  std::array<uint, 2> largest = {};  // magnitudes that the run found, where it looked
+  std::array<uint, 4> largest = {};  // magnitudes that the run found, where it looked; the smallest, negated
+  bool are_parts = false;            // that tiles were made of
 };
 
 // All launches of a run, as the plan appends them.
@@ -60,16 +67,17 @@ inline void run(const MatrixTask& host, float alpha, bool quads_of_a, bool quads
   task_t task;
   static_assert(sizeof task == sizeof host);
   std::memcpy(&task, &host, sizeof task);
-  constexpr std::int64_t planes = PRODUCTS == 3 ? 2 : 1;
-  const std::int64_t maxima_at = 0, largest_at = 2 * MAXIMA + 8, a_planes_at = 2 * (largest_at + 8),
+  constexpr std::int64_t planes = PLANES;
+  const std::int64_t maxima_at = 0, largest_at = 4 * MAXIMA + 8, a_planes_at = 2 * (largest_at + 8),
                      b_planes_at = a_planes_at + planes * host.a.elements(),
                      parts_at = (b_planes_at + planes * host.b.elements()) / 2;
   memory.workspace.assign(static_cast<std::size_t>(parts_at + std::int64_t{host.parts} * host.batch * host.tiles_m *
                                                                   128 * host.tiles_n * TILE_N),
                           0xffffffffu);  // NaN
   uint* const workspace = memory.workspace.data();
-  constexpr int every = 3;
-  if (SAMPLED != 0) {
+  constexpr int every = SAMPLED != 0 ? 3 : 1;
+  const bool are_packed = is_packed(host.a, A_ALONG) && is_packed(host.b, B_ALONG);
+  if (SAMPLED != 0 || (PRODUCTS == 6 && are_packed)) {
     launch(2 * MAXIMA, 256, [&] {
       find_largest(memory.a, 0, host.a.source_elements(), every, memory.b, 0, host.b.source_elements(), every,
                    workspace, maxima_at, largest_at);
@@ -98,15 +106,17 @@ inline void run(const MatrixTask& host, float alpha, bool quads_of_a, bool quads
   const auto* const halves = reinterpret_cast<const ushort*>(workspace);
   const ushort *const a = a_as_stored ? reinterpret_cast<const ushort*>(memory.a) : halves + a_planes_at,
                       *const b = b_as_stored ? reinterpret_cast<const ushort*>(memory.b) : halves + b_planes_at;
-  const std::int64_t low = planes - 1;
-  const tensor_map_t a_high{a, &a_map}, a_low{a + low * host.a.elements(), &a_map}, b_high{b, &b_map},
-      b_low{b + low * host.b.elements(), &b_map};
+  constexpr Numbers numbers{.products = PRODUCTS};
+  const OperandMaps a_maps = maps_of_planes(a_map, numbers, host.a.elements()),
+                    b_maps = maps_of_planes(b_map, numbers, host.b.elements());
+  const tensor_map_t a_high{a, &a_maps[0]}, a_low{a + a_maps[1].offset_bytes / 2, &a_maps[1]}, b_high{b, &b_maps[0]},
+      b_low{b + b_maps[1].offset_bytes / 2, &b_maps[1]};
   arrays_t arrays;
   arrays.a = memory.a, arrays.b = memory.b, arrays.bias = memory.bias, arrays.out = memory.c;
   arrays.parts = reinterpret_cast<float*>(workspace) + parts_at, arrays.largest = workspace + largest_at;
   const int units = unit_count(task);
   launch(units, GROUP, [&] {
-    if (!are_finite(arrays.largest)) return compute_plainly(task, arrays);
+    if (!have_parts(arrays)) return compute_plainly(task, arrays);
     const unit_t unit = unit_of(task, static_cast<int>(GROUP_ID_X));
     const int half = LOCAL_ID_X / 128 - 1;
     LOCAL float staging[2 * STAGING];
@@ -127,16 +137,21 @@ inline void run(const MatrixTask& host, float alpha, bool quads_of_a, bool quads
           return WIDENED_PART(stage[static_cast<std::size_t>(at / 2 + place)]);
         };
         for (int k = 0; k < 64; ++k) {
-          const float x = part(0, A_TURNED, row, k), w = part(PLANES * A_BYTES, B_TURNED, column, k);
-          sums[i] += x * w;
-          if (PRODUCTS == 3)
-            sums[i] += part(A_BYTES, A_TURNED, row, k) * w + x * part(PLANES * A_BYTES + B_BYTES, B_TURNED, column, k);
+          float x[PLANES], w[PLANES];
+          for (int plane = 0; plane < PLANES; ++plane) {
+            x[plane] = part(plane * A_BYTES, A_TURNED, row, k);
+            w[plane] = part(PLANES * A_BYTES + plane * B_BYTES, B_TURNED, column, k);
+          }
+          // Of planes that together are no lower than the last.
+          for (int low = PLANES - 1; low >= 0; --low)
+            for (int plane = 0; plane <= low; ++plane) sums[i] += x[plane] * w[low - plane];
         }
       }
     }
-    if (half >= 0) store_tile(task, unit, arrays, scale_of(arrays.largest), half, sums, staging + half * STAGING);
+    if (half >= 0) store_tile(task, unit, arrays, scale_of(arrays), half, sums, staging + half * STAGING);
   });
-  memory.largest = {workspace[largest_at], workspace[largest_at + 1]};
+  std::copy_n(workspace + largest_at, 4, memory.largest.begin());
+  memory.are_parts = have_parts(arrays);
   if (task.parts == 1) return;
   const std::int64_t quads = std::int64_t{task.batch} * task.m * ((task.n + 3) / 4);
   launch(static_cast<int>((quads + 255) / 256), 256, [&] {

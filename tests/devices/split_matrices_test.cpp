@@ -18,6 +18,7 @@
 #include "../error_testing.h"
 #include "core/convert.h"
 #include "omniconv/problem.h"
+#include "operations/split/products.h"
 
 #include "kernel_by_processor.h"
 
@@ -31,7 +32,7 @@ struct tensor_map_t {
   const ushort* base;
   const devices::TensorMap* map;
 };
-std::vector<ushort> stage(4 * 128 * 64);
+std::vector<ushort> stage(6 * 128 * 64);
 void copy_box(uint to, const tensor_map_t& from, int x, int y, int z, uint) {
   const devices::TensorMap& map = *from.map;
   for (std::int64_t j = 0; j < map.box[1]; ++j)
@@ -49,7 +50,7 @@ void copy_box(uint to, const tensor_map_t& from, int x, int y, int z, uint) {
 #define GROUP (128 * (1 + WARPGROUPS))
 #define SUMS (TILE_N == 32 ? 16 : 64)
 #define A_PLANE A_BYTES
-#define PLANES (PRODUCTS == 3 ? 2 : 1)
+#define PLANES (PRODUCTS == 6 ? 3 : PRODUCTS == 3 ? 2 : 1)
 #define A_BYTES (128 * 128)
 #define B_BYTES (TILE_N * 128)
 #define WIDENED_PART(bits) widened(PART == TYPE_f16 ? DataType::f16 : DataType::bf16, bits)
@@ -84,6 +85,18 @@ namespace f32_nn_of_samples {
 namespace f32_tt {
 #include "split_matrices-inl.h"
 }
+#undef PRODUCTS
+#define PRODUCTS 6
+namespace six_tt {
+#include "split_matrices-inl.h"
+}
+#undef TRANSPOSED
+#define TRANSPOSED 0
+namespace six_nn {
+#include "split_matrices-inl.h"
+}
+#undef TRANSPOSED
+#define TRANSPOSED 1
 #undef PRODUCTS
 #undef TILE_N
 #define PRODUCTS 1
@@ -131,6 +144,17 @@ struct Stored {
     return most;
   }
 
+  // But zero; 0: there is none.
+  float smallest() const {
+    float least = std::numeric_limits<float>::infinity();
+    for (const Element& each : elements) {
+      const float magnitude =
+          std::fabs(static_cast<float>(load_element(type_, reinterpret_cast<const std::byte*>(&each))));
+      if (magnitude > 0) least = std::min(least, magnitude);
+    }
+    return std::isinf(least) ? 0 : least;
+  }
+
   std::vector<Element> elements;
 
  private:
@@ -140,7 +164,9 @@ struct Stored {
 
 struct Case {
   std::int64_t m, n, k, batch = 1, pad = 0, parts = 1;
-  bool shares_a = false, has_none = false, has_large = false, is_sampled = false;
+  bool shares_a = false, has_none = false, has_large = false, is_sampled = false, has_infinity = false,
+       has_huge = false;
+  int span = 0;  // of the powers of two that rows of a are multiplied by, and columns of b
 };
 
 GemmTask task_of(const Case& one, const char* type_and_transposition, bool transposed) {
@@ -155,7 +181,8 @@ GemmTask task_of(const Case& one, const char* type_and_transposition, bool trans
 
 // One run against the definition, to the bit.
 template <typename Memory, typename Element, typename Run>
-void check(const Case& one, const char* words, bool transposed, DataType type, std::int64_t columns, const Run& run) {
+void check(const Case& one, const char* words, bool transposed, DataType type, std::int64_t columns, const Run& run,
+           bool of_six = false) {
   SCOPED_TRACE(
       fmt::format("{} m{}n{}k{} batch{} pad{} parts{}", words, one.m, one.n, one.k, one.batch, one.pad, one.parts));
   const GemmTask task = task_of(one, words, transposed);
@@ -168,7 +195,23 @@ void check(const Case& one, const char* words, bool transposed, DataType type, s
       b(type, one.batch, transposed ? one.n : one.k, transposed ? one.k : one.n, task.ldb, task.batch_b, 2),
       bias(type, 1, 1, transposed ? one.m : one.n, one.m + one.n, 0, 3);
   if (one.has_none) a.put(a.elements[one.is_sampled ? a.place(0, 1, 40) : a.place(0, 0, 0)], none);
+  for (std::int64_t i = 0; one.span > 0 && i < one.batch; ++i)
+    for (std::int64_t t = 0; t < one.k; ++t) {
+      const auto scale = [&](auto& of, std::size_t at, std::int64_t line, std::int64_t lines) {
+        const int exponent = static_cast<int>(line * one.span / (lines - 1)) - one.span / 2;
+        of.put(of.elements[at],
+               std::ldexp(load_element(type, reinterpret_cast<const std::byte*>(&of.elements[at])), exponent));
+      };
+      for (std::int64_t row = 0; row < one.m; ++row) scale(a, a.place(i, row, t), row, one.m);
+      for (std::int64_t column = 0; column < one.n; ++column) scale(b, b.place(i, t, column), column, one.n);
+    }
   if (one.has_large) a.put(a.elements[a.place(0, 1, 30)], 0x1p18f), b.put(b.elements[b.place(0, 7, 1)], -0x1p17f);
+  if (one.has_infinity) a.put(a.elements[a.place(0, 0, 0)], -std::numeric_limits<float>::infinity());
+  // A sum of infinity, which is none where infinities of products are added; the other sums have no part in it.
+  for (int k = 30; one.has_huge && k < 33; ++k) {
+    for (int i = 0; i < one.m; ++i) a.put(a.elements[a.place(0, i, k)], i == 1 ? 0x1p127f : 0.0f);
+    for (int i = 0; i < one.n; ++i) b.put(b.elements[b.place(0, k, i)], i != 7 ? 0.0f : k == 31 ? -0x1p100f : 0x1p100f);
+  }
   Stored<float> c(DataType::f32, one.batch, one.m, one.n, task.ldc, task.batch_c, 4);
   const Stored<float> before = c;
   Memory memory{reinterpret_cast<decltype(Memory::a)>(a.elements.data()),
@@ -178,8 +221,14 @@ void check(const Case& one, const char* words, bool transposed, DataType type, s
   run(product, 2.0f, has_quads(product.a), has_quads(product.b), memory);
   // What lies between lines is not looked at.
   if (type == DataType::f32 && !one.has_none && !one.is_sampled) {
-    EXPECT_EQ(memory.largest, (std::array{std::bit_cast<uint>(a.largest()), std::bit_cast<uint>(b.largest())}));
+    EXPECT_EQ(memory.largest[0], std::bit_cast<uint>(a.largest()));
+    EXPECT_EQ(memory.largest[1], std::bit_cast<uint>(b.largest()));
   }
+  if (of_six && !one.has_none) {
+    EXPECT_EQ(memory.largest[2], 0 - std::bit_cast<uint>(a.smallest()));
+    EXPECT_EQ(memory.largest[3], 0 - std::bit_cast<uint>(b.smallest()));
+  }
+  EXPECT_EQ(memory.are_parts, size_of(type) < 4 || (!one.has_none && one.span <= 95));
   std::vector<float> expected = before.elements;
   for (std::int64_t i = 0; i < one.batch; ++i)
     for (std::int64_t row = 0; row < one.m; ++row)
@@ -213,6 +262,8 @@ TEST(SplitMatrices, MultipliesWhatTheDefinitionMultiplies) {
   for (const Case& one : cases) {
     check<f32_nn::Memory, float>(one, "f32 nn", false, DataType::f32, 64, f32_nn::run);
     check<f32_tt::Memory, float>(one, "f32 tt", true, DataType::f32, 64, f32_tt::run);
+    check<six_nn::Memory, float>(one, "f32 nn", false, DataType::f32, 64, six_nn::run, true);
+    check<six_tt::Memory, float>(one, "f32 tt", true, DataType::f32, 64, six_tt::run, true);
     check<bf16_nn::Memory, std::uint16_t>(one, "bf16 nn", false, DataType::bf16, 128, bf16_nn::run);
     check<bf16_tt::Memory, std::uint16_t>(one, "bf16 tt", true, DataType::bf16, 32, bf16_tt::run);
   }
@@ -223,6 +274,103 @@ TEST(SplitMatrices, ComputesPlainlyWhatHasNoScale) {
   for (const Case& one : {Case{.m = 17, .n = 33, .k = 129, .has_none = true},
                           Case{.m = 20, .n = 12, .k = 300, .batch = 2, .pad = 3, .parts = 2, .has_none = true}})
     check<f32_nn::Memory, float>(one, "f32 nn", false, DataType::f32, 64, f32_nn::run);
+}
+
+// Numbers of 16 bits have no scale: a tile, or a sum of parts, of which one is no number.
+TEST(SplitMatrices, ComputesPlainlyWhatIsNoNumber) {
+  for (const std::int64_t parts : {1, 2})
+    for (const bool pads : {false, true}) {
+      const std::int64_t pad = pads ? 3 : 0;
+      check<bf16_nn::Memory, std::uint16_t>(
+          {.m = 140, .n = 150, .k = 129, .pad = pad, .parts = parts, .has_none = true}, "bf16 nn", false,
+          DataType::bf16, 128, bf16_nn::run);
+      check<bf16_tt::Memory, std::uint16_t>(
+          {.m = 130, .n = 40, .k = 129, .batch = 2, .pad = pad, .parts = parts, .has_infinity = true}, "bf16 tt", true,
+          DataType::bf16, 32, bf16_tt::run);
+      check<bf16_nn::Memory, std::uint16_t>({.m = 20, .n = 70, .k = 129, .pad = pad, .parts = parts, .has_huge = true},
+                                            "bf16 nn", false, DataType::bf16, 128, bf16_nn::run);
+    }
+}
+
+// Numbers down to 2^-96 of the largest keep all their bits in parts of bf16; beyond that, and where a number is none,
+// all is computed by the definition.
+TEST(SplitMatrices, PartsOfBf16ReachFar) {
+  for (const int span : {1, 90, 95, 96, 120})
+    check<six_nn::Memory, float>({.m = 70, .n = 66, .k = 129, .batch = 2, .pad = 1, .span = span}, "f32 nn", false,
+                                 DataType::f32, 64, six_nn::run, true);
+  check<six_nn::Memory, float>({.m = 17, .n = 33, .k = 129, .has_none = true}, "f32 nn", false, DataType::f32, 64,
+                               six_nn::run, true);
+}
+
+// One product of no more than 23 bits, whichever factor has how many of them.
+TEST(SplitMatrices, PartsOfBf16MakeExactProducts) {
+  MatrixTask host = std::get<MatrixTask>(matrix_task(task_of({.m = 8, .n = 8, .k = 1}, "f32 nn", false)));
+  host.cut(64, 1);
+  std::mt19937 random(1);
+  const auto of_bits = [&](int bits) {
+    const float value = static_cast<float>(random() >> (32 - bits) | 1U | 1U << (bits - 1));
+    return std::ldexp(random() % 2 == 0 ? value : -value, static_cast<int>(random() % 40) - 20);
+  };
+  for (const auto& [of_a, of_b] :
+       {std::pair(22, 1), std::pair(1, 22), std::pair(15, 8), std::pair(8, 15), std::pair(12, 11)})
+    for (int times = 0; times < 4; ++times) {
+      std::vector<float> a(8), b(8), bias(8), c(64);
+      for (float& each : a) each = of_bits(of_a);
+      for (float& each : b) each = of_bits(of_b);
+      six_nn::Memory memory{reinterpret_cast<const uint*>(a.data()), reinterpret_cast<const uint*>(b.data()),
+                            reinterpret_cast<const uint*>(bias.data()), reinterpret_cast<uint*>(c.data())};
+      six_nn::run(host, 1.0f, false, false, memory);
+      for (std::size_t i = 0; i < 64; ++i) EXPECT_EQ(c[i], double{a[i / 8]} * b[i % 8]);
+    }
+}
+
+// Any number is the sum of its parts, which are as small as the bound takes them to be, and as large as products need.
+TEST(SplitMatrices, PartsOfBf16AreTheNumber) {
+  std::mt19937 random(2);
+  for (const int top : {-149, -140, -126, -70, -66, -65, 0, 47, 60, 127}) {
+    const float largest = std::ldexp(top == 127 ? 1.99f : 1.5f, top);
+    six_nn::scaler_t scaler;
+    scaler.scale = six_nn::scale_for(std::bit_cast<uint>(largest));
+    const int e = six_nn::exponent_for(std::bit_cast<uint>(largest));
+    EXPECT_EQ(std::ldexp(1.0, e), double{scaler.scale.first} * scaler.scale.second);
+    for (int times = 0; times < 2000; ++times) {
+      float values[8];
+      ushort planes[3][8];
+      for (float& value : values) {
+        value = std::ldexp(static_cast<float>(random() >> 8 | 1U << 23), top - 23 - static_cast<int>(random() % 97));
+        if (random() % 2 == 0) value = -value;
+        if (random() % 16 == 0) value = 0;
+      }
+      values[0] = largest;
+      six_nn::store_parts(values, scaler, planes[0], planes[1]);
+      for (int i = 0; i < 8; ++i) {
+        const double whole = std::ldexp(double{values[i]}, e), high = widened(DataType::bf16, planes[0][i]),
+                     middle = widened(DataType::bf16, planes[1][i]), low = widened(DataType::bf16, planes[2][i]);
+        ASSERT_EQ(high + middle + low, whole) << values[i];
+        ASSERT_LE(std::fabs(high), std::fabs(whole) * (1 + 0x1p-8));
+        ASSERT_LE(std::fabs(middle), std::fabs(whole) * 0x1p-8);
+        ASSERT_LE(std::fabs(low), std::fabs(whole) * 0x1p-17);
+        ASSERT_LE(std::fabs(whole), 0x1p48);
+        for (const double part : {high, middle, low}) ASSERT_TRUE(part == 0 || std::fabs(part) >= 0x1p-72) << part;
+      }
+    }
+  }
+}
+
+// Sums of any scales are scaled back as if at once.
+TEST(SplitMatrices, SumsOfBf16PartsAreScaledBack) {
+  std::mt19937 random(3);
+  std::uniform_int_distribution<int> of_sums(-128, 127);
+  const auto exponent = [&] {  // of the largest of an array: every fourth below the normal numbers
+    const uint magnitude = static_cast<uint>(random() % 0x7f800000);
+    return six_nn::exponent_for(random() % 4 == 0 ? 1U << magnitude % 23 : magnitude);
+  };
+  for (int times = 0; times < 200000; ++times) {
+    const int e = exponent() + exponent();
+    const float sum = std::ldexp(1 + static_cast<float>(random() >> 9) * 0x1p-23f, of_sums(random));
+    const six_nn::scale_t back = six_nn::scale_back(-e);
+    ASSERT_EQ(six_nn::scaled_back(sum, back), static_cast<float>(std::ldexp(double{sum}, -e))) << sum << ' ' << e;
+  }
 }
 
 // A number that no sample has, too large for the scale of those that it has: its array's parts are made again.

@@ -5,6 +5,7 @@
 
 #include "devices/cuda/cuda_device.h"
 #include "devices/cuda/cuda_launch.h"
+#include "devices/matrix_units.h"
 #include "devices/unknown_device.h"
 
 namespace omniconv::devices::cuda {
@@ -54,6 +55,7 @@ DeviceFacts facts_of(CUdevice device, DeviceInfo info, Capability capability) {
   facts.compute_capability = capability;
   facts.has_clusters = facts.has_overlap = has_launch_attributes(capability);
   facts.has_tensor_maps = has_tensor_maps(capability);
+  facts.matrix_units = matrix_units_of(capability);
   return facts;
 }
 

@@ -9,6 +9,7 @@
 #include "devices/buffer_size.h"
 #include "devices/definitions.h"
 #include "devices/gpu_peaks.h"
+#include "devices/matrix_units.h"
 #include "devices/opencl/opencl_queue.h"
 #include "devices/opencl/opencl_steps.h"
 #include "embedded/prelude.opencl.h"
@@ -65,6 +66,7 @@ DeviceFacts facts_of(DeviceInfo info, cl_device_id device) {
   facts.has_denormals = (fact<cl_bitfield>(device, CL_DEVICE_SINGLE_FP_CONFIG) & CL_FP_DENORM) != 0;
   facts.compute_capability = nvidia_capability(device, extensions);
   facts.has_byte_dots = facts.compute_capability >= 61;
+  facts.matrix_units = matrix_units_of(facts.compute_capability);
   facts.takes_occupancy =
       facts.compute_capability > 0 && extensions.find("cl_nv_compiler_options") != std::string::npos;
   facts.max_group_items = static_cast<std::int64_t>(fact<std::size_t>(device, CL_DEVICE_MAX_WORK_GROUP_SIZE));

@@ -12,6 +12,7 @@
 #define CONSTANT __constant
 #define RESTRICT restrict
 #define UNROLL _Pragma("unroll")
+#define ROLLED _Pragma("unroll 1")
 
 #define GLOBAL_ID_X ((long)get_global_id(0))
 #define GLOBAL_ID_Y ((long)get_global_id(1))

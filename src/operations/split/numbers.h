@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "core/checked.h"
+#include "devices/matrix_units.h"
 #include "operations/gpu_limits.h"
 #include "operations/solver.h"
 #include "operations/split/divisor.h"
@@ -41,14 +42,21 @@ struct Numbers {
   bool are_scaled = false;
   DataType part = DataType::f16;
 
-  std::int64_t planes() const { return products == 3 ? 2 : 1; }
+  std::int64_t planes() const { return products == 6 ? 3 : products == 3 ? 2 : 1; }
 };
-inline Numbers numbers_of(DataType type) {
+// Errors are relative where the bound may have no absolute term.
+inline Numbers numbers_of(DataType type, bool is_relative = false) {
+  const bool is_scaled = type == DataType::f32 || type == DataType::tf32;
+  if (is_scaled && is_relative) return {.products = 6, .are_scaled = true, .part = DataType::bf16};
   switch (type) {
     case DataType::f32: return {.products = 3, .are_scaled = true};
     case DataType::tf32: return {.are_scaled = true};
     default: return {.part = type};
   }
+}
+// Of parts of bf16 the smallest number is looked for too, which no sample has.
+inline Sampling sampling_of(std::int64_t a_elements, std::int64_t b_elements, const Numbers& numbers) {
+  return numbers.products == 6 ? Sampling{} : sampling_of(a_elements, b_elements);
 }
 
 // A window of a's rows that several steps read: rows of it, and bytes of a row of a plane.
@@ -88,28 +96,34 @@ inline std::int64_t stages_for(const Tile& tile, const Numbers& numbers, const d
       device.facts().most_local_memory_bytes / tile.resident - rest - staging_bytes(tile) - window_bytes(tile, numbers);
   return std::min<std::int64_t>(8, left / stage_bytes(tile, numbers));
 }
-// Whether the registers of so many groups hold the sums.
-inline bool fits(const Tile& tile) {
-  if (tile.is_raw) return tile.resident == 1 && tile.columns >= 64 && !tile.is_shared;
+// Whether the registers of so many groups hold the sums, and the parts of raw rows.
+inline bool fits(const Tile& tile, const Numbers& numbers) {
+  if (tile.columns == 256) return tile.resident == 1 && numbers.products == 1 && !tile.is_shared && !tile.is_raw;
+  if (tile.is_raw) return numbers.products < 6 && tile.resident == 1 && tile.columns >= 64 && !tile.is_shared;
   return tile.resident == 1 || tile.columns <= 64;
 }
 
 // Cycles of a compute unit of 9.0, as an H200 takes them, its power included: for 64 terms of a tile, for the rest of a
 // tile, for a launch, and for bytes that all of them move.
 inline double step_cycles(const Tile& tile, const Numbers& numbers) {
-  const auto of = [&](double three, double one) { return numbers.products == 3 ? three : one; };
-  if (tile.is_raw) return tile.columns == 128 ? of(1750, 900) : of(1200, 900);
+  const auto of = [&](double three, double one) {
+    return numbers.products == 6 ? 2 * three : numbers.products == 3 ? three : one;
+  };
+  if (tile.is_raw) return tile.columns == 128 ? of(1750, 900) : of(1300, 900);
+  if (tile.columns == 256) return 1350;
   double cycles = tile.is_shared ? of(560, 300) : of(750, 400);
   if (tile.columns == 128) cycles = tile.is_shared ? of(1750, 850) : of(1750, 700);
   if (tile.columns == 64) cycles = tile.is_shared ? of(870, 410) : of(1190, 540);
-  if (!tile.is_shared)
-    cycles = std::max(cycles, of(65600.0, 22000.0) / static_cast<double>(tile.window.line));  // copies of lines
+  if (!tile.is_shared) {
+    const double copies = numbers.products == 6 ? 98400 : of(65600, 22000);
+    cycles = std::max(cycles, copies / static_cast<double>(tile.window.line));  // copies of lines
+  }
   if (tile.columns < 128 && tile.resident == 1) cycles += of(250, 85);  // nobody multiplies while sums are added
   return cycles;
 }
 inline double tile_cycles(const Tile& tile) {
-  if (tile.is_raw) return 5500;
-  return tile.columns == 128 ? 3600 : tile.columns == 64 ? 1650 : 1900;
+  if (tile.is_raw) return tile.columns == 64 ? 3000 : 5500;
+  return tile.columns == 256 ? 7200 : tile.columns == 128 ? 3600 : tile.columns == 64 ? 1650 : 1900;
 }
 // Tiles, or their parts, that a compute unit makes one after the other, as many as its groups are two at once.
 inline double tile_rounds(const Tile& tile, std::int64_t tiles, const devices::Device& device) {
@@ -123,9 +137,10 @@ inline double cycles_of(const Tile& tile, std::int64_t tiles, double steps, cons
 }
 
 inline std::span<const Tunable> tile_tunables() {
-  static const std::vector<Tunable> all = {{"tile_n", {32, 64, 128}},
+  static const std::vector<Tunable> all = {{"tile_n", {32, 64, 128, 256}},
                                            {"resident", {1, 2}},
-                                           {"parts", {1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64, 96, 128, 192, 256}},
+                                           {"parts", {1,  2,  3,  4,  5,  6,  7,  8,  10,  12,  14,  16,  20,  24,
+                                                      28, 32, 40, 48, 56, 64, 80, 96, 112, 128, 160, 192, 224, 256}},
                                            {"shared", {0, 1}},
                                            {"raw", {0, 1}}};
   return all;
@@ -156,7 +171,7 @@ Tile best_tile(const SolverOptions& request, const Numbers& numbers, const devic
               .is_raw = each.at("raw") != 0,
               .window = {.line = window.line}};
     if (tile.is_shared) tile.window = window, tile.windows = 2;
-    if (!fits(tile) || (tile.is_shared && window.rows == 0)) return;
+    if (!fits(tile, numbers) || (tile.is_shared && window.rows == 0)) return;
     tile.stages = stages_for(tile, numbers, device);
     if (tile.stages >= 2) tile.cycles = cycles(tile);
     if (!(tile.cycles > 0)) return;
@@ -197,7 +212,7 @@ inline std::string tensor_refusal(const devices::Device& device) {
   const devices::DeviceFacts& facts = device.facts();
   if (facts.kind != devices::DeviceKind::cuda || facts.compute_capability != 90 || !facts.has_tensor_maps)
     return "multiplies on the matrix units of compute capability 9.0, through CUDA";
-  return {};
+  return device.matrix_units_refusal();
 }
 
 // Of arrays of these types: what is multiplied, and what is made; turned in local memory or not.
@@ -223,18 +238,23 @@ inline std::vector<devices::Definition> definitions_of(DataType type, const Numb
   return definitions_of(type, type, numbers, tile, a_line, turned, turned, sampled);
 }
 
-// How units of matrices round: what an instruction of 16 products cuts off at most, and how many instructions behind
-// the first high products add to a sum before it leaves the unit.
+// How matrix units round: what an instruction of 16 products cuts off at most, and how many instructions behind the
+// first high products add to a sum before it leaves the unit.
 struct Cutting {
-  double of_instruction = 5, instructions = 4;
+  double of_instruction, instructions;
 };
+// Of a step of 64 terms.
+inline Cutting cutting_of(const devices::Device& device) {
+  return {.of_instruction = devices::cut_of_sixteen(device.facts().matrix_units), .instructions = 4};
+}
 // Of sums of so many steps and parts; `terms` of the definition. conv2d/split_gemm/README.md derives it.
-inline ErrorBound bound_of(DataType type, double steps, double parts, double terms, const Cutting& cutting = {}) {
+inline ErrorBound bound_of(const Numbers& numbers, double steps, double parts, double terms, const Cutting& cutting) {
   constexpr double rest = 7;
   const double absolute = terms * 0x1p-38, of_step = cutting.of_instruction * cutting.instructions;
-  if (type == DataType::f32) return {.chain = steps + parts, .constant = rest + of_step, .absolute = absolute};
+  if (numbers.products == 6) return {.chain = steps + parts, .constant = rest + of_step};
+  if (numbers.products == 3) return {.chain = steps + parts, .constant = rest + of_step, .absolute = absolute};
   const double chain = 2 * of_step * steps + parts;  // half of it counts
-  if (type == DataType::tf32) return {.chain = chain, .constant = 2 + 0x1p13, .absolute = absolute};
+  if (numbers.are_scaled) return {.chain = chain, .constant = 2 + 0x1p13, .absolute = absolute};
   return {.chain = chain};
 }
 

@@ -8,9 +8,9 @@
 
 namespace omniconv::operations::split_gemm {
 
-ProductLaunches::ProductLaunches(DataType type, DataType output, const devices::Device& device, const Tile& tile,
-                                 const Workspace& workspace)
-    : numbers_(numbers_of(type)),
+ProductLaunches::ProductLaunches(DataType type, DataType output, const Numbers& numbers, const devices::Device& device,
+                                 const Tile& tile, const Workspace& workspace)
+    : numbers_(numbers),
       size_(size_of(type)),
       output_size_(size_of(output)),
       tile_(tile),
@@ -19,9 +19,9 @@ ProductLaunches::ProductLaunches(DataType type, DataType output, const devices::
 
 void ProductLaunches::build(devices::Device& device, std::string_view planes_text, std::string_view tiles_text,
                             std::span<const devices::Definition> definitions) {
-  const std::string text = std::string(kernels::gemm_elements()) + std::string(kernels::tensor_units()) +
-                           std::string(kernels::scales()) + std::string(kernels::parts()) + std::string(planes_text) +
-                           std::string(tiles_text),
+  const std::string text = std::string(kernels::gemm_elements()) + std::string(kernels::plain_sums()) +
+                           std::string(kernels::tensor_units()) + std::string(kernels::scales()) +
+                           std::string(kernels::parts()) + std::string(planes_text) + std::string(tiles_text),
                     text_of_tiles = text + std::string(kernels::tile_products());
   std::vector<devices::Definition> of_passes(definitions.begin(), definitions.end()), of_tiles = of_passes;
   of_passes.push_back({"TILES", "0"}), of_tiles.push_back({"TILES", "1"});
@@ -62,16 +62,16 @@ void ProductLaunches::append_parts(devices::Sequence& sequence, std::span<const 
 
 OperandMaps ProductLaunches::maps_of(const devices::TensorMap& map, const Product& product, bool lies,
                                      const Operand& operand, std::int64_t planes_at, std::int64_t elements) const {
-  OperandMaps maps = {map, map};
-  for (devices::TensorMap& plane : maps) plane.buffer = (lies ? operand : product.workspace).buffer.impl().get();
-  maps[0].offset_bytes = lies ? operand.offset_bytes : product.workspace.offset_bytes + planes_at;
-  maps[1].offset_bytes = maps[0].offset_bytes + (lies ? 0 : (numbers_.planes() - 1) * 2 * elements);
-  return maps;
+  devices::TensorMap first = map;
+  first.buffer = (lies ? operand : product.workspace).buffer.impl().get();
+  first.offset_bytes = lies ? operand.offset_bytes : product.workspace.offset_bytes + planes_at;
+  return lies ? OperandMaps{first, first} : maps_of_planes(first, numbers_, elements);
 }
 
 void ProductLaunches::append_products(devices::Sequence& sequence, const Product& product,
                                       std::span<const std::byte> task, const OperandMaps& a, const OperandMaps& b,
-                                      std::int64_t tiles, std::int64_t adding_groups) const {
+                                      std::int64_t tiles, std::int64_t adding_groups, std::int64_t sampled_rows,
+                                      bool overlaps) const {
   const std::int64_t workspace = product.workspace.offset_bytes;
   const devices::KernelArgument arguments[] = {a.data(),
                                                &a[1],
@@ -88,13 +88,27 @@ void ProductLaunches::append_products(devices::Sequence& sequence, const Product
                                                product.bias.offset_bytes / size(),
                                                product.workspace.buffer.impl().get(),
                                                (workspace + workspace_.parts) / 4,
-                                               (workspace + workspace_.largest) / 4};
+                                               (workspace + workspace_.largest) / 4,
+                                               std::int32_t{0}};
   const std::int64_t groups = std::min(tiles, units_ * tile_.resident);
-  sequence.launch(tiles_, "tile_products", {{groups * tile_.group(), 1}, {tile_.group(), 1}}, arguments,
-                  {.overlaps = true, .local_memory_bytes = local_bytes(tile_, numbers_)});
+  const auto launch_tiles = [&](std::span<const devices::KernelArgument> all) {
+    sequence.launch(tiles_, "tile_products", {{groups * tile_.group(), 1}, {tile_.group(), 1}}, all,
+                    {.overlaps = overlaps, .local_memory_bytes = local_bytes(tile_, numbers_)});
+  };
+  launch_tiles(arguments);
+  if (sampled_rows > 0) {
+    const devices::KernelArgument of_look[] = {product.a.buffer.impl().get(), product.a.offset_bytes / size(),
+                                               sampled_rows, product.workspace.buffer.impl().get(),
+                                               (workspace + workspace_.largest) / 4};
+    sequence.launch(passes_, "find_beyond", {{2 * units_ * pass_group, 1}, {pass_group, 1}}, of_look,
+                    {.overlaps = true});
+    std::vector<devices::KernelArgument> again(std::begin(arguments), std::end(arguments));
+    again.back() = std::int32_t{1};
+    launch_tiles(again);
+  }
   if (adding_groups == 0) return;
   sequence.launch(passes_, "add_parts", {{adding_groups * pass_group, 1}, {pass_group, 1}},
-                  std::span(arguments).subspan(4), {.overlaps = true});
+                  std::span(arguments).subspan(4, std::size(arguments) - 5), {.overlaps = true});
 }
 
 }  // namespace omniconv::operations::split_gemm

@@ -13,17 +13,30 @@
 
 namespace omniconv::operations::split_gemm {
 
-// Maxima, the largest of them, what was met beyond these and what a text keeps behind; planes of the first operand and
-// of the second, parts of sums. In bytes.
+// Maxima, of parts of bf16 those of negated magnitudes too; the largest of them, what was met beyond these or the
+// largest negated ones, what a text keeps behind, and whether tiles are made again; planes of the first operand and of
+// the second, parts of sums. In bytes.
 struct Workspace : Sections {
   Workspace(std::int64_t a_elements, std::int64_t b_elements, const Numbers& numbers, std::int64_t sums)
-      : maxima(take(2 * split_gemm::maxima, 4)),
-        largest(take(5, 4)),
+      : maxima(take((numbers.products == 6 ? 4 : 2) * split_gemm::maxima, 4)),
+        largest(take(6, 4)),
         a(take(a_elements, 2 * numbers.planes())),
         b(take(b_elements, 2 * numbers.planes())),
         parts(take(sums, 4)) {}
 
   std::int64_t maxima, largest, a, b, parts;
+};
+
+// An operand that runs give prepared: maxima, where a workspace has them, too; the largest of them, a copy of the
+// array, planes. In bytes.
+struct PreparedOperand : Sections {
+  PreparedOperand(std::int64_t count, std::int64_t element_bytes, std::int64_t plane_elements, const Numbers& numbers)
+      : elements(count) {
+    maxima = take(2 * split_gemm::maxima, 4), largest = take(64, 4);
+    array = take(elements, element_bytes), planes = take(plane_elements, 2 * numbers.planes());
+  }
+
+  std::int64_t elements, maxima = 0, largest = 0, array = 0, planes = 0;
 };
 
 // What a run multiplies, and where its result goes.
@@ -32,19 +45,28 @@ struct Product {
   Operand workspace;  // at a multiple of 16 bytes
 };
 
-// Of high parts, and of low ones.
+// Of high parts, and of low ones; of three planes the second is of the middle ones, behind which in its outermost
+// dimension the low ones follow.
 using OperandMaps = std::array<devices::TensorMap, 2>;
+inline OperandMaps maps_of_planes(const devices::TensorMap& map, const Numbers& numbers, std::int64_t elements) {
+  OperandMaps maps = {map, map};
+  if (numbers.planes() == 1) return maps;
+  maps[1].offset_bytes += 2 * elements;
+  maps[1].extents[static_cast<std::size_t>(map.rank - 1)] *= numbers.planes() - 1;
+  return maps;
+}
 
 class ProductLaunches {
  protected:
   // Of arrays of these types.
-  ProductLaunches(DataType type, DataType output, const devices::Device& device, const Tile& tile,
-                  const Workspace& workspace);
+  ProductLaunches(DataType type, DataType output, const Numbers& numbers, const devices::Device& device,
+                  const Tile& tile, const Workspace& workspace);
   // The two texts between parts.kernel and tile_products.kernel.
   void build(devices::Device& device, std::string_view planes_text, std::string_view tiles_text,
              std::span<const devices::Definition> definitions);
 
-  // The largest magnitudes of so many elements of a and of b, or of samples, where numbers are scaled.
+  // The largest magnitudes of so many elements of a and of b, or of samples, where numbers are scaled; and the
+  // smallest.
   void append_scan(devices::Sequence& sequence, const Product& product, std::int64_t a_count, std::int64_t b_count,
                    const Sampling& sampling) const;
   // Sampled where SAMPLED of the text says so.
@@ -56,10 +78,12 @@ class ProductLaunches {
   // looked at.
   void append_parts(devices::Sequence& sequence, std::span<const devices::KernelArgument> arguments,
                     std::int64_t groups, bool sampled) const;
-  // All tiles; then add_parts by so many groups, if any.
+  // All tiles; then add_parts by so many groups, if any. Of a raw first operand so many elements, of which samples were
+  // looked at, else 0: where these did not do, tiles are made again. Overlaps what is before it, unless that is no
+  // launch.
   void append_products(devices::Sequence& sequence, const Product& product, std::span<const std::byte> task,
-                       const OperandMaps& a, const OperandMaps& b, std::int64_t tiles,
-                       std::int64_t adding_groups) const;
+                       const OperandMaps& a, const OperandMaps& b, std::int64_t tiles, std::int64_t adding_groups,
+                       std::int64_t sampled_rows = 0, bool overlaps = true) const;
   // By a map without a buffer: of the operand itself, where it lies as copies read it; else of its planes of so many
   // elements, at a section of the workspace.
   OperandMaps maps_of(const devices::TensorMap& map, const Product& product, bool lies, const Operand& operand,

@@ -2,6 +2,7 @@
 #include "embedded/depthwise_blocks.kernel.h"
 #include "embedded/depthwise_filter.kernel.h"
 #include "embedded/depthwise_gather.kernel.h"
+#include "embedded/depthwise_planes.kernel.h"
 #include "operations/conv2d/depthwise/tiling.h"
 #include "operations/conv2d/gpu_text.h"
 
@@ -9,15 +10,19 @@ namespace omniconv::operations {
 namespace {
 
 using Tiling = DepthwiseTiling;
-constexpr std::int64_t group = Tiling::group;
-constexpr std::int64_t most_items = (std::int64_t{1} << 31) - 2 * group;  // of a launch: 32-bit numbers
+constexpr std::int64_t most_items = (std::int64_t{1} << 31) - 2 * Tiling::most_items;  // of a launch: 32-bit numbers
+
+// A vector of so many bytes.
+const char* vector_of(std::int64_t bytes) {
+  return bytes == 16 ? "uint4" : bytes == 8 ? "uint2" : bytes == 4 ? "uint" : "ushort";
+}
 
 std::vector<devices::Definition> definitions_of(const Conv2dProblem& problem, const Tiling& t) {
   std::vector<devices::Definition> all = conv2d_definitions(problem);
   const auto add = [&](const char* symbol, std::int64_t value) {
     all.push_back({symbol, value < 0 ? fmt::format("({})", value) : std::to_string(value)});
   };
-  add("GROUP", group), add("LANES", t.lanes), add("RESIDENT", t.resident);
+  add("GROUP", t.group), add("LANES", t.lanes), add("RESIDENT", t.resident);
   add("ROWS", t.rows), add("COLUMNS", t.columns), add("CHANNELS", t.channels), add("INPUTS", t.inputs);
   add("PAIRED", t.paired ? 1 : 0), add("X_VECTOR", t.x_vector), add("Y_VECTOR", t.y_vector);
   add("ROW_LOW", t.down.low), add("SPAN_ROWS", t.down.count);
@@ -28,6 +33,11 @@ std::vector<devices::Definition> definitions_of(const Conv2dProblem& problem, co
     add("BACKWARD_DATA", problem.pass == Pass::backward_data ? 1 : 0);
     add("UNROLL_ROWS", t.unrolls_rows ? 1 : 0), add("HOLD_TAPS", t.holds_taps ? 1 : 0);
     add("STAGE_TAPS", t.stages_taps ? 1 : 0);
+    if (t.planes > 0) {
+      add("PLANES", t.planes), add("COPIED", t.copied), add("OUT_COPIED", t.out_copied);
+      all.push_back({"IN_COPY", vector_of(t.copied * size_of(problem.type))});
+      all.push_back({"OUT_COPY", vector_of(t.out_copied * size_of(problem.type))});
+    }
   }
   return all;
 }
@@ -39,7 +49,8 @@ class Plan final : public Conv2dPlanBody {
     const bool filter = problem.pass == Pass::backward_filter;
     program_ = device.build(std::string(kernels::gemm_elements()) + std::string(kernels::conv2d_shape()) +
                                 std::string(depthwise_blocks_kernel) +
-                                std::string(filter ? depthwise_filter_kernel : depthwise_gather_kernel),
+                                std::string(filter ? depthwise_filter_kernel : depthwise_gather_kernel) +
+                                std::string(tiling.planes > 0 ? depthwise_planes_kernel : ""),
                             definitions_of(problem, tiling));
   }
   double compile_seconds() const override { return program_->compile_seconds(); }
@@ -64,8 +75,7 @@ class Plan final : public Conv2dPlanBody {
     const std::int64_t most = std::max<std::int64_t>(most_items / of_image, 1);
     for (std::int64_t first = 0; first < shape_.n; first += most) {
       const std::int64_t images = std::min(most, shape_.n - first);
-      const std::int64_t groups = nhwc ? divide_up(images * tiling_.blocks(), tiling_.pixels()) * unit_blocks
-                                       : divide_up(images * of_image, group);
+      const std::int64_t groups = depthwise_groups(problem(), tiling_, images);
       const devices::KernelArgument arguments[] = {input.buffer.impl().get(),
                                                    elements_before(input),
                                                    w.buffer.impl().get(),
@@ -76,7 +86,8 @@ class Plan final : public Conv2dPlanBody {
                                                    elements_before(bias),
                                                    first,
                                                    static_cast<std::int32_t>(images)};
-      sequence.launch(program_, "gather", {{groups * group, 1}, {group, 1}}, arguments);
+      sequence.launch(program_, tiling_.planes > 0 ? "gather_planes" : "gather",
+                      {{groups * tiling_.group, 1}, {tiling_.group, 1}}, arguments);
     }
   }
 
@@ -96,14 +107,14 @@ class Plan final : public Conv2dPlanBody {
                                                    std::int64_t{0},
                                                    static_cast<std::int32_t>(tiling_.blocks_of_part),
                                                    first};
-      sequence.launch(program_, "backward_filter", {{of_launch * group, 1}, {group, 1}}, arguments);
+      sequence.launch(program_, "backward_filter", {{of_launch * tiling_.group, 1}, {tiling_.group, 1}}, arguments);
     });
     if (!has_parts) return;
-    launch_groups(divide_up(elements_of(problem()).w, group), [&](std::int64_t first, std::int64_t of_launch) {
+    launch_groups(divide_up(elements_of(problem()).w, tiling_.group), [&](std::int64_t first, std::int64_t of_launch) {
       const devices::KernelArgument arguments[] = {
           partials, std::int64_t{0}, run.w.buffer.impl().get(), elements_before(run.w), run.x.buffer.impl().get(),
           first};
-      sequence.launch(program_, "add_parts", {{of_launch * group, 1}, {group, 1}}, arguments);
+      sequence.launch(program_, "add_parts", {{of_launch * tiling_.group, 1}, {tiling_.group, 1}}, arguments);
     });
   }
 
@@ -116,7 +127,7 @@ class DepthwiseGpu final : public Conv2dSolver {
  public:
   std::string_view id() const override { return "conv2d/depthwise/gpu.1"; }
   Answer offer(const Conv2dProblem& problem, const DevicePointer& device, const SolverOptions& request) const override {
-    if (std::string reason = conv2d_gpu_refusal(problem, *device, group); !reason.empty()) return reason;
+    if (std::string reason = conv2d_gpu_refusal(problem, *device, Tiling::most_items); !reason.empty()) return reason;
     if (std::string reason = depthwise_refusal(problem); !reason.empty()) return reason;
     const auto [tiling, refusal] = depthwise_tiling(problem, *device, request);
     if (!refusal.empty()) return refusal;

@@ -4,34 +4,26 @@
 #include <bit>
 #include <limits>
 #include <numeric>
+#include <optional>
+#include <utility>
+#include <vector>
 
 #include "core/checked.h"
-#include "operations/conv2d/shape.h"
+#include "operations/conv2d/depthwise/planes.h"
 #include "operations/gpu_limits.h"
 
 namespace omniconv::operations {
 namespace {
 
+using Sides = DepthwiseSides;
+
 constexpr std::int64_t most_channels = 32;                                 // of a group
 constexpr std::int64_t most_taps = 64, most_reach = 128, most_stride = 8;  // along an axis; reach with dilation
 constexpr std::int64_t most_extent = std::int64_t{1} << 28, most_numbers = std::int64_t{1} << 31;
 constexpr std::int64_t most_unrolled = 1024;  // multiply-adds of a block, in the text of one channel
-constexpr std::int64_t most_block = 8;        // rows, and columns
 constexpr std::int64_t most_sums = 64;        // of a work item, in registers: of a block, or of the filter's gradient
 constexpr std::int64_t most_held = 50;        // weights in registers
 constexpr std::int64_t most_staged_bytes = 32 << 10;
-
-// What a pass goes over, and what it reads for it; of the filter's gradient y, and x.
-struct Sides {
-  explicit Sides(const Conv2dProblem& problem) : g(problem) {
-    const bool data = problem.pass == Pass::backward_data;
-    out_h = data ? g.h : g.p, out_w = data ? g.w : g.q, in_w = data ? g.q : g.w;
-    out_channels = data ? g.c : g.k;
-    out_group = data ? g.c_group : g.k_group, in_group = data ? g.k_group : g.c_group;
-  }
-  Conv2dShape g;
-  std::int64_t out_h, out_w, in_w, out_channels, out_group, in_group;
-};
 
 std::int64_t power_of_two_in(std::int64_t number, std::int64_t most) {
   return std::min(number & -number, most);
@@ -87,31 +79,6 @@ void choose_channels(const Conv2dProblem& problem, DepthwiseTiling& t) {
   t.units = g.k / t.channels * (t.paired ? 1 : g.c_group / t.inputs);
 }
 
-// What follows from a block's rows and columns.
-void fill(const Conv2dProblem& problem, DepthwiseTiling& t) {
-  const Sides of(problem);
-  const Conv2dShape& g = of.g;
-  const bool data = problem.pass == Pass::backward_data, filter = problem.pass == Pass::backward_filter;
-  const std::int64_t vector = 16 / size_of(problem.type);
-  t.row_blocks = divide_up(of.out_h, t.rows), t.column_blocks = divide_up(of.out_w, t.columns);
-  t.down = span_of(t.rows, filter ? t.tap_rows : g.r, g.stride_h, g.dilation_h, g.pad_top, data);
-  t.along = span_of(t.columns, g.s, g.stride_w, g.dilation_w, g.pad_left, data);
-  if (g.nhwc) {
-    t.y_vector = t.channels;
-  } else {
-    t.y_vector = power_of_two_in(std::gcd(of.out_w, t.columns), vector);
-    t.x_vector = power_of_two_in(std::gcd(of.in_w, data ? t.columns / g.stride_w : t.columns * g.stride_w), vector);
-  }
-  const std::int64_t of_row = t.rows * t.columns * t.channels * t.inputs * g.s;
-  t.unrolls_rows = of_row * g.r <= most_unrolled;
-  t.holds_taps = t.unrolls_rows && g.r * g.s * t.channels * t.inputs <= most_held;
-}
-
-std::int64_t staged_bytes(const Conv2dProblem& problem, const DepthwiseTiling& t) {
-  const Sides of(problem);
-  return of.in_group * of.g.r * of.g.s * (t.lanes * t.channels + 4) * 4;
-}
-
 std::string block_refusal(const Conv2dProblem& problem, const DepthwiseTiling& t) {
   const Conv2dShape g(problem);
   const auto refused = [&](const char* name, std::int64_t value, const std::string& rule) {
@@ -131,10 +98,10 @@ std::string block_refusal(const Conv2dProblem& problem, const DepthwiseTiling& t
   if (unrolled > most_unrolled)
     return refused("rows", t.rows, fmt::format("a text has {} multiply-adds, and at most {}", unrolled, most_unrolled));
   if (!g.nhwc && t.lanes != 1) return refused("lanes", t.lanes, "must be 1 in nchw");
-  if (!filter && g.nhwc && t.lanes > 1 && staged_bytes(problem, t) > most_staged_bytes)
+  if (!filter && g.nhwc && t.lanes > 1 && depthwise_staged_bytes(problem, t) > most_staged_bytes)
     return refused("lanes", t.lanes,
-                   fmt::format("the weights take {} bytes of local memory, and at most {}", staged_bytes(problem, t),
-                               most_staged_bytes));
+                   fmt::format("the weights take {} bytes of local memory, and at most {}",
+                               depthwise_staged_bytes(problem, t), most_staged_bytes));
   return {};
 }
 
@@ -190,6 +157,9 @@ double work_of(const Conv2dProblem& problem, const DepthwiseTiling& t) {
 }
 
 double total_work(const Conv2dProblem& problem, const DepthwiseTiling& t, const devices::Device& device) {
+  if (t.planes > 0)
+    return depthwise_planes_instructions(problem, t, device) *
+           static_cast<double>(depthwise_groups(problem, t, problem.n) * t.group);
   const double passes =
       problem.pass == Pass::backward_filter ? static_cast<double>(divide_up(Conv2dShape(problem).r, t.tap_rows)) : 1;
   const double blocks =
@@ -212,7 +182,67 @@ void choose_parts(const Conv2dProblem& problem, const devices::Device& device, s
   t.parts = divide_up(blocks, t.blocks_of_part);
 }
 
+// Blocks of the least work, which are read where the arrays lie.
+DepthwiseChoice blocks_tiling(const Conv2dProblem& problem, DepthwiseTiling t, const devices::Device& device) {
+  DepthwiseChoice best;
+  double least = std::numeric_limits<double>::infinity();
+  for (t.rows = 1; t.rows <= most_depthwise_block; ++t.rows)
+    for (t.columns = 1; t.columns <= most_depthwise_block; ++t.columns) {
+      t.lanes = lanes_for(problem, t);
+      fill_depthwise(problem, t);
+      const std::int64_t registers = registers_of(problem, t);
+      t.resident = registers <= 60 ? 5 : registers <= (problem.pass == Pass::backward_filter ? 72 : 96) ? 4 : 3;
+      std::string reason = block_refusal(problem, t);
+      const double work = reason.empty() ? total_work(problem, t, device) : least;
+      if (work < least)
+        least = work, best = {t};
+      else if (!reason.empty() && least == std::numeric_limits<double>::infinity())
+        best.refusal = std::move(reason);
+    }
+  return best;
+}
+
 }  // namespace
+
+std::int64_t depthwise_staged_bytes(const Conv2dProblem& problem, const DepthwiseTiling& t) {
+  const Sides of(problem);
+  return of.in_group * of.g.r * of.g.s * (t.lanes * t.channels + 4) * 4;
+}
+
+void fill_depthwise(const Conv2dProblem& problem, DepthwiseTiling& t) {
+  const Sides of(problem);
+  const Conv2dShape& g = of.g;
+  const bool data = problem.pass == Pass::backward_data, filter = problem.pass == Pass::backward_filter;
+  const std::int64_t vector = 16 / size_of(problem.type);
+  t.row_blocks = divide_up(of.out_h, t.rows), t.column_blocks = divide_up(of.out_w, t.columns);
+  t.down = span_of(t.rows, filter ? t.tap_rows : g.r, g.stride_h, g.dilation_h, g.pad_top, data);
+  t.along = span_of(t.columns, g.s, g.stride_w, g.dilation_w, g.pad_left, data);
+  if (g.nhwc) {
+    t.y_vector = t.channels;
+  } else {
+    t.y_vector = power_of_two_in(std::gcd(of.out_w, t.columns), vector);
+    t.x_vector = power_of_two_in(std::gcd(of.in_w, data ? t.columns / g.stride_w : t.columns * g.stride_w), vector);
+  }
+  const std::int64_t of_row = t.rows * t.columns * t.channels * t.inputs * g.s;
+  // Of a gradient's taps each pixel meets those of its residues alone.
+  const std::int64_t of_block = of_row * g.r / (data && t.planes > 0 ? g.stride_h * g.stride_w : 1);
+  t.unrolls_rows = of_block <= most_unrolled;
+  t.holds_taps = t.unrolls_rows && g.r * g.s * t.channels * t.inputs <= most_held;
+  t.stages_taps = g.nhwc && !filter && depthwise_staged_bytes(problem, t) <= most_staged_bytes;
+  if (t.planes == 0) {
+    t.group = DepthwiseTiling::most_items;
+  } else {
+    t.group = round_up(t.planes * t.blocks() * t.lanes, 32);
+    t.copied = g.nhwc ? t.channels : power_of_two_in(t.planes * of.in_h * of.in_w, vector);
+    t.out_copied = g.nhwc ? 1 : power_of_two_in(t.planes * of.out_h * of.out_w, vector);
+  }
+}
+
+std::string depthwise_tiling_refusal(const Conv2dProblem& problem, const DepthwiseTiling& t,
+                                     const devices::Device& device) {
+  std::string reason = block_refusal(problem, t);
+  return reason.empty() && t.planes > 0 ? depthwise_planes_refusal(problem, t, device) : reason;
+}
 
 std::int64_t depthwise_part_bytes(const Conv2dProblem& problem) {
   return checked_multiply(elements_of(problem).w, 4, "a part's sums");
@@ -249,51 +279,45 @@ std::string depthwise_refusal(const Conv2dProblem& problem) {
   return {};
 }
 
+std::int64_t depthwise_groups(const Conv2dProblem& problem, const DepthwiseTiling& t, std::int64_t images) {
+  const bool nhwc = problem.layout == Layout::nhwc;
+  const std::int64_t unit_blocks = divide_up(t.units, t.lanes);
+  if (t.planes > 0) return nhwc ? divide_up(images, t.planes) * unit_blocks : divide_up(images * t.units, t.planes);
+  return nhwc ? divide_up(images * t.blocks(), t.pixels()) * unit_blocks
+              : divide_up(images * t.blocks() * t.units, t.group);
+}
+
 DepthwiseChoice depthwise_tiling(const Conv2dProblem& problem, const devices::Device& device,
                                  const SolverOptions& request) {
-  DepthwiseTiling best;
-  double least = std::numeric_limits<double>::infinity();
-  std::string refusal;
   DepthwiseTiling t;
   choose_channels(problem, t);
-  const auto consider = [&](bool is_asked_for) {
-    fill(problem, t);
-    if (!is_asked_for) {
-      t.lanes = 1;
-      t.lanes = lanes_for(problem, t);
-      const std::int64_t registers = registers_of(problem, t);
-      t.resident = registers <= 60 ? 5 : registers <= (problem.pass == Pass::backward_filter ? 72 : 96) ? 4 : 3;
-    }
-    t.stages_taps = problem.layout == Layout::nhwc && problem.pass != Pass::backward_filter &&
-                    staged_bytes(problem, t) <= most_staged_bytes;
-    const std::string reason = block_refusal(problem, t);
-    const double work = reason.empty() ? total_work(problem, t, device) : least;
-    if (work < least) least = work, best = t;
-    if (!reason.empty()) refusal = reason;
-  };
-  if (request.tuning.empty()) {
-    for (t.rows = 1; t.rows <= most_block; ++t.rows)
-      for (t.columns = 1; t.columns <= most_block; ++t.columns) consider(false);
-  } else {
+  if (!request.tuning.empty()) {
     const Tuning asked_for = Tuning::parse(request.tuning);
-    t.rows = asked_for.at("rows"), t.columns = asked_for.at("columns");
-    t.lanes = asked_for.at("lanes"), t.resident = asked_for.at("resident");
-    consider(true);
+    t.rows = asked_for.at("rows"), t.columns = asked_for.at("columns"), t.lanes = asked_for.at("lanes");
+    t.planes = asked_for.at("planes"), t.resident = asked_for.at("resident");
+    fill_depthwise(problem, t);
+    if (std::string reason = depthwise_tiling_refusal(problem, t, device); !reason.empty()) return {t, reason};
+  } else if (const std::optional<DepthwiseTiling> planes = depthwise_planes_tiling(problem, t, device)) {
+    return {*planes};
+  } else {
+    DepthwiseChoice blocks = blocks_tiling(problem, t, device);
+    if (!blocks.refusal.empty()) return blocks;
+    t = blocks.tiling;
   }
-  if (least == std::numeric_limits<double>::infinity()) return {best, refusal};
-  if (problem.pass == Pass::backward_filter) choose_parts(problem, device, request.max_workspace_bytes, best);
-  return {best};
+  if (problem.pass == Pass::backward_filter) choose_parts(problem, device, request.max_workspace_bytes, t);
+  return {t};
 }
 
 std::span<const Tunable> depthwise_tunables() {
   static const std::vector<Tunable> all = {{"rows", {1, 2, 3, 4, 5, 6, 7, 8}},
                                            {"columns", {1, 2, 3, 4, 5, 6, 7, 8}},
                                            {"lanes", {1, 2, 4, 8, 16, 32}},
+                                           {"planes", {0, 1, 2, 4, 8, 16, 32, 64}},
                                            {"resident", {1, 2, 3, 4, 5, 6, 8}}};
   return all;
 }
 Tuning tuning_of(const DepthwiseTiling& t) {
-  return {{"rows", t.rows}, {"columns", t.columns}, {"lanes", t.lanes}, {"resident", t.resident}};
+  return {{"rows", t.rows}, {"columns", t.columns}, {"lanes", t.lanes}, {"planes", t.planes}, {"resident", t.resident}};
 }
 
 double depthwise_chain(const Conv2dProblem& problem, const DepthwiseTiling& t) {

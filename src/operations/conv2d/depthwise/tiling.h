@@ -17,10 +17,11 @@ struct DepthwiseSpan {
   std::int64_t low = 0, count = 0;
 };
 
-// The constants of depthwise_blocks.kernel and of the two that follow it.
+// The constants of depthwise_blocks.kernel and of those that follow it.
 struct DepthwiseTiling {
-  static constexpr std::int64_t group = 128;
-  std::int64_t rows = 1, columns = 1, lanes = 1, resident = 4;  // what is tuned
+  static constexpr std::int64_t most_items = 128;                           // of a group
+  std::int64_t rows = 1, columns = 1, lanes = 1, planes = 0, resident = 4;  // what is tuned
+  std::int64_t group = most_items, copied = 1, out_copied = 1;              // the vectors of planes, in elements
   std::int64_t channels = 1, inputs = 1, x_vector = 1, y_vector = 1;
   bool paired = false, unrolls_rows = true, holds_taps = false, stages_taps = false;
   std::int64_t tap_rows = 1;                   // of the filter's gradient
@@ -44,6 +45,8 @@ struct DepthwiseChoice {
 };
 DepthwiseChoice depthwise_tiling(const Conv2dProblem& problem, const devices::Device& device,
                                  const SolverOptions& request);
+// Of a launch of the output, or of x's gradient, for so many images.
+std::int64_t depthwise_groups(const Conv2dProblem& problem, const DepthwiseTiling& tiling, std::int64_t images);
 // Of the workspace, where the filter's gradient has several parts.
 std::int64_t depthwise_part_bytes(const Conv2dProblem& problem);
 

@@ -1,4 +1,7 @@
 // Direct convolution on OpenCL and CUDA devices.
+#include <algorithm>
+#include <cmath>
+
 #include "embedded/direct_conv2d.kernel.h"
 #include "operations/conv2d/gpu_text.h"
 
@@ -89,13 +92,14 @@ class DirectGpu final : public Conv2dSolver {
 
  private:
   static double cost(const Conv2dProblem& problem, const Tiling& tiling, const devices::Device& device) {
+    const bool is_gpu = device.info().is_gpu, of_filter = problem.pass == Pass::backward_filter;
     // Instructions of a step for its multiply-adds: these, and a load with its widening and address for each operand.
-    const double steps = problem.pass == Pass::backward_filter ? static_cast<double>(tiling.channels * tiling.inputs)
-                                                               : static_cast<double>(tiling.channels * places);
-    const double loads = problem.pass == Pass::backward_filter ? static_cast<double>(tiling.channels + tiling.inputs)
-                                                               : static_cast<double>(tiling.channels + places);
+    const double steps = static_cast<double>(tiling.channels * (of_filter ? tiling.inputs : places));
     constexpr double load = 4;
-    const double idle = device.info().is_gpu  // compute units without a group
+    const double loads = load * static_cast<double>(tiling.channels) +
+                         (of_filter ? load * static_cast<double>(tiling.inputs)
+                                    : pixel_load(problem, is_gpu) * static_cast<double>(places));
+    const double idle = is_gpu  // compute units without a group
                             ? std::max(1.0, 8.0 * device.info().compute_units / static_cast<double>(tiling.groups))
                             : 1;
     // Where a pixel lies and whether it is there: for each tap, and all channels of a work item at once.
@@ -104,9 +108,36 @@ class DirectGpu final : public Conv2dSolver {
     const std::int64_t shared = tiling.channels * (problem.pass == Pass::forward         ? g.c_group
                                                    : problem.pass == Pass::backward_data ? g.k_group
                                                                                          : tiling.inputs);
-    const double of_step = (steps + load * loads) / steps + place / static_cast<double>(shared);
-    const double bytes = device.info().is_gpu ? byte_cost(device) * least_bytes(problem) : 0;
-    return gpu_launch_cost + std::max(bytes, idle * multiply_adds(problem) * of_step);
+    const double of_step = (steps + loads) / steps + place / static_cast<double>(shared);
+    const double compute = idle * multiply_adds(problem) * of_step;
+    if (!is_gpu) return gpu_launch_cost + compute;
+    return gpu_launch_cost +
+           std::max({byte_cost(device) * least_bytes(problem), compute, waiting_cost(problem, tiling, device)});
+  }
+
+  // Neighbouring work items read neighbouring pixels: under nhwc these lie apart, in so many lines of memory.
+  static double pixel_load(const Conv2dProblem& problem, bool is_gpu) {
+    constexpr double load = 4, line = 2.4;
+    if (!is_gpu || problem.layout == Layout::nchw) return load;
+    const std::int64_t channels = problem.pass == Pass::forward ? problem.c : problem.k;
+    return load + line * static_cast<double>(std::min<std::int64_t>(channels, 32));
+  }
+
+  // A work item waits for what it loads, term by term: on an H200 120 cycles, and where few pixels meet a filter, so
+  // that it comes from memory, 200 forward and 400 backward. So many groups of a compute unit wait at once. Backward of
+  // the filter a group's sums then meet.
+  static double waiting_cost(const Conv2dProblem& problem, const Tiling& tiling, const devices::Device& device) {
+    constexpr double at_once = 16, near = 120, forward = 200, backward = 400, meeting = 4000,
+                     multiply_adds_a_cycle = 128;
+    constexpr std::int64_t many_pixels = 16 * places * group;
+    const double units = std::max(device.info().compute_units, 1),
+                 rounds = std::ceil(static_cast<double>(tiling.groups) / (at_once * units)), sum = longest_sum(problem);
+    const Conv2dShape g(problem);
+    const double of_term = problem.pass == Pass::forward ? (g.n * g.p * g.q >= many_pixels ? near : forward)
+                                                         : (g.n * g.h * g.w >= many_pixels ? near : backward);
+    const double cycles =
+        problem.pass == Pass::backward_filter ? backward * std::ceil(sum / group) + meeting : of_term * sum;
+    return rounds * cycles * multiply_adds_a_cycle * units;
   }
 };
 

@@ -1,10 +1,12 @@
 // Convolution forward of groups of few channels on the matrix units of compute capability 9.0: patches of x in local
 // memory, from there through registers. fp32 by parts of fp16.
 #include <algorithm>
+#include <numeric>
 #include <optional>
 
 #include "embedded/few_channels.kernel.h"
 #include "embedded/few_channels_units.kernel.h"
+#include "operations/conv2d/few_channels/data.h"
 #include "operations/conv2d/few_channels/geometry.h"
 #include "operations/conv2d/gpu_text.h"
 #include "operations/split/products.h"
@@ -23,14 +25,18 @@ struct Tile {
 };
 
 std::span<const Tunable> tunables() {
-  static const std::vector<Tunable> all = {
-      {"columns", {8, 16, 32, 64}}, {"held", {1, 2, 3, 4, 6, 8}}, {"blocks", {1, 2}}, {"resident", {1, 2, 3}}};
+  static const std::vector<Tunable> all = {{"columns", {8, 16, 32, 64}},
+                                           {"held", {1, 2, 3, 4, 6, 8}},
+                                           {"blocks", {1, 2}},
+                                           {"width", {16, 32, 64, 128}},
+                                           {"resident", {1, 2, 3}}};
   return all;
 }
 Tuning tuning_of(const Tile& tile) {
   return {{"columns", tile.form.columns},
           {"held", tile.form.held},
           {"blocks", tile.form.blocks},
+          {"width", tile.form.width},
           {"resident", tile.resident}};
 }
 
@@ -48,12 +54,24 @@ std::int64_t groups_of(const Task& task, std::int64_t resident, std::int64_t uni
 }
 
 // Cycles of a compute unit of 9.0. README.md, "Cost", has what they stand for.
+constexpr double sector_cycles = 1.8, run_cycles = 0.8, piece_cycles = 6;
+
+// Of storing a block of 64 pixels by so many filters, of pixels that are there.
+double storing_cycles(const Conv2dShape& g, const Form& form) {
+  const double columns = static_cast<double>(form.columns),
+               runs = columns * 64 / static_cast<double>(g.nhwc ? 8 : form.width);
+  const std::int64_t line = g.nhwc ? g.k : g.q;
+  const double unaligned = 1 - static_cast<double>(std::gcd(line, std::int64_t{8})) / 8;
+  return 8 * columns * sector_cycles + runs * (run_cycles + unaligned * (2 * piece_cycles - sector_cycles));
+}
 double cycles_of(const Conv2dShape& g, const Tile& tile, const split::Numbers& numbers, const devices::Device& device) {
   const Form& form = tile.form;
   const Task task = task_of(g, form);
   const double columns = static_cast<double>(form.columns), products = static_cast<double>(numbers.products),
                of_sixteen = 4 + std::max(products * columns / 2, 32 + products * columns / 4),
-               of_block = static_cast<double>(form.sixteens()) * of_sixteen + (g.nhwc ? 3 : 5) * columns + 150,
+               there = static_cast<double>(g.p * g.q) /
+                       static_cast<double>(task.tiles_h * form.tile_rows() * task.tiles_w * form.width),
+               of_block = static_cast<double>(form.sixteens()) * of_sixteen + there * storing_cycles(g, form),
                blocks = static_cast<double>(2 * form.blocks * form.held),
                of_patch = 1200 + 1.5 * static_cast<double>(form.patch_h() * form.patch_w()),
                alone = tile.resident == 1 ? 1 : 0.4,  // what the other group does not hide
@@ -71,8 +89,9 @@ std::optional<Tile> best_tile(const Conv2dShape& g, const split::Numbers& number
   const Tuning wanted = Tuning::parse(request.tuning);
   for_each_tuning(tunables(), [&](const Tuning& each) {
     if (!wanted.is_empty() && !(each == wanted)) return;
-    Tile tile{.form = form_of(g, each.at("columns"), each.at("held"), each.at("blocks")),
+    Tile tile{.form = form_of(g, each.at("columns"), each.at("held"), each.at("blocks"), each.at("width")),
               .resident = each.at("resident")};
+    if (tile.form.width == 128) return;  // of gradients alone
     const bool is_wide = tile.form.columns > 8 && tile.form.columns / 2 >= g.k_group,
                holds_more = tile.form.held > divide_up(g.k_group, tile.form.columns);
     if (!fits(tile, device) || holds_more || (is_wide && wanted.is_empty())) return;
@@ -96,7 +115,7 @@ std::string extent_refusal(const Conv2dShape& g) {
 
 std::string refusal_of(const Conv2dProblem& problem) {
   const Conv2dShape g(problem);
-  if (problem.pass != Pass::forward) return "convolves forward alone";
+  if (problem.pass != Pass::forward) return "convolves forward and to the data alone";
   if (problem.type != DataType::f32 && problem.type != DataType::tf32)
     return fmt::format("is for f32 and tf32; its patches of {} would meet infinite filters where there is no x",
                        name(problem.type));
@@ -109,12 +128,14 @@ class Plan final : public Conv2dPlanBody, split::ProductLaunches {
  public:
   Plan(const Conv2dProblem& problem, devices::Device& device, const Tile& tile)
       : Conv2dPlanBody(problem),
-        ProductLaunches(problem.type, problem.type, device, split::Tile{.columns = 32, .resident = tile.resident},
+        ProductLaunches(problem.type, problem.type, split::numbers_of(problem.type), device,
+                        split::Tile{.columns = 32, .resident = tile.resident},
                         split::Workspace(0, 0, split::numbers_of(problem.type), 0)),
         form_(tile.form),
         task_(few_channels::task_of(Conv2dShape(problem), tile.form)) {
     const std::string text = std::string(kernels::gemm_elements()) + std::string(kernels::tensor_units()) +
-                             std::string(kernels::scales()) + std::string(kernels::parts()),
+                             std::string(kernels::scales()) + std::string(kernels::plain_sums()) +
+                             std::string(kernels::parts()),
                       text_of_tiles = text + std::string(few_channels_units_kernel) + std::string(few_channels_kernel);
     std::vector<devices::Definition> of_passes = definitions_of(problem.type, numbers_, tile_, 32, false, 0),
                                      of_tiles = of_passes;
@@ -127,6 +148,7 @@ class Plan final : public Conv2dPlanBody, split::ProductLaunches {
     add("DILATION_H", form_.dilation_h), add("DILATION_W", form_.dilation_w);
     add("FLIP", problem.flip), add("NHWC", problem.layout == Layout::nhwc);
     add("COLUMNS", form_.columns), add("HELD", form_.held), add("BLOCKS", form_.blocks);
+    add("WIDTH", form_.width);
     add("FOLD", form_.fold()), add("RECORDS", form_.records()), add("SIXTEENS", form_.sixteens());
     add("PATCH_H", form_.patch_h()), add("PATCH_W", form_.patch_w()), add("PLANE_W", form_.plane_w());
     add("BIAS", problem.bias ? 2 : 0), add("ACCUMULATE", problem.accumulate), add("RELU", problem.relu);
@@ -182,7 +204,8 @@ Answer offer_of(const Conv2dProblem& problem, const DevicePointer& device, const
                looked_at = split::cycles_of_bytes(of_x + of_w, *device);
   return Offer{
       .cost = {split::cost_of_cycles(2 * split::launch_cycles + looked_at + std::max(tile->cycles, streamed), *device)},
-      .bound = split::bound_of(problem.type, static_cast<double>(tile->form.bodies()), 1, longest_sum(problem)),
+      .bound = split::bound_of(numbers, static_cast<double>(tile->form.bodies()), 1, longest_sum(problem),
+                               split::cutting_of(*device)),
       .workspace_bytes = split::Workspace(0, 0, numbers, 0).bytes(),
       .uses_only_fma = false,
       .tuning = tuning_of(*tile),
@@ -196,6 +219,7 @@ class FewChannelsGpu final : public Conv2dSolver {
   Answer offer(const Conv2dProblem& problem, const DevicePointer& device, const SolverOptions& request) const override {
     if (std::string reason = conv2d_gpu_refusal(problem, *device, group_items); !reason.empty()) return reason;
     if (std::string reason = split::tensor_refusal(*device); !reason.empty()) return reason;
+    if (problem.pass == Pass::backward_data) return data_offer(problem, device, request, tunables());
     if (std::string reason = refusal_of(problem); !reason.empty()) return reason;
     return offer_of(problem, device, request);
   }

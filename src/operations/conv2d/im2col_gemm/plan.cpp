@@ -7,6 +7,7 @@
 
 #include "core/checked.h"
 #include "operations/conv2d/im2col_gemm/images.h"
+#include "operations/gpu_limits.h"
 
 namespace omniconv::operations {
 namespace {
@@ -356,6 +357,15 @@ static ErrorBound bound_of(const Conv2dProblem& problem, const Parting& parting,
   return bound;
 }
 
+// Instructions of adding up columns on a GPU: of an element of x, and of each tap that it tries.
+static double scatter_cost(const Conv2dProblem& problem) {
+  constexpr double of_element = 60, of_tap = 16;
+  const Conv2dShape g(problem);
+  const std::int64_t down = divide_up(g.r, g.dilation_h == 1 ? g.stride_h : 1),
+                     along = divide_up(g.s, g.dilation_w == 1 ? g.stride_w : 1);
+  return static_cast<double>(g.n * g.c * g.h * g.w) * (of_element + of_tap * static_cast<double>(down * along));
+}
+
 Answer im2col_offer(const Conv2dProblem& problem, const DevicePointer& device, PartSizes sizes,
                     const SolverOptions& request, const MakeColumns& make_columns) {
   sizes.has_prepared_filters = !request.prepared.empty();
@@ -372,6 +382,7 @@ Answer im2col_offer(const Conv2dProblem& problem, const DevicePointer& device, P
   const std::vector<ColumnPart> parts = parts_of(Conv2dShape(problem), parting);
   const std::int64_t gemm_limit = limit_of_products(parting, request.max_workspace_bytes);
   // The products', and the columns' way to memory and back.
+  const bool is_gpu = device->info().is_gpu;
   double cost = byte_cost(*device) * static_cast<double>(parting.partials_bytes);
   std::map<ProductKey, Offer> products;
   for (std::size_t i = 0; i < parts.size(); ++i) {
@@ -390,8 +401,11 @@ Answer im2col_offer(const Conv2dProblem& problem, const DevicePointer& device, P
     cost += static_cast<double>(products_of_a_part(problem)) * products[key].cost.multiply_adds;
     if (parting.has_columns)
       cost += 2 * byte_cost(*device) * static_cast<double>(parts[i].images) *
-              static_cast<double>(image_bytes(problem, parting, parts[i].rows));
+                  static_cast<double>(image_bytes(problem, parting, parts[i].rows)) +
+              (is_gpu ? gpu_launch_cost : 0);
   }
+  if (is_gpu && problem.pass == Pass::backward_filter) cost += gpu_launch_cost;
+  if (is_gpu && problem.pass == Pass::backward_data && parting.has_columns) cost += scatter_cost(problem);
   const Offer& first = products.at(key_of(problem, parts, 0));
   const bool tuned_alike = std::all_of(products.begin(), products.end(),
                                        [&](const auto& product) { return product.second.tuning == first.tuning; });

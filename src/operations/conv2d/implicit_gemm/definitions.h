@@ -20,8 +20,8 @@ struct Extents {
   std::int64_t m, n, k, parts, part_k;
 };
 
-// Of gemm_elements.kernel, conv2d_shape.kernel, implicit_sums.kernel, and of implicit_positions.kernel or
-// implicit_filters.kernel.
+// Of gemm_elements.kernel, conv2d_shape.kernel, implicit_definition.kernel, implicit_sums.kernel, and of
+// implicit_positions.kernel or implicit_filters.kernel.
 inline std::vector<devices::Definition> product_definitions(const Conv2dProblem& problem, const Extents& tile,
                                                             const Joining& joining = {}) {
   const Conv2dShape g(problem);
@@ -30,7 +30,7 @@ inline std::vector<devices::Definition> product_definitions(const Conv2dProblem&
     all.push_back({symbol, value < 0 ? fmt::format("({})", value) : std::to_string(value)});
   };
   add("TILE_M", tile.m), add("TILE_N", tile.n), add("TILE_K", tile.k), add("PARTS", tile.parts);
-  add("COMBINE_GROUP", combine_group), add("GROUPS", g.groups);
+  add("COMBINE_GROUP", combine_group), add("GROUPS", g.groups), add("PASS", static_cast<int>(problem.pass));
   const auto add_output = [&](std::int64_t elements, std::int64_t channel, std::int64_t channels) {
     all.push_back({"OUT_ELEMENTS", fmt::format("{}L", elements)});
     add("OUT_CHANNEL", channel), add("OUT_CHANNELS", channels);

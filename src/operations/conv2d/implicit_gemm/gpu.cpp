@@ -1,6 +1,8 @@
 // Convolution as products of tiles on OpenCL and CUDA devices, whose operands are read out of the arrays as they lie.
 #include <fmt/format.h>
 
+#include "embedded/implicit_combine.kernel.h"
+#include "embedded/implicit_definition.kernel.h"
 #include "embedded/implicit_filters.kernel.h"
 #include "embedded/implicit_pixels.kernel.h"
 #include "embedded/implicit_positions.kernel.h"
@@ -35,10 +37,12 @@ class Plan final : public Conv2dPlanBody {
       : Conv2dPlanBody(problem), choice_(choice) {
     const bool filter = problem.pass == Pass::backward_filter;
     program_ =
-        device.build(std::string(kernels::gemm_elements()) + std::string(kernels::conv2d_shape()) +
+        device.build(std::string(kernels::gemm_elements()) + std::string(kernels::plain_sums()) +
+                         std::string(kernels::conv2d_shape()) + std::string(implicit_definition_kernel) +
                          std::string(kernels::register_tiles()) + std::string(implicit_sums_kernel) +
                          (filter ? std::string(implicit_weights_kernel) + std::string(implicit_filters_kernel)
-                                 : std::string(implicit_positions_kernel) + std::string(implicit_pixels_kernel)),
+                                 : std::string(implicit_positions_kernel) + std::string(implicit_pixels_kernel)) +
+                         std::string(implicit_combine_kernel),
                      definitions_of(problem, choice), {.occupancy = {choice.tile.resident, choice.tile.group()}});
   }
   double compile_seconds() const override { return program_->compile_seconds(); }
@@ -47,11 +51,13 @@ class Plan final : public Conv2dPlanBody {
     switch (problem().pass) {
       case Pass::forward:
         append_pixels(sequence, run.x, run.y, problem().bias ? run.bias : run.w, run);
-        return append_sums(sequence, run.y, problem().bias ? run.bias : run.w, run);
+        return append_sums(sequence, run.y, problem().bias ? run.bias : run.w, run.x, run.w, run);
       case Pass::backward_data:
         append_pixels(sequence, run.y, run.x, run.w, run);
-        return append_sums(sequence, run.x, run.w, run);
-      case Pass::backward_filter: append_filters(sequence, run); return append_sums(sequence, run.w, run.x, run);
+        return append_sums(sequence, run.x, run.w, run.y, run.w, run);
+      case Pass::backward_filter:
+        append_filters(sequence, run);
+        return append_sums(sequence, run.w, run.x, run.y, run.x, run);
     }
   }
 
@@ -89,6 +95,8 @@ class Plan final : public Conv2dPlanBody {
     });
     const devices::KernelArgument arguments[] = {source.buffer.impl().get(),
                                                  elements_before(source),
+                                                 run.w.buffer.impl().get(),
+                                                 elements_before(run.w),
                                                  panel,
                                                  std::int64_t{0},
                                                  out.buffer.impl().get(),
@@ -107,17 +115,16 @@ class Plan final : public Conv2dPlanBody {
     launch_tiles(sequence, "filters", arguments);
   }
 
-  void append_sums(devices::Sequence& sequence, const Operand& out, const Operand& bias, const Conv2dRun& run) const {
+  // The definition's operands are the pass's first and second.
+  void append_sums(devices::Sequence& sequence, const Operand& out, const Operand& bias, const Operand& operand,
+                   const Operand& second, const Conv2dRun& run) const {
     if (choice_.parts == 1) return;
     const std::int64_t quads = choice_.parts_bytes / 16 / choice_.parts;
     launch(sequence, "combine", divide_up(quads, combine_group), combine_group, [&](std::int64_t first) {
-      return std::array<devices::KernelArgument, 7>{out.buffer.impl().get(),
-                                                    elements_before(out),
-                                                    bias.buffer.impl().get(),
-                                                    elements_before(bias),
-                                                    run.workspace.impl().get(),
-                                                    floats_before_parts() / 4,
-                                                    first};
+      return std::array<devices::KernelArgument, 12>{
+          out.buffer.impl().get(),    elements_before(out),       bias.buffer.impl().get(), elements_before(bias),
+          run.workspace.impl().get(), floats_before_parts() / 4,  std::int64_t{0},          operand.buffer.impl().get(),
+          elements_before(operand),   second.buffer.impl().get(), elements_before(second),  first};
     });
   }
 

@@ -1,6 +1,8 @@
 // Convolution as products of tiles on matrix units that the instructions of a warp feed, through CUDA and OpenCL.
 #include <fmt/format.h>
 
+#include "embedded/implicit_combine.kernel.h"
+#include "embedded/implicit_definition.kernel.h"
 #include "embedded/implicit_positions.kernel.h"
 #include "embedded/implicit_sums.kernel.h"
 #include "embedded/implicit_weights.kernel.h"
@@ -17,9 +19,9 @@ namespace {
 using implicit_gemm::turn_group;
 using namespace mma_gemm;
 
-// Bits that the units keep beyond fp32's when they add up an instruction's products: conv2d/split_gemm/README.md.
+// Loops round each of 16 multiply-adds to the nearest.
 split_gemm::Cutting cutting_of(const devices::Device& device, const WarpTile& tile) {
-  const double of_instruction = device.facts().compute_capability == 90 ? 5 : 10;
+  const double of_instruction = has_units(device) ? devices::cut_of_sixteen(device.facts().matrix_units) : 8;
   const auto sixteens = static_cast<double>(tile.k / 16);
   // Behind the first high products stand those of the stage's other sixteens, three each.
   return {.of_instruction = of_instruction, .instructions = 3 * sixteens - 2};
@@ -53,10 +55,11 @@ class Plan final : public Conv2dPlanBody {
         sampling_(sampling_of(problem, device, Work(problem, tile))) {
     const bool filter = problem.pass == Pass::backward_filter;
     program_ = device.build(
-        std::string(kernels::gemm_elements()) + std::string(kernels::scales()) + std::string(kernels::conv2d_shape()) +
+        std::string(kernels::gemm_elements()) + std::string(kernels::scales()) + std::string(kernels::plain_sums()) +
+            std::string(kernels::conv2d_shape()) + std::string(implicit_definition_kernel) +
             std::string(kernels::warp_tiles()) + std::string(implicit_sums_kernel) +
             std::string(filter ? implicit_weights_kernel : implicit_positions_kernel) + std::string(mma_parts_kernel) +
-            std::string(filter ? mma_filters_kernel : mma_pixels_kernel),
+            std::string(filter ? mma_filters_kernel : mma_pixels_kernel) + std::string(implicit_combine_kernel),
         definitions_of(problem, device, tile), {.occupancy = {tile.resident, tile.group()}});
   }
   double compile_seconds() const override { return program_->compile_seconds(); }
@@ -104,19 +107,18 @@ class Plan final : public Conv2dPlanBody {
     all.back() = std::int32_t{1};
     sequence.launch(program_, kernel, grid, all);
   }
-  void append_sums(devices::Sequence& sequence, const Conv2dRun& run, const Operand& out, const Operand& bias) const {
+  // The definition's operands are the first and the second of the pass.
+  void append_sums(devices::Sequence& sequence, const Conv2dRun& run, const Operand& out, const Operand& bias,
+                   const Operand& operand, const Operand& second) const {
     if (tile_.parts == 1) return;
-    launch_groups(divide_up(divide_up(Work(problem(), tile_).out, 4), combine_group),
-                  [&](std::int64_t first, std::int64_t groups) {
-                    const devices::KernelArgument arguments[] = {out.buffer.impl().get(),
-                                                                 elements_before(out),
-                                                                 bias.buffer.impl().get(),
-                                                                 elements_before(bias),
-                                                                 run.workspace.impl().get(),
-                                                                 workspace_.parts / 16,
-                                                                 first};
-                    sequence.launch(program_, "combine", {{groups * combine_group, 1}, {combine_group, 1}}, arguments);
-                  });
+    launch_groups(divide_up(divide_up(Work(problem(), tile_).out, 4), combine_group), [&](std::int64_t first,
+                                                                                          std::int64_t groups) {
+      const devices::KernelArgument arguments[] = {
+          out.buffer.impl().get(),    elements_before(out),       bias.buffer.impl().get(), elements_before(bias),
+          run.workspace.impl().get(), workspace_.parts / 16,      workspace_.largest / 4,   operand.buffer.impl().get(),
+          elements_before(operand),   second.buffer.impl().get(), elements_before(second),  first};
+      sequence.launch(program_, "combine", {{groups * combine_group, 1}, {combine_group, 1}}, arguments);
+    });
   }
 
   void append_pixels(devices::Sequence& sequence, const Conv2dRun& run, const Operand& source, const Operand& out,
@@ -152,7 +154,7 @@ class Plan final : public Conv2dPlanBody {
                                                  workspace_.parts / 4,
                                                  workspace_.largest / 4};
     append_tiles(sequence, "pixels", arguments);
-    append_sums(sequence, run, out, bias);
+    append_sums(sequence, run, out, bias, source, run.w);
   }
 
   void append_filters(devices::Sequence& sequence, const Conv2dRun& run) const {
@@ -175,7 +177,7 @@ class Plan final : public Conv2dPlanBody {
                                                  workspace_.parts / 4,
                                                  workspace_.largest / 4};
     append_tiles(sequence, "filters", arguments);
-    append_sums(sequence, run, run.w, run.x);
+    append_sums(sequence, run, run.w, run.x, run.y, run.x);
   }
 
   WarpTile tile_;
@@ -191,6 +193,7 @@ class MmaGemmGpu final : public Conv2dSolver {
     if (std::string reason = conv2d_gpu_refusal(problem, *device, scan_group); !reason.empty()) return reason;
     if (device->kind() == devices::DeviceKind::cuda && !has_units(*device))
       return "multiplies on the matrix units of NVIDIA's compute capability 8.0 and above";
+    if (std::string reason = device->matrix_units_refusal(); !reason.empty()) return reason;
     if (std::string reason = implicit_gemm::product_refusal(problem); !reason.empty()) return reason;
     if (std::string reason = local_memory_refusal(*device, least_local_bytes(numbers_of(problem.type)));
         !reason.empty())
@@ -200,7 +203,7 @@ class MmaGemmGpu final : public Conv2dSolver {
     const WarpTile tile = std::get<WarpTile>(chosen);
     return Offer{
         .cost = {cost_of(problem, *device, tile)},
-        .bound = split_gemm::bound_of(problem.type, static_cast<double>(stages_of(problem, tile)),
+        .bound = split_gemm::bound_of(numbers_of(problem.type), static_cast<double>(stages_of(problem, tile)),
                                       static_cast<double>(tile.parts), longest_sum(problem), cutting_of(*device, tile)),
         .workspace_bytes = Workspace(problem, tile).bytes(),
         .uses_only_fma = false,

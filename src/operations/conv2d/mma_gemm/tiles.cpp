@@ -19,7 +19,8 @@ constexpr auto part_counts = std::to_array<std::int64_t>(
     {1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 18, 20, 22, 24, 26, 28, 30, 32, 36, 40, 44, 48, 56, 64});
 
 // Those that the choice is among.
-constexpr std::array<WarpTile, 10> warp_tiles = {{{128, 64, 32, 32, 32, 2},
+constexpr std::array<WarpTile, 11> warp_tiles = {{{128, 64, 32, 32, 32, 2},
+                                                  {128, 64, 32, 64, 32, 2},
                                                   {128, 128, 16, 64, 32, 1},
                                                   {64, 128, 32, 32, 32, 2},
                                                   {64, 64, 32, 32, 32, 3},

@@ -26,126 +26,257 @@ std::int64_t channels_at_once(const FilterTask& task, std::int64_t units) {
   return channels;
 }
 
-Workspace workspace_for(const FilterTask& task, const Numbers& numbers, const Tile& tile) {
-  return {task.x.elements(), task.y.elements(), numbers,
-          checked_multiply(sums_of(task, tile.columns), tile.parts, "the parts of sums")};
+Workspace workspace_for(const FilterTask& task, const Numbers& numbers, const Tile& tile, const Prepared& prepared) {
+  return {prepared.a ? 0 : task.x.elements() * planes_of_source(tile, numbers), prepared.b ? 0 : task.y.elements(),
+          numbers, checked_multiply(sums_of(task, tile.columns), tile.parts, "the parts of sums")};
 }
 
-Tile tile_for(const FilterTask& task, const Numbers& numbers, const devices::Device& device,
-              const SolverOptions& request) {
+// What copies read of x or y themselves, where they lie so: groups begin at multiples of 16 bytes. What they bring in
+// of the next group are rows and columns that nobody stores.
+std::optional<Planes> array_of(const Planes& planes, const Conv2dProblem& problem) {
+  constexpr std::int64_t aligned = 8;
+  return as_array(planes, problem.type, problem.layout == Layout::nhwc, aligned);
+}
+
+// What a tile makes: of planes of both arrays, or of one array itself and planes of the other.
+struct Forms {
+  const FilterTask& plain;
+  std::optional<FilterTask> raw;
+
+  const FilterTask& of(const Tile& tile) const { return tile.is_raw ? *raw : plain; }
+};
+
+// Of what launches before the tiles look at.
+Sampling sampling_for(const FilterTask& task, const Numbers& numbers, const Prepared& prepared) {
+  return sampling_of(prepared.a || prepared.measured_a ? 0 : task.x.source_elements(),
+                     prepared.b || prepared.measured_b ? 0 : task.y.source_elements(), numbers);
+}
+
+// Bytes that the launches before the tiles move.
+double bytes_before(const FilterTask& task, const Conv2dProblem& problem, const Numbers& numbers, const Tile& tile,
+                    const Prepared& prepared) {
+  Sampling sampling = sampling_for(task, numbers, prepared);
+  if (prepared.measured_a) sampling.a = task.x.source_elements();
+  if (prepared.measured_b) sampling.b = task.y.source_elements();
+  double bytes = 0;
+  if (tile.is_raw)
+    bytes += static_cast<double>(task.x.source_elements() * size_of(problem.type) / sampling.a);
+  else if (!prepared.a && !array_of(task.x, problem))
+    bytes += bytes_moved(task.x, numbers, sampling.a, problem.type);
+  if (!prepared.b && !array_of(task.y, problem)) bytes += bytes_moved(task.y, numbers, sampling.b, problem.type);
+  return bytes;
+}
+
+Tile tile_for(const Forms& forms, const Conv2dProblem& problem, const devices::Device& device,
+              const SolverOptions& request, const Prepared& prepared) {
+  const Numbers numbers = numbers_of(problem.type, request.relative_error);
   const auto cycles = [&](const Tile& tile) -> double {
-    if (tile.is_raw) return 0;
-    const bool is_wide = tile.columns > 64 && task.y.channels <= 64;
+    if (tile.is_raw && !forms.raw) return 0;
+    const FilterTask& task = forms.of(tile);
+    const bool is_wide = tile.columns > 64 && tile.columns / 2 >= task.y.channels;
     if (tile.columns < 64 || (is_wide && request.tuning.empty()) || (tile.parts > 1 && tile.parts * 2 > task.steps))
       return 0;
     const double steps = static_cast<double>(divide_up(task.steps, tile.parts)),
                  bytes = 4 * static_cast<double>(sums_of(task, tile.columns)) * static_cast<double>(2 * tile.parts);
     return cycles_of(tile, tiles_of(task, tile.columns), steps, numbers, device) + launch_cycles +
-           cycles_of_bytes(bytes, device);
+           cycles_of_bytes(bytes + bytes_before(task, problem, numbers, tile, prepared), device);
   };
   return best_tile(request, numbers, device, {.line = 2 * step_terms}, cycles,
-                   [&](const Tile& tile) { return workspace_for(task, numbers, tile).bytes(); });
+                   [&](const Tile& tile) { return workspace_for(forms.of(tile), numbers, tile, prepared).bytes(); });
 }
 
-// What copies read of x or y themselves, where they lie so. What they bring in of the next group are rows and columns
-// that nobody stores.
-std::optional<Planes> array_of(const Planes& planes, const Conv2dProblem& problem) {
-  return as_array(planes, problem.type, problem.layout == Layout::nhwc, 1);
+PreparedOperand prepared_planes(const Planes& planes, DataType type) {
+  return {planes.source_elements(), size_of(type), planes.elements(), numbers_of(type)};
 }
 
 class Plan final : public ProductPlan {
  public:
-  Plan(const Conv2dProblem& problem, devices::Device& device, const FilterTask& task, const Tile& tile)
-      : ProductPlan(problem, device, tile, workspace_for(task, numbers_of(problem.type), tile)), task_(task) {
+  Plan(const Conv2dProblem& problem, const Numbers& numbers, devices::Device& device, const FilterTask& task,
+       const Tile& tile, const Prepared& prepared)
+      : ProductPlan(problem, numbers, device, tile, workspace_for(task, numbers, tile, prepared)), task_(task) {
+    prepared_ = prepared;
+    sampling_ = sampling_for(task, numbers, prepared);
+    if (prepared.a) prepared_a_ = prepared_planes(task.x, problem.type);
+    if (prepared.b) prepared_b_ = prepared_planes(task.y, problem.type);
     task_.tiles_m = static_cast<std::int32_t>(divide_up(task.boxes(), 2));
     task_.tiles_n = static_cast<std::int32_t>(divide_up(task.y.channels, tile.columns));
     task_.parts = static_cast<std::int32_t>(tile.parts);
     task_.by_pixels = Divisor(std::int64_t{task_.y.h} * task_.y.w), task_.by_columns = Divisor(task_.y.w);
+    task_.by_image_steps = Divisor(std::max(task_.image_steps, 1));
     task_.channels_at_once = static_cast<std::int32_t>(channels_at_once(task, units_));
     std::vector<devices::Definition> definitions =
-        definitions_of(problem.type, numbers_, tile, 2 * step_terms, true, sampled());
+        definitions_of(problem.type, numbers_, tile, 2 * step_terms, true, sampling_.bits());
     const bool nhwc = problem.layout == Layout::nhwc;
-    const std::int64_t forms = forms_of(task.x, problem.type, nhwc) | forms_of(task.y, problem.type, nhwc);
+    const std::int64_t forms =
+        (tile.is_raw ? 0 : forms_of(task.x, problem.type, nhwc)) | forms_of(task.y, problem.type, nhwc);
     definitions.push_back({"NHWC", nhwc ? "1" : "0"});
     definitions.push_back({"FORMS", std::to_string(forms)});
     definitions.push_back({"ACCUMULATE", problem.accumulate ? "1" : "0"});
-    definitions.push_back({"RAW", "0"});
+    definitions.push_back({"RAW", tile.is_raw ? (nhwc ? "2" : "1") : "0"});
     definitions.push_back({"BIAS", "0"});
     definitions.push_back({"RELU", "0"});
+    if (prepared.bits() != 0) definitions.push_back({"PREPARED", std::to_string(prepared.bits())});
     build(device, split_planes_kernel, split_filters_kernel, definitions);
   }
 
   void append(devices::Sequence& sequence, const Conv2dRun& run) const override {
-    const Product product{.a = run.x, .b = run.y, .out = run.w, .bias = run.x, .workspace = {run.workspace}};
+    const bool exchanged = task_.exchanged != 0;
+    const Operand x = array_in(run.x, prepared_a_, prepared_.measured_a),
+                  y = array_in(run.y, prepared_b_, prepared_.measured_b);
+    const Product product{
+        .a = exchanged ? y : x, .b = exchanged ? x : y, .out = run.w, .bias = x, .workspace = {run.workspace}};
     FilterTask task = task_;
+    if (tile_.is_raw) return append_raw(sequence, product);
     if (const auto array = array_of(task_.x, problem()); array && is_aligned(product.a)) task.x = *array;
     if (const auto array = array_of(task_.y, problem()); array && is_aligned(product.b)) task.y = *array;
-    append_scan(sequence, product, task_.x.source_elements(), task_.y.source_elements(), sampled());
-    append_parts(sequence, product, task);
-    append_products(
-        sequence, product, bytes_of(task),
-        maps_of(map_of_x(task), product, task.x.group_channels > 0, product.a, workspace_.a, task_.x.elements()),
-        maps_of(map_of_y(task), product, task.y.group_channels > 0, product.b, workspace_.b, task_.y.elements()),
-        tiles_of(task_, tile_.columns) * task_.parts,
-        divide_up(task_.x.channels, task_.channels_at_once) * divide_up(task_.y.channels, 8) * task_.x.groups);
+    append_before(sequence, product, task);
+    append_products(sequence, product, bytes_of(task),
+                    maps_of(map_of_x(task), product, task.x.group_channels > 0, run.x, prepared_a_, workspace_.a,
+                            task_.x.elements()),
+                    maps_of(map_of_y(task), product, task.y.group_channels > 0, run.y, prepared_b_, workspace_.b,
+                            task_.y.elements()),
+                    tiles_of(task_, tile_.columns) * task_.parts, adding_groups());
+  }
+
+  void append_prepare(devices::Sequence& sequence, std::size_t array, const Operand& from,
+                      const Operand& to) const override {
+    const bool of_y = array != x_array;
+    const PreparedOperand& prepared = preparable(of_y);
+    const Product product{.a = from, .b = from, .out = from, .bias = from, .workspace = to};
+    append_keeping(sequence, from, to, prepared);
+    append_parts(sequence, product,
+                 {.x = !of_y,
+                  .y = of_y,
+                  .largest_at = largest_for(prepared, of_y),
+                  .x_at = prepared.planes,
+                  .y_at = prepared.planes},
+                 false);
   }
 
  private:
   static std::span<const std::byte> bytes_of(const FilterTask& task) { return std::as_bytes(std::span(&task, 1)); }
 
-  void append_parts(devices::Sequence& sequence, const Product& product, const FilterTask& task) const {
+  std::int64_t adding_groups() const {
+    return divide_up(task_.x.channels, task_.channels_at_once) * divide_up(task_.y.channels, 8) * task_.x.groups;
+  }
+
+  // Copies read the rows' array itself.
+  void append_raw(devices::Sequence& sequence, const Product& product) const {
+    append_before(sequence, product, task_);
+    const OperandMaps rows = append_raw_maps(sequence, map_of_raw_rows(task_, problem().layout == Layout::nhwc),
+                                             product, task_.x.source_elements());
+    append_products(
+        sequence, product, bytes_of(task_), rows,
+        ProductLaunches::maps_of(map_of_y(task_), product, false, product.b, workspace_.b, task_.y.elements()),
+        tiles_of(task_, tile_.columns) * task_.parts, adding_groups(),
+        (sampling_.bits() & 1) != 0 ? task_.x.source_elements() : 0);
+  }
+
+  // The launches that look for the largest magnitudes and make parts, of what is not prepared.
+  void append_before(devices::Sequence& sequence, const Product& product, const FilterTask& task) const {
+    if (prepared_a_ && prepared_b_) return;
+    append_look(sequence, product, task_.x.source_elements(), task_.y.source_elements(), sampling_);
+    append_parts(sequence, product,
+                 {.x = !prepared_a_ && task.x.group_channels == 0,
+                  .y = !prepared_b_ && task.y.group_channels == 0,
+                  .largest_at = workspace_.largest / 4,
+                  .x_at = workspace_.a,
+                  .y_at = workspace_.b},
+                 mends_parts(sampling_.bits()));
+  }
+
+  // Of which arrays, and where their planes are in the workspace.
+  struct Making {
+    bool x, y;
+    std::int64_t largest_at, x_at, y_at;
+  };
+  void append_parts(devices::Sequence& sequence, const Product& product, const Making& making, bool is_sampled) const {
     const bool nhwc = problem().layout == Layout::nhwc;
     const Form x_form = form_of(task_.x, product.a, problem().type, nhwc),
                y_form = form_of(task_.y, product.b, problem().type, nhwc);
-    const std::int64_t of_x = task.x.group_channels > 0 ? 0 : groups_for(task_.x, x_form),
-                       of_y = task.y.group_channels > 0 ? 0 : groups_for(task_.y, y_form);
+    const std::int64_t of_x = making.x ? groups_for(task_.x, x_form) : 0,
+                       of_y = making.y ? groups_for(task_.y, y_form) : 0;
     if (of_x + of_y == 0) return;
-    const devices::KernelArgument arguments[] = {bytes_of(task),
+    const devices::KernelArgument arguments[] = {bytes_of(task_),
                                                  product.a.buffer.impl().get(),
                                                  product.a.offset_bytes / size(),
                                                  product.b.buffer.impl().get(),
                                                  product.b.offset_bytes / size(),
                                                  product.workspace.buffer.impl().get(),
                                                  workspace_.maxima / 4,
-                                                 workspace_.largest / 4,
-                                                 workspace_.a / 2,
+                                                 making.largest_at,
+                                                 making.x_at / 2,
                                                  task_.x.elements(),
-                                                 workspace_.b / 2,
+                                                 making.y_at / 2,
                                                  task_.y.elements(),
                                                  of_x,
                                                  of_y,
                                                  static_cast<std::int32_t>(x_form),
                                                  static_cast<std::int32_t>(y_form)};
-    ProductPlan::append_parts(sequence, arguments, of_x + of_y, sampled() != 0);
+    ProductPlan::append_parts(sequence, arguments, of_x + of_y, is_sampled);
   }
 
-  // SAMPLED of the text.
-  std::int64_t sampled() const { return sampling_of(task_.x.source_elements(), task_.y.source_elements()).bits(); }
-
   FilterTask task_;
+  Sampling sampling_;
 };
+
+// The task and the tile of the fewest cycles. Without columns: none.
+struct Made {
+  FilterTask task;
+  Tile tile{.columns = 0};
+};
+Made made_of(const Forms& forms, const Conv2dProblem& problem, const devices::Device& device,
+             const SolverOptions& request, const Prepared& prepared) {
+  const Tile tile = tile_for(forms, problem, device, request, prepared);
+  return tile.columns == 0 ? Made{} : Made{forms.of(tile), tile};
+}
 
 }  // namespace
 
-Answer filter_offer(const Conv2dProblem& problem, const DevicePointer& device, const FilterTask& task,
-                    const SolverOptions& request) {
-  const Numbers numbers = numbers_of(problem.type);
-  const Tile tile = tile_for(task, numbers, *device, request);
+Answer filter_offer(const Conv2dProblem& problem, const DevicePointer& device, const SolverOptions& request) {
+  const Numbers numbers = numbers_of(problem.type, request.relative_error);
+  const auto asked = prepared_of(request, numbers, "x", "dy", "");
+  if (const auto* const reason = std::get_if<std::string>(&asked)) return *reason;
+  const Prepared prepared = std::get<Prepared>(asked);
+  const auto made_plain = filter_task(problem);
+  if (const auto* const reason = std::get_if<std::string>(&made_plain)) return *reason;
+  FilterTask plain = std::get<FilterTask>(made_plain);
+  std::map<std::size_t, PreparedFormat> formats;
+  for (const std::size_t array : {x_array, y_array}) {
+    if (!(array == x_array ? prepared.a : prepared.b)) continue;
+    Planes& planes = array == x_array ? plain.x : plain.y;
+    if (array_of(planes, problem))
+      return fmt::format("has no prepared form of {}, which copies read as it lies", array == x_array ? "x" : "dy");
+    store_as_for_pixels(planes);
+    formats[array] = format_of(planes, problem, prepared_planes(planes, problem.type));
+  }
+  const Conv2dElements all = elements_of(problem);
+  if (prepared.measured_a) formats[x_array] = measured_format(all.x);
+  if (prepared.measured_b) formats[y_array] = measured_format(all.y);
+  const bool has_raw = prepared.bits() == 0 && request.measured.empty();
+  Made made = made_of({.plain = plain, .raw = has_raw ? raw_filter_task(problem) : std::nullopt}, problem, *device,
+                      request, prepared);
+  // A prepared x has the planes of the forward pass.
+  if (auto folded = prepared.a ? std::nullopt : folded_filter_task(problem)) {
+    folded->y = plain.y;
+    const Made other = made_of({.plain = *folded, .raw = {}}, problem, *device, request, prepared);
+    if (other.tile.columns != 0 && (made.tile.columns == 0 || other.tile.cycles < made.tile.cycles)) made = other;
+  }
+  const FilterTask& task = made.task;
+  const Tile& tile = made.tile;
   if (tile.columns == 0) return fmt::format("tuning {}: tiles and parts of sums do not go together so", request.tuning);
   const std::int64_t tiles = checked_multiply(tiles_of(task, tile.columns), tile.parts, "the tiles");
   if (tiles > most_groups) return fmt::format("has {} tiles, and a launch counts {}", tiles, most_groups);
-  const Sampling sampling = sampling_of(task.x.source_elements(), task.y.source_elements());
-  double bytes = 0;
-  if (!array_of(task.x, problem)) bytes += bytes_moved(task.x, numbers, sampling.a, problem.type);
-  if (!array_of(task.y, problem)) bytes += bytes_moved(task.y, numbers, sampling.b, problem.type);
+  // Raw tiles of 64 columns add low products to a step's high ones.
+  const double steps = static_cast<double>(divide_up(task.steps, tile.parts) + (tile.is_raw && tile.columns == 64));
   return Offer{
-      .cost = {cost_of_cycles(2 * launch_cycles + tile.cycles + cycles_of_bytes(bytes, *device), *device)},
-      .bound = bound_of(problem.type, static_cast<double>(divide_up(task.steps, tile.parts)),
-                        static_cast<double>(tile.parts), longest_sum(problem)),
-      .workspace_bytes = workspace_for(task, numbers, tile).bytes(),
+      .cost = {cost_of_cycles((prepared.all() ? 0 : 2) * launch_cycles + tile.cycles, *device)},
+      .bound = bound_of(numbers, steps, static_cast<double>(tile.parts), longest_sum(problem), cutting_of(*device)),
+      .workspace_bytes = workspace_for(task, numbers, tile, prepared).bytes(),
+      .prepared = formats,
       .uses_only_fma = false,
       .tuning = tuning_of(tile),
-      .plan = [=] { return std::make_shared<Plan>(problem, *device, task, tile); },
+      .plan = [=] { return std::make_shared<Plan>(problem, numbers, *device, task, tile, prepared); },
   };
 }
 

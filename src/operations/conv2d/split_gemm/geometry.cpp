@@ -84,13 +84,13 @@ std::int64_t steps_of(std::int64_t taps, std::int64_t channels, std::int64_t box
 
 // The box with which copies and products take least time: copies of 128 lines take about as long whatever their length,
 // so that short boxes are slower than their products.
-std::int64_t box_for(std::int64_t taps, std::int64_t channels) {
+std::int64_t box_for(std::int64_t channels) {
   struct Choice {
     std::int64_t box, cycles;  // for 64 terms
   };
   std::int64_t best = 0, least = 0;
   for (const Choice each : {Choice{16, 2100}, Choice{32, 1050}, Choice{64, 900}}) {
-    const std::int64_t cycles = taps * round_up(channels, each.box) * each.cycles;
+    const std::int64_t cycles = round_up(channels, each.box) * each.cycles;
     if (best == 0 || cycles < least) best = each.box, least = cycles;
   }
   return best;
@@ -150,11 +150,11 @@ struct FoldedX {
   Planes planes = {};
   Axis down, along;
 };
-FoldedX folded_x(const Conv2dShape& g, DataType type, bool is_raw = false) {
+FoldedX folded_x(const Conv2dShape& g, DataType type, bool is_raw = false, Fold least = Fold::none) {
   FoldedX x{.down = forward_axis(g.h, g.p, g.stride_h, g.pad_top, g.dilation_h, g.r),
             .along = forward_axis(g.w, g.q, g.stride_w, g.pad_left, g.dilation_w, g.s)};
   const bool is_copied = g.nhwc && (is_raw ? g.c % four == 0 : are_parts(type) && g.c % eight == 0);
-  const Fold fold = fold_of(g, x.down, x.along, is_copied);
+  const Fold fold = std::max(least, fold_of(g, x.down, x.along, is_copied));
   Planes& planes = x.planes;
   std::int64_t channels = g.c_group;
   if (fold != Fold::none) {
@@ -318,9 +318,7 @@ namespace {
 std::string complete(PixelTask& task, const Conv2dShape& g) {
   task.taps_h = narrow(g.r), task.taps_w = narrow(g.s), task.flip = g.flip ? 1 : 0;
   const std::int64_t channels = task.source.channels;
-  std::int64_t taps = 0;
-  for (const TapClass& of : task.of_class) taps += std::int64_t{of.taps_h} * of.taps_w;
-  const std::int64_t box = box_for(taps, channels), blocks = divide_up(channels, box);
+  const std::int64_t box = box_for(channels), blocks = divide_up(channels, box);
   task.blocks = narrow(blocks), task.source.padded = narrow(blocks * box);
   std::int64_t steps = 0;
   for (std::int32_t i = 0; i < task.classes; ++i) {
@@ -504,10 +502,11 @@ bool can_filters_lie(const Conv2dProblem& problem, const PixelTask& task, bool i
          !task.source.have_taps() && task.source.channels % task.box() == 0 && (!is_shared || task.box() == step_terms);
 }
 
-std::variant<FilterTask, std::string> filter_task(const Conv2dProblem& problem) {
+namespace {
+std::variant<FilterTask, std::string> made_filter_task(const Conv2dProblem& problem, Fold least) {
   const Conv2dShape g(problem);
   if (std::string reason = extent_refusal(problem, g); !reason.empty()) return reason;
-  const FoldedX x = folded_x(g, problem.type);
+  const FoldedX x = folded_x(g, problem.type, false, least);
   FilterTask task;
   task.x = x.planes, task.y = unfolded_y(g);
   if (std::string reason = planes_refusal(task.x); !reason.empty()) return reason;
@@ -529,6 +528,66 @@ std::variant<FilterTask, std::string> filter_task(const Conv2dProblem& problem) 
   if (task.boxes() >= most / 128) return "has 2^30 rows of channels at taps";
   task.steps = narrow(divide_up(g.n * g.p * g.q, step_terms));
   return task;
+}
+}  // namespace
+
+std::variant<FilterTask, std::string> filter_task(const Conv2dProblem& problem) {
+  return made_filter_task(problem, Fold::none);
+}
+
+std::optional<FilterTask> folded_filter_task(const Conv2dProblem& problem) {
+  const Conv2dShape g(problem);
+  if (g.c_group >= step_terms || g.s == 1) return {};
+  const auto made = made_filter_task(problem, Fold::row);
+  const auto* const task = std::get_if<FilterTask>(&made);
+  return task == nullptr ? std::nullopt : std::optional(*task);
+}
+
+std::optional<FilterTask> raw_filter_task(const Conv2dProblem& problem) {
+  const Conv2dShape g(problem);
+  if (problem.type != DataType::f32 && problem.type != DataType::tf32) return {};
+  if (!extent_refusal(problem, g).empty()) return {};
+  if (g.r * g.s != 1 || g.stride_h * g.stride_w != 1 || g.p != g.h || g.q != g.w || g.pad_top + g.pad_left != 0)
+    return {};
+  const std::int64_t pixels = g.h * g.w, rows = std::max(g.c_group, g.k_group);
+  const bool nhwc = problem.layout == Layout::nhwc;
+  if ((nhwc ? rows : pixels) % four != 0) return {};
+  FilterTask task;
+  task.exchanged = g.k_group > g.c_group;
+  task.x = folded_x(g, problem.type).planes, task.y = unfolded_y(g);
+  if (task.exchanged != 0) std::swap(task.x, task.y);
+  task.x.padded = narrow(round_up(task.x.channels, 16)), task.y.padded = narrow(round_up(task.y.channels, 16));
+  task.x.group_channels = task.x.source_channels, task.x.group_images = 0;
+  task.taps_h = task.taps_w = task.all_h = task.all_w = 1;
+  task.blocks = narrow(divide_up(task.x.channels, step_terms));
+  task.image_steps = nhwc ? 0 : narrow(divide_up(pixels, step_terms));
+  const std::int64_t steps = nhwc ? divide_up(g.n * pixels, step_terms) : g.n * task.image_steps;
+  if (steps >= most / step_terms || task.boxes() >= most / 128) return {};
+  task.steps = narrow(steps);
+  return task;
+}
+
+devices::TensorMap map_of_raw_rows(const FilterTask& task, bool nhwc) {
+  const Planes& x = task.x;
+  const std::int64_t pixels = std::int64_t{x.source_h} * x.source_w,
+                     channels = std::int64_t{x.groups} * x.source_channels;
+  devices::TensorMap map{.element = devices::TensorMap::Element::f32,
+                         .rank = 3,
+                         .extents = {pixels, channels, x.images},
+                         .strides_bytes = {pixels * 4, pixels * 4 * channels},
+                         .box = {raw_channels, tile_rows, 1},
+                         .swizzle = swizzle_of(4 * raw_channels),
+                         .promotion = devices::TensorMap::Promotion::bytes_256};
+  if (nhwc) {
+    map.extents = {channels, pixels * x.images, 1};
+    map.strides_bytes = {channels * 4, channels * 4 * pixels * x.images};
+    map.box = {raw_channels, step_terms, 1};
+  }
+  return map;
+}
+
+void store_as_for_pixels(Planes& planes) {
+  planes.padded = narrow(round_up(planes.channels, box_for(planes.channels)));
 }
 
 devices::TensorMap map_of_x(const FilterTask& task) {

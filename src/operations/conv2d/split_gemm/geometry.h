@@ -102,12 +102,24 @@ struct FilterTask {
   std::int32_t steps = 0, tiles_m = 0, tiles_n = 0, parts = 1;
   std::int32_t channels_at_once = 1;
   Divisor by_pixels, by_columns;
+  std::int32_t exchanged = 0, image_steps = 0;
+  Divisor by_image_steps;
 
   std::int64_t boxes() const { return std::int64_t{taps_h} * taps_w * blocks; }
 };
 std::variant<FilterTask, std::string> filter_task(const Conv2dProblem& problem);
+// With as many channels as the other passes store of the same array.
+void store_as_for_pixels(Planes& planes);
+// The same where the taps of a row of the filter stand among the channels, which are less than a box. None, where they
+// do so anyway, or need not.
+std::optional<FilterTask> folded_filter_task(const Conv2dProblem& problem);
+// The same of filters of one tap without a stride, of whose arrays the larger one is copied as it is: parts are made of
+// it when it has been copied. Its channels are the rows. None, where copies have no such boxes.
+std::optional<FilterTask> raw_filter_task(const Conv2dProblem& problem);
 // What copies 64 channels of 64 positions, of x at a tap and of y.
 devices::TensorMap map_of_x(const FilterTask& task);
 devices::TensorMap map_of_y(const FilterTask& task);
+// Of a raw task: 64 pixels of 128 rows, in boxes of 32 pixels under nchw, of 32 rows under nhwc.
+devices::TensorMap map_of_raw_rows(const FilterTask& task, bool nhwc);
 
 }  // namespace omniconv::operations::split_gemm

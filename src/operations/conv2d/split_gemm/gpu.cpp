@@ -58,6 +58,21 @@ double bytes_moved(const Planes& planes, const Numbers& numbers, std::int64_t sa
   return source + (numbers.are_scaled ? looked_at : 0) + static_cast<double>(planes.elements() * 2 * numbers.planes());
 }
 
+OperandMaps ProductPlan::append_raw_maps(devices::Sequence& sequence, devices::TensorMap map, const Product& product,
+                                         std::int64_t count) const {
+  map.buffer = product.a.buffer.impl().get(), map.offset_bytes = product.a.offset_bytes;
+  if (!is_aligned(product.a)) {
+    const std::int64_t at = product.workspace.offset_bytes + workspace_.a;
+    const devices::KernelArgument arguments[] = {map.buffer, map.offset_bytes / size(), count,
+                                                 product.workspace.buffer.impl().get(), at / size()};
+    const std::int64_t groups = std::min(divide_up(count, pass_group), 8 * units_);
+    sequence.launch(passes_, "align_source", {{groups * pass_group, 1}, {pass_group, 1}}, arguments,
+                    {.overlaps = true});
+    map.buffer = product.workspace.buffer.impl().get(), map.offset_bytes = at;
+  }
+  return {map, map};
+}
+
 }  // namespace split_gemm
 
 namespace {
@@ -69,10 +84,8 @@ class SplitGemmGpu final : public Conv2dSolver {
     if (std::string reason = conv2d_gpu_refusal(problem, *device, split_gemm::most_product_group); !reason.empty())
       return reason;
     if (std::string reason = split_gemm::tensor_refusal(*device); !reason.empty()) return reason;
-    if (problem.pass != Pass::backward_filter) return split_gemm::pixel_offer(problem, device, request);
-    const auto made = split_gemm::filter_task(problem);
-    if (const auto* const reason = std::get_if<std::string>(&made)) return *reason;
-    return split_gemm::filter_offer(problem, device, std::get<0>(made), request);
+    return problem.pass == Pass::backward_filter ? split_gemm::filter_offer(problem, device, request)
+                                                 : split_gemm::pixel_offer(problem, device, request);
   }
   std::span<const Tunable> tunables() const override { return split_gemm::tile_tunables(); }
 };

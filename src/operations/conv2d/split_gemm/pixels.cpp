@@ -13,13 +13,12 @@ std::int64_t tiles_of(const PixelTask& task, std::int64_t columns) {
   return divide_up(task.positions(), tile_rows) * divide_up(task.filters, columns) * task.source.groups * task.classes;
 }
 
-Workspace workspace_for(const PixelTask& task, const Numbers& numbers, const Tile& tile) {
+Workspace workspace_for(const PixelTask& task, const Numbers& numbers, const Tile& tile, const Prepared& prepared) {
   const std::int64_t sums = checked_multiply(round_up(task.positions(), tile_rows),
                                              round_up(task.filters, tile.columns), "the parts of sums"),
                      parts = tile.parts > 1 ? tile.parts * task.source.groups : 0;
-  // In the place of planes a raw source that begins at no multiple of 16 bytes.
-  const std::int64_t planes = task.source.elements() * (tile.is_raw && numbers.planes() == 1 ? 2 : 1);
-  return {planes, task.filter_elements(), numbers, checked_multiply(sums, parts, "the parts of sums")};
+  return {prepared.a ? 0 : task.source.elements() * planes_of_source(tile, numbers),
+          prepared.b ? 0 : task.filter_elements(), numbers, checked_multiply(sums, parts, "the parts of sums")};
 }
 
 // What a tile makes: of all positions, and where taps share windows of those behind the columns too; from planes, or
@@ -31,24 +30,35 @@ struct Forms {
   const PixelTask& of(const Tile& tile) const { return tile.is_shared ? *shared : tile.is_raw ? *raw : plain; }
 };
 
+// Of what launches before the tiles look at. What is added to what the output held cannot be made again,
+// nor can what was larger than all that is stored in the end be forgotten.
+Sampling sampling_for(const PixelTask& task, const Conv2dProblem& problem, const Numbers& numbers, const Tile& tile,
+                      const Prepared& prepared) {
+  if (tile.is_raw && tile.parts == 1 && (problem.accumulate || prepared.measures)) return {};
+  return sampling_of(prepared.a || prepared.measured_a ? 0 : task.source.source_elements(),
+                     prepared.b || prepared.measured_b ? 0 : elements_of(problem).w, numbers);
+}
+
 // Bytes that the launches before the tiles move.
-double bytes_before(const PixelTask& task, const Conv2dProblem& problem, const Numbers& numbers, const Tile& tile) {
+double bytes_before(const PixelTask& task, const Conv2dProblem& problem, const Numbers& numbers, const Tile& tile,
+                    const Prepared& prepared) {
   const bool nhwc = problem.layout == Layout::nhwc;
-  const std::int64_t sampling = sampling_of(task.source.source_elements(), elements_of(problem).w).a;
+  const std::int64_t sampling =
+      prepared.measured_a ? task.source.source_elements() : sampling_for(task, problem, numbers, tile, prepared).a;
   double bytes = 0;
   if (tile.is_raw)
-    bytes += static_cast<double>(task.source.source_elements() * size_of(problem.type));
-  else if (!as_array(task.source, problem.type, nhwc, task.box()))
+    bytes += static_cast<double>(task.source.source_elements() * size_of(problem.type) / sampling);
+  else if (!prepared.a && !as_array(task.source, problem.type, nhwc, task.box()))
     bytes += bytes_moved(task.source, numbers, sampling, problem.type);
-  if (!can_filters_lie(problem, task, tile.is_shared))
+  if (!prepared.b && !can_filters_lie(problem, task, tile.is_shared))
     bytes += static_cast<double>(task.filter_elements()) * 4 * static_cast<double>(numbers.planes() + 1);
   return bytes;
 }
 
 Tile tile_for(const Forms& forms, const Conv2dProblem& problem, const devices::Device& device,
-              const SolverOptions& request) {
+              const SolverOptions& request, const Prepared& prepared) {
   const bool nhwc = problem.layout == Layout::nhwc;
-  const Numbers numbers = numbers_of(problem.type);
+  const Numbers numbers = numbers_of(problem.type, request.relative_error);
   const auto cycles = [&](const Tile& tile) -> double {
     if (tile.is_raw && !forms.raw) return 0;
     const PixelTask& task = forms.of(tile);
@@ -59,14 +69,16 @@ Tile tile_for(const Forms& forms, const Conv2dProblem& problem, const devices::D
     const double steps = static_cast<double>(divide_up(task.steps_of_all(tile.is_shared), tile.parts)) / task.classes;
     // Pixels of a class lie apart, and what is between them is written by others.
     const double apart = task.classes > 1 && task.out_step_w > 1 ? 1 : 0;
-    const double bytes = bytes_before(task, problem, numbers, tile) +
+    const double bytes = bytes_before(task, problem, numbers, tile, prepared) +
                          apart * static_cast<double>(elements_of(problem).x * size_of(problem.type));
     const double of_tiles =
         cycles_of(tile, tiles_of(task, tile.columns), steps, numbers, device) + cycles_of_bytes(bytes, device);
-    // Under nchw raw tiles take longer to store.
-    constexpr double raw_store = 3500;
-    const double stores =
-        tile.is_raw && !nhwc ? raw_store * tile_rounds(tile, tiles_of(task, tile.columns), device) : 0;
+    // Raw tiles take longer to store under nchw, and those whose rows are filters under nhwc.
+    constexpr double raw_store = 3500, turned_store = 2000;
+    const double of_store = tile.is_raw                  ? (nhwc ? 0 : raw_store)
+                            : nhwc && tile.columns >= 64 ? turned_store
+                                                         : 0,
+                 stores = of_store * tile_rounds(tile, tiles_of(task, tile.columns), device);
     if (tile.parts == 1) return of_tiles + stores;
     // Parts are written and read in order; what is stored lies apart, but where channels stand last.
     const double sums = static_cast<double>(task.positions() * task.filters * task.source.groups),
@@ -75,7 +87,14 @@ Tile tile_for(const Forms& forms, const Conv2dProblem& problem, const devices::D
   };
   const Window window{.rows = forms.shared ? window_rows(*forms.shared) : 0, .line = 2 * forms.plain.box()};
   return best_tile(request, numbers, device, window, cycles,
-                   [&](const Tile& tile) { return workspace_for(forms.of(tile), numbers, tile).bytes(); });
+                   [&](const Tile& tile) { return workspace_for(forms.of(tile), numbers, tile, prepared).bytes(); });
+}
+
+PreparedOperand prepared_source(const PixelTask& task, const Conv2dProblem& problem) {
+  return {task.source.source_elements(), size_of(problem.type), task.source.elements(), numbers_of(problem.type)};
+}
+PreparedOperand prepared_filters(const PixelTask& task, const Conv2dProblem& problem) {
+  return {elements_of(problem).w, size_of(problem.type), task.filter_elements(), numbers_of(problem.type)};
 }
 
 // TAPS of the text.
@@ -91,8 +110,13 @@ std::optional<Planes> array_of(const PixelTask& task, const Conv2dProblem& probl
 
 class Plan final : public ProductPlan {
  public:
-  Plan(const Conv2dProblem& problem, devices::Device& device, const PixelTask& task, const Tile& tile)
-      : ProductPlan(problem, device, tile, workspace_for(task, numbers_of(problem.type), tile)), task_(task) {
+  Plan(const Conv2dProblem& problem, const Numbers& numbers, devices::Device& device, const PixelTask& task,
+       const Tile& tile, const Prepared& prepared)
+      : ProductPlan(problem, numbers, device, tile, workspace_for(task, numbers, tile, prepared)), task_(task) {
+    prepared_ = prepared;
+    if (prepared.a) prepared_a_ = prepared_source(task, problem);
+    if (prepared.b) prepared_b_ = prepared_filters(task, problem);
+    sampling_ = sampling_for(task, problem, numbers, tile, prepared);
     task_.tiles_m = static_cast<std::int32_t>(divide_up(task.positions(), tile_rows));
     task_.tiles_n = static_cast<std::int32_t>(divide_up(task.filters, tile.columns));
     task_.parts = static_cast<std::int32_t>(tile.parts);
@@ -101,7 +125,7 @@ class Plan final : public ProductPlan {
     task_.by_band = Divisor(8 * of_classes), task_.by_tiles_n = Divisor(task_.tiles_n);
     task_.by_positions = Divisor(std::int64_t{task_.rows} * task_.columns), task_.by_columns = Divisor(task_.columns);
     std::vector<devices::Definition> definitions =
-        definitions_of(problem.type, numbers_, tile, 2 * task.box(), false, sampled());
+        definitions_of(problem.type, numbers_, tile, 2 * task.box(), false, sampling_.bits());
     const auto add = [&](const char* symbol, std::int64_t value) {
       definitions.push_back({symbol, std::to_string(value)});
     };
@@ -114,64 +138,92 @@ class Plan final : public ProductPlan {
     add("MERGED", task.is_merged());
     add("RAGGED", task.block_w > 0 && (task.out_h % task.block_h != 0 || task.out_w % task.block_w != 0));
     add("ACCUMULATE", problem.accumulate), add("RELU", problem.relu);
+    if (prepared.bits() != 0) add("PREPARED", prepared.bits());
+    if (prepared.measures) add("LARGEST", 1);
     build(device, split_planes_kernel, split_pixels_kernel, definitions);
   }
 
   void append(devices::Sequence& sequence, const Conv2dRun& run) const override {
     const bool forward = problem().pass == Pass::forward;
-    const Product product{.a = forward ? run.x : run.y,
-                          .b = run.w,
-                          .out = forward ? run.y : run.x,
-                          .bias = problem().bias ? run.bias : run.w,  // without one some array, which is not read
+    const Operand &source = forward ? run.x : run.y, &written = forward ? run.y : run.x,
+                  a = array_in(source, prepared_a_, prepared_.measured_a),
+                  b = array_in(run.w, prepared_b_, prepared_.measured_b),
+                  out = array_in(written, {}, prepared_.measures);
+    const Product product{.a = a,
+                          .b = b,
+                          .out = out,
+                          .bias = problem().bias ? run.bias : b,  // without one some array, which is not read
                           .workspace = {run.workspace}};
+    append_zero(sequence, written);
     PixelTask task = task_;
     if (const auto array = array_of(task_, problem()); array && is_aligned(product.a)) task.source = *array;
     if (can_filters_lie(problem(), task_, tile_.is_shared) && is_aligned(product.b)) task.filters_lie = 1;
-    if (tile_.is_raw) return append_raw(sequence, product, task);
-    append_scan(sequence, product, task_.source.source_elements(), elements_of(problem()).w, sampled());
-    append_parts(sequence, product, task);
+    append_before(sequence, product, task);
+    if (tile_.is_raw) return append_raw(sequence, product, run.w, task);
     const bool source_lies = task.source.group_channels > 0;
     const std::int64_t sums = task_.positions() * task_.source.groups * task_.filters;
     append_products(sequence, product, bytes_of(task),
-                    maps_of(map_of_source(task, std::max(tile_rows, tile_.window.rows)), product, source_lies,
-                            product.a, workspace_.a, task_.source.elements()),
-                    maps_of(map_of_filters(task, tile_.columns), product, task.filters_lie != 0, product.b,
+                    maps_of(map_of_source(task, std::max(tile_rows, tile_.window.rows)), product, source_lies, source,
+                            prepared_a_, workspace_.a, task_.source.elements()),
+                    maps_of(map_of_filters(task, tile_.columns), product, task.filters_lie != 0, run.w, prepared_b_,
                             workspace_.b, task_.filter_elements()),
-                    tiles_of(task_, tile_.columns) * task_.parts, task_.parts == 1 ? 0 : divide_up(sums, pass_group));
+                    tiles_of(task_, tile_.columns) * task_.parts, task_.parts == 1 ? 0 : divide_up(sums, pass_group), 0,
+                    !(prepared_.all() && prepared_.measures));
+  }
+
+  void append_prepare(devices::Sequence& sequence, std::size_t array, const Operand& from,
+                      const Operand& to) const override {
+    const bool of_filters = array == w_array;
+    const PreparedOperand& prepared = preparable(of_filters);
+    const Product product{.a = from, .b = from, .out = from, .bias = from, .workspace = to};
+    append_keeping(sequence, from, to, prepared);
+    append_parts(sequence, product, task_,
+                 {.source = of_filters ? 0 : groups_for_source(from),
+                  .filters = of_filters ? groups_for_filters() : 0,
+                  .largest_at = largest_for(prepared, of_filters),
+                  .source_at = prepared.planes,
+                  .filters_at = prepared.planes},
+                 false);
   }
 
  private:
   static std::span<const std::byte> bytes_of(const PixelTask& task) { return std::as_bytes(std::span(&task, 1)); }
 
-  // Copies read the source itself; or, where they cannot, a copy of it.
-  void append_raw(devices::Sequence& sequence, const Product& product, const PixelTask& task) const {
-    const std::int64_t count = task_.source.source_elements();
-    append_scan(sequence, product, count, elements_of(problem()).w, 0);
-    append_parts(sequence, product, task);
-    const bool lies = is_aligned(product.a);
-    const std::int64_t at = product.workspace.offset_bytes + workspace_.a;
-    if (!lies) {
-      const devices::KernelArgument arguments[] = {product.a.buffer.impl().get(), product.a.offset_bytes / size(),
-                                                   count, product.workspace.buffer.impl().get(), at / size()};
-      const std::int64_t groups = std::min(divide_up(count, pass_group), 8 * units_);
-      sequence.launch(passes_, "align_source", {{groups * pass_group, 1}, {pass_group, 1}}, arguments,
-                      {.overlaps = true});
-    }
-    devices::TensorMap source = map_of_raw_source(task, problem().layout == Layout::nhwc);
-    source.buffer = (lies ? product.a : product.workspace).buffer.impl().get();
-    source.offset_bytes = lies ? product.a.offset_bytes : at;
-    const std::int64_t sums = task_.positions() * task_.source.groups * task_.filters;
-    append_products(
-        sequence, product, bytes_of(task), {source, source},
-        maps_of(map_of_filters(task, tile_.columns), product, false, product.b, workspace_.b, task_.filter_elements()),
-        tiles_of(task_, tile_.columns) * task_.parts, task_.parts == 1 ? 0 : divide_up(sums, pass_group));
+  // The launches that look for the largest magnitudes and make parts, of what is not prepared.
+  void append_before(devices::Sequence& sequence, const Product& product, const PixelTask& task) const {
+    if (prepared_a_ && prepared_b_) return;
+    append_look(sequence, product, task_.source.source_elements(), elements_of(problem()).w, sampling_);
+    append_parts(sequence, product, task,
+                 {.source = prepared_a_ || task.source.group_channels > 0 ? 0 : groups_for_source(product.a),
+                  .filters = prepared_b_ || task.filters_lie != 0 ? 0 : groups_for_filters(),
+                  .largest_at = workspace_.largest / 4,
+                  .source_at = workspace_.a,
+                  .filters_at = workspace_.b},
+                 mends_parts(sampling_.bits()));
   }
 
-  void append_parts(devices::Sequence& sequence, const Product& product, const PixelTask& task) const {
-    const Form form = form_of(task_.source, product.a, problem().type, problem().layout == Layout::nhwc);
-    const std::int64_t of_source = task.source.group_channels > 0 ? 0 : groups_for(task_.source, form),
-                       of_filters = task.filters_lie != 0 ? 0 : groups_for_filters();
-    if (of_source + of_filters == 0) return;
+  // Copies read the source itself.
+  void append_raw(devices::Sequence& sequence, const Product& product, const Operand& filters,
+                  const PixelTask& task) const {
+    const OperandMaps source = append_raw_maps(sequence, map_of_raw_source(task, problem().layout == Layout::nhwc),
+                                               product, task_.source.source_elements());
+    const std::int64_t sums = task_.positions() * task_.source.groups * task_.filters;
+    append_products(sequence, product, bytes_of(task), source,
+                    maps_of(map_of_filters(task, tile_.columns), product, false, filters, prepared_b_, workspace_.b,
+                            task_.filter_elements()),
+                    tiles_of(task_, tile_.columns) * task_.parts, task_.parts == 1 ? 0 : divide_up(sums, pass_group),
+                    (sampling_.bits() & 1) != 0 ? task_.source.source_elements() : 0);
+  }
+
+  // By so many groups of each, at sections of the workspace.
+  struct Making {
+    std::int64_t source, filters, largest_at, source_at, filters_at;
+  };
+  void append_parts(devices::Sequence& sequence, const Product& product, const PixelTask& task, const Making& making,
+                    bool is_sampled) const {
+    // Of a raw source a group keeps the largest magnitude.
+    const std::int64_t groups = std::max<std::int64_t>(making.source + making.filters, tile_.is_raw ? 1 : 0);
+    if (groups == 0) return;
     const devices::KernelArgument arguments[] = {bytes_of(task),
                                                  product.a.buffer.impl().get(),
                                                  product.a.offset_bytes / size(),
@@ -179,21 +231,21 @@ class Plan final : public ProductPlan {
                                                  product.b.offset_bytes / size(),
                                                  product.workspace.buffer.impl().get(),
                                                  workspace_.maxima / 4,
-                                                 workspace_.largest / 4,
-                                                 workspace_.a / 2,
+                                                 making.largest_at,
+                                                 making.source_at / 2,
                                                  task_.source.elements(),
-                                                 workspace_.b / 2,
+                                                 making.filters_at / 2,
                                                  task_.filter_elements(),
-                                                 of_source,
-                                                 of_filters,
-                                                 static_cast<std::int32_t>(form)};
-    ProductPlan::append_parts(sequence, arguments, of_source + of_filters, sampled() != 0);
+                                                 making.source,
+                                                 making.filters,
+                                                 static_cast<std::int32_t>(form_for(product.a))};
+    ProductPlan::append_parts(sequence, arguments, groups, is_sampled);
   }
 
-  // SAMPLED of the text.
-  std::int64_t sampled() const {
-    return tile_.is_raw ? 0 : sampling_of(task_.source.source_elements(), elements_of(problem()).w).bits();
+  Form form_for(const Operand& source) const {
+    return form_of(task_.source, source, problem().type, problem().layout == Layout::nhwc);
   }
+  std::int64_t groups_for_source(const Operand& source) const { return groups_for(task_.source, form_for(source)); }
 
   std::int64_t groups_for_filters() const {
     const std::int64_t taps = turned_taps(task_);
@@ -203,6 +255,7 @@ class Plan final : public ProductPlan {
   }
 
   PixelTask task_;
+  Sampling sampling_;
 };
 
 // The task and the tile of the fewest cycles, of those that a pass has. Without columns: none.
@@ -211,29 +264,34 @@ struct Made {
   Tile tile{.columns = 0};
 };
 Made made_of(const Forms& forms, const Conv2dProblem& problem, const devices::Device& device,
-             const SolverOptions& request) {
-  const Tile tile = tile_for(forms, problem, device, request);
+             const SolverOptions& request, const Prepared& prepared) {
+  const Tile tile = tile_for(forms, problem, device, request, prepared);
   return tile.columns == 0 ? Made{} : Made{forms.of(tile), tile};
 }
 
 }  // namespace
 
 Answer pixel_offer(const Conv2dProblem& problem, const DevicePointer& device, const SolverOptions& request) {
-  const Numbers numbers = numbers_of(problem.type);
+  const Numbers numbers = numbers_of(problem.type, request.relative_error);
+  const char* const source = problem.pass == Pass::forward ? "x" : "dy";
+  const auto asked = prepared_of(request, numbers, source, "w", problem.pass == Pass::forward ? "y" : "dx");
+  if (const auto* const reason = std::get_if<std::string>(&asked)) return *reason;
+  const Prepared prepared = std::get<Prepared>(asked);
   const auto plain = pixel_task(problem);
   const std::optional<PixelTask> blocks = block_task(problem);
+  // A prepared source is planes.
+  const auto forms_of = [&](const PixelTask& task, const std::optional<PixelTask>& raw) -> Forms {
+    return {.plain = task, .shared = with_shared_taps(task), .raw = prepared.a ? std::nullopt : raw};
+  };
   Made made;
   if (const auto* const reason = std::get_if<std::string>(&plain)) {
     if (!blocks) return *reason;
   } else {
     const PixelTask& task = std::get<PixelTask>(plain);
-    made =
-        made_of({.plain = task, .shared = with_shared_taps(task), .raw = raw_task(problem)}, problem, *device, request);
+    made = made_of(forms_of(task, raw_task(problem)), problem, *device, request, prepared);
   }
   if (blocks) {
-    const Made other =
-        made_of({.plain = *blocks, .shared = with_shared_taps(*blocks), .raw = raw_task(problem, *blocks)}, problem,
-                *device, request);
+    const Made other = made_of(forms_of(*blocks, raw_task(problem, *blocks)), problem, *device, request, prepared);
     if (other.tile.columns != 0 && (made.tile.columns == 0 || other.tile.cycles < made.tile.cycles)) made = other;
   }
   const Tile tile = made.tile;
@@ -242,16 +300,31 @@ Answer pixel_offer(const Conv2dProblem& problem, const DevicePointer& device, co
   const PixelTask task = made.task;
   const std::int64_t tiles = checked_multiply(tiles_of(task, tile.columns), tile.parts, "the tiles");
   if (tiles > most_groups) return fmt::format("has {} tiles, and a launch counts {}", tiles, most_groups);
+  if (prepared.a && array_of(task, problem))
+    return fmt::format("has no prepared form of {}, which copies read as it lies", source);
+  if (prepared.b && can_filters_lie(problem, task, tile.is_shared))
+    return "has no prepared form of w, which copies read as it lies";
+  const auto [of_source, of_output] =
+      problem.pass == Pass::forward ? std::pair(x_array, y_array) : std::pair(y_array, x_array);
+  const Conv2dElements all = elements_of(problem);
+  const auto elements = [&](std::size_t array) { return array == x_array ? all.x : all.y; };
+  std::map<std::size_t, PreparedFormat> formats;
+  if (prepared.a) formats[of_source] = format_of(task.source, problem, prepared_source(task, problem));
+  if (prepared.measured_a) formats[of_source] = measured_format(elements(of_source));
+  if (prepared.measures) formats[of_output] = measured_format(elements(of_output));
+  if (prepared.measured_b) formats[w_array] = measured_format(all.w);
+  if (prepared.b) formats[w_array] = format_of(task, problem, tile.is_shared, prepared_filters(task, problem));
   // These tiles add low products to a step's high ones.
   const double steps = static_cast<double>(std::max<std::int64_t>(task.steps, task.steps_of_all(tile.is_shared)) +
                                            (tile.columns == 32 || (tile.is_raw && tile.columns == 64) ? 1 : 0));
   return Offer{
-      .cost = {cost_of_cycles(2 * launch_cycles + tile.cycles, *device)},
-      .bound = bound_of(problem.type, steps, static_cast<double>(tile.parts), longest_sum(problem)),
-      .workspace_bytes = workspace_for(task, numbers, tile).bytes(),
+      .cost = {cost_of_cycles((prepared.all() ? 0 : 2) * launch_cycles + tile.cycles, *device)},
+      .bound = bound_of(numbers, steps, static_cast<double>(tile.parts), longest_sum(problem), cutting_of(*device)),
+      .workspace_bytes = workspace_for(task, numbers, tile, prepared).bytes(),
+      .prepared = formats,
       .uses_only_fma = false,
       .tuning = tuning_of(tile),
-      .plan = [=] { return std::make_shared<Plan>(problem, *device, task, tile); },
+      .plan = [=] { return std::make_shared<Plan>(problem, numbers, *device, task, tile, prepared); },
   };
 }
 

@@ -49,6 +49,19 @@ double waiting_cost(const GemmProblem& problem, const PlainShape& shape, double 
          units;
 }
 
+// A compute unit reads a line of memory in a cycle: one for each row or column that neighbouring work items read
+// elements of where these lie apart, and one where they are neighbours.
+double line_cost(const GemmProblem& problem, const PlainShape& shape) {
+  constexpr double warp = 32, multiply_adds_a_cycle = 128;
+  const double m = static_cast<double>(problem.m), n = static_cast<double>(problem.n),
+               k = static_cast<double>(problem.k) * static_cast<double>(problem.batch),
+               items = static_cast<double>(shape.items_n), columns = std::ceil(n / static_cast<double>(shape.tile_n)),
+               loads_of_b = m * n * k / (static_cast<double>(rows_of_an_item) * warp);
+  const double of_a = problem.transpose_a ? 0 : m * k * columns * std::max(1.0, items / warp),
+               of_b = loads_of_b * (problem.transpose_b ? std::min(warp, items) : 1);
+  return (of_a + of_b) * multiply_adds_a_cycle;
+}
+
 class PlainGpu final : public GemmSolver {
  public:
   std::string_view id() const override { return "gemm/plain/gpu.1"; }
@@ -61,7 +74,9 @@ class PlainGpu final : public GemmSolver {
     if (tiles > most_groups) return fmt::format("a launch has at most {} tiles, not {}", most_groups, tiles);
     // A GPU's loads are an instruction for every two multiply-adds, and slower. PoCL reaches 0.4 of its peak.
     const double compute = (is_gpu ? 6 : 2.5) * multiply_adds(task.problem);
-    const double waits = is_gpu ? waiting_cost(task.problem, shape, static_cast<double>(tiles), *device) : 0;
+    const double waits = is_gpu ? std::max(waiting_cost(task.problem, shape, static_cast<double>(tiles), *device),
+                                           line_cost(task.problem, shape))
+                                : 0;
     return Offer{
         .cost = {launch_cost(*device) + std::max({compute, waits, byte_cost(*device) * least_bytes(task)})},
         .bound = gemm_bound(task, static_cast<double>(task.problem.k)),

@@ -21,7 +21,7 @@ Workspace workspace_for(const MatrixTask& task, const Numbers& numbers, const Ti
 
 Tile tile_for(const GemmProblem& problem, const MatrixTask& task, const devices::Device& device,
               const SolverOptions& request) {
-  const Numbers numbers = numbers_of(problem.type);
+  const Numbers numbers = numbers_of(problem.type, request.relative_error);
   const std::int64_t least_columns = is_turned(problem, true) ? step_terms : 32;
   const auto cycles = [&](const Tile& tile) -> double {
     const bool is_wide = tile.columns > least_columns && tile.columns / 2 >= task.n;
@@ -43,17 +43,17 @@ Tile tile_for(const GemmProblem& problem, const MatrixTask& task, const devices:
 bool are_packed(const GemmProblem& problem, const MatrixTask& task) {
   return is_packed(task.a, lies_along(problem, false)) && is_packed(task.b, lies_along(problem, true));
 }
-// SAMPLED of the text: which of the operands are large, where both are packed.
-std::int64_t sampled_of(const GemmProblem& problem, const MatrixTask& task) {
-  return are_packed(problem, task) ? sampling_of(task.a.source_elements(), task.b.source_elements()).bits() : 0;
+// Where both operands are packed.
+Sampling sampling_of(const GemmProblem& problem, const MatrixTask& task, const Numbers& numbers) {
+  if (!are_packed(problem, task)) return {};
+  return sampling_of(task.a.source_elements(), task.b.source_elements(), numbers);
 }
 
 // That the launches before the products move, where arrays begin at multiples of 16 bytes; and those of c that is added
 // to.
 double bytes_moved(const GemmTask& task, const MatrixTask& made, const Numbers& numbers) {
   const auto size = static_cast<double>(size_of(task.problem.type));
-  const Sampling sampling =
-      are_packed(task.problem, made) ? sampling_of(made.a.source_elements(), made.b.source_elements()) : Sampling{};
+  const Sampling sampling = sampling_of(task.problem, made, numbers);
   double bytes = 0;
   for (const bool of_b : {false, true}) {
     const Matrix& matrix = of_b ? made.b : made.a;
@@ -73,15 +73,16 @@ std::uintptr_t address_of(const Operand& operand) {
 
 class Plan final : public GemmPlanBody, ProductLaunches {
  public:
-  Plan(const GemmTask& product, devices::Device& device, const MatrixTask& made, const Tile& tile)
+  Plan(const GemmTask& product, const Numbers& numbers, devices::Device& device, const MatrixTask& made,
+       const Tile& tile)
       : GemmPlanBody(product),
-        ProductLaunches(product.problem.type, product.output, device, tile,
-                        workspace_for(made, numbers_of(product.problem.type), tile)),
+        ProductLaunches(product.problem.type, product.output, numbers, device, tile,
+                        workspace_for(made, numbers, tile)),
         task_(made) {
     task_.cut(tile.columns, tile.parts);
-    std::vector<devices::Definition> definitions = definitions_of(
-        product.problem.type, product.output, numbers_, tile, 2 * step_terms, is_turned(product.problem, false),
-        is_turned(product.problem, true), sampled_of(product.problem, made));
+    std::vector<devices::Definition> definitions =
+        definitions_of(product.problem.type, product.output, numbers_, tile, 2 * step_terms,
+                       is_turned(product.problem, false), is_turned(product.problem, true), sampled());
     const auto add = [&](const char* symbol, std::int64_t value) {
       definitions.push_back({symbol, std::to_string(value)});
     };
@@ -146,8 +147,7 @@ class Plan final : public GemmPlanBody, ProductLaunches {
   void append_scan_of_both(devices::Sequence& sequence, const Product& product) const {
     if (!numbers_.are_scaled) return;
     if (are_packed(task().problem, task_))
-      return append_scan(sequence, product, task_.a.source_elements(), task_.b.source_elements(),
-                         sampled_of(task().problem, task_));
+      return append_scan(sequence, product, task_.a.source_elements(), task_.b.source_elements(), sampled());
     const std::vector<devices::KernelArgument> arguments = operand_arguments(product);
     sequence.launch(passes_, "find_largest_of_lines", {{2 * maxima * pass_group, 1}, {pass_group, 1}}, arguments);
   }
@@ -166,9 +166,11 @@ class Plan final : public GemmPlanBody, ProductLaunches {
                                               static_cast<std::int32_t>(b_groups),
                                               alpha};
     arguments.insert(arguments.end(), std::begin(behind), std::end(behind));
-    ProductLaunches::append_parts(sequence, arguments, std::max<std::int64_t>(a_groups + b_groups, 1),
-                                  sampled_of(task().problem, task_) != 0);
+    ProductLaunches::append_parts(sequence, arguments, std::max<std::int64_t>(a_groups + b_groups, 1), sampled() != 0);
   }
+
+  // SAMPLED of the text.
+  std::int64_t sampled() const { return sampling_of(task().problem, task_, numbers_).bits(); }
 
   MatrixTask task_;
 };
@@ -189,8 +191,7 @@ class SplitGpu final : public GemmSolver {
     const auto made = matrix_task(task);
     if (const auto* const reason = std::get_if<std::string>(&made)) return *reason;
     const MatrixTask& product = std::get<MatrixTask>(made);
-    const DataType type = task.problem.type;
-    const Numbers numbers = numbers_of(type);
+    const Numbers numbers = numbers_of(task.problem.type, request.relative_error);
     if (const std::int64_t least = product.tiles(128); least > most_groups)
       return fmt::format("has {} tiles, and a launch counts {}", least, most_groups);
     const Tile tile = tile_for(task.problem, product, *device, request);
@@ -205,11 +206,12 @@ class SplitGpu final : public GemmSolver {
     const auto steps = static_cast<double>(divide_up(product.steps, tile.parts) + (tile.columns == 32 ? 1 : 0));
     return Offer{
         .cost = {cost_of_cycles(2 * launch_cycles + tile.cycles + cycles_of_bytes(bytes, *device), *device)},
-        .bound = bound_of(type, steps, static_cast<double>(tile.parts), static_cast<double>(task.problem.k)),
+        .bound = bound_of(numbers, steps, static_cast<double>(tile.parts), static_cast<double>(task.problem.k),
+                          cutting_of(*device)),
         .workspace_bytes = workspace_bytes,
         .uses_only_fma = false,
         .tuning = tuning_of(tile),
-        .plan = [=] { return std::make_shared<Plan>(task, *device, product, tile); },
+        .plan = [=] { return std::make_shared<Plan>(task, numbers, *device, product, tile); },
     };
   }
   std::span<const Tunable> tunables() const override { return split_gemm::tile_tunables(); }
