@@ -7,10 +7,12 @@
 #include <cstddef>
 #include <cstdint>
 #include <limits>
+#include <string>
 #include <vector>
 
 #include "core/convert.h"
 #include "embedded/matrix_probe.kernel.h"
+#include "embedded/matrix_probe_units.kernel.h"
 #include "omniconv/error.h"
 
 namespace omniconv::devices {
@@ -122,8 +124,8 @@ bool has_warpgroup_products(const DeviceFacts& facts) {
 ProbedUnits probe_matrix_units(Device& device) {
   const bool warpgroups = has_warpgroup_products(device.facts());
   const Definition definitions[] = {{"WARPGROUPS", warpgroups ? "1" : "0"}};
-  const std::shared_ptr<Program> program =
-      device.build(matrix_probe_kernel, definitions, {.target = warpgroups ? "sm_90a" : ""});
+  const std::string text = std::string(matrix_probe_units_kernel) + std::string(matrix_probe_kernel);
+  const std::shared_ptr<Program> program = device.build(text, definitions, {.target = warpgroups ? "sm_90a" : ""});
   // Factors of the products are 2^14 as large as these: fp16 numbers in the normal range.
   std::vector<std::byte> factors(probe_sum_count * 16 * 2);
   std::vector<float> before, sums(probe_sum_count);

@@ -12,6 +12,7 @@
 #include "embedded/plain_sums.kernel.h"
 #include "embedded/register_tiles.kernel.h"
 #include "embedded/scales.kernel.h"
+#include "embedded/tensor_tiles.kernel.h"
 #include "embedded/tensor_units.kernel.h"
 #include "embedded/tile_products.kernel.h"
 #include "embedded/warp_tiles.kernel.h"
@@ -48,6 +49,10 @@ std::string_view plain_sums() {
 
 std::string_view conv2d_shape() {
   return conv2d_shape_kernel;
+}
+
+std::string_view tensor_tiles() {
+  return tensor_tiles_kernel;
 }
 
 std::string_view tensor_units() {

@@ -36,7 +36,10 @@ std::string_view plain_sums();
 // Where elements of conv2d's arrays lie; follows gemm_elements.
 std::string_view conv2d_shape();
 
-// The matrix units and the bulk copies of compute capability 9.0, by name; its constants are listed at its top.
+// What a tile of a product is on matrix units of compute capability 9.0; its constants are listed at its top.
+std::string_view tensor_tiles();
+
+// These units and the bulk copies, by name; follows tensor_tiles.
 std::string_view tensor_units();
 
 // Powers of two by which the largest magnitude of an array is brought into fp16's range; follows gemm_elements.

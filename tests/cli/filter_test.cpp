@@ -237,7 +237,7 @@ TEST_F(Filter, ProgressFitsTheTerminal) {
   if (shell("script -qec true /dev/null </dev/null").status != 0) GTEST_SKIP() << "no pseudo-terminal can be opened";
   for (const int columns : {30, 80}) {
     const Outcome outcome = shell(
-        "export OMNICONV; printf 'P5\\n30000 30000\\n255\\n' > big.pgm; truncate -s 900000019 big.pgm\n"
+        "export OMNICONV; rm -f tty pid; printf 'P5\\n30000 30000\\n255\\n' > big.pgm; truncate -s 900000019 big.pgm\n"
         "script -qfec 'stty cols " +
         std::to_string(columns) +
         "; echo $$ > pid; exec \"$OMNICONV\" filter big.pgm out.pgm --kernel gaussian:31 --device cpu' tty </dev/null "

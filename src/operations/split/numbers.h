@@ -1,5 +1,5 @@
 // What products of parts have in common, whatever is multiplied: the parts of a type's numbers, tiles and what they
-// cost, the workspace, and the constants of parts.kernel, tensor_units.kernel and tile_products.kernel. The method and
+// cost, the workspace, and the constants of parts.kernel, tensor_tiles.kernel and tile_products.kernel. The method and
 // its bound: conv2d/split_gemm/README.md.
 #pragma once
 
@@ -73,7 +73,7 @@ struct Tile {
   std::int64_t windows = 0, stages = 0;
   double cycles = 0;  // of a compute unit, for all
 
-  // A tile of 64 columns is made by one warpgroup, others and raw ones by two (tensor_units.kernel).
+  // A tile of 64 columns is made by one warpgroup, others and raw ones by two (tensor_tiles.kernel).
   std::int64_t warpgroups() const { return columns == 64 && !is_raw ? 1 : 2; }
   std::int64_t group() const { return 128 * (1 + warpgroups()); }
 };

@@ -142,10 +142,10 @@ class FilterPlan final : public Conv2dPlanBody, split::ProductLaunches {
                         split::Tile{.columns = 32, .stages = tile.form.stages}, workspace_for(tile, problem.type)),
         filter_(tile),
         sampling_(sampling_for(problem)) {
-    const std::string text = std::string(kernels::gemm_elements()) + std::string(kernels::tensor_units()) +
-                             std::string(kernels::scales()) + std::string(kernels::plain_sums()) +
-                             std::string(kernels::parts()) + std::string(few_channels_units_kernel) +
-                             std::string(few_channels_filter_kernel);
+    const std::string text = std::string(kernels::gemm_elements()) + std::string(kernels::tensor_tiles()) +
+                             std::string(kernels::tensor_units()) + std::string(kernels::scales()) +
+                             std::string(kernels::plain_sums()) + std::string(kernels::parts()) +
+                             std::string(few_channels_units_kernel) + std::string(few_channels_filter_kernel);
     std::vector<devices::Definition> of_passes =
         definitions_of(problem.type, numbers_, tile_, 32, false, sampling_.bits());
     const auto add = [&](const char* symbol, std::int64_t value) {

@@ -133,9 +133,9 @@ class Plan final : public Conv2dPlanBody, split::ProductLaunches {
                         split::Workspace(0, 0, split::numbers_of(problem.type), 0)),
         form_(tile.form),
         task_(few_channels::task_of(Conv2dShape(problem), tile.form)) {
-    const std::string text = std::string(kernels::gemm_elements()) + std::string(kernels::tensor_units()) +
-                             std::string(kernels::scales()) + std::string(kernels::plain_sums()) +
-                             std::string(kernels::parts()),
+    const std::string text = std::string(kernels::gemm_elements()) + std::string(kernels::tensor_tiles()) +
+                             std::string(kernels::tensor_units()) + std::string(kernels::scales()) +
+                             std::string(kernels::plain_sums()) + std::string(kernels::parts()),
                       text_of_tiles = text + std::string(few_channels_units_kernel) + std::string(few_channels_kernel);
     std::vector<devices::Definition> of_passes = definitions_of(problem.type, numbers_, tile_, 32, false, 0),
                                      of_tiles = of_passes;

@@ -1,0 +1,210 @@
+// Kernel text for compute capability 9.0, run by the processor (cuda_by_processor/): what the processor finds wrong
+// with a text, and solvers on matrix units, of which every form of text has a problem here. The lists of devices are
+// longer.
+#include <fmt/format.h>
+
+#include <array>
+#include <limits>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "../conformance/conv2d_testing.h"
+#include "../list_testing.h"
+#include "checking/verify.h"
+#include "gpu_testing.h"
+#include "range_testing.h"
+
+namespace omniconv {
+namespace {
+
+class ByProcessor : public Gpu {
+ protected:
+  // What a kernel of one group leaves of these numbers; what it asks of local memory.
+  std::vector<float> run(const std::string& text, int items, std::vector<float> numbers, std::int64_t local_bytes = 0) {
+    const auto program = device->build(text, {});
+    const auto buffer = filled(numbers);
+    const auto queue = device->make_queue();
+    const devices::KernelArgument arguments[] = {buffer.get()};
+    const auto sequence = queue->take_sequence();
+    sequence->launch(program, "run", {{items, 1}, {items, 1}}, arguments, {.local_memory_bytes = local_bytes});
+    queue->submit(sequence).wait();
+    queue->download(numbers.data(), buffer, 0, static_cast<std::int64_t>(numbers.size() * sizeof(float))).wait();
+    return numbers;
+  }
+};
+
+TEST_F(ByProcessor, WorkItemsMeet) {
+  EXPECT_EQ(run(R"(KERNEL_OF(4, 1) void run(GLOBAL float* numbers) {
+                     LOCAL float shared[4];
+                     shared[LOCAL_ID_X] = numbers[LOCAL_ID_X];
+                     BARRIER;
+                     numbers[LOCAL_ID_X] = shared[3 - LOCAL_ID_X];
+                   })",
+                4, {1, 2, 3, 4}),
+            (std::vector<float>{4, 3, 2, 1}));
+  EXPECT_EQ(run(R"(KERNEL_OF(64, 1) void run(GLOBAL float* numbers) {
+                     const uint largest = __reduce_max_sync(0xffffffff, (uint)LOCAL_ID_X);
+                     if (LOCAL_ID_X % 32 == 0) numbers[LOCAL_ID_X / 32] = largest;
+                   })",
+                64, {0, 0}),
+            (std::vector<float>{31, 63}));
+}
+
+// What was not written is no number, and stays none where a barrier is missing.
+TEST_F(ByProcessor, LocalMemoryBeginsWithoutNumbers) {
+  const std::vector<float> numbers = run(R"(KERNEL_OF(4, 1) void run(GLOBAL float* numbers) {
+                                              LOCAL float shared[4];
+                                              shared[LOCAL_ID_X] = 1;
+                                              numbers[LOCAL_ID_X] = shared[3 - LOCAL_ID_X];
+                                            })",
+                                         4, {0, 0, 0, 0});
+  EXPECT_TRUE(std::isnan(numbers[0]));
+}
+
+// Products are those of the units that are modelled, by either kind of instructions.
+TEST_F(ByProcessor, MatrixUnitsAddUpAsIsKnown) {
+  device->probe_matrix_units();
+  EXPECT_EQ(device->matrix_units_refusal(), "");
+}
+
+using ByProcessorDeathTest = ByProcessor;
+
+TEST_F(ByProcessorDeathTest, WhatIsWrongEndsTheProcess) {
+  GTEST_FLAG_SET(death_test_style, "threadsafe");
+  EXPECT_DEATH(run(R"(KERNEL_OF(4, 1) void run(GLOBAL float* numbers) {
+                        LAUNCH_LOCAL(float, shared);
+                        shared[LOCAL_ID_X] = numbers[LOCAL_ID_X];
+                      })",
+                   4, {1, 2, 3, 4}, 12),
+               "byte 12 of local memory is written, and the launch asks for 12");
+  EXPECT_DEATH(run(R"(KERNEL_OF(64, 1) void run(GLOBAL float* numbers) {
+                        if (LOCAL_ID_X < 32) BARRIER; else __syncwarp();
+                        if (LOCAL_ID_X >= 32) omniconv_engine->meet(1, 128);
+                        numbers[0] = 1;
+                      })",
+                   64, {0}),
+               "all work items of a group wait, and none will go on");
+  EXPECT_DEATH(run(R"(KERNEL_OF(1, 1) void run(GLOBAL float* numbers) { numbers[4096] = 1; })", 1, {0}), "");
+}
+
+// Solvers, a compilation or two each.
+class SolversByProcessor : public ByProcessor {
+ protected:
+  void expect_right(const std::string& solver, const std::string& problem, const std::string& tuning = {},
+                    bool is_relative = false) const {
+    for (const checking::VerifyResult& result :
+         checking::verify(Context(device), parse_problem(problem),
+                          {.solver = {.solver = solver, .relative_error = is_relative, .tuning = tuning},
+                          .sampled = true,
+                          .samples = 1000}))
+      EXPECT_EQ(result.status, checking::Status::ok) << problem << ' ' << tuning << ": " << result.reason;
+  }
+};
+
+constexpr const char *split_gemm = "conv2d/split_gemm/gpu.1", *split = "gemm/split/gpu.1",
+                     *few_channels = "conv2d/few_channels/gpu.1",
+                     *few_channels_filter = "conv2d/few_channels/gpu-filter.1";
+
+using SplitGemmByProcessor = SolversByProcessor;
+
+// Boxes of 16, 32 and 64 channels, taps among the channels or not, classes and blocks of pixels, few pixels.
+TEST_F(SplitGemmByProcessor, EveryForm) {
+  for (const char* problem :
+       {"n2c64h9w8k72r3s3p1", "nhwc n2c16h9w9k40r3s3p1g2", "n2c3h19w17k64r7s7p3u2",
+        "nhwc bias relu acc n1c40h9w11k24r3s3p1u2", "flip n1c32h20w19k24r3s3p9d9", "n1c16h140w140k16r3s3p130d130",
+        "n1c256h5w5k64r3s3p1", "n2c96h9w9k192r1s1g3", "bwd_data n2c64h9w8k72r3s3p1",
+        "bwd_data acc nhwc n2c48h13w11k32r5s5p2u2", "bwd_data nhwc n2c20h12w13k64r1s1u2",
+        "bwd_data n2c3h16w16k24r4s4u4", "bwd_data flip n2c12h15w16k24r3s2p1u3g2", "bwd_filter n2c64h9w8k72r3s3p1",
+        "bwd_filter acc nhwc n2c40h9w8k130r3s3p1u2", "bwd_filter n4c20h11w9k24r5s5p2",
+        "bwd_filter flip n2c24h9w8k48r3s1g2", "bwd_filter n8c48h4w4k40r1s1", "bwd_filter nhwc n4c40h5w7k208r1s1g4"})
+    expect_right(split_gemm, problem);
+}
+
+TEST_F(SplitGemmByProcessor, EveryType) {
+  for (const char* problem : {"tf32 n2c24h9w8k40r3s3p1", "bf16 nhwc n2c64h9w8k40r3s3p1", "f16 n2c24h9w8k40r3s3p1u2",
+                              "bwd_data f16 nhwc n2c64h9w8k24r3s3p1", "bwd_data tf32 n2c24h9w8k40r3s3p1",
+                              "bwd_filter bf16 nhwc n4c64h8w8k64r3s3p1", "bwd_filter tf32 n2c24h9w8k40r3s3p1"})
+    expect_right(split_gemm, problem);
+}
+
+TEST_F(SplitGemmByProcessor, EveryTile) {
+  for (const auto& [tuning, problem] : std::vector<std::pair<const char*, const char*>>{
+           {"tile_n=128 resident=1 parts=1 shared=0 raw=0", "n2c64h9w9k136r3s3p1"},
+           {"tile_n=128 resident=1 parts=1 shared=1 raw=0", "bwd_data nhwc n1c128h9w20k48r3s3p1"},
+           {"tile_n=64 resident=1 parts=2 shared=0 raw=0", "n1c64h9w9k64r3s3p1"},
+           {"tile_n=64 resident=2 parts=2 shared=1 raw=0", "nhwc n1c80h9w20k64r3s5p2"},
+           {"tile_n=32 resident=2 parts=3 shared=0 raw=0", "nhwc n1c64h9w9k30r3s3p1"},
+           {"tile_n=32 resident=2 parts=1 shared=1 raw=0", "bwd_data n1c24h9w20k40r3s3p1"},
+           {"tile_n=256 resident=1 parts=1 shared=0 raw=0", "bf16 nhwc n2c64h9w9k250r3s3p1"},
+           {"tile_n=256 resident=1 parts=2 shared=0 raw=0", "bwd_filter bf16 nhwc n4c64h14w14k256r3s3p1"},
+           {"tile_n=128 resident=1 parts=2 shared=0 raw=0", "bwd_filter n4c64h9w9k130r3s3p1"},
+           {"tile_n=64 resident=1 parts=3 shared=0 raw=0", "bwd_filter nhwc n4c24h9w9k60r3s3p1"}})
+    expect_right(split_gemm, problem, tuning);
+}
+
+TEST_F(SplitGemmByProcessor, RawRows) {
+  for (const auto& [tuning, problem] : std::vector<std::pair<const char*, const char*>>{
+           {"tile_n=128 resident=1 parts=1 shared=0 raw=1", "nhwc n2c72h9w8k130r3s3p1"},
+           {"tile_n=64 resident=1 parts=2 shared=0 raw=1", "nhwc bias relu n1c264h9w8k60r1s1"},
+           {"tile_n=64 resident=1 parts=1 shared=0 raw=1", "tf32 n1c264h9w12k60r1s1"},
+           {"tile_n=64 resident=1 parts=1 shared=0 raw=1", "bwd_data acc nhwc n2c40h9w8k64r3s3p1"},
+           {"tile_n=128 resident=1 parts=1 shared=0 raw=1", "bwd_filter n3c72h9w8k130r1s1"},
+           {"tile_n=64 resident=1 parts=3 shared=0 raw=1", "bwd_filter nhwc n9c72h9w7k31r1s1"}})
+    expect_right(split_gemm, problem, tuning);
+}
+
+TEST_F(SplitGemmByProcessor, RelativeErrors) {
+  for (const char* problem :
+       {"n2c64h9w8k72r3s3p1", "bwd_data nhwc n2c40h9w8k24r3s3p1u2", "bwd_filter tf32 n2c24h9w8k40r3s3p1"})
+    expect_right(split_gemm, problem, {}, true);
+  expect_right(split_gemm, "n1c64h9w9k64r3s3p1", "tile_n=64 resident=1 parts=1 shared=1 raw=0", true);
+}
+
+TEST_F(SplitGemmByProcessor, NumbersOfAnyRange) {
+  expect_of_scales(Context(device), split_gemm, 0x1p100f, 0x1p-110f);
+  expect_of_scales(Context(device), split_gemm, 0x1p-149f, 1.0f);
+  expect_largest_beside_smallest(Context(device), split_gemm);
+}
+TEST_F(SplitGemmByProcessor, InfinitiesAndNaN) {
+  expect_infinities_as_defined(Context(device), split_gemm, {"n1c20h7w6k12r3s3p1"});
+  expect_infinities_as_defined(Context(device), split_gemm, {"bf16 nhwc n1c64h5w6k40r3s3p1"});
+}
+TEST_F(SplitGemmByProcessor, IsReplayed) {
+  expect_replayed(Context(device), split_gemm, {"n1c64h9w8k72r3s3p1", "bwd_filter n1c64h9w8k72r3s3p1"});
+}
+
+using SplitProductsByProcessor = SolversByProcessor;
+
+TEST_F(SplitProductsByProcessor, EveryForm) {
+  for (const char* problem :
+       {"gemm f32 nn m130n70k100", "gemm f32 nt m60n130k129batch2", "gemm f32 tn m100n30k200",
+        "gemm f32 tt m129n129k65", "gemm bf16 nt m130n72k104", "gemm tf32 nn m64n64k64", "gemm f16 tn m100n200k72"})
+    expect_right(split, problem);
+  expect_right(split, "gemm f32 nn m130n70k100", {}, true);
+  expect_right(split, "gemm bf16 nt m130n300k200", "tile_n=256 resident=1 parts=1 shared=0 raw=0");
+}
+
+using FewChannelsByProcessor = SolversByProcessor;
+
+TEST_F(FewChannelsByProcessor, Forward) {
+  for (const char* problem : {"n2c3h23w25k64r7s7p3u2", "nhwc bias relu n1c3h24w33k40r3s3p1",
+                              "tf32 acc n2c1h20w21k24r5s5p2", "flip n1c8h20w24k16r3s3p1g4", "nhwc n1c4h24w24k33r4s4u4"})
+    expect_right(few_channels, problem);
+}
+TEST_F(FewChannelsByProcessor, ToTheData) {
+  for (const char* problem : {"bwd_data n2c3h23w25k64r7s7p3u2", "bwd_data acc nhwc n1c3h24w33k40r3s3p1",
+                              "bwd_data tf32 n2c1h20w21k70r5s5p2", "bwd_data flip n1c8h20w24k16r3s3p1g4"})
+    expect_right(few_channels, problem);
+}
+TEST_F(FewChannelsByProcessor, ToTheFilter) {
+  for (const char* problem : {"bwd_filter n2c3h23w25k64r7s7p3u2", "bwd_filter acc nhwc n1c3h24w33k40r3s3p1",
+                              "bwd_filter tf32 n2c8h20w21k24r3s3p1", "bwd_filter n2c32h20w24k3r5s5p2"})
+    expect_right(few_channels_filter, problem);
+}
+TEST_F(FewChannelsByProcessor, InfinitiesAndNaN) {
+  expect_infinities_as_defined(Context(device), few_channels, {"n1c3h9w12k12r3s3p1"}, std::array{Pass::forward});
+}
+
+}  // namespace
+}  // namespace omniconv
