@@ -16,6 +16,7 @@
 #include "embedded/tensor_units.kernel.h"
 #include "embedded/tile_products.kernel.h"
 #include "embedded/warp_tiles.kernel.h"
+#include "embedded/warp_units.kernel.h"
 
 namespace omniconv::kernels {
 
@@ -61,6 +62,10 @@ std::string_view tensor_units() {
 
 std::string_view scales() {
   return scales_kernel;
+}
+
+std::string_view warp_units() {
+  return warp_units_kernel;
 }
 
 std::string_view warp_tiles() {

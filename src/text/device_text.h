@@ -45,7 +45,10 @@ std::string_view tensor_units();
 // Powers of two by which the largest magnitude of an array is brought into fp16's range; follows gemm_elements.
 std::string_view scales();
 
-// Tiles of a product on matrix units that warps' instructions feed, through local memory; follows scales.
+// Matrix units that warps' instructions feed, by name; follows gemm_elements.
+std::string_view warp_units();
+
+// Tiles of a product on them, through local memory; follows scales and warp_units.
 std::string_view warp_tiles();
 
 // fp32 numbers as parts of 16 bits; follows scales and tensor_units.

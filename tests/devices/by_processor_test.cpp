@@ -185,6 +185,25 @@ TEST_F(SplitProductsByProcessor, EveryForm) {
   expect_right(split, "gemm bf16 nt m130n300k200", "tile_n=256 resident=1 parts=1 shared=0 raw=0");
 }
 
+using OtherSolversByProcessor = SolversByProcessor;
+
+TEST_F(OtherSolversByProcessor, OnWarpsInstructions) {
+  for (const char* problem :
+       {"n2c20h9w8k40r3s3p1", "nhwc bias relu acc n2c64h9w8k72r3s3p1u2", "bf16 nhwc n2c64h9w8k40r3s3p1",
+        "bwd_data n2c40h9w8k24r3s3p1u2", "bwd_data f16 nhwc n2c64h9w8k24r1s1", "bwd_filter n2c24h9w8k40r3s3p1",
+        "bwd_filter nhwc tf32 n2c24h9w8k40r3s3p1"})
+    expect_right("conv2d/mma_gemm/gpu.1", problem);
+}
+TEST_F(OtherSolversByProcessor, OnMultiplyAddUnits) {
+  for (const char* solver : {"conv2d/implicit_gemm/gpu.1", "conv2d/im2col_gemm/gpu.1", "conv2d/direct/gpu.1"})
+    for (const char* problem :
+         {"n2c20h9w8k40r3s3p1", "bwd_data nhwc n2c12h9w8k20r3s3p1u2", "bwd_filter n2c12h9w8k20r3s3p1"})
+      expect_right(solver, problem);
+  for (const char* problem :
+       {"n2c8h19w12k8r3s3p1g8", "bwd_data nhwc n2c8h9w12k8r3s3p1g8", "bwd_filter n2c8h19w12k8r3s3p1g8"})
+    expect_right("conv2d/depthwise/gpu.1", problem);
+}
+
 using FewChannelsByProcessor = SolversByProcessor;
 
 TEST_F(FewChannelsByProcessor, Forward) {

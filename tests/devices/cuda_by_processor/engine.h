@@ -47,6 +47,11 @@ struct Engine {
   void (*copy_bytes)(void* to, const void* from, int bytes, int is_there);
   void (*commit_copies)();
   void (*await_copies)(int but);
+  // Of a warp: four matrices of 8 x 8 numbers of 16 bits, of whose rows each lane has the address of one, as they lie
+  // or turned; 16 products of 16 rows by 8 columns, of two pairs of which a lane has the sums.
+  void (*load_matrices)(std::uint32_t (&parts)[4], const void* row, int turns);
+  void (*multiply_by_warp)(float* upper, float* lower, const std::uint32_t* rows, const std::uint32_t* columns,
+                           int begins, int is_bf16);
   // Of the warpgroup.
   void (*multiply)(const Product& product);
   void (*commit_products)();

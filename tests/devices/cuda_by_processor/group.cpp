@@ -62,6 +62,13 @@ struct Condition {
   const void* of = nullptr;
 };
 
+// What a lane gives to its warp.
+struct Held {
+  const std::uint16_t* row = nullptr;
+  std::array<std::uint32_t, 4> rows{};
+  std::array<std::uint32_t, 2> columns{};
+};
+
 // It begins in its context, and goes on from where it jumped away.
 struct Fibre {
   ucontext_t context;
@@ -76,6 +83,7 @@ struct Fibre {
   std::vector<Product> products;
   std::deque<std::vector<Product>> committed_products;
   std::uint32_t value = 0;
+  Held held;
 };
 
 // The group that runs. One at a time, whatever thread of the process it is.
@@ -295,6 +303,51 @@ void await_copies(int but) {
   for (; static_cast<int>(own.commitments.size()) > but; own.commitments.pop_front()) make_all(own.commitments.front());
 }
 
+// What the lanes of the running fibre's warp hold, until all have read it.
+template <typename Reads>
+void exchange(const Held& held, const Reads& reads) {
+  Group& g = group();
+  g.own().held = held;
+  meet_warp();
+  reads(&g.fibres[g.warp() * warp_items]);
+  meet_warp();
+}
+
+void load_matrices(std::uint32_t (&parts)[4], const void* row, int turns) {
+  const std::size_t lane = group().running % warp_items;
+  exchange({.row = static_cast<const std::uint16_t*>(row)}, [&](const Fibre* lanes) {
+    for (std::size_t matrix = 0; matrix < 4; ++matrix) {
+      const auto number = [&](std::size_t line, std::size_t place) {
+        return std::uint32_t{lanes[matrix * 8 + line].held.row[place]};
+      };
+      const std::size_t line = lane / 4, place = lane % 4 * 2;
+      parts[matrix] = turns ? number(place, line) | number(place + 1, line) << 16
+                            : number(line, place) | number(line, place + 1) << 16;
+    }
+  });
+}
+
+void multiply_by_warp(float* upper, float* lower, const std::uint32_t* rows, const std::uint32_t* columns, int begins,
+                      int is_bf16) {
+  const std::size_t lane = group().running % warp_items;
+  Held held;
+  std::copy_n(rows, held.rows.size(), held.rows.begin());
+  std::copy_n(columns, held.columns.size(), held.columns.begin());
+  exchange(held, [&](const Fibre* lanes) {
+    for (std::size_t i = 0; i < 4; ++i) {
+      const std::size_t row = lane / 4 + i / 2 * 8, column = lane % 4 * 2 + i % 2;
+      std::array<std::uint16_t, 16> a, b;
+      for (std::size_t term = 0; term < 16; ++term) {
+        const std::size_t of_pair = term % 8 / 2, shift = term % 2 * 16;
+        a[term] = static_cast<std::uint16_t>(lanes[row % 8 * 4 + of_pair].held.rows[row / 8 + term / 8 * 2] >> shift);
+        b[term] = static_cast<std::uint16_t>(lanes[column * 4 + of_pair].held.columns[term / 8] >> shift);
+      }
+      float& sum = (i / 2 == 0 ? upper : lower)[i % 2];
+      sum = sum_of_products(a, b, is_bf16 != 0, begins ? 0.0f : sum);
+    }
+  });
+}
+
 void multiply(const Product& product) {
   group().own().products.push_back(product);
 }
@@ -422,6 +475,8 @@ const Engine& engine() {
                                .copy_bytes = copy_bytes,
                                .commit_copies = commit_copies,
                                .await_copies = await_copies,
+                               .load_matrices = load_matrices,
+                               .multiply_by_warp = multiply_by_warp,
                                .multiply = multiply,
                                .commit_products = commit_products,
                                .await_products = await_products};

@@ -69,6 +69,17 @@ float added_plainly(const float* a, const float* b, float before) {
 
 }  // namespace
 
+float sum_of_products(const std::array<std::uint16_t, 16>& a, const std::array<std::uint16_t, 16>& b, bool are_bf16,
+                      float before) {
+  float x[terms], y[terms];
+  bool are_finite = std::isfinite(before);
+  for (std::size_t k = 0; k < terms; ++k) {
+    x[k] = widened(a[k], are_bf16), y[k] = widened(b[k], are_bf16);
+    are_finite = are_finite && std::isfinite(x[k]) && std::isfinite(y[k]);
+  }
+  return are_finite ? added(x, y, before) : added_plainly(x, y, before);
+}
+
 bool are_alike(const Product& a, const Product& b) {
   return a.columns == b.columns && a.is_bf16 == b.is_bf16 && a.adds == b.adds &&
          a.rows_in_registers == b.rows_in_registers && a.rows_turned == b.rows_turned &&

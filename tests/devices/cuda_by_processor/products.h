@@ -3,11 +3,15 @@
 
 #include <array>
 #include <cstddef>
+#include <cstdint>
 
 #include "engine.h"
 
 namespace omniconv::by_processor {
 
+// The sum before and 16 products of 16-bit numbers.
+float sum_of_products(const std::array<std::uint16_t, 16>& a, const std::array<std::uint16_t, 16>& b, bool are_bf16,
+                      float before);
 // Whether two work items ask for the same product.
 bool are_alike(const Product& a, const Product& b);
 // The product of a warpgroup, each of whose work items asks for it; operands lie from there on.

@@ -57,7 +57,8 @@ class Plan final : public Conv2dPlanBody {
     program_ = device.build(
         std::string(kernels::gemm_elements()) + std::string(kernels::scales()) + std::string(kernels::plain_sums()) +
             std::string(kernels::conv2d_shape()) + std::string(implicit_definition_kernel) +
-            std::string(kernels::warp_tiles()) + std::string(implicit_sums_kernel) +
+            std::string(kernels::warp_units()) + std::string(kernels::warp_tiles()) +
+            std::string(implicit_sums_kernel) +
             std::string(filter ? implicit_weights_kernel : implicit_positions_kernel) + std::string(mma_parts_kernel) +
             std::string(filter ? mma_filters_kernel : mma_pixels_kernel) + std::string(implicit_combine_kernel),
         definitions_of(problem, device, tile), {.occupancy = {tile.resident, tile.group()}});
