@@ -72,8 +72,7 @@ void expect_pairs() {
     for (std::size_t i = 0; i < outputs; ++i) EXPECT_EQ(m.output[i][e + 1], (i % 2 == 0 ? 1 : -1) * m.output[i][e]);
   }
   for (std::size_t l = 0; l < m.points; ++l) {
-    if (l % 2 == 1) EXPECT_EQ(m.input[0][l], 0);
-    if (l % 2 == 0) EXPECT_EQ(m.input[m.points - 1][l], 0);
+    EXPECT_EQ(m.input[l % 2 == 1 ? 0 : m.points - 1][l], 0);
     for (std::size_t e = 0; e < m.points; ++e)
       EXPECT_EQ(static_cast<double>(static_cast<float>(m.input[e][l])), m.input[e][l]);
   }
@@ -105,9 +104,9 @@ TEST(Winograd, MatricesAreExact) {
 }
 
 TEST(Winograd, AmplificationIsThatOfTheMatrices) {
-  EXPECT_EQ(amplification<2, 3>(), 16);
-  EXPECT_EQ(amplification<4, 3>(), 210.25);
-  EXPECT_EQ(amplification<2, 5>(), 210.25);
+  EXPECT_EQ((amplification<2, 3>()), 16);
+  EXPECT_EQ((amplification<4, 3>()), 210.25);
+  EXPECT_EQ((amplification<2, 5>()), 210.25);
   EXPECT_NEAR(operations::winograd_error({2, 3}).amplification, 16, 1e-9);
   EXPECT_NEAR(operations::winograd_error({4, 3}).amplification, 210.25, 1e-9);
   EXPECT_NEAR(operations::winograd_error({2, 5}).amplification, 210.25, 1e-9);

@@ -10,9 +10,10 @@
 namespace omniconv::operations {
 namespace {
 
-// Transformed inputs of a block, products of it, and filters: the last cache holds these together while they are used.
-constexpr std::int64_t input_bytes = std::int64_t{8} << 20, product_bytes = std::int64_t{4} << 20,
-                       kept_filter_bytes = std::int64_t{16} << 20;
+// Transformed inputs of a block, products of it, and filters that serve one block: the last cache holds these together
+// while they are used. Filters of which all come from memory for every block are worth larger ones.
+constexpr std::int64_t input_bytes = std::int64_t{4} << 20, product_bytes = std::int64_t{4} << 20,
+                       filter_bytes = std::int64_t{4} << 20, filters_for_inputs = 4;
 // Tiles of a block, unless the tuning says them: the largest that these caches hold.
 constexpr std::array<std::int64_t, 6> tile_limits = {1024, 512, 256, 128, 64, 32};
 constexpr std::int64_t most_steps = 512;
@@ -56,12 +57,12 @@ WinogradBlocking::WinogradBlocking(const Conv2dProblem& problem, WinogradForm of
   filter_panels = filters.cut(shape.target).panels;
 
   const std::int64_t size = size_of(real), tile_bytes = form.products() * shape.source * size;
-  const auto fits = [&](std::int64_t limit) { return limit * tile_bytes <= input_bytes; };
+  const std::int64_t room = std::max(input_bytes, prepared_elements() * size / filters_for_inputs);
+  const auto fits = [&](std::int64_t limit) { return limit * tile_bytes <= room; };
   const auto* const found = std::find_if(tile_limits.begin(), tile_limits.end() - 1, fits);
   set_block_tiles(tuning.find("tiles").value_or(*found));
-  set_block_filters(product_bytes);
-  // Filters of a single block are needed once: few at a time stay in the caches.
-  keeps_filters = !prepared && (block_tiles < shape.tiles || prepared_elements() * size <= kept_filter_bytes);
+  keeps_filters = !prepared && block_tiles < shape.tiles;  // those of a single block are needed once
+  set_block_filters();
   if (workspace_limit < 0) return;
 
   const auto passes_limit = [&] { return workspace_bytes() > workspace_limit; };
@@ -72,12 +73,18 @@ WinogradBlocking::WinogradBlocking(const Conv2dProblem& problem, WinogradForm of
 
 void WinogradBlocking::set_block_tiles(std::int64_t tiles_at_most) {
   tile_limit = tiles_at_most;
-  block_tiles = std::min(std::max(tiles_at_most / tiles.most, std::int64_t{1}) * tiles.most, shape.tiles);
+  const std::int64_t most = std::max(tiles_at_most / tiles.most, std::int64_t{1}) * tiles.most;
+  const std::int64_t even = divide_up(shape.tiles, divide_up(shape.tiles, most));
+  block_tiles = std::min(round_up(even, tiles.most), shape.tiles);
 }
 
-void WinogradBlocking::set_block_filters(std::int64_t bytes) {
-  const std::int64_t of_panel = form.products() * round_up(block_tiles, tiles.most) * filters.most * size_of(real);
-  block_filters = std::clamp<std::int64_t>(bytes / of_panel, 1, filter_panels);
+void WinogradBlocking::set_block_filters() {
+  const std::int64_t size = form.products() * size_of(real),
+                     of_products = round_up(block_tiles, tiles.most) * filters.most * size,
+                     of_filters = filters.pitch * size;
+  block_filters = std::clamp<std::int64_t>(product_bytes / of_products, 1, filter_panels);
+  if (!prepared && !keeps_filters)
+    block_filters = std::clamp<std::int64_t>(filter_bytes / of_filters, 1, block_filters);
 }
 
 std::int64_t WinogradBlocking::tile_elements() const {

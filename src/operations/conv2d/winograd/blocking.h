@@ -57,7 +57,7 @@ class WinogradBlocking {
 
  private:
   void set_block_tiles(std::int64_t tiles_at_most);
-  void set_block_filters(std::int64_t product_bytes);
+  void set_block_filters();
 };
 
 std::span<const Tunable> winograd_tunables();

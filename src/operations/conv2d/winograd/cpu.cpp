@@ -16,7 +16,8 @@ namespace {
 using devices::CpuDevice;
 using kernels::PanelCut;
 
-constexpr std::int64_t most_products = 36, most_taps = 25, most_vector_bytes = 64, most_rows = 14, most_lanes = 16;
+constexpr std::int64_t most_products = 36, most_taps = 25, most_vector_bytes = 64, most_rows = 14, most_columns = 32,
+                       most_lanes = 16;
 // Source channels that an item takes, so that it is worth beginning.
 constexpr std::int64_t item_channels = 16;
 // Items of products for each thread, so that all end at nearly the same time.
@@ -214,15 +215,20 @@ void Plan<Real>::transform_planes(const Memory<Real>& memory, const TileBlock& b
     const std::int64_t panel = i / parts, first = block.cut.start(panel), lines = block.cut.count(panel),
                        width = cut_.tiles.width(lines), channel = i % parts * item_channels,
                        last = std::min(channel + item_channels, shape_.source);
-    Real* const to = memory.tiles + panel * cut_.form.products() * cut_.tiles.pitch;
     std::array<TileRun, most_lanes> runs;
+    // Here first, since as many places far apart as there are products would be waited for one after the other.
+    alignas(64) Real here[most_products * item_channels * most_columns];
+    const std::int64_t pitch = item_channels * width;
     for (std::int64_t lane = 0; lane < width; lane += lanes) {
       const std::int64_t count = runs_of(block.first + first + lane, std::min(lanes, lines - lane), runs.data());
       for (std::int64_t c = channel; c < last; ++c)
-        transforms_.input_of_planes(
-            {memory.source + c * plane, image_pitch, shape_.source_h, shape_.source_w, shape_.top, shape_.left},
-            runs.data(), count, to + c * width + lane, cut_.tiles.pitch);
+        transforms_.input_of_planes({memory.source + c * plane, image_pitch, shape_.source_h, shape_.source_w,
+                                     shape_.top, shape_.left, 2 * plane},
+                                    runs.data(), count, here + (c - channel) * width + lane, pitch);
     }
+    Real* const to = memory.tiles + panel * cut_.form.products() * cut_.tiles.pitch + channel * width;
+    for (std::int64_t e = 0; e < cut_.form.products(); ++e)
+      std::copy_n(here + e * pitch, (last - channel) * width, to + e * cut_.tiles.pitch);
   });
 }
 
@@ -325,11 +331,30 @@ class WinogradCpu final : public Conv2dSolver {
   Answer offer(const Conv2dProblem& problem, const DevicePointer& device, const SolverOptions& request) const override;
 };
 
-// Of a run, in multiply-adds at the peak.
-double cost_of(const WinogradBlocking& cut, const Conv2dProblem& problem) {
-  (void)cut;
-  (void)problem;
-  return 1;
+// Of a run. The constants were fitted: README.md.
+double cost_of(const Conv2dProblem& problem, const WinogradBlocking& cut, double of_byte) {
+  constexpr double phase = 4e5, efficiency = 0.8, of_input = 30, of_output = 15, of_filter = 20;
+  constexpr std::int64_t cached_bytes = std::int64_t{16} << 20;
+  const auto real = [](std::int64_t value) { return static_cast<double>(value); };
+  const WinogradShape& shape = cut.shape;
+  const bool planes = problem.layout == Layout::nchw;
+  const double tiles = real(planes ? round_up(shape.tiles, cut.tile.lanes) : shape.tiles),
+               target = real(planes ? shape.target : round_up(shape.target, cut.tile.lanes)),
+               source = real(shape.source);
+  const std::int64_t blocks = divide_up(shape.tiles, cut.block_tiles),
+                     filter_blocks = divide_up(cut.filter_panels, cut.block_filters),
+                     filter_bytes = cut.prepared_elements() * size_of(cut.real);
+  const double filters = cut.prepared ? 0 : real(cut.keeps_filters ? 1 : blocks);
+  const double arithmetic =
+      real(cut.form.products()) * (tiles * target * source / efficiency + of_input * tiles * source +
+                                   of_output * tiles * target + of_filter * filters * source * target);
+  const double phases = real(blocks * (1 + filter_blocks * (cut.prepared || cut.keeps_filters ? 2 : 3)) + 1);
+  // Transformed filters that no cache keeps are read again for each block, and written.
+  const bool passes_memory = filter_bytes > cached_bytes && (cut.prepared || cut.keeps_filters);
+  const double filter_traffic = passes_memory ? real(filter_bytes) * (real(blocks) + 2 * filters) : 0;
+  return real(problem.groups) *
+             (phase * phases + arithmetic * (cut.real == DataType::f64 ? 2 : 1) + of_byte * filter_traffic) +
+         of_byte * least_bytes(problem);
 }
 
 Answer WinogradCpu::offer(const Conv2dProblem& problem, const DevicePointer& device,
@@ -343,11 +368,13 @@ Answer WinogradCpu::offer(const Conv2dProblem& problem, const DevicePointer& dev
   const bool prepared = !request.prepared.empty();
   if (prepared && request.prepared != std::vector<std::string>{"w"}) return "has a prepared form of w alone";
   const Tuning tuning = Tuning::parse(request.tuning);
+  const auto tile = tuning.find("tile");
+  if (problem.r == 5 && tile == 4) return "filters of 5 x 5 have tiles of 2 x 2 outputs";
   const auto offer_of = [&](WinogradForm form) {
     const WinogradBlocking cut(problem, form, tuning, request.max_workspace_bytes, prepared);
     std::map<std::size_t, PreparedFormat> formats;
     if (prepared) formats[1] = cut.format(problem);
-    return Offer{.cost = {cost_of(cut, problem)},
+    return Offer{.cost = {cost_of(problem, cut, byte_cost(*device))},
                  .bound = winograd_bound(problem, form, cut.chain()),
                  .workspace_bytes = cut.workspace_bytes(),
                  .prepared = formats,
@@ -358,7 +385,16 @@ Answer WinogradCpu::offer(const Conv2dProblem& problem, const DevicePointer& dev
                    return std::make_shared<Plan<float>>(problem, device, cut, winograd_transforms_f32(form));
                  }};
   };
-  return offer_of({static_cast<int>(tuning.find("tile").value_or(4)), 3});
+  if (problem.r == 5) return offer_of({2, 5});
+  if (tile) return offer_of({static_cast<int>(*tile), 3});
+  // The smaller tile where it is the cheaper, or where the larger passes a limit.
+  const Offer larger = offer_of({4, 3}), smaller = offer_of({2, 3});
+  const auto keeps_limits = [&](const Offer& offer) {
+    return offer.bound.amplification <= request.max_error &&
+           (request.max_workspace_bytes < 0 || offer.workspace_bytes <= request.max_workspace_bytes);
+  };
+  if (!keeps_limits(larger)) return smaller;
+  return keeps_limits(smaller) && smaller.cost.multiply_adds < larger.cost.multiply_adds ? smaller : larger;
 }
 
 }  // namespace

@@ -1,10 +1,12 @@
 #include "operations/conv2d/winograd/transforms.h"
 
 #include <algorithm>
+#include <cstring>
 #include <type_traits>
 
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "operations/conv2d/winograd/transforms.cpp"
+#include <hwy/cache_control.h>
 #include <hwy/foreach_target.h>
 #include <hwy/highway.h>
 
@@ -104,7 +106,9 @@ struct InputOfPlanes {
     using V = hn::Vec<decltype(d)>;
     constexpr std::int64_t most = hn::MaxLanes(d);
     const auto lanes = static_cast<std::int64_t>(hn::Lanes(d));
-    HWY_ALIGN Real lines[points][copies][(outputs + 1) * most + 16] = {};
+    HWY_ALIGN Real lines[points][copies][(outputs + 1) * most + 16];
+    const std::int64_t filled = runs[count - 1].lane + runs[count - 1].count;
+    if (filled < lanes) std::memset(lines, 0, sizeof(lines));
     for (std::int64_t i = 0; i < count; ++i) {
       const TileRun& run = runs[i];
       const std::int64_t row = run.row - planes.top, column = run.column - planes.left;
@@ -116,8 +120,12 @@ struct InputOfPlanes {
         V in[points], out[points];
         OMNICONV_UNROLL for (std::size_t e = 0; e < points; ++e) {
           const std::int64_t h = row + static_cast<std::int64_t>(e);
-          in[e] = h >= 0 && h < planes.h ? kn::load_between(d, image + h * planes.w + column + j, first, last)
-                                         : hn::Zero(d);
+          in[e] = hn::Zero(d);
+          if (h >= 0 && h < planes.h) {
+            const Real* const from = image + h * planes.w + column + j;
+            hwy::Prefetch(from + planes.ahead);
+            in[e] = kn::load_between(d, from, first, last);
+          }
         }
         analyse(d, m.input, in, out);
         for (std::size_t copy = 0; copy < copies; ++copy) {

@@ -19,6 +19,7 @@ template <typename Real>
 struct SourcePlanes {
   const Real* from;  // image 0
   std::int64_t image_pitch, h, w, top, left;
+  std::int64_t ahead;  // elements from here to what will be read next, which is fetched meanwhile
 };
 
 // One tile of an image whose channels lie side by side; it begins at `row` and `column`, which may lie outside.
