@@ -24,7 +24,7 @@ DataType real_of(DataType type) {
 
 // A cache line or two more than needed: panels whose distance is a power of two would meet in the same sets of caches.
 std::int64_t pitch_of(std::int64_t lines, std::int64_t channels) {
-  return round_up(checked_multiply(lines, channels, "a transformed panel"), 16) + 16;
+  return round_up(lines * channels, 16) + 16;
 }
 
 }  // namespace
@@ -44,9 +44,10 @@ WinogradBlocking::WinogradBlocking(const Conv2dProblem& problem, WinogradForm of
       shape(problem, of_form),
       real(real_of(problem.type)),
       tile(kernels::register_tile(real, most_steps)),
+      step_limit(tuning.find("steps").value_or(most_steps)),
       prepared(prepared_filters) {
   const bool planes = problem.layout == Layout::nchw;
-  steps = divide_up(shape.source, divide_up(shape.source, tuning.find("steps").value_or(most_steps)));
+  steps = divide_up(shape.source, divide_up(shape.source, step_limit));
   const auto side = [&](bool is_columns, std::int64_t lines) {
     const std::int64_t most = is_columns ? tile.columns : tile.rows,
                        widest = is_columns ? round_up(std::min(lines, most), tile.lanes) : std::min(lines, most);
@@ -60,7 +61,8 @@ WinogradBlocking::WinogradBlocking(const Conv2dProblem& problem, WinogradForm of
   const std::int64_t room = std::max(input_bytes, prepared_elements() * size / filters_for_inputs);
   const auto fits = [&](std::int64_t limit) { return limit * tile_bytes <= room; };
   const auto* const found = std::find_if(tile_limits.begin(), tile_limits.end() - 1, fits);
-  set_block_tiles(tuning.find("tiles").value_or(*found));
+  tile_limit = tuning.find("tiles").value_or(*found);
+  set_block_tiles(tile_limit);
   keeps_filters = !prepared && block_tiles < shape.tiles;  // those of a single block are needed once
   set_block_filters();
   if (workspace_limit < 0) return;
@@ -72,7 +74,6 @@ WinogradBlocking::WinogradBlocking(const Conv2dProblem& problem, WinogradForm of
 }
 
 void WinogradBlocking::set_block_tiles(std::int64_t tiles_at_most) {
-  tile_limit = tiles_at_most;
   const std::int64_t most = std::max(tiles_at_most / tiles.most, std::int64_t{1}) * tiles.most;
   const std::int64_t even = divide_up(shape.tiles, divide_up(shape.tiles, most));
   block_tiles = std::min(round_up(even, tiles.most), shape.tiles);
@@ -111,7 +112,7 @@ PreparedFormat WinogradBlocking::format(const Conv2dProblem& problem) const {
 }
 
 Tuning WinogradBlocking::tuning() const {
-  return {{"tile", form.outputs}, {"tiles", tile_limit}, {"steps", steps}};
+  return {{"tile", form.outputs}, {"tiles", tile_limit}, {"steps", step_limit}};
 }
 
 double WinogradBlocking::chain() const {

@@ -39,9 +39,9 @@ class WinogradBlocking {
   DataType real;  // f32 or f64
   kernels::RegisterTile tile;
   WinogradSide tiles, filters;
-  std::int64_t steps;            // source channels that a product's tile adds up in registers
-  std::int64_t tile_limit;       // tiles of a block, as the tuning says them
-  std::int64_t block_tiles;      // the same, of whole panels
+  std::int64_t tile_limit, step_limit;  // of a block's tiles and of steps, as the tuning says them
+  std::int64_t steps;                   // source channels that a product's tile adds up in registers
+  std::int64_t block_tiles;             // of whole panels
   std::int64_t block_filters;    // panels of filters that a block's tiles are multiplied with before they are combined
   std::int64_t filter_panels;    // of a group
   bool prepared, keeps_filters;  // they come transformed; or are, all of a group, before its first block

@@ -80,6 +80,8 @@ const char* winograd_refusal(const Conv2dProblem& problem) {
   if (problem.r != problem.s || (problem.r != 3 && problem.r != 5)) return "serves filters of 3 x 3 and 5 x 5";
   if (problem.stride_h != 1 || problem.stride_w != 1) return "serves strides of 1: tiles of outputs share their inputs";
   if (problem.dilation_h != 1 || problem.dilation_w != 1) return "serves filters without dilation";
+  constexpr std::int64_t most_channels = std::int64_t{1} << 24;  // so that sizes of panels need no checks
+  if (std::max(problem.c, problem.k) / problem.groups > most_channels) return "serves groups of up to 2^24 channels";
   return "";
 }
 
