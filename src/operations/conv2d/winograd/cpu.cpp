@@ -16,10 +16,13 @@ namespace {
 using devices::CpuDevice;
 using kernels::PanelCut;
 
-constexpr std::int64_t most_products = 36, most_taps = 25, most_vector_bytes = 64, most_rows = 14, most_columns = 32,
-                       most_lanes = 16;
+constexpr std::int64_t most_products = 36, most_taps = 25, most_vector_bytes = 64, most_rows = 14, most_lanes = 16;
 // Source channels that an item takes, so that it is worth beginning.
 constexpr std::int64_t item_channels = 16;
+// Channels and vectors of tiles that an item transforms under nchw: enough of a plane that its rows follow each other.
+constexpr std::int64_t plane_channels = 8, plane_vectors = 8;
+// Vectors of channels under nhwc.
+constexpr std::int64_t pixel_vectors = 4;
 // Items of products for each thread, so that all end at nearly the same time.
 constexpr std::int64_t items_per_thread = 16;
 
@@ -207,50 +210,55 @@ std::int64_t Plan<Real>::runs_of(std::int64_t first, std::int64_t count, TileRun
   return found;
 }
 
+// Of some channels all tiles of some panels, one channel after the other: what is read lies together.
 template <typename Real>
 void Plan<Real>::transform_planes(const Memory<Real>& memory, const TileBlock& block) const {
-  const std::int64_t parts = divide_up(shape_.source, item_channels), lanes = transforms_.lanes,
-                     plane = shape_.source_h * shape_.source_w, image_pitch = shape_.source * g_.groups * plane;
-  cpu_.parallel_for(block.cut.panels * parts, [&](std::int64_t i, int) {
-    const std::int64_t panel = i / parts, first = block.cut.start(panel), lines = block.cut.count(panel),
-                       width = cut_.tiles.width(lines), channel = i % parts * item_channels,
-                       last = std::min(channel + item_channels, shape_.source);
-    std::array<TileRun, most_lanes> runs;
-    // Here first, since as many places far apart as there are products would be waited for one after the other.
-    alignas(64) Real here[most_products * item_channels * most_columns];
-    const std::int64_t pitch = item_channels * width;
-    for (std::int64_t lane = 0; lane < width; lane += lanes) {
-      const std::int64_t count = runs_of(block.first + first + lane, std::min(lanes, lines - lane), runs.data());
-      for (std::int64_t c = channel; c < last; ++c)
-        transforms_.input_of_planes({memory.source + c * plane, image_pitch, shape_.source_h, shape_.source_w,
-                                     shape_.top, shape_.left, 2 * plane},
-                                    runs.data(), count, here + (c - channel) * width + lane, pitch);
-    }
-    Real* const to = memory.tiles + panel * cut_.form.products() * cut_.tiles.pitch + channel * width;
-    for (std::int64_t e = 0; e < cut_.form.products(); ++e)
-      std::copy_n(here + e * pitch, (last - channel) * width, to + e * cut_.tiles.pitch);
+  const std::int64_t lanes = transforms_.lanes, plane = shape_.source_h * shape_.source_w,
+                     image_pitch = shape_.source * g_.groups * plane, parts = divide_up(shape_.source, plane_channels),
+                     vectors = divide_up(block.count, lanes), groups = divide_up(vectors, plane_vectors);
+  cpu_.parallel_for(groups * parts, [&](std::int64_t i, int) {
+    const std::int64_t first = i / parts * plane_vectors, last = std::min(first + plane_vectors, vectors),
+                       channel = i % parts * plane_channels, end = std::min(channel + plane_channels, shape_.source);
+    std::array<std::array<TileRun, most_lanes>, plane_vectors> runs;
+    std::array<std::int64_t, plane_vectors> counts;
+    for (std::int64_t v = first; v < last; ++v)
+      counts[v - first] =
+          runs_of(block.first + v * lanes, std::min(lanes, block.count - v * lanes), runs[v - first].data());
+    for (std::int64_t c = channel; c < end; ++c)
+      for (std::int64_t v = first; v < last; ++v) {
+        const std::int64_t panel = v * lanes / cut_.tiles.most, lane = v * lanes % cut_.tiles.most,
+                           width = cut_.tiles.width(block.cut.count(panel));
+        transforms_.input_of_planes(
+            {memory.source + c * plane, image_pitch, shape_.source_h, shape_.source_w, shape_.top, shape_.left, plane},
+            runs[v - first].data(), counts[v - first],
+            memory.tiles + panel * cut_.form.products() * cut_.tiles.pitch + c * width + lane, cut_.tiles.pitch);
+      }
   });
 }
 
 template <typename Real>
 void Plan<Real>::transform_pixels(const Memory<Real>& memory, const TileBlock& block) const {
-  const std::int64_t lanes = transforms_.lanes, parts = divide_up(shape_.source, lanes),
+  const std::int64_t lanes = transforms_.lanes, parts = divide_up(shape_.source, pixel_vectors * lanes),
                      channels = shape_.source * g_.groups;
   cpu_.parallel_for(block.cut.panels * parts, [&](std::int64_t i, int) {
     const std::int64_t panel = i / parts, first = block.first + block.cut.start(panel), lines = block.cut.count(panel),
-                       channel = i % parts * lanes, count = std::min(lanes, shape_.source - channel);
+                       begin = i % parts * pixel_vectors * lanes,
+                       end = std::min(begin + pixel_vectors * lanes, shape_.source);
+    Real* const to = memory.tiles + panel * cut_.form.products() * cut_.tiles.pitch;
     alignas(64) Real here[most_products * most_rows * most_vector_bytes / sizeof(Real)];
-    for (std::int64_t line = 0; line < lines; ++line) {
-      const Place place = place_of(first + line);
-      const Real* const image = memory.source + place.image * shape_.source_h * shape_.source_w * channels + channel;
-      transforms_.input_of_tile(
-          {image, place.row - shape_.top, place.column - shape_.left, shape_.source_h, shape_.source_w, channels},
-          count, here + line * lanes, most_rows * lanes);
+    for (std::int64_t channel = begin; channel < end; channel += lanes) {
+      const std::int64_t count = std::min(lanes, end - channel);
+      for (std::int64_t line = 0; line < lines; ++line) {
+        const Place place = place_of(first + line);
+        const Real* const image = memory.source + place.image * shape_.source_h * shape_.source_w * channels + channel;
+        transforms_.input_of_tile(
+            {image, place.row - shape_.top, place.column - shape_.left, shape_.source_h, shape_.source_w, channels},
+            count, here + line * lanes, most_rows * lanes);
+      }
+      for (std::int64_t e = 0; e < cut_.form.products(); ++e)
+        kernels::pack_panel({reinterpret_cast<const std::byte*>(here + e * most_rows * lanes), cut_.real, lanes, true},
+                            lines, lines, count, to + e * cut_.tiles.pitch + channel * lines);
     }
-    Real* const to = memory.tiles + panel * cut_.form.products() * cut_.tiles.pitch + channel * lines;
-    for (std::int64_t e = 0; e < cut_.form.products(); ++e)
-      kernels::pack_panel({reinterpret_cast<const std::byte*>(here + e * most_rows * lanes), cut_.real, lanes, true},
-                          lines, lines, count, to + e * cut_.tiles.pitch);
   });
 }
 
@@ -370,8 +378,8 @@ Answer WinogradCpu::offer(const Conv2dProblem& problem, const DevicePointer& dev
   const Tuning tuning = Tuning::parse(request.tuning);
   const auto tile = tuning.find("tile");
   if (problem.r == 5 && tile == 4) return "filters of 5 x 5 have tiles of 2 x 2 outputs";
-  const auto offer_of = [&](WinogradForm form) {
-    const WinogradBlocking cut(problem, form, tuning, request.max_workspace_bytes, prepared);
+  const auto offer_of = [&](WinogradForm form, std::int64_t workspace_limit) {
+    const WinogradBlocking cut(problem, form, tuning, workspace_limit, prepared);
     std::map<std::size_t, PreparedFormat> formats;
     if (prepared) formats[1] = cut.format(problem);
     return Offer{.cost = {cost_of(problem, cut, byte_cost(*device))},
@@ -385,16 +393,17 @@ Answer WinogradCpu::offer(const Conv2dProblem& problem, const DevicePointer& dev
                    return std::make_shared<Plan<float>>(problem, device, cut, winograd_transforms_f32(form));
                  }};
   };
-  if (problem.r == 5) return offer_of({2, 5});
-  if (tile) return offer_of({static_cast<int>(*tile), 3});
-  // The smaller tile where it is the cheaper, or where the larger passes a limit.
-  const Offer larger = offer_of({4, 3}), smaller = offer_of({2, 3});
+  const std::int64_t limit = request.max_workspace_bytes;
+  if (problem.r == 5) return offer_of({2, 5}, limit);
+  if (tile) return offer_of({static_cast<int>(*tile), 3}, limit);
+  // The smaller tile where it is the cheaper, or where the larger passes a limit; else a limit changes no results.
+  const Offer larger = offer_of({4, 3}, limit), smaller = offer_of({2, 3}, limit);
   const auto keeps_limits = [&](const Offer& offer) {
-    return offer.bound.amplification <= request.max_error &&
-           (request.max_workspace_bytes < 0 || offer.workspace_bytes <= request.max_workspace_bytes);
+    return offer.bound.amplification <= request.max_error && (limit < 0 || offer.workspace_bytes <= limit);
   };
   if (!keeps_limits(larger)) return smaller;
-  return keeps_limits(smaller) && smaller.cost.multiply_adds < larger.cost.multiply_adds ? smaller : larger;
+  const bool is_cheaper = offer_of({2, 3}, -1).cost.multiply_adds < offer_of({4, 3}, -1).cost.multiply_adds;
+  return is_cheaper && keeps_limits(smaller) ? smaller : larger;
 }
 
 }  // namespace
