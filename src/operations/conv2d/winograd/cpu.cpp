@@ -341,21 +341,23 @@ class WinogradCpu final : public Conv2dSolver {
 
 // Of a run. The constants were fitted: README.md.
 double cost_of(const Conv2dProblem& problem, const WinogradBlocking& cut, double of_byte) {
-  constexpr double phase = 4e5, efficiency = 0.8, of_input = 30, of_output = 15, of_filter = 20;
+  constexpr double phase = 4e5, of_input = 60, of_output = 60, gathered_filter = 45, adjacent_filter = 10;
+  constexpr std::int64_t least_rows = 4;  // fewer take as long
   constexpr std::int64_t cached_bytes = std::int64_t{16} << 20;
   const auto real = [](std::int64_t value) { return static_cast<double>(value); };
   const WinogradShape& shape = cut.shape;
   const bool planes = problem.layout == Layout::nchw;
-  const double tiles = real(planes ? round_up(shape.tiles, cut.tile.lanes) : shape.tiles),
-               target = real(planes ? shape.target : round_up(shape.target, cut.tile.lanes)),
+  const double of_filter = planes && problem.pass == Pass::forward ? adjacent_filter : gathered_filter;
+  const double tiles = real(planes ? round_up(shape.tiles, cut.tile.lanes) : std::max(shape.tiles, least_rows)),
+               target = real(planes ? std::max(shape.target, least_rows) : round_up(shape.target, cut.tile.lanes)),
                source = real(shape.source);
   const std::int64_t blocks = divide_up(shape.tiles, cut.block_tiles),
                      filter_blocks = divide_up(cut.filter_panels, cut.block_filters),
                      filter_bytes = cut.prepared_elements() * size_of(cut.real);
   const double filters = cut.prepared ? 0 : real(cut.keeps_filters ? 1 : blocks);
   const double arithmetic =
-      real(cut.form.products()) * (tiles * target * source / efficiency + of_input * tiles * source +
-                                   of_output * tiles * target + of_filter * filters * source * target);
+      real(cut.form.products()) * (tiles * target * source + of_input * tiles * source + of_output * tiles * target +
+                                   of_filter * filters * source * target);
   const double phases = real(blocks * (1 + filter_blocks * (cut.prepared || cut.keeps_filters ? 2 : 3)) + 1);
   // Transformed filters that no cache keeps are read again for each block, and written.
   const bool passes_memory = filter_bytes > cached_bytes && (cut.prepared || cut.keeps_filters);
