@@ -1,8 +1,9 @@
 // omniconv beside oneDNN on the CPU: the same layers forward in fp32, nchw in and out on both sides, in turns within
 // one run. oneDNN runs its direct convolution, its weights reordered beforehand into the form it likes best.
 //
-//   conv2d_vs_onednn [--threads N] [--seconds S] [--solver ID] [--json FILE] [PROBLEM...]
+//   conv2d_vs_onednn [--threads N] [--seconds S] [--solver ID] [--best] [--prepared] [--json FILE] [PROBLEM...]
 //
+// --best lets oneDNN's Winograd convolution compete too, --prepared has omniconv's filters prepared beforehand as well.
 // By default the layers of data/problems/anchors.txt with at most four images. Run it with OMP_NUM_THREADS=N.
 #include <algorithm>
 #include <chrono>
@@ -10,6 +11,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <dnnl.hpp>
+#include <memory>
 #include <sstream>
 #include <string>
 #include <thread>
@@ -32,7 +34,7 @@ constexpr std::chrono::milliseconds pause(50);
 // oneDNN's convolution of one problem, over memory of the caller's.
 class Peer {
  public:
-  Peer(const Conv2dProblem& p, float* x, float* w, float* y, bool blocked)
+  Peer(const Conv2dProblem& p, float* x, float* w, float* y, bool blocked, dnnl::algorithm algorithm)
       : engine_(dnnl::engine::kind::cpu, 0), stream_(engine_) {
     using dnnl::memory;
     const auto f32 = memory::data_type::f32;
@@ -44,10 +46,9 @@ class Peer {
     const memory::desc x_plain(of_x, f32, memory::format_tag::nchw), y_plain(of_y, f32, memory::format_tag::nchw),
         x_desc(of_x, f32, form), y_desc(of_y, f32, form), w_any(of_w, f32, memory::format_tag::any),
         w_plain(of_w, f32, grouped ? memory::format_tag::goihw : memory::format_tag::oihw);
-    const dnnl::convolution_forward::desc what(dnnl::prop_kind::forward_inference, dnnl::algorithm::convolution_direct,
-                                               x_desc, w_any, y_desc, {p.stride_h, p.stride_w},
-                                               {p.dilation_h - 1, p.dilation_w - 1}, {p.pad_top, p.pad_left},
-                                               {p.pad_bottom, p.pad_right});
+    const dnnl::convolution_forward::desc what(dnnl::prop_kind::forward_inference, algorithm, x_desc, w_any, y_desc,
+                                               {p.stride_h, p.stride_w}, {p.dilation_h - 1, p.dilation_w - 1},
+                                               {p.pad_top, p.pad_left}, {p.pad_bottom, p.pad_right});
     const dnnl::convolution_forward::primitive_desc how(what, engine_);
     implementation = how.impl_info_str();
     memory plain(w_plain, engine_, w), liked(how.weights_desc(), engine_);
@@ -91,30 +92,63 @@ std::vector<float> random_values(std::int64_t count, std::uint64_t seed) {
   return values;
 }
 
-nlohmann::json compare(const Context& context, const Conv2dProblem& problem, const std::string& solver,
-                       double seconds) {
+// The fastest of oneDNN's forms: nchw as it is, or its blocked forms with both reorderings in the run.
+std::unique_ptr<Peer> best_peer(const Conv2dProblem& problem, float* x, float* w, float* y, bool with_winograd) {
+  const auto best_of_three = [](Peer& one) {
+    double best = seconds_of([&] { one.run(); });
+    for (int i = 0; i < 3; ++i) best = std::min(best, seconds_of([&] { one.run(); }));
+    return best;
+  };
+  std::unique_ptr<Peer> fastest;
+  double least = 0;
+  const auto try_one = [&](bool blocked, dnnl::algorithm algorithm) {
+    auto peer = std::make_unique<Peer>(problem, x, w, y, blocked, algorithm);
+    const double seconds = best_of_three(*peer);
+    if (fastest && seconds >= least) return;
+    fastest = std::move(peer);
+    least = seconds;
+  };
+  for (const bool blocked : {false, true}) try_one(blocked, dnnl::algorithm::convolution_direct);
+  for (const bool blocked : {false, true}) try {
+      if (with_winograd) try_one(blocked, dnnl::algorithm::convolution_winograd);
+    } catch (const dnnl::error& error) {
+      if (error.status != dnnl_unimplemented) throw;
+    }
+  return fastest;
+}
+
+// What is asked for on the command line.
+struct Asked {
+  std::string solver = "conv2d/im2col_gemm";
+  double seconds = 1.5;
+  bool best = false, prepared = false;
+};
+
+nlohmann::json compare(const Context& context, const Conv2dProblem& problem, const Asked& asked) {
   const Conv2dElements elements = elements_of(problem);
   std::vector<float> x = random_values(elements.x, 1), w = random_values(elements.w, 2),
                      y(static_cast<std::size_t>(elements.y)), other(y.size());
   const auto borrow = [&](std::vector<float>& values) {
     return Operand{context.borrow(values.data(), static_cast<std::int64_t>(values.size() * sizeof(float)))};
   };
-  const Conv2dPlan plan(context, problem, {.allow = {solver}});
-  const Conv2dRun run{.x = borrow(x),
-                      .w = borrow(w),
-                      .y = borrow(y),
-                      .workspace = context.allocate(std::max<std::int64_t>(plan.workspace_bytes(), 1))};
+  SolverOptions options;
+  if (asked.solver != "auto") options.allow = {asked.solver};
+  if (asked.prepared) options.prepared = {"w"};
+  const Conv2dPlan plan(context, problem, options);
+  Conv2dRun run{.x = borrow(x),
+                .w = borrow(w),
+                .y = borrow(y),
+                .workspace = context.allocate(std::max<std::int64_t>(plan.workspace_bytes(), 1))};
   Queue queue = context.make_queue();
-  Peer plain(problem, x.data(), w.data(), other.data(), false),
-      blocked(problem, x.data(), w.data(), other.data(), true);
-  const auto best_of_three = [](Peer& one) {
-    double best = seconds_of([&] { one.run(); });
-    for (int i = 0; i < 3; ++i) best = std::min(best, seconds_of([&] { one.run(); }));
-    return best;
-  };
-  Peer& peer = best_of_three(plain) <= best_of_three(blocked) ? plain : blocked;
+  if (asked.prepared) {
+    const auto format = plan.plan().format("w");
+    const Buffer prepared = context.allocate(format->bytes);
+    plan.plan().prepare(queue, "w", run.w, prepared).wait();
+    run.w = {prepared, 0, format};
+  }
+  const std::unique_ptr<Peer> peer = best_peer(problem, x.data(), w.data(), other.data(), asked.best);
   const auto ours = [&] { plan.run(queue, run).wait(); };
-  const auto theirs = [&] { peer.run(); };
+  const auto theirs = [&] { peer->run(); };
   ours(), theirs();
   double difference = 0, largest = 0;
   for (std::size_t i = 0; i < y.size(); ++i) {
@@ -123,7 +157,7 @@ nlohmann::json compare(const Context& context, const Conv2dProblem& problem, con
   }
   std::vector<double> of_ours, of_theirs, ratios;
   const auto begin = std::chrono::steady_clock::now();
-  const std::chrono::duration<double> budget(seconds);
+  const std::chrono::duration<double> budget(asked.seconds);
   while (std::chrono::steady_clock::now() - begin < budget || ratios.size() < 3) {
     std::vector<double> a, b;
     std::this_thread::sleep_for(pause);
@@ -140,7 +174,7 @@ nlohmann::json compare(const Context& context, const Conv2dProblem& problem, con
       2 * static_cast<double>(elements.y) * static_cast<double>(problem.c / problem.groups * problem.r * problem.s);
   fmt::print("{:<34} {:>8.1f} {:>8.1f} {:>7.2f} {:.2f}..{:.2f} {:>9.2g} {} | {}\n", to_text(problem),
              flops / time.median / 1e9, flops / peer_time.median / 1e9, ratio.median, ratio.low, ratio.high,
-             difference / largest, plan.solver(), peer.implementation);
+             difference / largest, plan.solver(), peer->implementation);
   std::fflush(stdout);
   return {{"problem", to_text(problem)},
           {"solver", plan.solver()},
@@ -150,7 +184,7 @@ nlohmann::json compare(const Context& context, const Conv2dProblem& problem, con
           {"onednn_median_ms", peer_time.median * 1e3},
           {"ratio", ratio.median},
           {"ratio_ci95", {ratio.low, ratio.high}},
-          {"onednn", peer.implementation},
+          {"onednn", peer->implementation},
           {"largest_difference", difference / largest}};
 }
 
@@ -180,14 +214,15 @@ std::vector<Conv2dProblem> anchors() {
 
 int main(int argc, char** argv) try {
   int threads = 2;
-  double seconds = 1.5;
-  std::string json_path, solver = "conv2d/im2col_gemm";
-  const std::vector<std::string> texts =
-      bench::parse_arguments(argc, argv,
-                             {{"--threads", [&](const std::string& value) { threads = std::atoi(value.c_str()); }},
-                              {"--seconds", [&](const std::string& value) { seconds = std::atof(value.c_str()); }},
-                              {"--solver", [&](const std::string& value) { solver = value; }},
-                              {"--json", [&](const std::string& value) { json_path = value; }}});
+  Asked asked;
+  std::string json_path;
+  const std::vector<std::string> texts = bench::parse_arguments(
+      argc, argv,
+      {{"--threads", [&](const std::string& value) { threads = std::atoi(value.c_str()); }},
+       {"--seconds", [&](const std::string& value) { asked.seconds = std::atof(value.c_str()); }},
+       {"--solver", [&](const std::string& value) { asked.solver = value; }},
+       {"--json", [&](const std::string& value) { json_path = value; }}},
+      {{"--best", [&] { asked.best = true; }}, {"--prepared", [&] { asked.prepared = true; }}});
   std::vector<Conv2dProblem> problems;
   for (const std::string& text : texts) problems.push_back(layer_of(text));
   if (problems.empty()) problems = anchors();
@@ -203,7 +238,7 @@ int main(int argc, char** argv) try {
              "difference");
   double logarithms = 0;
   for (const Conv2dProblem& problem : problems) {
-    json["results"].push_back(compare(context, problem, solver, seconds));
+    json["results"].push_back(compare(context, problem, asked));
     logarithms += std::log(json["results"].back()["ratio"].get<double>());
   }
   json["geometric_mean"] = std::exp(logarithms / static_cast<double>(problems.size()));

@@ -36,6 +36,7 @@ Judge::Judge(const operations::Operation& operation, const operations::AnyTask& 
       task_(task),
       array_(array),
       must_be_whole_(kind == operations::DataKind::integers && !bound.rounds_integers),
+      largest_exact_(largest_exact / bound.integer_scale),
       epsilon_(bound.epsilon()),
       units_(units_of(bound, operation.figures(task).reference_units)),
       absolute_(bound.absolute * largest_product) {}
@@ -44,7 +45,7 @@ void Judge::check(std::int64_t point, const Expected& expected, const std::byte*
   ++result.checked;
   if (expected.exact)
     check_bits(point, expected, stored, result);
-  else if (must_be_whole_ && expected.magnitude <= largest_exact)
+  else if (must_be_whole_ && expected.magnitude <= largest_exact_)
     check_exact(point, expected, stored, result);
   else
     check_bound(point, expected, stored, result);

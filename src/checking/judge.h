@@ -37,7 +37,8 @@ class Judge {
   const operations::Operation& operation_;
   const operations::AnyTask& task_;
   const ArraySpec& array_;
-  bool must_be_whole_;  // what is a sum of integers
+  bool must_be_whole_;    // what is a sum of integers
+  double largest_exact_;  // norm up to which these are exact
   double epsilon_, units_, absolute_;
 };
 

@@ -109,6 +109,20 @@ double Trial::largest_product() {
   return *(largest_product_ = product);
 }
 
+std::vector<Expected> Trial::expected_in_blocks(const Output& output, std::int64_t tile) const {
+  std::vector<Expected> expected = output.expected;
+  const double longest = std::max(operation_.figures(task_).longest_sum, 1.0);
+  host_.in_parts(static_cast<std::int64_t>(output.points.size()),
+                 static_cast<std::int64_t>(std::ceil(terms_of_a_part / longest)),
+                 [&](std::int64_t first, std::int64_t count) {
+                   const auto from = static_cast<std::size_t>(first), so_many = static_cast<std::size_t>(count);
+                   operation_.expect_in_blocks(task_, output.array, pointers_, tile,
+                                               std::span(output.points).subspan(from, so_many),
+                                               std::span(expected).subspan(from, so_many));
+                 });
+  return expected;
+}
+
 void Trial::check(const Context& context, const Plan& plan, VerifyResult& result) {
   std::vector<std::vector<std::byte>> outputs;
   if (options_.strip_rows > 0)
@@ -122,11 +136,14 @@ void Trial::check(const Context& context, const Plan& plan, VerifyResult& result
     const Output& output = outputs_[i];
     const ArraySpec& array = arrays_[output.array];
     const Judge judge(operation_, task_, array, kind_, bound, bound.absolute > 0 ? largest_product() : 1);
+    const std::vector<Expected> in_blocks =
+        bound.tile > 0 ? expected_in_blocks(output, bound.tile) : std::vector<Expected>();
+    const std::vector<Expected>& expected = bound.tile > 0 ? in_blocks : output.expected;
     result.error = 0;
     result.bound = judge.bound();
     const auto size = static_cast<std::size_t>(size_of(array.type));
     for (std::size_t j = 0; j < output.points.size() && result.status != Status::failed; ++j)
-      judge.check(output.points[j], output.expected[j], outputs[i].data() + j * size, result);
+      judge.check(output.points[j], expected[j], outputs[i].data() + j * size, result);
     largest = std::max(largest, result.error);
   }
   result.error = largest;

@@ -39,6 +39,8 @@ class Trial {
   std::vector<std::vector<std::byte>> run(const Context& context, const Plan& plan, VerifyResult& result) const;
   std::vector<std::byte> run_in_strips(const Context& context, const Plan& plan, VerifyResult& result) const;
   double largest_product();
+  // What is expected, with the norm of the bound's own blocks.
+  std::vector<operations::Expected> expected_in_blocks(const Output& output, std::int64_t tile) const;
 
   const operations::Operation& operation_;
   const operations::AnyTask& task_;

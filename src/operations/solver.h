@@ -34,6 +34,10 @@ struct ErrorBound {
   bool f64 = false;              // the sums are f64
   bool rounds_integers = false;  // not even sums of small integers are exact
   const char* norm = "sum|a*b|";
+  // Where not 0 the norm is not the element's own: of the block of so many outputs along each axis that are computed
+  // together (Operation::expect_in_blocks).
+  std::int64_t tile = 0;
+  double integer_scale = 1;  // sums of integers are exact while so many times the norm is below 2^24
 
   double epsilon() const { return f64 ? 0x1p-52 : 0x1p-23; }
 };

@@ -143,7 +143,8 @@ TEST_F(Prepared, IsRefusedWhereItDoesNotBelong) {
   expect(refusal("n2c8h9w11k12r3s3p1", "conv2d/direct/cpu.1", {"w"}), "has no prepared form of w");
   expect(refusal("n2c8h9w11k12r3s3p1", id.c_str(), {"x"}), "has a prepared form of w alone");
   expect(refusal("bwd_filter n2c8h9w11k12r3s3p1", id.c_str(), {"w"}), "has a prepared form of w alone");
-  EXPECT_EQ(Plan(context, problem, {.prepared = {"w"}}).solver(), id);  // the one that has it
+  const Problem strided = parse_problem("n2c8h9w11k12r3s3p1u2");
+  EXPECT_EQ(Plan(context, strided, {.prepared = {"w"}}).solver(), id);  // the one that has it
   const auto measured_refusal = [&](std::vector<std::string> names, std::vector<std::string> measured) {
     return error_of(
         [&] { Plan(context, problem, {.solver = id, .prepared = std::move(names), .measured = std::move(measured)}); });

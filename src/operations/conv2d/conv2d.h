@@ -45,6 +45,7 @@ const Conv2dSolver& conv2d_split_gemm_gpu();
 const Conv2dSolver& conv2d_few_channels_gpu();
 const Conv2dSolver& conv2d_few_channels_filter_gpu();
 const Conv2dSolver& conv2d_depthwise_gpu();
+const Conv2dSolver& conv2d_winograd_cpu();
 const Conv2dSolver& conv2d_direct_cpu();
 const Conv2dSolver& conv2d_direct_gpu();
 const Conv2dSolver& conv2d_reference();

@@ -91,22 +91,22 @@ class Conv2d final : public OperationOf<Conv2dProblem> {
               std::span<const std::int64_t> points, std::span<Expected> expected) const override {
     const auto& problem = task.as<Conv2dProblem>();
     const Conv2dShape shape(problem);
-    const std::int64_t size = size_of(problem.type);
     for (std::size_t i = 0; i < points.size(); ++i) {
-      const std::int64_t at = points[i];
-      reference::DoubleSum sum = reference::conv2d_element(problem, shape, {data[of_x], data[of_w], data[of_y]}, at);
-      const auto add = [&](const std::byte* element) {
-        const double term = load_element(problem.type, element);
-        sum.value += term;
-        sum.magnitude += std::fabs(term);
-      };
-      if (problem.bias) {
-        const std::int64_t k = shape.nhwc ? at % shape.k : at / (shape.p * shape.q) % shape.k;
-        add(data[of_bias] + k * size);
-      }
-      if (problem.accumulate) add(data[array] + at * size);
-      expected[i] = {.value = sum.value, .magnitude = sum.magnitude};
+      const reference::DoubleSum sum = reference::conv2d_element(problem, shape, {data[of_x], data[of_w], data[of_y]},
+                                                                 points[i]),
+                                 beside = added(problem, shape, array, data, points[i]);
+      expected[i] = {.value = sum.value + beside.value, .magnitude = sum.magnitude + beside.magnitude};
     }
+  }
+  void expect_in_blocks(const AnyTask& task, std::size_t array, std::span<const std::byte* const> data,
+                        std::int64_t tile, std::span<const std::int64_t> points,
+                        std::span<Expected> expected) const override {
+    const auto& problem = task.as<Conv2dProblem>();
+    const Conv2dShape shape(problem);
+    for (std::size_t i = 0; i < points.size(); ++i)
+      expected[i].magnitude =
+          reference::conv2d_tile_norm(problem, shape, {data[of_x], data[of_w], data[of_y]}, tile, points[i]) +
+          added(problem, shape, array, data, points[i]).magnitude;
   }
   std::vector<std::size_t> factors(const AnyTask& task) const override {
     switch (task.as<Conv2dProblem>().pass) {
@@ -150,6 +150,23 @@ class Conv2d final : public OperationOf<Conv2dProblem> {
   }
 
  private:
+  // What is added to the sum of element `at`: bias, and what the output held.
+  static reference::DoubleSum added(const Conv2dProblem& problem, const Conv2dShape& shape, std::size_t array,
+                                    std::span<const std::byte* const> data, std::int64_t at) {
+    const std::int64_t size = size_of(problem.type);
+    reference::DoubleSum sum;
+    const auto add = [&](const std::byte* element) {
+      const double term = load_element(problem.type, element);
+      sum.value += term;
+      sum.magnitude += std::fabs(term);
+    };
+    if (problem.bias) {
+      const std::int64_t k = shape.nhwc ? at % shape.k : at / (shape.p * shape.q) % shape.k;
+      add(data[of_bias] + k * size);
+    }
+    if (problem.accumulate) add(data[array] + at * size);
+    return sum;
+  }
   static void draw_channels(Conv2dProblem& problem, Draws& draws) {
     problem.groups = draws.one_in(3) ? draws.channels() : 1;
     const bool grouped = problem.groups > 1, depthwise = grouped && draws.one_in(2);

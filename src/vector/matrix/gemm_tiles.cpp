@@ -11,6 +11,7 @@
 #include <hwy/foreach_target.h>
 #include <hwy/highway.h>
 
+#include "vector/partial-inl.h"
 #include "vector/registers-inl.h"
 #include "vector/stored-inl.h"
 
@@ -31,25 +32,6 @@ constexpr int few_rows = 2, few_rows_vectors = HWY_TARGET <= HWY_AVX3 ? 8 : HWY_
 
 // Steps of b that are fetched ahead of their use.
 constexpr std::int64_t steps_ahead = 32;
-
-template <class D, typename Real = hn::TFromD<D>>
-HWY_INLINE hn::Vec<D> load_first(D d, const Real* from, std::int64_t count) {
-#if HWY_TARGET <= HWY_AVX2
-  return hn::MaskedLoad(hn::FirstN(d, static_cast<std::size_t>(count)), d, from);
-#else
-  return load_stored < sizeof(Real) == 4 ? DataType::f32
-                                         : DataType::f64 > (d, reinterpret_cast<const std::byte*>(from), count);
-#endif
-}
-
-template <class D, typename Real = hn::TFromD<D>>
-HWY_INLINE void store_first(D d, hn::Vec<D> value, Real* to, std::int64_t count) {
-#if HWY_TARGET <= HWY_AVX2
-  hn::BlendedStore(value, hn::FirstN(d, static_cast<std::size_t>(count)), d, to);
-#else
-  store_stored<sizeof(Real) == 4 ? DataType::f32 : DataType::f64>(d, value, reinterpret_cast<std::byte*>(to), count);
-#endif
-}
 
 template <int rows, int V, class D, typename Real = hn::TFromD<D>>
 HWY_INLINE void add_step(D d, const Real* HWY_RESTRICT a, const Real* HWY_RESTRICT b, hn::Vec<D> (&sums)[rows][V]) {

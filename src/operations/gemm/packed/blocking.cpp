@@ -46,15 +46,6 @@ std::int64_t even_blocks(std::int64_t extent, std::int64_t most, std::int64_t pi
 
 }  // namespace
 
-PanelCut PanelCut::even(std::int64_t lines, std::int64_t most) {
-  const std::int64_t panels = divide_up(lines, most);
-  return {lines, panels, lines / panels, lines % panels};
-}
-
-PanelCut PanelCut::full(std::int64_t lines, std::int64_t most) {
-  return {lines, divide_up(lines, most), most, 0};
-}
-
 GemmBlocking::GemmBlocking(const GemmTask& task, int threads, std::int64_t workspace_limit) : threads_(threads) {
   const GemmProblem& problem = task.problem;
   sums = sums_of(problem.type);

@@ -3,24 +3,15 @@
 // panels; tiles are the products of two panels.
 #pragma once
 
-#include <algorithm>
 #include <cstdint>
 
 #include "operations/gemm/gemm.h"
 #include "vector/matrix/gemm_tiles.h"
+#include "vector/matrix/panel_cut.h"
 
 namespace omniconv::operations {
 
-// Lines in panels: panel p holds lines [start(p), start(p + 1)).
-struct PanelCut {
-  std::int64_t lines, panels, height, taller;  // the first `taller` panels hold one line more than the others
-  std::int64_t start(std::int64_t p) const { return std::min(p * height + std::min(p, taller), lines); }
-
-  // Panels of at most so many lines, as even as can be: rows of a tile cost what they are.
-  static PanelCut even(std::int64_t lines, std::int64_t most);
-  // All full but the last: a vector of columns costs the same, whatever it holds.
-  static PanelCut full(std::int64_t lines, std::int64_t most);
-};
+using kernels::PanelCut;
 
 // Panels are packed before a block's items begin, and shared by them; or each item packs its own rows of a, or its own
 // columns of b, which saves their way through memory where no other item needs them.

@@ -1,0 +1,418 @@
+// Winograd's filtering on the CPU.
+#include <algorithm>
+#include <array>
+#include <type_traits>
+
+#include "core/checked.h"
+#include "devices/cpu/cpu_device.h"
+#include "operations/conv2d/winograd/blocking.h"
+#include "operations/conv2d/winograd/transforms.h"
+#include "operations/host_operand.h"
+#include "vector/matrix/gemm_panels.h"
+
+namespace omniconv::operations {
+namespace {
+
+using devices::CpuDevice;
+using kernels::PanelCut;
+
+constexpr std::int64_t most_products = 36, most_taps = 25, most_vector_bytes = 64, most_rows = 14, most_lanes = 16;
+// Source channels that an item takes, so that it is worth beginning.
+constexpr std::int64_t item_channels = 16;
+// Channels and vectors of tiles that an item transforms under nchw: enough of a plane that its rows follow each other.
+constexpr std::int64_t plane_channels = 8, plane_vectors = 8;
+// Vectors of channels under nhwc.
+constexpr std::int64_t pixel_vectors = 4;
+// Items of products for each thread, so that all end at nearly the same time.
+constexpr std::int64_t items_per_thread = 16;
+
+// Where a group's arrays lie.
+template <typename Real>
+struct Memory {
+  const Real *source, *filters, *bias;
+  Real *target, *tiles, *transformed, *products;
+};
+
+// Tiles [first, first + count).
+struct TileBlock {
+  std::int64_t first, count;
+  PanelCut cut;
+};
+
+// Panels [first, first + panels) of filters, of which the first is line `start`.
+struct FilterBlock {
+  std::int64_t first, panels, start, lines;
+};
+
+template <typename Real>
+class Plan final : public Conv2dPlanBody {
+ public:
+  Plan(const Conv2dProblem& problem, const DevicePointer& device, const WinogradBlocking& cut,
+       const WinogradTransforms<Real>& transforms)
+      : Conv2dPlanBody(problem),
+        device_(device),
+        cpu_(dynamic_cast<CpuDevice&>(*device)),
+        g_(problem),
+        cut_(cut),
+        shape_(cut.shape),
+        filters_(cut.filters.cut(cut.shape.target)),
+        transforms_(transforms) {}
+
+  void append(devices::Sequence& sequence, const Conv2dRun& run) const override {
+    sequence.call(devices::HostTask([self = shared_from_this(), this, run] { execute(run); }));
+  }
+  void append_prepare(devices::Sequence& sequence, std::size_t, const Operand& from, const Operand& to) const override {
+    sequence.call(devices::HostTask([self = shared_from_this(), this, from, to] {
+      for (std::int64_t group = 0; group < g_.groups; ++group)
+        transform_filters(of_group(host(from), group), all_filters(),
+                          reinterpret_cast<Real*>(host(to)) + group * cut_.prepared_elements());
+    }));
+  }
+
+ private:
+  void execute(const Conv2dRun& run) const;
+  Memory<Real> memory_of(const Conv2dRun& run, std::int64_t group) const;
+  void transform_filters(const Real* w, const FilterBlock& block, Real* to) const;
+  void gather_taps(const Real* w, std::int64_t target, std::int64_t count, std::int64_t source, std::int64_t channels,
+                   Real* taps) const;
+  void transform_planes(const Memory<Real>& memory, const TileBlock& block) const;
+  void transform_pixels(const Memory<Real>& memory, const TileBlock& block) const;
+  void multiply(const Memory<Real>& memory, const TileBlock& tiles, const FilterBlock& filters,
+                const Real* transformed) const;
+  void combine_planes(const Memory<Real>& memory, const TileBlock& tiles, const FilterBlock& filters) const;
+  void combine_pixels(const Memory<Real>& memory, const TileBlock& tiles, const FilterBlock& filters) const;
+
+  bool forward() const { return problem().pass == Pass::forward; }
+  FilterBlock all_filters() const { return {0, filters_.panels, 0, shape_.target}; }
+  const Real* of_group(const std::byte* w, std::int64_t group) const {
+    return reinterpret_cast<const Real*>(w) + group * g_.k_group * g_.c_group * g_.r * g_.s;
+  }
+  OutputFinish<Real> finish_for(const Memory<Real>& memory, std::int64_t channel) const {
+    return {memory.bias != nullptr ? memory.bias + channel : nullptr, problem().accumulate, problem().relu};
+  }
+  // Where the products with a line of rows begin, of a panel of columns.
+  Real* products_at(const Memory<Real>& memory, std::int64_t rows, std::int64_t row, std::int64_t panel) const {
+    return memory.products + (panel * rows + row) * cut_.form.products() * cut_.tile.columns;
+  }
+  struct Place {
+    std::int64_t image, row, column;  // of a tile's first output
+  };
+  Place place_of(std::int64_t tile) const {
+    const std::int64_t of_image = shape_.tile_rows * shape_.tile_columns;
+    return {tile / of_image, tile % of_image / shape_.tile_columns * cut_.form.outputs,
+            tile % shape_.tile_columns * cut_.form.outputs};
+  }
+  // Of tiles [first, first + count), which are lanes of a vector; returns how many.
+  std::int64_t runs_of(std::int64_t first, std::int64_t count, TileRun* runs) const;
+
+  DevicePointer device_;
+  CpuDevice& cpu_;
+  Conv2dShape g_;
+  WinogradBlocking cut_;
+  WinogradShape shape_;
+  PanelCut filters_;
+  WinogradTransforms<Real> transforms_;
+};
+
+template <typename Real>
+Memory<Real> Plan<Real>::memory_of(const Conv2dRun& run, std::int64_t group) const {
+  const auto real = [](const Operand& operand) { return reinterpret_cast<Real*>(host(operand)); };
+  const std::int64_t x_group = g_.x_at(0, group * g_.c_group, 0, 0), y_group = g_.y_at(0, group * g_.k_group, 0, 0);
+  Real *const x = real(run.x) + x_group, *const y = real(run.y) + y_group;
+  Real* const workspace = real({run.workspace, 0});
+  return {.source = forward() ? x : y,
+          .filters = cut_.prepared ? real(run.w) + group * cut_.prepared_elements() : of_group(host(run.w), group),
+          .bias = problem().bias ? real(run.bias) + group * g_.k_group : nullptr,
+          .target = forward() ? y : x,
+          .tiles = workspace,
+          .transformed = workspace + cut_.tile_elements(),
+          .products = workspace + cut_.tile_elements() + cut_.filter_elements()};
+}
+
+template <typename Real>
+void Plan<Real>::execute(const Conv2dRun& run) const {
+  const std::int64_t panel_elements = cut_.form.products() * cut_.filters.pitch;
+  for (std::int64_t group = 0; group < g_.groups; ++group) {
+    const Memory<Real> memory = memory_of(run, group);
+    if (cut_.keeps_filters) transform_filters(memory.filters, all_filters(), memory.transformed);
+    for (std::int64_t first = 0; first < shape_.tiles; first += cut_.block_tiles) {
+      const std::int64_t count = std::min(cut_.block_tiles, shape_.tiles - first);
+      const TileBlock tiles{first, count, cut_.tiles.cut(count)};
+      g_.nhwc ? transform_pixels(memory, tiles) : transform_planes(memory, tiles);
+      for (std::int64_t panel = 0; panel < filters_.panels; panel += cut_.block_filters) {
+        const std::int64_t panels = std::min(cut_.block_filters, filters_.panels - panel),
+                           start = filters_.start(panel);
+        const FilterBlock filters{panel, panels, start, filters_.start(panel + panels) - start};
+        const Real* transformed = (cut_.prepared ? memory.filters : memory.transformed) + panel * panel_elements;
+        if (!cut_.prepared && !cut_.keeps_filters) {
+          transform_filters(memory.filters, filters, memory.transformed);
+          transformed = memory.transformed;
+        }
+        multiply(memory, tiles, filters, transformed);
+        g_.nhwc ? combine_pixels(memory, tiles, filters) : combine_planes(memory, tiles, filters);
+      }
+    }
+  }
+}
+
+// Panels of the block, to `to` and on.
+template <typename Real>
+void Plan<Real>::transform_filters(const Real* w, const FilterBlock& block, Real* to) const {
+  const std::int64_t parts = divide_up(shape_.source, item_channels), lanes = transforms_.lanes;
+  cpu_.parallel_for(block.panels * parts, [&](std::int64_t i, int) {
+    const std::int64_t panel = block.first + i / parts, first = filters_.start(panel), lines = filters_.count(panel),
+                       width = cut_.filters.width(lines), source = i % parts * item_channels,
+                       channels = std::min(item_channels, shape_.source - source);
+    alignas(64) Real taps[item_channels * most_taps * most_vector_bytes / sizeof(Real)];
+    Real* const panel_to = to + i / parts * cut_.form.products() * cut_.filters.pitch;
+    for (std::int64_t lane = 0; lane < width; lane += lanes) {
+      gather_taps(w, first + lane, std::min(lanes, lines - lane), source, channels, taps);
+      const bool adjacent = forward() && g_.nhwc;  // channels of one tap, or else taps of one channel
+      const std::int64_t of_channel = adjacent ? lanes : g_.r * g_.s * lanes,
+                         of_tap = adjacent ? item_channels * lanes : lanes;
+      for (std::int64_t c = 0; c < channels; ++c)
+        transforms_.filter({taps + c * of_channel, of_tap, shape_.turned}, std::min(lanes, width - lane),
+                           panel_to + (source + c) * width + lane, cut_.filters.pitch);
+    }
+  });
+}
+
+// Taps of `count` target channels, a vector of them for each tap and source channel.
+template <typename Real>
+void Plan<Real>::gather_taps(const Real* w, std::int64_t target, std::int64_t count, std::int64_t source,
+                             std::int64_t channels, Real* taps) const {
+  const std::int64_t of_filter = g_.r * g_.s, lanes = transforms_.lanes;
+  const auto pack = [&](std::int64_t from, std::int64_t ld, bool steps_adjacent, std::int64_t steps, Real* to) {
+    kernels::pack_panel({reinterpret_cast<const std::byte*>(w + from), cut_.real, ld, steps_adjacent}, count, lanes,
+                        steps, to);
+  };
+  if (forward() && !g_.nhwc)
+    return pack(g_.w_at(target, source, 0, 0), g_.c_group * of_filter, true, channels * of_filter, taps);
+  if (forward()) {
+    for (std::int64_t tap = 0; tap < of_filter; ++tap)
+      pack(g_.w_at(target, source, 0, tap), g_.c_group * of_filter, true, channels, taps + tap * item_channels * lanes);
+    return;
+  }
+  for (std::int64_t c = 0; c < channels; ++c)
+    pack(g_.w_at(source + c, target, 0, 0), g_.nhwc ? g_.c_group : of_filter, !g_.nhwc, of_filter,
+         taps + c * of_filter * lanes);
+}
+
+template <typename Real>
+std::int64_t Plan<Real>::runs_of(std::int64_t first, std::int64_t count, TileRun* runs) const {
+  std::int64_t found = 0;
+  for (std::int64_t lane = 0; lane < count;) {
+    const Place place = place_of(first + lane);
+    const std::int64_t length = std::min(count - lane, shape_.tile_columns - place.column / cut_.form.outputs);
+    runs[found++] = {lane, length, place.image, place.row, place.column};
+    lane += length;
+  }
+  return found;
+}
+
+// Of some channels all tiles of some panels, one channel after the other: what is read lies together.
+template <typename Real>
+void Plan<Real>::transform_planes(const Memory<Real>& memory, const TileBlock& block) const {
+  const std::int64_t lanes = transforms_.lanes, plane = shape_.source_h * shape_.source_w,
+                     image_pitch = shape_.source * g_.groups * plane, parts = divide_up(shape_.source, plane_channels),
+                     vectors = divide_up(block.count, lanes), groups = divide_up(vectors, plane_vectors);
+  cpu_.parallel_for(groups * parts, [&](std::int64_t i, int) {
+    const std::int64_t first = i / parts * plane_vectors, last = std::min(first + plane_vectors, vectors),
+                       channel = i % parts * plane_channels, end = std::min(channel + plane_channels, shape_.source);
+    std::array<std::array<TileRun, most_lanes>, plane_vectors> runs;
+    std::array<std::int64_t, plane_vectors> counts;
+    for (std::int64_t v = first; v < last; ++v)
+      counts[v - first] =
+          runs_of(block.first + v * lanes, std::min(lanes, block.count - v * lanes), runs[v - first].data());
+    for (std::int64_t c = channel; c < end; ++c)
+      for (std::int64_t v = first; v < last; ++v) {
+        const std::int64_t panel = v * lanes / cut_.tiles.most, lane = v * lanes % cut_.tiles.most,
+                           width = cut_.tiles.width(block.cut.count(panel));
+        transforms_.input_of_planes(
+            {memory.source + c * plane, image_pitch, shape_.source_h, shape_.source_w, shape_.top, shape_.left, plane},
+            runs[v - first].data(), counts[v - first],
+            memory.tiles + panel * cut_.form.products() * cut_.tiles.pitch + c * width + lane, cut_.tiles.pitch);
+      }
+  });
+}
+
+template <typename Real>
+void Plan<Real>::transform_pixels(const Memory<Real>& memory, const TileBlock& block) const {
+  const std::int64_t lanes = transforms_.lanes, parts = divide_up(shape_.source, pixel_vectors * lanes),
+                     channels = shape_.source * g_.groups;
+  cpu_.parallel_for(block.cut.panels * parts, [&](std::int64_t i, int) {
+    const std::int64_t panel = i / parts, first = block.first + block.cut.start(panel), lines = block.cut.count(panel),
+                       begin = i % parts * pixel_vectors * lanes,
+                       end = std::min(begin + pixel_vectors * lanes, shape_.source);
+    Real* const to = memory.tiles + panel * cut_.form.products() * cut_.tiles.pitch;
+    alignas(64) Real here[most_products * most_rows * most_vector_bytes / sizeof(Real)];
+    for (std::int64_t channel = begin; channel < end; channel += lanes) {
+      const std::int64_t count = std::min(lanes, end - channel);
+      for (std::int64_t line = 0; line < lines; ++line) {
+        const Place place = place_of(first + line);
+        const Real* const image = memory.source + place.image * shape_.source_h * shape_.source_w * channels + channel;
+        transforms_.input_of_tile(
+            {image, place.row - shape_.top, place.column - shape_.left, shape_.source_h, shape_.source_w, channels},
+            count, here + line * lanes, most_rows * lanes);
+      }
+      for (std::int64_t e = 0; e < cut_.form.products(); ++e)
+        kernels::pack_panel({reinterpret_cast<const std::byte*>(here + e * most_rows * lanes), cut_.real, lanes, true},
+                            lines, lines, count, to + e * cut_.tiles.pitch + channel * lines);
+    }
+  });
+}
+
+template <typename Real>
+void Plan<Real>::multiply(const Memory<Real>& memory, const TileBlock& tiles, const FilterBlock& filters,
+                          const Real* transformed) const {
+  struct Side {
+    const Real* data;
+    std::int64_t pitch, first, panels, start;
+    const PanelCut& cut;
+  };
+  const Side of_tiles{memory.tiles, cut_.tiles.pitch, 0, tiles.cut.panels, 0, tiles.cut},
+      of_filters{transformed, cut_.filters.pitch, filters.first, filters.panels, filters.start, filters_};
+  const Side &rows = g_.nhwc ? of_tiles : of_filters, &columns = g_.nhwc ? of_filters : of_tiles;
+  const std::int64_t products = cut_.form.products(), all_rows = g_.nhwc ? tiles.count : filters.lines;
+  const std::int64_t parts =
+      std::clamp<std::int64_t>(divide_up(items_per_thread * cpu_.threads(), products), 1, rows.panels);
+  cpu_.parallel_for(products * parts, [&](std::int64_t i, int) {
+    const std::int64_t e = i / parts, part = i % parts;
+    for (std::int64_t step = 0; step < shape_.source; step += cut_.steps)
+      for (std::int64_t p = part * rows.panels / parts; p < (part + 1) * rows.panels / parts; ++p) {
+        const std::int64_t row = rows.cut.start(rows.first + p) - rows.start, count = rows.cut.count(rows.first + p);
+        for (std::int64_t q = 0; q < columns.panels; ++q) {
+          const std::int64_t width = columns.cut.count(columns.first + q);
+          kernels::multiply_panels(kernels::GemmPanels<Real>{
+              .a = rows.data + (p * products + e) * rows.pitch + step * count,
+              .b = columns.data + (q * products + e) * columns.pitch + step * round_up(width, cut_.tile.lanes),
+              .steps = std::min(cut_.steps, shape_.source - step),
+              .rows = count,
+              .columns = width,
+              .sums = products_at(memory, all_rows, row, q) + e * cut_.tile.columns,
+              .ld = products * cut_.tile.columns,
+              .add = step > 0});
+        }
+      }
+  });
+}
+
+template <typename Real>
+void Plan<Real>::combine_planes(const Memory<Real>& memory, const TileBlock& tiles, const FilterBlock& filters) const {
+  const std::int64_t lanes = transforms_.lanes, plane = shape_.target_h * shape_.target_w,
+                     image_pitch = shape_.target * g_.groups * plane, parts = divide_up(filters.lines, item_channels);
+  cpu_.parallel_for(tiles.cut.panels * parts, [&](std::int64_t i, int) {
+    const std::int64_t panel = i / parts, first = tiles.cut.start(panel), lines = tiles.cut.count(panel),
+                       channel = i % parts * item_channels, last = std::min(channel + item_channels, filters.lines);
+    std::array<TileRun, most_lanes> runs;
+    for (std::int64_t lane = 0; lane < lines; lane += lanes) {
+      const std::int64_t count = runs_of(tiles.first + first + lane, std::min(lanes, lines - lane), runs.data());
+      for (std::int64_t k = channel; k < last; ++k)
+        transforms_.output_of_planes(
+            products_at(memory, filters.lines, k, panel) + lane, cut_.tile.columns, runs.data(), count,
+            finish_for(memory, filters.start + k),
+            {memory.target + (filters.start + k) * plane, image_pitch, shape_.target_h, shape_.target_w});
+    }
+  });
+}
+
+template <typename Real>
+void Plan<Real>::combine_pixels(const Memory<Real>& memory, const TileBlock& tiles, const FilterBlock& filters) const {
+  const std::int64_t lanes = transforms_.lanes, channels = shape_.target * g_.groups;
+  cpu_.parallel_for(tiles.count, [&](std::int64_t tile, int) {
+    const Place place = place_of(tiles.first + tile);
+    Real* const to =
+        memory.target + ((place.image * shape_.target_h + place.row) * shape_.target_w + place.column) * channels;
+    for (std::int64_t k = 0; k < filters.lines; k += lanes)
+      transforms_.output_of_tile(products_at(memory, tiles.count, tile, k / cut_.tile.columns) + k % cut_.tile.columns,
+                                 cut_.tile.columns, std::min(lanes, filters.lines - k),
+                                 finish_for(memory, filters.start + k),
+                                 {to + filters.start + k, shape_.target_h - place.row, shape_.target_w - place.column,
+                                  shape_.target_w * channels, channels});
+  });
+}
+
+class WinogradCpu final : public Conv2dSolver {
+ public:
+  std::string_view id() const override { return "conv2d/winograd/cpu.1"; }
+  std::span<const Tunable> tunables() const override { return winograd_tunables(); }
+  Answer offer(const Conv2dProblem& problem, const DevicePointer& device, const SolverOptions& request) const override;
+};
+
+// Of a run. The constants were fitted: README.md.
+double cost_of(const Conv2dProblem& problem, const WinogradBlocking& cut, double of_byte) {
+  constexpr double phase = 4e5, of_input = 60, of_output = 60, gathered_filter = 45, adjacent_filter = 10;
+  constexpr std::int64_t least_rows = 4;  // fewer take as long
+  constexpr std::int64_t cached_bytes = std::int64_t{16} << 20;
+  const auto real = [](std::int64_t value) { return static_cast<double>(value); };
+  const WinogradShape& shape = cut.shape;
+  const bool planes = problem.layout == Layout::nchw;
+  const double of_filter = planes && problem.pass == Pass::forward ? adjacent_filter : gathered_filter;
+  const double tiles = real(planes ? round_up(shape.tiles, cut.tile.lanes) : std::max(shape.tiles, least_rows)),
+               target = real(planes ? std::max(shape.target, least_rows) : round_up(shape.target, cut.tile.lanes)),
+               source = real(shape.source);
+  const std::int64_t blocks = divide_up(shape.tiles, cut.block_tiles),
+                     filter_blocks = divide_up(cut.filter_panels, cut.block_filters),
+                     filter_bytes = cut.prepared_elements() * size_of(cut.real);
+  const double filters = cut.prepared ? 0 : real(cut.keeps_filters ? 1 : blocks);
+  const double arithmetic =
+      real(cut.form.products()) * (tiles * target * source + of_input * tiles * source + of_output * tiles * target +
+                                   of_filter * filters * source * target);
+  const double phases = real(blocks * (1 + filter_blocks * (cut.prepared || cut.keeps_filters ? 2 : 3)) + 1);
+  // Transformed filters that no cache keeps are read again for each block, and written.
+  const bool passes_memory = filter_bytes > cached_bytes && (cut.prepared || cut.keeps_filters);
+  const double filter_traffic = passes_memory ? real(filter_bytes) * (real(blocks) + 2 * filters) : 0;
+  return real(problem.groups) *
+             (phase * phases + arithmetic * (cut.real == DataType::f64 ? 2 : 1) + of_byte * filter_traffic) +
+         of_byte * least_bytes(problem);
+}
+
+Answer WinogradCpu::offer(const Conv2dProblem& problem, const DevicePointer& device,
+                          const SolverOptions& request) const {
+  const auto* const cpu = dynamic_cast<const CpuDevice*>(device.get());
+  if (cpu == nullptr) return "this variant runs on the CPU";
+  if (problem.pass == Pass::backward_filter) return "serves the forward pass and bwd_data";
+  if (size_of(problem.type) < 4) return "serves f32, tf32 and f64: transforms of stored halves would round them";
+  if (const char* const refusal = winograd_refusal(problem); *refusal != '\0') return refusal;
+  if (request.relative_error) return "its errors follow the largest input of a tile, not an element's own terms";
+  const bool prepared = !request.prepared.empty();
+  if (prepared && request.prepared != std::vector<std::string>{"w"}) return "has a prepared form of w alone";
+  const Tuning tuning = Tuning::parse(request.tuning);
+  const auto tile = tuning.find("tile");
+  if (problem.r == 5 && tile == 4) return "filters of 5 x 5 have tiles of 2 x 2 outputs";
+  const auto offer_of = [&](WinogradForm form, std::int64_t workspace_limit) {
+    const WinogradBlocking cut(problem, form, tuning, workspace_limit, prepared);
+    std::map<std::size_t, PreparedFormat> formats;
+    if (prepared) formats[1] = cut.format(problem);
+    return Offer{.cost = {cost_of(problem, cut, byte_cost(*device))},
+                 .bound = winograd_bound(problem, form, cut.chain()),
+                 .workspace_bytes = cut.workspace_bytes(),
+                 .prepared = formats,
+                 .tuning = cut.tuning(),
+                 .plan = [=]() -> std::shared_ptr<const PlanBody> {
+                   if (cut.real == DataType::f64)
+                     return std::make_shared<Plan<double>>(problem, device, cut, winograd_transforms_f64(form));
+                   return std::make_shared<Plan<float>>(problem, device, cut, winograd_transforms_f32(form));
+                 }};
+  };
+  const std::int64_t limit = request.max_workspace_bytes;
+  if (problem.r == 5) return offer_of({2, 5}, limit);
+  if (tile) return offer_of({static_cast<int>(*tile), 3}, limit);
+  // The smaller tile where it is the cheaper, or where the larger passes a limit; else a limit changes no results.
+  const Offer larger = offer_of({4, 3}, limit), smaller = offer_of({2, 3}, limit);
+  const auto keeps_limits = [&](const Offer& offer) {
+    return offer.bound.amplification <= request.max_error && (limit < 0 || offer.workspace_bytes <= limit);
+  };
+  if (!keeps_limits(larger)) return smaller;
+  const bool is_cheaper = offer_of({2, 3}, -1).cost.multiply_adds < offer_of({4, 3}, -1).cost.multiply_adds;
+  return is_cheaper && keeps_limits(smaller) ? smaller : larger;
+}
+
+}  // namespace
+
+const Conv2dSolver& conv2d_winograd_cpu() {
+  static const WinogradCpu solver;
+  return solver;
+}
+
+}  // namespace omniconv::operations

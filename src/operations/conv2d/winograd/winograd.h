@@ -1,0 +1,102 @@
+// Winograd's minimal filtering F(outputs x outputs, taps x taps): its matrices, what they do to errors, and how its
+// tiles lie. README.md derives all of it.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+
+#include "operations/conv2d/conv2d.h"
+#include "operations/conv2d/shape.h"
+
+namespace omniconv::operations {
+
+// y = output * ((filter * g) . (input * d)) along one axis: g has `taps` numbers, y `outputs`, d as many as there are
+// points. Row 0 is of the point 0, rows 2i - 1 and 2i of a point and its negative, the last of the point at infinity.
+template <int outputs, int taps>
+struct WinogradMatrices {
+  static constexpr int points = outputs + taps - 1;
+  static_assert(points == 4 || points == 6);
+
+  template <int rows, int columns>
+  using Matrix = std::array<std::array<double, static_cast<std::size_t>(columns)>, static_cast<std::size_t>(rows)>;
+
+  Matrix<points, points> input = {};  // numbers that fp32 holds
+  Matrix<points, taps> powers = {};   // filter[e][j] = powers[e][j] / divisors[e]
+  std::array<double, static_cast<std::size_t>(points)> divisors = {};
+  Matrix<points, taps> filter = {};
+  Matrix<outputs, points> output = {};
+
+  static constexpr double point(std::size_t e) {
+    constexpr double of_four[] = {0, 1, -1}, of_six[] = {0, 0.5, -0.5, 2, -2};
+    return points == 4 ? of_four[e] : of_six[e];
+  }
+
+  constexpr WinogradMatrices() {
+    constexpr std::size_t n = points, infinity = n - 1;
+    for (std::size_t e = 0; e < n; ++e) {
+      // The product of (x - q) over the other points, by its coefficients; at infinity over all.
+      input[e][0] = 1;
+      divisors[e] = 1;
+      for (std::size_t q = 0; q < infinity; ++q) {
+        if (q == e) continue;
+        for (std::size_t i = n - 1; i > 0; --i) input[e][i] = input[e][i - 1] - point(q) * input[e][i];
+        input[e][0] *= -point(q);
+        if (e != infinity) divisors[e] *= point(e) - point(q);
+      }
+      double power = 1;
+      for (std::size_t j = 0; j < static_cast<std::size_t>(taps); ++j) {
+        powers[e][j] = e == infinity ? (j + 1 == static_cast<std::size_t>(taps) ? 1 : 0) : power;
+        filter[e][j] = powers[e][j] / divisors[e];
+        power *= e == infinity ? 0 : point(e);
+      }
+      power = 1;
+      for (std::size_t i = 0; i < static_cast<std::size_t>(outputs); ++i) {
+        output[i][e] = e == infinity ? (i + 1 == static_cast<std::size_t>(outputs) ? 1 : 0) : power;
+        power *= e == infinity ? 0 : point(e);
+      }
+    }
+  }
+};
+
+template <int outputs, int taps>
+inline constexpr WinogradMatrices<outputs, taps> winograd_matrices{};
+
+// A form, chosen at run time. Those that there are: (2, 3), (4, 3), (2, 5).
+struct WinogradForm {
+  int outputs, taps;
+
+  int points() const { return outputs + taps - 1; }
+  int products() const { return points() * points(); }  // of a tile and a filter
+  bool operator==(const WinogradForm& other) const = default;
+};
+
+// Both axes': an error of one rounding in a product's or a sum's way is no larger than amplification / 2^24 (2^53)
+// times the norm; and the roundings in the way through the three transforms, but not through the sum over channels.
+struct WinogradError {
+  double amplification, roundings;
+  // Integers are summed exactly while so many times the norm is below 2^24; 0 where they are not.
+  double integer_scale;
+};
+WinogradError winograd_error(WinogradForm form);
+
+// The bound for chains over so many channels, in the norm
+//   sum over channels of (sum of |w| over the taps) * (largest |x| that the output's tile reads).
+ErrorBound winograd_bound(const Conv2dProblem& problem, WinogradForm form, double chain);
+
+// A pass forward, or backward to the data, which is one forward with turned filters: of each group, images of `source`
+// channels become images of `target` channels.
+struct WinogradShape {
+  WinogradShape(const Conv2dProblem& problem, WinogradForm form);
+
+  std::int64_t source, target;  // channels of a group
+  std::int64_t source_h, source_w, target_h, target_w;
+  std::int64_t top, left;  // target (0, 0) reads source (-top, -left) and on; negative where a border is not read
+  std::int64_t tile_rows, tile_columns, tiles;  // of an image, and of all images
+  bool turned;                                  // taps are read from the last to the first
+};
+
+// Why the problem has no such form; empty where it has.
+const char* winograd_refusal(const Conv2dProblem& problem);
+
+}  // namespace omniconv::operations

@@ -1,0 +1,23 @@
+// Lines in panels: panel p holds lines [start(p), start(p + 1)).
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+
+namespace omniconv::kernels {
+
+struct PanelCut {
+  std::int64_t lines, panels, height, taller;  // the first `taller` panels hold one line more than the others
+  std::int64_t start(std::int64_t p) const { return std::min(p * height + std::min(p, taller), lines); }
+  std::int64_t count(std::int64_t p) const { return start(p + 1) - start(p); }
+
+  // Panels of at most so many lines, as even as can be: rows of a tile cost what they are.
+  static PanelCut even(std::int64_t lines, std::int64_t most) {
+    const std::int64_t panels = (lines + most - 1) / most;
+    return {lines, panels, lines / panels, lines % panels};
+  }
+  // All full but the last: a vector of columns costs the same, whatever it holds.
+  static PanelCut full(std::int64_t lines, std::int64_t most) { return {lines, (lines + most - 1) / most, most, 0}; }
+};
+
+}  // namespace omniconv::kernels
