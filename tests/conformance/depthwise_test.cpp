@@ -123,6 +123,7 @@ TEST(Depthwise, Refusals) {
     EXPECT_NE(text.find(part), std::string::npos) << text;
   };
   expect_says(refused("n1c4h8w8k4r3s3g2"), "serves groups of one channel of x alone");
+  expect_says(refused("n1c1h8w8k4r3s3"), "leaves several filters of one channel");
   expect_says(refused("n1c2h80w8k2r65s1g2"), "filters of at most 64 taps");
   expect_says(refused("n1c2h8w900k2r1s3dw300g2"), "that reach 512 elements");
   expect_says(refused("n1c2h40w8k2r1s1uh17g2"), "strides of at most 16");

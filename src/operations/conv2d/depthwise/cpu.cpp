@@ -132,6 +132,8 @@ class Plan final : public Conv2dPlanBody {
   void gather(const Conv2dRun& run) const;
   void sum_up(const Tile& tile, const Room<Real>& room, bool add) const;
   void load_weights(const std::byte* w, std::int64_t unit, std::int64_t factor, std::int64_t add, Real* to) const;
+  kernels::PlaneWindow<Real> output_window(const Conv2dRun& run, const Tile& tile, const Channels& of,
+                                           const Room<Real>& room) const;
   void store_output(const Conv2dRun& run, const Tile& tile, const Channels& of, const Room<Real>& room) const;
   void to_filter(const Conv2dRun& run) const;
   void add_part(const Conv2dRun& run, std::int64_t unit, std::int64_t part, const Room<Real>& room) const;
@@ -160,6 +162,7 @@ void Plan<Real>::gather(const Conv2dRun& run) const {
       const std::int64_t unit = i / of_image % units_.count;
       const Tile tile = this->tile(i / of_image / units_.count, i % of_image);
       if (forward && g_.nhwc) {
+        kernels::fetch_window(output_window(run, tile, channels(unit, 1, 1, 0), room));
         fill_input(true, host(run.x), tile, channels(unit, m, 1, 0), room);
         load_weights(host(run.w), unit, 1, 0, room.weights);
         sum_up(tile, room, false);
@@ -167,11 +170,13 @@ void Plan<Real>::gather(const Conv2dRun& run) const {
       } else if (forward) {
         fill_input(true, host(run.x), tile, channels(unit, 1, 1, 0), room);
         for (std::int64_t j = 0; j < m; ++j) {
+          kernels::fetch_window(output_window(run, tile, channels(unit, 1, m, j), room));
           load_weights(host(run.w), unit, m, j, room.weights);
           sum_up(tile, room, false);
           store_output(run, tile, channels(unit, 1, m, j), room);
         }
       } else {
+        kernels::fetch_window(output_window(run, tile, channels(unit, 1, 1, 0), room));
         for (std::int64_t j = 0; j < m; ++j) {
           fill_input(false, host(run.y), tile, channels(unit, 1, m, j), room);
           load_weights(host(run.w), unit, m, j, room.weights);
@@ -233,24 +238,31 @@ void Plan<Real>::load_weights(const std::byte* w, std::int64_t unit, std::int64_
 }
 
 template <typename Real>
-void Plan<Real>::store_output(const Conv2dRun& run, const Tile& tile, const Channels& of,
-                              const Room<Real>& room) const {
-  const Conv2dProblem& problem = this->problem();
-  const bool of_x = problem.pass == Pass::backward_data;
+kernels::PlaneWindow<Real> Plan<Real>::output_window(const Conv2dRun& run, const Tile& tile, const Channels& of,
+                                                     const Room<Real>& room) const {
+  const bool of_x = problem().pass == Pass::backward_data;
   const DepthwiseAxis &down = tiles_.down, &along = tiles_.along;
   auto w = window(of_x, host(of_x ? run.x : run.y), tile.n, of);
   w.first_row = tile.row * down.spread - down.before, w.window_rows = tile.rows * down.spread;
   w.first_column = tile.column * along.spread - along.before, w.window_columns = tile.columns * along.spread;
   w.phases = g_.nhwc ? 1 : along.spread;
   w.copy = room.out, w.copy_row = tiles_.out_row, w.copy_phase = tiles_.out_phase, w.line = room.line;
+  return w;
+}
+
+template <typename Real>
+void Plan<Real>::store_output(const Conv2dRun& run, const Tile& tile, const Channels& of,
+                              const Room<Real>& room) const {
+  const Conv2dProblem& problem = this->problem();
   alignas(64) std::array<Real, most_lanes> bias{};
   if (problem.bias)
     for (std::int64_t i = 0; i < of.count; ++i)
       bias[static_cast<std::size_t>(i)] =
           static_cast<Real>(load_element(problem.type, host(run.bias) + (of.first + i) * size_of(problem.type)));
   kernels::store_window(
-      w, kernels::PlaneFinish<Real>{
-             .bias = problem.bias ? bias.data() : nullptr, .accumulate = problem.accumulate, .relu = problem.relu});
+      output_window(run, tile, of, room),
+      kernels::PlaneFinish<Real>{
+          .bias = problem.bias ? bias.data() : nullptr, .accumulate = problem.accumulate, .relu = problem.relu});
 }
 
 // Parts of the sums, each over some tiles of all images; several are kept in the workspace and then added in order.
@@ -338,6 +350,7 @@ class DepthwiseCpu final : public Conv2dSolver {
     const auto* const cpu = dynamic_cast<const devices::CpuDevice*>(device.get());
     if (cpu == nullptr) return "this variant runs on the CPU";
     if (problem.c != problem.groups) return "serves groups of one channel of x alone";
+    if (problem.groups == 1 && problem.k > 1) return "leaves several filters of one channel to matrix products";
     for (const auto [taps, stride, dilation] : {std::array{problem.r, problem.stride_h, problem.dilation_h},
                                                 std::array{problem.s, problem.stride_w, problem.dilation_w}})
       if (taps > most_taps || stride > most_stride || (taps - 1) * dilation > most_reach)

@@ -6,6 +6,7 @@
 
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "operations/conv2d/depthwise/cpu_planes.cpp"
+#include <hwy/cache_control.h>
 #include <hwy/foreach_target.h>
 #include <hwy/highway.h>
 
@@ -19,6 +20,9 @@ namespace hn = hwy::HWY_NAMESPACE;
 // For loops over registers: their indices must be constants, or the compiler keeps the registers in memory.
 #undef OMNICONV_UNROLL
 #define OMNICONV_UNROLL _Pragma("GCC unroll 16")
+
+// Input is fetched so far ahead of its use: a plane is over before hardware that follows its rows is at speed.
+constexpr std::int64_t ahead_bytes = 2048;
 
 template <DataType type, class D>
 HWY_INLINE hn::Vec<D> load_some(D d, const std::byte* from, std::int64_t count) {
@@ -60,9 +64,12 @@ HWY_INLINE void fill_row(D d, const PlaneWindow<Real>& w, const std::byte* from,
   zeros(d, to, first);
   from += (w.first_column + first) * size_of(type);
   std::int64_t i = first;
-  for (; i + lanes <= last; i += lanes, from += lanes * size_of(type))
+  for (; i + lanes <= last; i += lanes, from += lanes * size_of(type)) {
+    hwy::Prefetch(from + ahead_bytes);
     hn::StoreU(load_stored<type>(d, from), d, to + i);
+  }
   if (i < last) {
+    hwy::Prefetch(from + ahead_bytes);
     hn::StoreU(load_some<type>(d, from, last - i), d, to + i);
     i += lanes;
   }
@@ -146,6 +153,21 @@ HWY_INLINE void store_vector(D d, const PlaneFinish<Real>& f, hn::Vec<D> bias, c
   if (f.accumulate) value = hn::Add(value, load_some<type>(d, to, count));
   if (f.relu) value = hn::IfThenElse(hn::Lt(value, hn::Zero(d)), hn::Zero(d), value);
   store_some<type>(d, value, to, count);
+}
+
+// The lines that a window's rows will be stored to.
+template <typename Real>
+HWY_INLINE void fetch_rows(const PlaneWindow<Real>& w) {
+  constexpr std::int64_t line = 64;
+  const auto [first, last] = columns_inside(w);
+  const std::int64_t size = size_of(w.type);
+  for (std::int64_t i = std::max<std::int64_t>(-w.first_row, 0); i < std::min(w.window_rows, w.rows - w.first_row);
+       ++i) {
+    std::byte* const row = w.stored + ((w.first_row + i) * w.row_pitch + w.first_column * w.column_pitch) * size;
+    const std::int64_t step = w.channels > 0 ? w.column_pitch * size : line;
+    for (std::int64_t at = first * w.column_pitch * size; at < last * w.column_pitch * size; at += step)
+      __builtin_prefetch(row + at, 1);
+  }
 }
 
 template <class D, typename Real = hn::TFromD<D>>
@@ -327,6 +349,12 @@ void FillF32(const PlaneWindow<float>& w) {
 void FillF64(const PlaneWindow<double>& w) {
   fill<DataType::f64>(w);
 }
+void FetchF32(const PlaneWindow<float>& w) {
+  fetch_rows(w);
+}
+void FetchF64(const PlaneWindow<double>& w) {
+  fetch_rows(w);
+}
 void StoreF32(const PlaneWindow<float>& w, const PlaneFinish<float>& f) {
   switch (w.type) {
     case DataType::f16: return store<DataType::f16>(w, f);
@@ -360,6 +388,8 @@ HWY_EXPORT(LanesF32);
 HWY_EXPORT(LanesF64);
 HWY_EXPORT(FillF32);
 HWY_EXPORT(FillF64);
+HWY_EXPORT(FetchF32);
+HWY_EXPORT(FetchF64);
 HWY_EXPORT(StoreF32);
 HWY_EXPORT(StoreF64);
 HWY_EXPORT(TapsF32);
@@ -375,6 +405,12 @@ void fill_window(const PlaneWindow<float>& window) {
 }
 void fill_window(const PlaneWindow<double>& window) {
   HWY_DYNAMIC_DISPATCH(FillF64)(window);
+}
+void fetch_window(const PlaneWindow<float>& window) {
+  HWY_DYNAMIC_DISPATCH(FetchF32)(window);
+}
+void fetch_window(const PlaneWindow<double>& window) {
+  HWY_DYNAMIC_DISPATCH(FetchF64)(window);
 }
 void store_window(const PlaneWindow<float>& window, const PlaneFinish<float>& finish) {
   HWY_DYNAMIC_DISPATCH(StoreF32)(window, finish);

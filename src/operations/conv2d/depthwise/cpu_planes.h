@@ -31,6 +31,11 @@ struct PlaneWindow {
 void fill_window(const PlaneWindow<float>& window);
 void fill_window(const PlaneWindow<double>& window);
 
+// Asks for the lines that store_window will write. Stores are done in their order, so that those to the copies would
+// wait for lines that come from memory.
+void fetch_window(const PlaneWindow<float>& window);
+void fetch_window(const PlaneWindow<double>& window);
+
 // What is done to sums before they are stored.
 template <typename Real>
 struct PlaneFinish {
