@@ -1,10 +1,13 @@
-// omniconv beside oneDNN on the CPU: the same layers forward in fp32, nchw in and out on both sides, in turns within
-// one run. oneDNN runs its direct convolution, its weights reordered beforehand into the form it likes best.
+// omniconv beside oneDNN on the CPU: the same layers in fp32, nchw in and out on both sides, in turns within one run.
+// oneDNN runs its direct convolution, weights that are read reordered beforehand into the form it likes best.
 //
-//   conv2d_vs_onednn [--threads N] [--seconds S] [--solver ID] [--best] [--prepared] [--json FILE] [PROBLEM...]
+//   conv2d_vs_onednn [--threads N] [--seconds S] [--solver ID|auto] [--pass fwd|bwd_data|bwd_filter] [--best]
+//   [--prepared]
+//   [--json FILE] [PROBLEM...]
 //
 // --best lets oneDNN's Winograd convolution compete too, --prepared has omniconv's filters prepared beforehand as well.
-// By default the layers of data/problems/anchors.txt with at most four images. Run it with OMP_NUM_THREADS=N.
+// By default the layers of data/problems/anchors.txt with at most four images, in that pass. Run it with
+// OMP_NUM_THREADS=N.
 #include <algorithm>
 #include <chrono>
 #include <cmath>
@@ -37,33 +40,49 @@ class Peer {
   Peer(const Conv2dProblem& p, float* x, float* w, float* y, bool blocked, dnnl::algorithm algorithm)
       : engine_(dnnl::engine::kind::cpu, 0), stream_(engine_) {
     using dnnl::memory;
+    using Tag = memory::format_tag;
     const auto f32 = memory::data_type::f32;
     const bool grouped = p.groups > 1;
     const memory::dims of_x{p.n, p.c, p.h, p.w}, of_y{p.n, p.k, P(p), Q(p)};
     const memory::dims of_w =
         grouped ? memory::dims{p.groups, p.k / p.groups, p.c / p.groups, p.r, p.s} : memory::dims{p.k, p.c, p.r, p.s};
-    const memory::format_tag form = blocked ? memory::format_tag::any : memory::format_tag::nchw;
-    const memory::desc x_plain(of_x, f32, memory::format_tag::nchw), y_plain(of_y, f32, memory::format_tag::nchw),
-        x_desc(of_x, f32, form), y_desc(of_y, f32, form), w_any(of_w, f32, memory::format_tag::any),
-        w_plain(of_w, f32, grouped ? memory::format_tag::goihw : memory::format_tag::oihw);
-    const dnnl::convolution_forward::desc what(dnnl::prop_kind::forward_inference, algorithm, x_desc, w_any, y_desc,
-                                               {p.stride_h, p.stride_w}, {p.dilation_h - 1, p.dilation_w - 1},
-                                               {p.pad_top, p.pad_left}, {p.pad_bottom, p.pad_right});
-    const dnnl::convolution_forward::primitive_desc how(what, engine_);
-    implementation = how.impl_info_str();
-    memory plain(w_plain, engine_, w), liked(how.weights_desc(), engine_);
-    dnnl::reorder(plain, liked).execute(stream_, plain, liked);
-    stream_.wait();
-    memory given_x(x_plain, engine_, x), given_y(y_plain, engine_, y), own_x = given_x, own_y = given_y;
-    if (how.src_desc() != x_plain) {
-      own_x = memory(how.src_desc(), engine_);
-      steps_.push_back({dnnl::reorder(given_x, own_x), {{DNNL_ARG_FROM, given_x}, {DNNL_ARG_TO, own_x}}});
+    const Tag form = blocked ? Tag::any : Tag::nchw;
+    const memory::desc x_desc(of_x, f32, form), y_desc(of_y, f32, form), w_any(of_w, f32, Tag::any);
+    const memory::dims strides{p.stride_h, p.stride_w}, dilations{p.dilation_h - 1, p.dilation_w - 1},
+        before{p.pad_top, p.pad_left}, after{p.pad_bottom, p.pad_right};
+    const bool forward = p.pass == Pass::forward;
+    const dnnl::convolution_forward::primitive_desc forwards(
+        {forward ? dnnl::prop_kind::forward_inference : dnnl::prop_kind::forward_training, algorithm, x_desc, w_any,
+         y_desc, strides, dilations, before, after},
+        engine_);
+    memory given_x({of_x, f32, Tag::nchw}, engine_, x), given_y({of_y, f32, Tag::nchw}, engine_, y),
+        given_w({of_w, f32, grouped ? Tag::goihw : Tag::oihw}, engine_, w);
+    if (forward) {
+      implementation = forwards.impl_info_str();
+      const memory own_x = reordered(given_x, forwards.src_desc()), own_w = made(given_w, forwards.weights_desc()),
+                   own_y = like(given_y, forwards.dst_desc());
+      steps_.push_back({dnnl::convolution_forward(forwards),
+                        {{DNNL_ARG_SRC, own_x}, {DNNL_ARG_WEIGHTS, own_w}, {DNNL_ARG_DST, own_y}}});
+      give_back(own_y, given_y);
+    } else if (p.pass == Pass::backward_data) {
+      const dnnl::convolution_backward_data::primitive_desc how(
+          {algorithm, x_desc, w_any, y_desc, strides, dilations, before, after}, engine_, forwards);
+      implementation = how.impl_info_str();
+      const memory own_y = reordered(given_y, how.diff_dst_desc()), own_w = made(given_w, how.weights_desc()),
+                   own_x = like(given_x, how.diff_src_desc());
+      steps_.push_back({dnnl::convolution_backward_data(how),
+                        {{DNNL_ARG_DIFF_DST, own_y}, {DNNL_ARG_WEIGHTS, own_w}, {DNNL_ARG_DIFF_SRC, own_x}}});
+      give_back(own_x, given_x);
+    } else {
+      const dnnl::convolution_backward_weights::primitive_desc how(
+          {algorithm, x_desc, w_any, y_desc, strides, dilations, before, after}, engine_, forwards);
+      implementation = how.impl_info_str();
+      const memory own_x = reordered(given_x, how.src_desc()), own_y = reordered(given_y, how.diff_dst_desc()),
+                   own_w = like(given_w, how.diff_weights_desc());
+      steps_.push_back({dnnl::convolution_backward_weights(how),
+                        {{DNNL_ARG_SRC, own_x}, {DNNL_ARG_DIFF_DST, own_y}, {DNNL_ARG_DIFF_WEIGHTS, own_w}}});
+      give_back(own_w, given_w);
     }
-    if (how.dst_desc() != y_plain) own_y = memory(how.dst_desc(), engine_);
-    steps_.push_back(
-        {dnnl::convolution_forward(how), {{DNNL_ARG_SRC, own_x}, {DNNL_ARG_WEIGHTS, liked}, {DNNL_ARG_DST, own_y}}});
-    if (how.dst_desc() != y_plain)
-      steps_.push_back({dnnl::reorder(own_y, given_y), {{DNNL_ARG_FROM, own_y}, {DNNL_ARG_TO, given_y}}});
     implementation += fmt::format(", {} steps", steps_.size());
   }
 
@@ -75,6 +94,27 @@ class Peer {
   std::string implementation;
 
  private:
+  dnnl::memory like(const dnnl::memory& given, const dnnl::memory::desc& form) {
+    return given.get_desc() == form ? given : dnnl::memory(form, engine_);
+  }
+  // In another form, made beforehand.
+  dnnl::memory made(dnnl::memory given, const dnnl::memory::desc& form) {
+    dnnl::memory own(form, engine_);
+    dnnl::reorder(given, own).execute(stream_, given, own);
+    stream_.wait();
+    return own;
+  }
+  // And in each run.
+  dnnl::memory reordered(const dnnl::memory& given, const dnnl::memory::desc& form) {
+    const dnnl::memory own = like(given, form);
+    give_back(given, own);
+    return own;
+  }
+  void give_back(const dnnl::memory& own, const dnnl::memory& given) {
+    if (own.get_desc() != given.get_desc())
+      steps_.push_back({dnnl::reorder(own, given), {{DNNL_ARG_FROM, own}, {DNNL_ARG_TO, given}}});
+  }
+
   dnnl::engine engine_;
   dnnl::stream stream_;
   struct Step {
@@ -127,7 +167,10 @@ struct Asked {
 nlohmann::json compare(const Context& context, const Conv2dProblem& problem, const Asked& asked) {
   const Conv2dElements elements = elements_of(problem);
   std::vector<float> x = random_values(elements.x, 1), w = random_values(elements.w, 2),
-                     y(static_cast<std::size_t>(elements.y)), other(y.size());
+                     y = random_values(elements.y, 3);
+  std::vector<float>& written = problem.pass == Pass::forward ? y : problem.pass == Pass::backward_data ? x : w;
+  std::vector<float> other(written.size());
+  const auto theirs_of = [&](std::vector<float>& values) { return (&values == &written ? other : values).data(); };
   const auto borrow = [&](std::vector<float>& values) {
     return Operand{context.borrow(values.data(), static_cast<std::int64_t>(values.size() * sizeof(float)))};
   };
@@ -146,13 +189,13 @@ nlohmann::json compare(const Context& context, const Conv2dProblem& problem, con
     plan.plan().prepare(queue, "w", run.w, prepared).wait();
     run.w = {prepared, 0, format};
   }
-  const std::unique_ptr<Peer> peer = best_peer(problem, x.data(), w.data(), other.data(), asked.best);
+  const std::unique_ptr<Peer> peer = best_peer(problem, theirs_of(x), theirs_of(w), theirs_of(y), asked.best);
   const auto ours = [&] { plan.run(queue, run).wait(); };
   const auto theirs = [&] { peer->run(); };
   ours(), theirs();
   double difference = 0, largest = 0;
-  for (std::size_t i = 0; i < y.size(); ++i) {
-    difference = std::max(difference, std::fabs(static_cast<double>(y[i]) - static_cast<double>(other[i])));
+  for (std::size_t i = 0; i < other.size(); ++i) {
+    difference = std::max(difference, std::fabs(static_cast<double>(written[i]) - static_cast<double>(other[i])));
     largest = std::max(largest, std::fabs(static_cast<double>(other[i])));
   }
   std::vector<double> of_ours, of_theirs, ratios;
@@ -190,10 +233,10 @@ nlohmann::json compare(const Context& context, const Conv2dProblem& problem, con
 
 Conv2dProblem layer_of(const std::string& text) {
   const auto problem = get<Conv2dProblem>(parse_problem(text));
-  if (problem.pass != Pass::forward || problem.type != DataType::f32 || problem.layout != Layout::nchw ||
-      problem.flip || problem.bias || problem.relu || problem.accumulate)
-    throw bad_input(fmt::format(
-        "{}: the comparison is of forward convolutions in fp32 and nchw alone, as n1c64h28w28k64r3s3p1", text));
+  if (problem.type != DataType::f32 || problem.layout != Layout::nchw || problem.flip || problem.bias || problem.relu ||
+      problem.accumulate)
+    throw bad_input(
+        fmt::format("{}: the comparison is of convolutions in fp32 and nchw alone, as n1c64h28w28k64r3s3p1", text));
   return problem;
 }
 
@@ -215,17 +258,19 @@ std::vector<Conv2dProblem> anchors() {
 int main(int argc, char** argv) try {
   int threads = 2;
   Asked asked;
-  std::string json_path;
+  std::string json_path, pass = "fwd";
   const std::vector<std::string> texts = bench::parse_arguments(
       argc, argv,
       {{"--threads", [&](const std::string& value) { threads = std::atoi(value.c_str()); }},
        {"--seconds", [&](const std::string& value) { asked.seconds = std::atof(value.c_str()); }},
        {"--solver", [&](const std::string& value) { asked.solver = value; }},
+       {"--pass", [&](const std::string& value) { pass = value; }},
        {"--json", [&](const std::string& value) { json_path = value; }}},
       {{"--best", [&] { asked.best = true; }}, {"--prepared", [&] { asked.prepared = true; }}});
   std::vector<Conv2dProblem> problems;
-  for (const std::string& text : texts) problems.push_back(layer_of(text));
-  if (problems.empty()) problems = anchors();
+  for (const std::string& text : texts) problems.push_back(layer_of(pass + ' ' + text));
+  if (problems.empty())
+    for (Conv2dProblem& problem : problems = anchors()) problem.pass = layer_of(pass + " n1c1h1w1k1r1s1").pass;
   const Context context({.device = "cpu", .threads = threads});
   const auto peaks = context.impl()->measure_peaks(1);
   const dnnl_version_t* const version = dnnl_version();
