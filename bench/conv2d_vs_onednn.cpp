@@ -276,8 +276,13 @@ int main(int argc, char** argv) try {
   const dnnl_version_t* const version = dnnl_version();
   const std::string onednn = fmt::format("{}.{}.{}", version->major, version->minor, version->patch);
   nlohmann::json json = bench::report_head("omniconv-compare-conv2d/1");
-  json.update(
-      {{"cpu", context.device().name}, {"threads", threads}, {"onednn", onednn}, {"peak_tflops", peaks.tflops}});
+  json.update({{"cpu", context.device().name},
+               {"threads", threads},
+               {"onednn", onednn},
+               {"peak_tflops", peaks.tflops},
+               {"pass", pass},
+               {"peer", asked.best ? "best" : "direct"},
+               {"prepared", asked.prepared}});
   fmt::print("{}, {} threads, {:.3f} TFLOP/s of multiply-adds; oneDNN {}\n{:<34} {:>8} {:>8} {:>7} {:<10} {:>9}\n",
              context.device().name, threads, peaks.tflops, onednn, "problem", "GFLOP/s", "oneDNN", "ratio", "95 %",
              "difference");
