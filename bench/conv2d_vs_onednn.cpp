@@ -1,9 +1,8 @@
 // omniconv beside oneDNN on the CPU: the same layers in fp32, nchw in and out on both sides, in turns within one run.
 // oneDNN runs its direct convolution, weights that are read reordered beforehand into the form it likes best.
 //
-//   conv2d_vs_onednn [--threads N] [--seconds S] [--solver ID|auto] [--pass fwd|bwd_data|bwd_filter] [--best]
-//   [--prepared]
-//   [--json FILE] [PROBLEM...]
+//   conv2d_vs_onednn [--threads N] [--seconds S] [--solver ID|auto] [--pass fwd|bwd_data|bwd_filter]
+//                    [--best] [--prepared] [--json FILE] [PROBLEM...]
 //
 // --best lets oneDNN's Winograd convolution compete too, --prepared has omniconv's filters prepared beforehand as well.
 // By default the layers of data/problems/anchors.txt with at most four images, in that pass. Run it with

@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <cstdlib>
 #include <cstring>
+#include <filesystem>
 #include <fstream>
 #include <functional>
 #include <map>
@@ -291,7 +292,7 @@ CUresult cuEventElapsedTime(float* milliseconds, CUevent, CUevent) {
 }
 
 CUresult cuModuleLoadData(CUmodule* module, const void* image) {
-  std::string path = "/tmp/omniconv-text-XXXXXX";
+  std::string path = (std::filesystem::temp_directory_path() / "omniconv-text-XXXXXX").string();
   const int file = mkstemp(path.data());
   if (file < 0) return CUDA_ERROR_UNKNOWN;
   const std::string_view library = library_of(image);

@@ -312,6 +312,7 @@ void Plan<Real>::add_part(const Conv2dRun& run, std::int64_t unit, std::int64_t 
                                          .to_vector = lanes,
                                          .rows = divide_up(tile.rows - j, tiles_.down.stagger),
                                          .vectors = vectors,
+                                         .last_lanes = g_.nhwc ? lanes : tile.columns - (vectors - 1) * lanes,
                                          .sums = sums + some.first_weight * lanes});
   }
   Real* const partials = reinterpret_cast<Real*>(host({run.workspace, 0})) + cpu_.threads() * tiles_.thread_elements() +
@@ -353,15 +354,18 @@ class DepthwiseCpu final : public Conv2dSolver {
     if (problem.groups == 1 && problem.k > 1) return "leaves several filters of one channel to matrix products";
     for (const auto [taps, stride, dilation] : {std::array{problem.r, problem.stride_h, problem.dilation_h},
                                                 std::array{problem.s, problem.stride_w, problem.dilation_w}})
-      if (taps > most_taps || stride > most_stride || (taps - 1) * dilation > most_reach)
+      if (taps > most_taps || stride > most_stride || (taps > 1 && dilation > most_reach / (taps - 1)))
         return fmt::format("serves filters of at most {} taps that reach {} elements, and strides of at most {}",
                            most_taps, most_reach, most_stride);
-    const DepthwiseTiles tiles(problem, request.max_workspace_bytes, cpu->threads());
+    // Tiles decide the order in which the filter's gradient is added up: a limit shared by threads must not change
+    // them.
+    const std::int64_t limit = problem.pass == Pass::backward_filter ? -1 : request.max_workspace_bytes;
+    const DepthwiseTiles tiles(problem, limit, cpu->threads());
     const std::int64_t parts = parts_of(problem, tiles), size = problem.type == DataType::f64 ? 8 : 4;
     const std::int64_t partials =
         parts == 1 ? 0 : checked_multiply(parts, problem.k * problem.r * problem.s, "the parts of the sums");
     return Offer{
-        .cost = {cost(problem, tiles, *device)},
+        .cost = {cost(problem, *device)},
         .bound = bound(problem, tiles, parts),
         .workspace_bytes = checked_multiply(checked_add(cpu->threads() * tiles.thread_elements(), partials, "the sums"),
                                             size, "the workspace"),
@@ -380,11 +384,11 @@ class DepthwiseCpu final : public Conv2dSolver {
                          static_cast<double>(tiles.rows * tiles.vectors * tiles.tiles_along());
     return conv2d_bound(problem, 2 * vectors + static_cast<double>(tiles.lanes + parts), 3);
   }
-  static double cost(const Conv2dProblem& problem, const DepthwiseTiles& tiles, const devices::Device& device);
+  static double cost(const Conv2dProblem& problem, const devices::Device& device);
 };
 
-double DepthwiseCpu::cost(const Conv2dProblem& problem, const DepthwiseTiles&, const devices::Device& device) {
-  constexpr double begin = 1e6;
+double DepthwiseCpu::cost(const Conv2dProblem& problem, const devices::Device& device) {
+  constexpr double begin = 2e5;
   return begin + 2 * multiply_adds(problem) + least_bytes(problem) * byte_cost(device);
 }
 

@@ -292,8 +292,10 @@ HWY_INLINE void add_product_rows(D d, const PlaneProducts<Real>& p, const Real* 
       keep_in_register(gradient[b]);
     }
     const Real* row = from;
+    // An infinity beside what is there would make NaN of a zero.
+    const auto is_there = hn::FirstN(d, static_cast<std::size_t>(v + 1 < p.vectors ? lanes : p.last_lanes));
     OMNICONV_UNROLL for (int j = 0; j < taps + B - 1; ++j) {
-      auto value = hn::LoadU(d, row);
+      auto value = hn::IfThenElseZero(is_there, hn::LoadU(d, row));
       keep_in_register(value);
       OMNICONV_UNROLL for (int b = 0; b < B; ++b) {
         if (j - b >= 0 && j - b < taps) sums[b % 2][j - b] = hn::MulAdd(value, gradient[b], sums[b % 2][j - b]);

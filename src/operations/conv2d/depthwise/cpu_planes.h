@@ -77,6 +77,7 @@ struct PlaneProducts {
   const Real* to;
   std::int64_t to_row, to_vector;
   std::int64_t rows, vectors;
+  std::int64_t last_lanes;  // of a row's last vector that are there: what else `from` holds meets no output
   Real* sums;
 };
 void add_plane_products(const PlaneProducts<float>& products);

@@ -26,12 +26,14 @@ DepthwiseTiles::DepthwiseTiles(const Conv2dProblem& problem, std::int64_t worksp
   const Conv2dShape g(problem);
   const std::int64_t size = problem.type == DataType::f64 ? 8 : 4;
   lanes = kernels::depthwise_lanes(problem.type == DataType::f64 ? DataType::f64 : DataType::f32);
+  // One tap is not dilated, whatever the problem says.
+  const std::int64_t dilation_h = g.r == 1 ? 1 : g.dilation_h, dilation_w = g.s == 1 ? 1 : g.dilation_w;
   if (problem.pass == Pass::backward_data) {
-    down = DepthwiseAxis::to_data(g.r, g.stride_h, g.dilation_h, g.pad_top, g.flip, g.h);
-    along = DepthwiseAxis::to_data(g.s, g.stride_w, g.dilation_w, g.pad_left, g.flip, g.w);
+    down = DepthwiseAxis::to_data(g.r, g.stride_h, dilation_h, g.pad_top, g.flip, g.h);
+    along = DepthwiseAxis::to_data(g.s, g.stride_w, dilation_w, g.pad_left, g.flip, g.w);
   } else {
-    down = DepthwiseAxis::forward(g.r, g.stride_h, g.dilation_h, g.pad_top, g.flip, g.p);
-    along = DepthwiseAxis::forward(g.s, g.stride_w, g.dilation_w, g.pad_left, g.flip, g.q);
+    down = DepthwiseAxis::forward(g.r, g.stride_h, dilation_h, g.pad_top, g.flip, g.p);
+    along = DepthwiseAxis::forward(g.s, g.stride_w, dilation_w, g.pad_left, g.flip, g.q);
   }
   weight_elements = round_up(g.r * g.s * (nhwc || problem.pass == Pass::backward_filter ? lanes : 1), 16);
   const std::int64_t all_rows = down.last - down.first, all_columns = along.last - along.first,

@@ -239,15 +239,20 @@ class DirectCpu final : public Conv2dSolver {
     const std::int64_t of_group = problem.pass == Pass::backward_data ? g.c_group : g.k_group,
                        width = problem.pass == Pass::backward_data ? g.w : g.q;
     // A step of a tile takes this many multiply-adds' time for each of its channels, and for each column it gathers; of
-    // the filter, for each element of y too.
-    constexpr double channel = 3.5 * tile_columns, gathered = 40;
+    // the filter, for each element of y too. A tile takes so many beside its steps.
+    constexpr double channel = 3.5 * tile_columns, gathered = 160, of_tile = 4e4;
     const double channels = static_cast<double>(std::min(of_group, tile_channels));
     const double columns = static_cast<double>(std::min(width, tile_columns));
     const bool filter = problem.pass == Pass::backward_filter;
     const double step = channel * channels + gathered * columns * (filter ? 1 + channels : 1);
     const double useful = channels * columns;
-    return multiply_adds(problem) * (problem.pass == Pass::backward_data ? static_cast<double>(g.stride_w) : 1) * step /
-           useful;
+    const double rows = static_cast<double>(problem.n) *
+                        static_cast<double>(problem.pass == Pass::backward_data ? g.h : g.p) *
+                        static_cast<double>(divide_up(width, tile_columns)),
+                 tiles = rows * static_cast<double>(g.groups * divide_up(of_group, tile_channels));
+    return of_tile * tiles + multiply_adds(problem) *
+                                 (problem.pass == Pass::backward_data ? static_cast<double>(g.stride_w) : 1) * step /
+                                 useful;
   }
 };
 
