@@ -26,7 +26,7 @@ std::vector<float> get(Queue& queue, const Buffer& buffer) {
 
 // Makes the plan of one pass, and runs it. Plans are made once and run often; so is the workspace.
 void run(const Context& context, Queue& queue, const Conv2dProblem& problem, Conv2dRun arrays) {
-  const Conv2dPlan plan(context, problem, {.units = Units::fma});
+  const Conv2dPlan plan(context, problem, {.units = Units::fma, .max_error = 1});  // exact on small integers
   arrays.workspace = context.allocate(plan.workspace_bytes());
   std::printf("%s on %s: %s, %lld bytes of workspace\n", to_text(problem).c_str(), context.device().id.c_str(),
               plan.solver().c_str(), static_cast<long long>(plan.workspace_bytes()));
