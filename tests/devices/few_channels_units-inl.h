@@ -6,6 +6,9 @@ inline float filter_term(ulong descriptor, int column, int term) {
   EXPECT_EQ(descriptor >> 62, 3U);
   ulong at = start + static_cast<ulong>(column / 8) * step + static_cast<ulong>(column % 8 * 32 + term * 2);
   at ^= (at >> 7 & 1) << 4;
+#ifdef MOST_FILTER_BYTES  // of local memory, where all parts of filters lie
+  EXPECT_LE(at - launch_address + 2, static_cast<ulong>(MOST_FILTER_BYTES));
+#endif
   ushort bits;
   std::memcpy(&bits, launch_memory + at - launch_address, 2);
   return widened(DataType::f16, bits);
