@@ -126,7 +126,7 @@ inline void run(const MatrixTask& host, float alpha, bool quads_of_a, bool quads
       if (LOCAL_ID_X == 0) {
         copies_t copies = copies_of(task, unit);
         copy_a(task, unit, step, copies, a_high, a_low, 0, 0);
-        copy_b(task, unit, step, 0, b_high, b_low, PLANES * A_BYTES, 0);
+        copy_b(task, unit, copies, step, 0, b_high, b_low, PLANES * A_BYTES, 0);
       }
       BARRIER;
       if (half < 0) continue;

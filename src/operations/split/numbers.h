@@ -64,8 +64,8 @@ struct Window {
   std::int64_t rows = 0, line = 0;
 };
 
-// Of 128 rows by so many columns, by groups of which so many share a compute unit; sums in so many parts. Where steps
-// share windows, so many of them are in local memory.
+// Of rows by so many columns, by groups of which so many share a compute unit; sums in so many parts. Where steps share
+// windows, so many of them are in local memory.
 struct Tile {
   std::int64_t columns = 128, resident = 1, parts = 1;
   bool is_shared = false, is_raw = false;  // raw: a's rows are copied as they are, and split in registers
@@ -73,12 +73,14 @@ struct Tile {
   std::int64_t windows = 0, stages = 0;
   double cycles = 0;  // of a compute unit, for all
 
-  // A tile of 64 columns is made by one warpgroup, others and raw ones by two (tensor_tiles.kernel).
-  std::int64_t warpgroups() const { return columns == 64 && !is_raw ? 1 : 2; }
+  // Registers hold the parts of 64 raw rows for each of two groups.
+  std::int64_t rows() const { return is_raw && resident == 2 ? tile_rows / 2 : tile_rows; }
+  // A tile of 64 columns, or of 64 raw rows, is made by one warpgroup, others by two (tensor_tiles.kernel).
+  std::int64_t warpgroups() const { return rows() < tile_rows || (columns == 64 && !is_raw) ? 1 : 2; }
   std::int64_t group() const { return 128 * (1 + warpgroups()); }
 };
 inline std::int64_t stage_bytes(const Tile& tile, const Numbers& numbers) {
-  const std::int64_t rows = tile.is_shared ? 0 : tile.is_raw ? 2 * 128 : numbers.planes() * 128;
+  const std::int64_t rows = tile.is_shared ? 0 : (tile.is_raw ? 2 : numbers.planes()) * tile.rows();
   return (rows + numbers.planes() * tile.columns) * 128;
 }
 inline std::int64_t window_bytes(const Tile& tile, const Numbers& numbers) {
@@ -99,7 +101,9 @@ inline std::int64_t stages_for(const Tile& tile, const Numbers& numbers, const d
 // Whether the registers of so many groups hold the sums, and the parts of raw rows.
 inline bool fits(const Tile& tile, const Numbers& numbers) {
   if (tile.columns == 256) return tile.resident == 1 && numbers.products == 1 && !tile.is_shared && !tile.is_raw;
-  if (tile.is_raw) return numbers.products < 6 && tile.resident == 1 && tile.columns >= 64 && !tile.is_shared;
+  if (tile.is_raw)
+    return numbers.products < 6 && !tile.is_shared &&
+           (tile.columns == 128 || (tile.columns == 64 && tile.resident == 1));
   return tile.resident == 1 || tile.columns <= 64;
 }
 
@@ -109,6 +113,7 @@ inline double step_cycles(const Tile& tile, const Numbers& numbers) {
   const auto of = [&](double three, double one) {
     return numbers.products == 6 ? 2 * three : numbers.products == 3 ? three : one;
   };
+  if (tile.is_raw && tile.rows() < tile_rows) return of(1190, 800);
   if (tile.is_raw) return tile.columns == 128 ? of(1750, 900) : of(1300, 900);
   if (tile.columns == 256) return 1350;
   double cycles = tile.is_shared ? of(560, 300) : of(750, 400);
@@ -122,7 +127,7 @@ inline double step_cycles(const Tile& tile, const Numbers& numbers) {
   return cycles;
 }
 inline double tile_cycles(const Tile& tile) {
-  if (tile.is_raw) return tile.columns == 64 ? 3000 : 5500;
+  if (tile.is_raw) return tile.columns == 64 || tile.rows() < tile_rows ? 3000 : 5500;
   return tile.columns == 256 ? 7200 : tile.columns == 128 ? 3600 : tile.columns == 64 ? 1650 : 1900;
 }
 // Tiles, or their parts, that a compute unit makes one after the other, as many as its groups are two at once.
@@ -227,7 +232,7 @@ inline std::vector<devices::Definition> definitions_of(DataType type, DataType o
   const auto add = [&](const char* symbol, std::int64_t value) { all.push_back({symbol, std::to_string(value)}); };
   add("PRODUCTS", numbers.products), add("SCALED", numbers.are_scaled), add("MAXIMA", maxima);
   add("SAMPLED", numbers.are_scaled ? sampled : 0);
-  add("TILE_N", tile.columns), add("STAGES", tile.stages), add("RESIDENT", tile.resident);
+  add("TILE_M", tile.rows()), add("TILE_N", tile.columns), add("STAGES", tile.stages), add("RESIDENT", tile.resident);
   add("WINDOW", tile.window.rows), add("WINDOWS", tile.windows);
   add("A_LINE", a_line);
   add("A_TURNED", a_turned), add("B_TURNED", b_turned);

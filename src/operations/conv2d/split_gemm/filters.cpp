@@ -9,26 +9,38 @@
 namespace omniconv::operations::split_gemm {
 namespace {
 
-std::int64_t tiles_of(const FilterTask& task, std::int64_t columns) {
-  return divide_up(task.boxes(), 2) * divide_up(task.y.channels, columns) * task.x.groups;
+std::int64_t tiles_m_of(const FilterTask& task, const Tile& tile) {
+  return divide_up(task.boxes(), tile.rows() / step_terms);
 }
-std::int64_t sums_of(const FilterTask& task, std::int64_t columns) {
-  return checked_multiply(tiles_of(task, columns) * tile_rows, columns, "the sums");
+std::int64_t tiles_n_of(const FilterTask& task, const Tile& tile) {
+  return divide_up(task.columns(), tile.columns);
+}
+std::int64_t tiles_of(const FilterTask& task, const Tile& tile) {
+  return tiles_m_of(task, tile) * tiles_n_of(task, tile) * task.x.groups;
+}
+std::int64_t sums_of(const FilterTask& task, const Tile& tile) {
+  return checked_multiply(tiles_of(task, tile) * tile.rows(), tile.columns, "the sums");
 }
 
-// Channels of a group of add_parts: as many as its local memory holds, and few enough for all compute units.
-std::int64_t channels_at_once(const FilterTask& task, std::int64_t units) {
-  const std::int64_t taps = std::int64_t{task.taps_h} * task.taps_w, eights = divide_up(task.y.channels, 8);
-  std::int64_t channels = 32;
-  while (channels > 1 &&
-         (channels * taps > most_taps || divide_up(task.x.channels, channels) * eights * task.x.groups < 2 * units))
-    channels /= 2;
-  return channels;
+std::int64_t adding_groups_of(const FilterTask& task) {
+  return divide_up(task.taps(), task.taps_at_once) * divide_up(task.x.channels, task.rows_at_once) *
+         divide_up(task.y.channels, task.columns_at_once) * task.x.groups;
+}
+// Sums of a group of add_parts: of the taps whose elements lie side by side, as many as its local memory holds, and few
+// enough for all compute units.
+void set_sums_at_once(FilterTask& task, bool nhwc, std::int64_t units) {
+  constexpr std::int64_t most_sums = 8192, most_lines = 32;
+  task.taps_at_once = static_cast<std::int32_t>(nhwc ? 1 : task.taps());
+  task.columns_at_once = task.taps_at_once * most_lines > most_sums ? 8 : 32;
+  task.rows_at_once = static_cast<std::int32_t>(
+      std::clamp<std::int64_t>(most_sums / (task.columns_at_once * task.taps_at_once), 1, most_lines));
+  while (task.rows_at_once > 1 && adding_groups_of(task) < 2 * units) task.rows_at_once /= 2;
+  while (task.columns_at_once > 8 && adding_groups_of(task) < units) task.columns_at_once /= 2;
 }
 
 Workspace workspace_for(const FilterTask& task, const Numbers& numbers, const Tile& tile, const Prepared& prepared) {
   return {prepared.a ? 0 : task.x.elements() * planes_of_source(tile, numbers), prepared.b ? 0 : task.y.elements(),
-          numbers, checked_multiply(sums_of(task, tile.columns), tile.parts, "the parts of sums")};
+          numbers, checked_multiply(sums_of(task, tile), tile.parts, "the parts of sums")};
 }
 
 // What copies read of x or y themselves, where they lie so: groups begin at multiples of 16 bytes. What they bring in
@@ -73,12 +85,14 @@ Tile tile_for(const Forms& forms, const Conv2dProblem& problem, const devices::D
   const auto cycles = [&](const Tile& tile) -> double {
     if (tile.is_raw && !forms.raw) return 0;
     const FilterTask& task = forms.of(tile);
-    const bool is_wide = tile.columns > 64 && tile.columns / 2 >= task.y.channels;
-    if (tile.columns < 64 || (is_wide && request.tuning.empty()) || (tile.parts > 1 && tile.parts * 2 > task.steps))
+    const bool is_wide = tile.columns > 64 && tile.columns / 2 >= task.columns(),
+               is_high = tile.is_raw && tile.rows() == tile_rows && tile_rows / 2 >= task.x.channels;
+    if (tile.columns < 64 || ((is_wide || is_high) && request.tuning.empty()) ||
+        (tile.parts > 1 && tile.parts * 2 > task.steps))
       return 0;
     const double steps = static_cast<double>(divide_up(task.steps, tile.parts)),
-                 bytes = 4 * static_cast<double>(sums_of(task, tile.columns)) * static_cast<double>(2 * tile.parts);
-    return cycles_of(tile, tiles_of(task, tile.columns), steps, numbers, device) + launch_cycles +
+                 bytes = 4 * static_cast<double>(sums_of(task, tile)) * static_cast<double>(2 * tile.parts);
+    return cycles_of(tile, tiles_of(task, tile), steps, numbers, device) + launch_cycles +
            cycles_of_bytes(bytes + bytes_before(task, problem, numbers, tile, prepared), device);
   };
   return best_tile(request, numbers, device, {.line = 2 * step_terms}, cycles,
@@ -98,12 +112,14 @@ class Plan final : public ProductPlan {
     sampling_ = sampling_for(task, numbers, prepared);
     if (prepared.a) prepared_a_ = prepared_planes(task.x, problem.type);
     if (prepared.b) prepared_b_ = prepared_planes(task.y, problem.type);
-    task_.tiles_m = static_cast<std::int32_t>(divide_up(task.boxes(), 2));
-    task_.tiles_n = static_cast<std::int32_t>(divide_up(task.y.channels, tile.columns));
+    task_.tiles_m = static_cast<std::int32_t>(tiles_m_of(task, tile));
+    task_.tiles_n = static_cast<std::int32_t>(tiles_n_of(task, tile));
     task_.parts = static_cast<std::int32_t>(tile.parts);
-    task_.by_pixels = Divisor(std::int64_t{task_.y.h} * task_.y.w), task_.by_columns = Divisor(task_.y.w);
+    const Planes& without_taps = task_.have_columns_taps() ? task_.x : task_.y;
+    task_.by_pixels = Divisor(std::int64_t{without_taps.h} * without_taps.w),
+    task_.by_columns = Divisor(without_taps.w);
     task_.by_image_steps = Divisor(std::max(task_.image_steps, 1));
-    task_.channels_at_once = static_cast<std::int32_t>(channels_at_once(task, units_));
+    set_sums_at_once(task_, problem.layout == Layout::nhwc, units_);
     std::vector<devices::Definition> definitions =
         definitions_of(problem.type, numbers_, tile, 2 * step_terms, true, sampling_.bits());
     const bool nhwc = problem.layout == Layout::nhwc;
@@ -113,6 +129,7 @@ class Plan final : public ProductPlan {
     definitions.push_back({"FORMS", std::to_string(forms)});
     definitions.push_back({"ACCUMULATE", problem.accumulate ? "1" : "0"});
     definitions.push_back({"RAW", tile.is_raw ? (nhwc ? "2" : "1") : "0"});
+    definitions.push_back({"COLUMN_TAPS", task.have_columns_taps() ? "1" : "0"});
     definitions.push_back({"BIAS", "0"});
     definitions.push_back({"RELU", "0"});
     if (prepared.bits() != 0) definitions.push_back({"PREPARED", std::to_string(prepared.bits())});
@@ -135,7 +152,7 @@ class Plan final : public ProductPlan {
                             task_.x.elements()),
                     maps_of(map_of_y(task), product, task.y.group_channels > 0, run.y, prepared_b_, workspace_.b,
                             task_.y.elements()),
-                    tiles_of(task_, tile_.columns) * task_.parts, adding_groups());
+                    tiles_of(task_, tile_) * task_.parts, adding_groups_of(task_));
   }
 
   void append_prepare(devices::Sequence& sequence, std::size_t array, const Operand& from,
@@ -156,20 +173,17 @@ class Plan final : public ProductPlan {
  private:
   static std::span<const std::byte> bytes_of(const FilterTask& task) { return std::as_bytes(std::span(&task, 1)); }
 
-  std::int64_t adding_groups() const {
-    return divide_up(task_.x.channels, task_.channels_at_once) * divide_up(task_.y.channels, 8) * task_.x.groups;
-  }
-
   // Copies read the rows' array itself.
   void append_raw(devices::Sequence& sequence, const Product& product) const {
     append_before(sequence, product, task_);
-    const OperandMaps rows = append_raw_maps(sequence, map_of_raw_rows(task_, problem().layout == Layout::nhwc),
-                                             product, task_.x.source_elements());
-    append_products(
-        sequence, product, bytes_of(task_), rows,
-        ProductLaunches::maps_of(map_of_y(task_), product, false, product.b, workspace_.b, task_.y.elements()),
-        tiles_of(task_, tile_.columns) * task_.parts, adding_groups(),
-        (sampling_.bits() & 1) != 0 ? task_.x.source_elements() : 0);
+    const OperandMaps rows =
+        append_raw_maps(sequence, map_of_raw_rows(task_, problem().layout == Layout::nhwc, tile_.rows()), product,
+                        task_.x.source_elements());
+    const devices::TensorMap columns = task_.have_columns_taps() ? map_of_x(task_) : map_of_y(task_);
+    append_products(sequence, product, bytes_of(task_), rows,
+                    ProductLaunches::maps_of(columns, product, false, product.b, workspace_.b, task_.y.elements()),
+                    tiles_of(task_, tile_) * task_.parts, adding_groups_of(task_),
+                    (sampling_.bits() & 1) != 0 ? task_.x.source_elements() : 0);
   }
 
   // The launches that look for the largest magnitudes and make parts, of what is not prepared.
@@ -253,19 +267,22 @@ Answer filter_offer(const Conv2dProblem& problem, const DevicePointer& device, c
   const Conv2dElements all = elements_of(problem);
   if (prepared.measured_a) formats[x_array] = measured_format(all.x);
   if (prepared.measured_b) formats[y_array] = measured_format(all.y);
-  const bool has_raw = prepared.bits() == 0 && request.measured.empty();
-  Made made = made_of({.plain = plain, .raw = has_raw ? raw_filter_task(problem) : std::nullopt}, problem, *device,
-                      request, prepared);
+  const auto raw_of = [&](const FilterTask& task) -> std::optional<FilterTask> {
+    if (prepared.bits() != 0 || !request.measured.empty()) return {};
+    const std::optional<FilterTask> of_one_tap = raw_filter_task(problem);
+    return of_one_tap ? of_one_tap : raw_filter_task(problem, task);
+  };
+  Made made = made_of({.plain = plain, .raw = raw_of(plain)}, problem, *device, request, prepared);
   // A prepared x has the planes of the forward pass.
   if (auto folded = prepared.a ? std::nullopt : folded_filter_task(problem)) {
     folded->y = plain.y;
-    const Made other = made_of({.plain = *folded, .raw = {}}, problem, *device, request, prepared);
+    const Made other = made_of({.plain = *folded, .raw = raw_of(*folded)}, problem, *device, request, prepared);
     if (other.tile.columns != 0 && (made.tile.columns == 0 || other.tile.cycles < made.tile.cycles)) made = other;
   }
   const FilterTask& task = made.task;
   const Tile& tile = made.tile;
   if (tile.columns == 0) return fmt::format("tuning {}: tiles and parts of sums do not go together so", request.tuning);
-  const std::int64_t tiles = checked_multiply(tiles_of(task, tile.columns), tile.parts, "the tiles");
+  const std::int64_t tiles = checked_multiply(tiles_of(task, tile), tile.parts, "the tiles");
   if (tiles > most_groups) return fmt::format("has {} tiles, and a launch counts {}", tiles, most_groups);
   // Raw tiles of 64 columns add low products to a step's high ones.
   const double steps = static_cast<double>(divide_up(task.steps, tile.parts) + (tile.is_raw && tile.columns == 64));

@@ -567,7 +567,25 @@ std::optional<FilterTask> raw_filter_task(const Conv2dProblem& problem) {
   return task;
 }
 
-devices::TensorMap map_of_raw_rows(const FilterTask& task, bool nhwc) {
+std::optional<FilterTask> raw_filter_task(const Conv2dProblem& problem, const FilterTask& task) {
+  const Conv2dShape g(problem);
+  if (problem.type != DataType::f32 && problem.type != DataType::tf32) return {};
+  const std::int64_t pixels = g.p * g.q;
+  const bool nhwc = problem.layout == Layout::nhwc;
+  if ((nhwc ? g.k_group : pixels) % four != 0) return {};
+  FilterTask raw = task;
+  std::swap(raw.x, raw.y);
+  raw.exchanged = 1;
+  raw.x.group_channels = raw.x.source_channels, raw.x.group_images = 0;
+  raw.column_blocks = task.blocks, raw.blocks = narrow(divide_up(raw.x.channels, step_terms));
+  raw.image_steps = nhwc ? 0 : narrow(divide_up(pixels, step_terms));
+  const std::int64_t steps = nhwc ? task.steps : g.n * raw.image_steps;
+  if (steps >= most / step_terms || raw.columns() >= most || raw.boxes() >= most / 128) return {};
+  raw.steps = narrow(steps);
+  return raw;
+}
+
+devices::TensorMap map_of_raw_rows(const FilterTask& task, bool nhwc, std::int64_t rows) {
   const Planes& x = task.x;
   const std::int64_t pixels = std::int64_t{x.source_h} * x.source_w,
                      channels = std::int64_t{x.groups} * x.source_channels;
@@ -575,7 +593,7 @@ devices::TensorMap map_of_raw_rows(const FilterTask& task, bool nhwc) {
                          .rank = 3,
                          .extents = {pixels, channels, x.images},
                          .strides_bytes = {pixels * 4, pixels * 4 * channels},
-                         .box = {raw_channels, tile_rows, 1},
+                         .box = {raw_channels, rows, 1},
                          .swizzle = swizzle_of(4 * raw_channels),
                          .promotion = devices::TensorMap::Promotion::bytes_256};
   if (nhwc) {
@@ -591,7 +609,8 @@ void store_as_for_pixels(Planes& planes) {
 }
 
 devices::TensorMap map_of_x(const FilterTask& task) {
-  devices::TensorMap map = windows_of(task.x, task, task.y.h, task.y.w);
+  const Planes &x = task.have_columns_taps() ? task.y : task.x, &y = task.have_columns_taps() ? task.x : task.y;
+  devices::TensorMap map = windows_of(x, task, y.h, y.w);
   map.channels = step_terms, map.pixels = step_terms;
   map.swizzle = swizzle_of(2 * step_terms);
   return map;

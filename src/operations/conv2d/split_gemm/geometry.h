@@ -98,14 +98,18 @@ struct FilterTask {
   std::int32_t taps_h = 0, taps_w = 0;
   std::int32_t all_h = 0, all_w = 0, flip = 0;
   std::int32_t stride_h = 1, stride_w = 1, corner_h = 0, corner_w = 0, dilation_h = 1, dilation_w = 1;
-  std::int32_t blocks = 0;
+  std::int32_t blocks = 0, column_blocks = 0;
   std::int32_t steps = 0, tiles_m = 0, tiles_n = 0, parts = 1;
-  std::int32_t channels_at_once = 1;
+  std::int32_t taps_at_once = 1, rows_at_once = 1, columns_at_once = 4;
   Divisor by_pixels, by_columns;
   std::int32_t exchanged = 0, image_steps = 0;
   Divisor by_image_steps;
 
-  std::int64_t boxes() const { return std::int64_t{taps_h} * taps_w * blocks; }
+  std::int64_t taps() const { return std::int64_t{taps_h} * taps_w; }
+  bool have_columns_taps() const { return column_blocks > 0; }
+  // Boxes of rows, and columns.
+  std::int64_t boxes() const { return have_columns_taps() ? blocks : taps() * blocks; }
+  std::int64_t columns() const { return have_columns_taps() ? taps() * column_blocks * step_terms : y.channels; }
 };
 std::variant<FilterTask, std::string> filter_task(const Conv2dProblem& problem);
 // With as many channels as the other passes store of the same array.
@@ -113,13 +117,15 @@ void store_as_for_pixels(Planes& planes);
 // The same where the taps of a row of the filter stand among the channels, which are less than a box. None, where they
 // do so anyway, or need not.
 std::optional<FilterTask> folded_filter_task(const Conv2dProblem& problem);
-// The same of filters of one tap without a stride, of whose arrays the larger one is copied as it is: parts are made of
-// it when it has been copied. Its channels are the rows. None, where copies have no such boxes.
+// The same with one of the arrays copied as it is: parts are made of it when it has been copied. Its channels are the
+// rows. Of filters of one tap without a stride it is the larger array; of others y, and the columns are the channels of
+// the task's planes of x at its taps. None, where copies have no such boxes.
 std::optional<FilterTask> raw_filter_task(const Conv2dProblem& problem);
-// What copies 64 channels of 64 positions, of x at a tap and of y.
+std::optional<FilterTask> raw_filter_task(const Conv2dProblem& problem, const FilterTask& task);
+// What copies 64 channels of 64 positions: of the operand with taps, and of the other.
 devices::TensorMap map_of_x(const FilterTask& task);
 devices::TensorMap map_of_y(const FilterTask& task);
-// Of a raw task: 64 pixels of 128 rows, in boxes of 32 pixels under nchw, of 32 rows under nhwc.
-devices::TensorMap map_of_raw_rows(const FilterTask& task, bool nhwc);
+// Of a raw task: 64 pixels of so many rows, in boxes of 32 pixels under nchw, of 32 rows under nhwc.
+devices::TensorMap map_of_raw_rows(const FilterTask& task, bool nhwc, std::int64_t rows);
 
 }  // namespace omniconv::operations::split_gemm

@@ -47,9 +47,12 @@ std::int64_t forms_of(const Planes& planes, DataType type, bool nhwc) {
 std::int64_t groups_for(const Planes& planes, Form form) {
   const std::int64_t images = std::int64_t{planes.images} * planes.groups, pixels = std::int64_t{planes.h} * planes.w,
                      chunks = planes.padded / 8;
-  if (form == Form::turned) return images * divide_up(pixels, 64) * divide_up(planes.padded, 64);
+  if (form == Form::turned) {
+    const std::int64_t side = planes.padded > 32 ? 64 : 32;
+    return images * divide_up(pixels, 4096 / side) * divide_up(planes.padded, side);
+  }
   const bool whole_pixels = form == Form::any && chunks <= 8;
-  return divide_up(images * pixels * (whole_pixels ? 1 : chunks), pass_group);
+  return divide_up(images * pixels * (whole_pixels ? 1 : chunks), pass_group * (form == Form::lines ? 4 : 1));
 }
 
 double bytes_moved(const Planes& planes, const Numbers& numbers, std::int64_t sampling, DataType type) {

@@ -60,7 +60,7 @@ Tile tile_for(const Forms& forms, const Conv2dProblem& problem, const devices::D
   const bool nhwc = problem.layout == Layout::nhwc;
   const Numbers numbers = numbers_of(problem.type, request.relative_error);
   const auto cycles = [&](const Tile& tile) -> double {
-    if (tile.is_raw && !forms.raw) return 0;
+    if (tile.is_raw && (!forms.raw || tile.rows() != tile_rows)) return 0;
     const PixelTask& task = forms.of(tile);
     const bool is_wide = tile.columns > 32 && tile.columns / 2 >= task.filters;
     const std::int64_t windows = tile.is_shared ? std::int64_t{task.of_class[0].taps_h} * task.blocks : task.steps;
