@@ -75,8 +75,8 @@ struct Tile {
 
   // Registers hold the parts of 64 raw rows for each of two groups.
   std::int64_t rows() const { return is_raw && resident == 2 ? tile_rows / 2 : tile_rows; }
-  // A tile of 64 columns, or of 64 raw rows, is made by one warpgroup, others by two (tensor_tiles.kernel).
-  std::int64_t warpgroups() const { return rows() < tile_rows || (columns == 64 && !is_raw) ? 1 : 2; }
+  // A tile of few columns, or of 64 raw rows, is made by one warpgroup, others by two (tensor_tiles.kernel).
+  std::int64_t warpgroups() const { return rows() < tile_rows || (columns <= 64 && !is_raw) ? 1 : 2; }
   std::int64_t group() const { return 128 * (1 + warpgroups()); }
 };
 inline std::int64_t stage_bytes(const Tile& tile, const Numbers& numbers) {
