@@ -30,6 +30,9 @@ constexpr std::int64_t checked_samples = 512;
 
 constexpr std::uint8_t poison = 0xA5;
 
+// A GPU that has nothing to do would wait for the host between the events and launches of a run.
+constexpr double busy_seconds = 2e-4;
+
 struct ArraySets {
   std::vector<std::vector<NamedOperand>> sets;
   double upload_seconds = 0;    // of the inputs of one set
@@ -93,7 +96,8 @@ class Measuring {
         host_(options.host ? options.host : std::make_shared<Host>(context)),
         checks_{.sampled = true, .samples = checked_samples, .seed = options.seed},
         checker_(context, problem_, task_, checks_, *host_),
-        queue_(context.make_queue()) {}
+        queue_(context.make_queue()),
+        busy_work_(context.impl()->busy_work(busy_seconds)) {}
 
   void measure(const std::function<void(const MeasureResult&)>& report) {
     const Candidates candidates = candidates_of(context_, problem_, task_, options_.solver);
@@ -179,6 +183,7 @@ class Measuring {
     for (std::size_t j = 0; j < arrays_.size(); ++j)
       if (const Operand& operand = timed.sets[set][j].operand; operand.format)
         timed.plan.append_prepare(sequence, arrays_[j].name, sets_.sets[set][j].operand, operand.buffer);
+    keep_busy();
     return queue_.submit(std::move(sequence));
   }
 
@@ -236,7 +241,12 @@ class Measuring {
     if (sets_.outgrow_caches) distrust(r);
   }
 
+  void keep_busy() {
+    if (busy_work_) queue_.impl()->submit(busy_work_);
+  }
+
   Event run(const Timed& timed, int i) {
+    keep_busy();
     return timed.plan.run(queue_, timed.sets[static_cast<std::size_t>(i) % timed.sets.size()], timed.workspace);
   }
 
@@ -261,6 +271,7 @@ class Measuring {
   VerifyOptions checks_;
   Checker checker_;
   Queue queue_;
+  std::shared_ptr<const devices::Sequence> busy_work_;
   ArraySets sets_;
   std::optional<CheckedVersus> versus_;
 };

@@ -5,19 +5,51 @@
 #include <chrono>
 
 #include "devices/best_rate.h"
+#include "devices/sequence.h"
 #include "embedded/peaks.kernel.h"
 
 namespace omniconv::devices {
+
+namespace {
+
+constexpr std::int64_t chains = 8;
+
+std::int64_t group_of(const Device& device) {
+  return static_cast<std::int64_t>(
+      std::bit_floor(static_cast<std::uint64_t>(std::clamp<std::int64_t>(device.facts().max_group_items, 1, 256))));
+}
+std::shared_ptr<Program> program_of(Device& device, int lanes) {
+  const Definition definitions[] = {{"VECTOR", std::to_string(lanes)}, {"CHAINS", std::to_string(chains)}};
+  return device.build(peaks_kernel, definitions);
+}
+
+}  // namespace
+
+std::shared_ptr<const Sequence> gpu_busy_work(Device& device, int lanes, double seconds) {
+  const std::int64_t group = group_of(device);
+  const std::shared_ptr<Program> program = program_of(device, lanes);
+  const std::shared_ptr<Queue> queue = device.make_queue();
+  const std::shared_ptr<Buffer> result = device.allocate(group * lanes * static_cast<std::int64_t>(sizeof(float)));
+  constexpr std::int64_t most_rounds = std::int64_t{1} << 24;
+  std::shared_ptr<Sequence> sequence;
+  for (std::int64_t rounds = 1024; rounds < most_rounds; rounds *= 2) {
+    sequence = std::make_shared<Sequence>();
+    const KernelArgument arguments[] = {result.get(), 0.5f, 1.0f, rounds};
+    sequence->launch(program, "multiply_add", Grid{{group, 1}, {group, 1}}, arguments);
+    queue->submit(sequence).wait();  // some drivers compile here
+    Event event = queue->submit(sequence);
+    event.wait();
+    if (event.seconds() >= seconds) break;
+  }
+  return sequence;
+}
 
 Device::Peaks measure_gpu_peaks(Device& device, int lanes, double seconds) {
   const auto start = std::chrono::steady_clock::now();
   seconds *= 0.8;  // a launch may last longer than those before it promised
   const DeviceInfo& info = device.info();
-  constexpr std::int64_t chains = 8;
-  const auto group = static_cast<std::int64_t>(
-      std::bit_floor(static_cast<std::uint64_t>(std::clamp<std::int64_t>(device.facts().max_group_items, 1, 256))));
-  const Definition definitions[] = {{"VECTOR", std::to_string(lanes)}, {"CHAINS", std::to_string(chains)}};
-  const std::shared_ptr<Program> program = device.build(peaks_kernel, definitions);
+  const std::int64_t group = group_of(device);
+  const std::shared_ptr<Program> program = program_of(device, lanes);
   const std::shared_ptr<Queue> queue = device.make_queue();
   const auto timed = [&](const char* kernel, const Grid& grid, std::span<const KernelArgument> arguments) {
     Event event = queue->launch(program, kernel, grid, arguments);

@@ -15,6 +15,10 @@ std::shared_ptr<const Recording> Device::record(std::shared_ptr<const Sequence> 
   return std::make_shared<Recording>(std::move(sequence), info().id, nullptr);
 }
 
+std::shared_ptr<const Sequence> Device::busy_work(double) {
+  return nullptr;
+}
+
 Event Queue::launch(const std::shared_ptr<Program>& program, const char* kernel, const Grid& grid,
                     std::span<const KernelArgument> arguments) {
   const std::shared_ptr<Sequence> sequence = take_sequence();

@@ -305,9 +305,9 @@ TEST(SplitGeometry, CopiesTheRowsOfFiltersAsTheyLie) {
   EXPECT_EQ(rows("bwd_filter n2c64h9w8k20r3s3p1"), "");
   EXPECT_EQ(rows("bwd_filter bf16 n2c64h9w8k20r1s1"), "");
   const devices::TensorMap apart = map_of_raw_rows(*raw_filter_task(conv2d_problem("bwd_filter n2c64h9w8k128r1s1")),
-                                                   false, 128),
+                                                   false, 64, 128),
                            last = map_of_raw_rows(*raw_filter_task(conv2d_problem("bwd_filter nhwc n2c64h9w8k128r1s1")),
-                                                  true, 128);
+                                                  true, 64, 128);
   EXPECT_EQ(apart.extents, (std::array<std::int64_t, 5>{72, 128, 2, 0, 0}));
   EXPECT_EQ(apart.box[0] * apart.box[1], 32 * 128);
   EXPECT_EQ(last.extents, (std::array<std::int64_t, 5>{128, 144, 1, 0, 0}));

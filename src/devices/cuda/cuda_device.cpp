@@ -188,6 +188,9 @@ std::string CudaDevice::key_of(std::string_view text, std::span<const Definition
 Device::Peaks CudaDevice::measure_peaks(double seconds) {
   return measure_gpu_peaks(*this, 1, seconds);
 }
+std::shared_ptr<const Sequence> CudaDevice::busy_work(double seconds) {
+  return gpu_busy_work(*this, 1, seconds);
+}
 
 std::int64_t CudaDevice::free_bytes() {
   const Current current(context_->get());

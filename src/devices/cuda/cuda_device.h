@@ -57,6 +57,7 @@ class CudaDevice final : public Device {
                                  const BuildOptions& options) override;
   std::vector<std::shared_ptr<Program>> build_all(std::span<const Source> sources) override;
   Peaks measure_peaks(double seconds) override;
+  std::shared_ptr<const Sequence> busy_work(double seconds) override;
   std::int64_t free_bytes() override;
   std::shared_ptr<HostMemory> allocate_host(std::int64_t bytes) override;
 

@@ -282,6 +282,9 @@ Device::Peaks OpenClDevice::measure_peaks(double seconds) {
     if (fact<cl_uint>(device_, CL_DEVICE_NATIVE_VECTOR_WIDTH_FLOAT) == width) lanes = static_cast<int>(width);
   return measure_gpu_peaks(*this, lanes, seconds);
 }
+std::shared_ptr<const Sequence> OpenClDevice::busy_work(double seconds) {
+  return info().is_gpu ? gpu_busy_work(*this, 1, seconds) : nullptr;
+}
 
 std::shared_ptr<Buffer> OpenClDevice::borrow_buffer(cl_mem buffer) {
   if (!buffer) throw bad_input("borrowing a cl_mem: the handle is null");

@@ -25,6 +25,7 @@ class OpenClDevice final : public Device {
   std::shared_ptr<Program> build(std::string_view text, std::span<const Definition> definitions,
                                  const BuildOptions& options) override;
   Peaks measure_peaks(double seconds) override;
+  std::shared_ptr<const Sequence> busy_work(double seconds) override;
   // Memory of the driver's own, mapped: what drivers of GPUs lock into place.
   std::shared_ptr<HostMemory> allocate_host(std::int64_t bytes) override;
 

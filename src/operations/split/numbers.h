@@ -71,7 +71,8 @@ struct Tile {
   bool is_shared = false, is_raw = false;  // raw: a's rows are copied as they are, and split in registers
   Window window = {};                      // without rows, where each step has its own
   std::int64_t windows = 0, stages = 0;
-  double cycles = 0;  // of a compute unit, for all
+  std::int64_t terms = step_terms;  // of a step
+  double cycles = 0;                // of a compute unit, for all
 
   // Registers hold the parts of 64 raw rows for each of two groups.
   std::int64_t rows() const { return is_raw && resident == 2 ? tile_rows / 2 : tile_rows; }
@@ -81,7 +82,7 @@ struct Tile {
 };
 inline std::int64_t stage_bytes(const Tile& tile, const Numbers& numbers) {
   const std::int64_t rows = tile.is_shared ? 0 : (tile.is_raw ? 2 : numbers.planes()) * tile.rows();
-  return (rows + numbers.planes() * tile.columns) * 128;
+  return (rows + numbers.planes() * tile.columns) * 2 * tile.terms;
 }
 inline std::int64_t window_bytes(const Tile& tile, const Numbers& numbers) {
   return tile.windows * numbers.planes() * round_up(tile.window.rows * tile.window.line, 1024);
@@ -159,11 +160,13 @@ inline Tuning tuning_of(const Tile& tile) {
 }
 
 // Of all tiles for which `cycles` has an answer the one of the fewest, within the request's limit of what `workspace`
-// says of it, where one is; of exactly the tuning, where there is one. Steps can share a window, if it has rows. Cycles
-// of 0 answer that the tile does not serve. Without columns: none does.
+// says of it, where one is; of exactly the tuning, where there is one. Steps can share a window, if it has rows; where
+// two groups are resident, they have so many terms. Cycles of 0 answer that the tile does not serve. Without columns:
+// none does.
 template <typename Cycles, typename WorkspaceBytes>
 Tile best_tile(const SolverOptions& request, const Numbers& numbers, const devices::Device& device,
-               const Window& window, const Cycles& cycles, const WorkspaceBytes& workspace) {
+               const Window& window, const Cycles& cycles, const WorkspaceBytes& workspace,
+               std::int64_t terms_of_two = step_terms) {
   Tile best{.columns = 0};
   std::int64_t excess_of_best = 0;
   const Tuning wanted = Tuning::parse(request.tuning);
@@ -176,6 +179,7 @@ Tile best_tile(const SolverOptions& request, const Numbers& numbers, const devic
               .is_raw = each.at("raw") != 0,
               .window = {.line = window.line}};
     if (tile.is_shared) tile.window = window, tile.windows = 2;
+    if (tile.resident == 2) tile.terms = terms_of_two;
     if (!fits(tile, numbers) || (tile.is_shared && window.rows == 0)) return;
     tile.stages = stages_for(tile, numbers, device);
     if (tile.stages >= 2) tile.cycles = cycles(tile);
@@ -232,7 +236,8 @@ inline std::vector<devices::Definition> definitions_of(DataType type, DataType o
   const auto add = [&](const char* symbol, std::int64_t value) { all.push_back({symbol, std::to_string(value)}); };
   add("PRODUCTS", numbers.products), add("SCALED", numbers.are_scaled), add("MAXIMA", maxima);
   add("SAMPLED", numbers.are_scaled ? sampled : 0);
-  add("TILE_M", tile.rows()), add("TILE_N", tile.columns), add("STAGES", tile.stages), add("RESIDENT", tile.resident);
+  add("TILE_M", tile.rows()), add("TILE_N", tile.columns), add("TERMS", tile.terms), add("STAGES", tile.stages),
+      add("RESIDENT", tile.resident);
   add("WINDOW", tile.window.rows), add("WINDOWS", tile.windows);
   add("A_LINE", a_line);
   add("A_TURNED", a_turned), add("B_TURNED", b_turned);

@@ -85,18 +85,20 @@ Tile tile_for(const Forms& forms, const Conv2dProblem& problem, const devices::D
   const auto cycles = [&](const Tile& tile) -> double {
     if (tile.is_raw && !forms.raw) return 0;
     const FilterTask& task = forms.of(tile);
+    const std::int64_t steps = task.steps_of(tile.terms);
     const bool is_wide = tile.columns > 64 && tile.columns / 2 >= task.columns(),
                is_high = tile.is_raw && tile.rows() == tile_rows && tile_rows / 2 >= task.x.channels;
     if (tile.columns < 64 || ((is_wide || is_high) && request.tuning.empty()) ||
-        (tile.parts > 1 && tile.parts * 2 > task.steps))
+        (tile.parts > 1 && tile.parts * 2 > steps))
       return 0;
-    const double steps = static_cast<double>(divide_up(task.steps, tile.parts)),
-                 bytes = 4 * static_cast<double>(sums_of(task, tile)) * static_cast<double>(2 * tile.parts);
-    return cycles_of(tile, tiles_of(task, tile), steps, numbers, device) + launch_cycles +
-           cycles_of_bytes(bytes + bytes_before(task, problem, numbers, tile, prepared), device);
+    const double bytes = 4 * static_cast<double>(sums_of(task, tile)) * static_cast<double>(2 * tile.parts);
+    return cycles_of(tile, tiles_of(task, tile), static_cast<double>(divide_up(steps, tile.parts)), numbers, device) +
+           launch_cycles + cycles_of_bytes(bytes + bytes_before(task, problem, numbers, tile, prepared), device);
   };
-  return best_tile(request, numbers, device, {.line = 2 * step_terms}, cycles,
-                   [&](const Tile& tile) { return workspace_for(forms.of(tile), numbers, tile, prepared).bytes(); });
+  return best_tile(
+      request, numbers, device, {.line = 2 * step_terms}, cycles,
+      [&](const Tile& tile) { return workspace_for(forms.of(tile), numbers, tile, prepared).bytes(); },
+      numbers.products == 3 ? step_terms / 2 : step_terms);
 }
 
 PreparedOperand prepared_planes(const Planes& planes, DataType type) {
@@ -115,9 +117,11 @@ class Plan final : public ProductPlan {
     task_.tiles_m = static_cast<std::int32_t>(tiles_m_of(task, tile));
     task_.tiles_n = static_cast<std::int32_t>(tiles_n_of(task, tile));
     task_.parts = static_cast<std::int32_t>(tile.parts);
-    const Planes& without_taps = task_.have_columns_taps() ? task_.x : task_.y;
-    task_.by_pixels = Divisor(std::int64_t{without_taps.h} * without_taps.w),
+    const Planes& without_taps = task_.without_taps();
+    task_.by_pixels = Divisor(std::int64_t{without_taps.h} * without_taps.w);
     task_.by_columns = Divisor(without_taps.w);
+    task_.steps = static_cast<std::int32_t>(task_.steps_of(tile.terms));
+    if (task_.image_steps > 0) task_.image_steps = static_cast<std::int32_t>(task_.image_steps_of(tile.terms));
     task_.by_image_steps = Divisor(std::max(task_.image_steps, 1));
     set_sums_at_once(task_, problem.layout == Layout::nhwc, units_);
     std::vector<devices::Definition> definitions =
@@ -148,10 +152,10 @@ class Plan final : public ProductPlan {
     if (const auto array = array_of(task_.y, problem()); array && is_aligned(product.b)) task.y = *array;
     append_before(sequence, product, task);
     append_products(sequence, product, bytes_of(task),
-                    maps_of(map_of_x(task), product, task.x.group_channels > 0, run.x, prepared_a_, workspace_.a,
-                            task_.x.elements()),
-                    maps_of(map_of_y(task), product, task.y.group_channels > 0, run.y, prepared_b_, workspace_.b,
-                            task_.y.elements()),
+                    maps_of(map_of_x(task, tile_.terms), product, task.x.group_channels > 0, run.x, prepared_a_,
+                            workspace_.a, task_.x.elements()),
+                    maps_of(map_of_y(task, tile_.terms), product, task.y.group_channels > 0, run.y, prepared_b_,
+                            workspace_.b, task_.y.elements()),
                     tiles_of(task_, tile_) * task_.parts, adding_groups_of(task_));
   }
 
@@ -177,9 +181,10 @@ class Plan final : public ProductPlan {
   void append_raw(devices::Sequence& sequence, const Product& product) const {
     append_before(sequence, product, task_);
     const OperandMaps rows =
-        append_raw_maps(sequence, map_of_raw_rows(task_, problem().layout == Layout::nhwc, tile_.rows()), product,
-                        task_.x.source_elements());
-    const devices::TensorMap columns = task_.have_columns_taps() ? map_of_x(task_) : map_of_y(task_);
+        append_raw_maps(sequence, map_of_raw_rows(task_, problem().layout == Layout::nhwc, tile_.terms, tile_.rows()),
+                        product, task_.x.source_elements());
+    const devices::TensorMap columns =
+        task_.have_columns_taps() ? map_of_x(task_, tile_.terms) : map_of_y(task_, tile_.terms);
     append_products(sequence, product, bytes_of(task_), rows,
                     ProductLaunches::maps_of(columns, product, false, product.b, workspace_.b, task_.y.elements()),
                     tiles_of(task_, tile_) * task_.parts, adding_groups_of(task_),
@@ -285,7 +290,8 @@ Answer filter_offer(const Conv2dProblem& problem, const DevicePointer& device, c
   const std::int64_t tiles = checked_multiply(tiles_of(task, tile), tile.parts, "the tiles");
   if (tiles > most_groups) return fmt::format("has {} tiles, and a launch counts {}", tiles, most_groups);
   // Raw tiles of 64 columns add low products to a step's high ones.
-  const double steps = static_cast<double>(divide_up(task.steps, tile.parts) + (tile.is_raw && tile.columns == 64));
+  const double steps =
+      static_cast<double>(divide_up(task.steps_of(tile.terms), tile.parts) + (tile.is_raw && tile.columns == 64));
   return Offer{
       .cost = {cost_of_cycles((prepared.all() ? 0 : 2) * launch_cycles + tile.cycles, *device)},
       .bound = bound_of(numbers, steps, static_cast<double>(tile.parts), longest_sum(problem), cutting_of(*device)),

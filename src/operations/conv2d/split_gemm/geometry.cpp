@@ -585,7 +585,7 @@ std::optional<FilterTask> raw_filter_task(const Conv2dProblem& problem, const Fi
   return raw;
 }
 
-devices::TensorMap map_of_raw_rows(const FilterTask& task, bool nhwc, std::int64_t rows) {
+devices::TensorMap map_of_raw_rows(const FilterTask& task, bool nhwc, std::int64_t terms, std::int64_t rows) {
   const Planes& x = task.x;
   const std::int64_t pixels = std::int64_t{x.source_h} * x.source_w,
                      channels = std::int64_t{x.groups} * x.source_channels;
@@ -599,7 +599,7 @@ devices::TensorMap map_of_raw_rows(const FilterTask& task, bool nhwc, std::int64
   if (nhwc) {
     map.extents = {channels, pixels * x.images, 1};
     map.strides_bytes = {channels * 4, channels * 4 * pixels * x.images};
-    map.box = {raw_channels, step_terms, 1};
+    map.box = {raw_channels, terms, 1};
   }
   return map;
 }
@@ -608,15 +608,15 @@ void store_as_for_pixels(Planes& planes) {
   planes.padded = narrow(round_up(planes.channels, box_for(planes.channels)));
 }
 
-devices::TensorMap map_of_x(const FilterTask& task) {
-  const Planes &x = task.have_columns_taps() ? task.y : task.x, &y = task.have_columns_taps() ? task.x : task.y;
+devices::TensorMap map_of_x(const FilterTask& task, std::int64_t terms) {
+  const Planes &x = task.have_columns_taps() ? task.y : task.x, &y = task.without_taps();
   devices::TensorMap map = windows_of(x, task, y.h, y.w);
-  map.channels = step_terms, map.pixels = step_terms;
+  map.channels = step_terms, map.pixels = terms;
   map.swizzle = swizzle_of(2 * step_terms);
   return map;
 }
 
-devices::TensorMap map_of_y(const FilterTask& task) {
+devices::TensorMap map_of_y(const FilterTask& task, std::int64_t terms) {
   const Planes& y = task.y;
   const bool is_array = y.group_channels > 0;
   const std::int64_t channels = is_array ? std::int64_t{y.groups} * y.source_channels : y.padded, pixel = channels * 2,
@@ -625,7 +625,7 @@ devices::TensorMap map_of_y(const FilterTask& task) {
           .rank = 3,
           .extents = {channels, pixels, is_array ? 1 : y.groups},
           .strides_bytes = {pixel, pixel * pixels},
-          .box = {step_terms, step_terms, 1},
+          .box = {step_terms, terms, 1},
           .swizzle = swizzle_of(2 * step_terms),
           .promotion = devices::TensorMap::Promotion::bytes_256};
 }

@@ -8,6 +8,7 @@
 #include <string>
 #include <variant>
 
+#include "core/checked.h"
 #include "devices/tensor_map.h"
 #include "omniconv/conv2d.h"
 #include "operations/split/divisor.h"
@@ -110,6 +111,16 @@ struct FilterTask {
   // Boxes of rows, and columns.
   std::int64_t boxes() const { return have_columns_taps() ? blocks : taps() * blocks; }
   std::int64_t columns() const { return have_columns_taps() ? taps() * column_blocks * step_terms : y.channels; }
+  const Planes& without_taps() const { return have_columns_taps() ? x : y; }
+  // Steps of so many pixels: of an image, where each begins with one, and of all.
+  std::int64_t image_steps_of(std::int64_t terms) const {
+    return divide_up(std::int64_t{without_taps().h} * without_taps().w, terms);
+  }
+  std::int64_t steps_of(std::int64_t terms) const {
+    const Planes& of = without_taps();
+    return image_steps > 0 ? of.images * image_steps_of(terms)
+                           : divide_up(std::int64_t{of.images} * of.h * of.w, terms);
+  }
 };
 std::variant<FilterTask, std::string> filter_task(const Conv2dProblem& problem);
 // With as many channels as the other passes store of the same array.
@@ -122,10 +133,10 @@ std::optional<FilterTask> folded_filter_task(const Conv2dProblem& problem);
 // the task's planes of x at its taps. None, where copies have no such boxes.
 std::optional<FilterTask> raw_filter_task(const Conv2dProblem& problem);
 std::optional<FilterTask> raw_filter_task(const Conv2dProblem& problem, const FilterTask& task);
-// What copies 64 channels of 64 positions: of the operand with taps, and of the other.
-devices::TensorMap map_of_x(const FilterTask& task);
-devices::TensorMap map_of_y(const FilterTask& task);
-// Of a raw task: 64 pixels of so many rows, in boxes of 32 pixels under nchw, of 32 rows under nhwc.
-devices::TensorMap map_of_raw_rows(const FilterTask& task, bool nhwc, std::int64_t rows);
+// What copies 64 channels of so many positions: of the operand with taps, and of the other.
+devices::TensorMap map_of_x(const FilterTask& task, std::int64_t terms);
+devices::TensorMap map_of_y(const FilterTask& task, std::int64_t terms);
+// Of a raw task: so many pixels of so many rows, in boxes of 32 pixels under nchw, of 32 rows under nhwc.
+devices::TensorMap map_of_raw_rows(const FilterTask& task, bool nhwc, std::int64_t terms, std::int64_t rows);
 
 }  // namespace omniconv::operations::split_gemm
