@@ -337,9 +337,11 @@ TEST_F(CudaCompile, Pool2dReadsAndWritesVectors) {
 }
 
 // conv2d/depthwise, as the text that it builds for a device of many compute units.
-devices::RecordingDevice::Text depthwise_text(const std::string& problem) {
+devices::RecordingDevice::Text depthwise_text(const std::string& problem, int capability = 0) {
   const auto device = std::make_shared<devices::RecordingDevice>(devices::DeviceKind::cuda);
   device->set_compute_units(132);
+  device->set_capability(capability);
+  if (capability == 90) device->be_of_capability_90();
   offer_by(operations::conv2d_depthwise_gpu(), get<Conv2dProblem>(parse_problem(problem)),
            operations::DevicePointer(device))
       .plan();
@@ -357,7 +359,7 @@ TEST_F(CudaCompile, DepthwiseInEveryForm) {
       for (const char* const pass : passes) {
         const int capability = ++number % 2 == 0 ? 81 : 90;
         const std::string problem = fmt::format("{} {} {} {}", pass, depthwise_types[number % 3], layout, geometry);
-        const auto built = depthwise_text(problem);
+        const auto built = depthwise_text(problem, capability == 90 ? 90 : 80);
         try {
           const std::string image = nvrtc->compile(built.text, built.definitions, capability).image;
           EXPECT_FALSE(image.empty());
@@ -405,6 +407,33 @@ TEST_F(CudaCompile, DepthwiseAsksForWholePlanesAtOnce) {
       for (const char* const part : {"ld.local", "st.local"})
         EXPECT_EQ(count(text, part), 0) << words << ' ' << geometry;
     }
+}
+
+// Where vectors are copied by themselves, before one is awaited, too: NHWC's weights beside them, by vectors.
+TEST_F(CudaCompile, DepthwiseCopiesWholePlanesAtOnce) {
+  for (const char* const words : {"fwd nchw", "fwd nhwc", "bwd_data nchw", "bwd_data nhwc"})
+    for (const char* const geometry : {"n32c384h14w14k384r3s3p1g384", "n32c960h7w7k960r3s3p1g960"}) {
+      const auto built = depthwise_text(fmt::format("{} {}", words, geometry), 80);
+      const std::string text = nvrtc->compile(built.text, built.definitions, 81).image;
+      const std::size_t awaited = text.find("cp.async.wait_all");
+      ASSERT_NE(awaited, std::string::npos) << words << ' ' << geometry;
+      const std::string before = text.substr(0, awaited);
+      EXPECT_GE(count(before, "cp.async.cg"), 3) << words << ' ' << geometry;
+      EXPECT_EQ(count(text, "cp.async.cg"), count(before, "cp.async.cg")) << words << ' ' << geometry;
+      const int weights = std::string_view(words).ends_with("nhwc") ? 9 : 0;
+      EXPECT_GE(count(before, "ld.global.nc.v4"), weights) << words << ' ' << geometry;
+      for (const char* const part : {"ld.local", "st.local"})
+        EXPECT_EQ(count(text, part), 0) << words << ' ' << geometry;
+    }
+}
+
+// The launch that adds parts may begin before the one that makes them has ended, and waits for it.
+TEST_F(CudaCompile, DepthwisePartsAreAwaited) {
+  const auto built = depthwise_text("bwd_filter nhwc n64c256h56w56k256r3s3p1g256", 90);
+  EXPECT_FALSE(nvrtc->compile(built.text, built.definitions, 90).image.empty());
+  const std::size_t adds = built.text.find("void add_parts"), waits = built.text.find("AWAIT_LAUNCH_BEFORE;", adds);
+  ASSERT_NE(waits, std::string::npos);
+  EXPECT_LT(waits, built.text.find("partials[", adds));
 }
 
 // Taken for groups of few channels, whatever the pass and layout, and not for others.

@@ -65,17 +65,37 @@ TEST_F(GpuDepthwise, SmallPlanes) {
 // at once.
 TEST_F(GpuDepthwise, PlanesAsAskedFor) {
   for (const auto& [text, tuning] :
-       {std::pair{"n3c10h7w7k10r3s3p1g10", "rows=7 columns=7 lanes=1 planes=32 resident=3"},
-        std::pair{"n3c10h7w7k10r3s3p1g10", "rows=4 columns=3 lanes=1 planes=1 resident=3"},
-        std::pair{"acc bias n3c10h7w7k10r3s3p1g10", "rows=1 columns=7 lanes=1 planes=2 resident=8"},
-        std::pair{"bwd_data f16 n3c10h14w14k10r3s3p1g10", "rows=7 columns=7 lanes=1 planes=8 resident=2"},
-        std::pair{"bwd_data bf16 n1c5h14w14k5r3s3p1u2g5", "rows=2 columns=8 lanes=1 planes=4 resident=4"},
-        std::pair{"n1c2h28w28k2r3s3p1g2", "rows=7 columns=7 lanes=1 planes=2 resident=3"},
-        std::pair{"nhwc n3c40h7w7k40r3s3p1g40", "rows=7 columns=1 lanes=8 planes=2 resident=3"},
-        std::pair{"nhwc bias relu acc n3c40h7w7k40r3s3p1g40", "rows=2 columns=2 lanes=4 planes=2 resident=3"},
-        std::pair{"bwd_data nhwc f16 n2c24h14w14k24r3s3p1u2g24", "rows=4 columns=4 lanes=4 planes=1 resident=3"},
-        std::pair{"nhwc n2c12h8w9k12r13s13p6g12", "rows=1 columns=1 lanes=1 planes=1 resident=4"},
-        std::pair{"nhwc flip n2c16h6w5k16r13s13p6g16", "rows=1 columns=1 lanes=4 planes=1 resident=4"}})
+       {std::pair{"n3c10h7w7k10r3s3p1g10", "rows=7 columns=7 lanes=1 planes=32 resident=3 waves=0 async=0 alone=0"},
+        std::pair{"n3c10h7w7k10r3s3p1g10", "rows=4 columns=3 lanes=1 planes=1 resident=3 waves=0 async=0 alone=0"},
+        std::pair{"acc bias n3c10h7w7k10r3s3p1g10",
+                  "rows=1 columns=7 lanes=1 planes=2 resident=8 waves=0 async=0 alone=0"},
+        std::pair{"bwd_data f16 n3c10h14w14k10r3s3p1g10",
+                  "rows=7 columns=7 lanes=1 planes=8 resident=2 waves=0 async=0 alone=0"},
+        std::pair{"bwd_data bf16 n1c5h14w14k5r3s3p1u2g5",
+                  "rows=2 columns=8 lanes=1 planes=4 resident=4 waves=0 async=0 alone=0"},
+        std::pair{"n1c2h28w28k2r3s3p1g2", "rows=7 columns=7 lanes=1 planes=2 resident=3 waves=0 async=0 alone=0"},
+        std::pair{"nhwc n3c40h7w7k40r3s3p1g40", "rows=7 columns=1 lanes=8 planes=2 resident=3 waves=0 async=0 alone=0"},
+        std::pair{"nhwc bias relu acc n3c40h7w7k40r3s3p1g40",
+                  "rows=2 columns=2 lanes=4 planes=2 resident=3 waves=0 async=0 alone=0"},
+        std::pair{"bwd_data nhwc f16 n2c24h14w14k24r3s3p1u2g24",
+                  "rows=4 columns=4 lanes=4 planes=1 resident=3 waves=0 async=0 alone=0"},
+        std::pair{"nhwc n3c40h14w14k40r3s3p1u2g40",
+                  "rows=2 columns=1 lanes=8 planes=1 resident=4 waves=0 async=1 alone=1"},
+        std::pair{"nhwc flip n2c36h7w7k36r3s3p1g36",
+                  "rows=7 columns=1 lanes=8 planes=1 resident=4 waves=0 async=0 alone=1"},
+        std::pair{"bwd_data nhwc acc n2c24h13w15k24r3s3p1g24",
+                  "rows=4 columns=4 lanes=4 planes=1 resident=4 waves=0 async=1 alone=0"},
+        std::pair{"bwd_data nhwc f16 acc n2c24h7w7k24r3s3p1g24",
+                  "rows=4 columns=4 lanes=4 planes=2 resident=4 waves=0 async=0 alone=1"},
+        std::pair{"n3c10h8w14k10r3s3p1g10", "rows=7 columns=2 lanes=1 planes=4 resident=4 waves=0 async=1 alone=0"},
+        std::pair{"nhwc flip bf16 n2c24h27w26k24r3s3p1g24",
+                  "rows=4 columns=2 lanes=8 planes=0 resident=4 waves=0 async=0 alone=1"},
+        std::pair{"bwd_data nhwc flip n1c12h27w26k12r3s3p1u2g12",
+                  "rows=4 columns=2 lanes=4 planes=0 resident=4 waves=0 async=0 alone=1"},
+        std::pair{"nhwc n2c12h8w9k12r13s13p6g12",
+                  "rows=1 columns=1 lanes=1 planes=1 resident=4 waves=0 async=0 alone=0"},
+        std::pair{"nhwc flip n2c16h6w5k16r13s13p6g16",
+                  "rows=1 columns=1 lanes=4 planes=1 resident=4 waves=0 async=0 alone=0"}})
     expect_served(text, tuning);
 }
 
@@ -96,6 +116,19 @@ TEST_F(GpuDepthwise, LargeFilters) {
         "bwd_filter n1c2h20w18k2r13s15p7g2", "nhwc n1c2h20w18k2r51s51p25g2", "n1c2h40w30k2r12s12d3p8uh2g2",
         "bwd_data n1c2h20w18k2r11s12p5u2g2"})
     expect_served(text);
+}
+
+// Blocks of a gradient whose lines are asked for ahead, beyond the last row and column, in several waves.
+TEST_F(GpuDepthwise, GradientsOfFiltersAsAskedFor) {
+  for (const auto& [text, tuning] : {std::pair{"bwd_filter nhwc n9c12h29w30k12r3s3p1g12",
+                                               "rows=4 columns=2 lanes=4 planes=0 resident=3 waves=1 async=1 alone=0"},
+                                     std::pair{"bwd_filter nhwc acc f16 n9c24h29w31k24r3s3p1u2g24",
+                                               "rows=8 columns=1 lanes=8 planes=0 resident=3 waves=4 async=1 alone=0"},
+                                     std::pair{"bwd_filter acc n9c6h29w31k6r3s3p1g6",
+                                               "rows=4 columns=2 lanes=1 planes=0 resident=3 waves=2 async=0 alone=0"},
+                                     std::pair{"bwd_filter nhwc n4c4h20w20k8r3s3p1g4",
+                                               "rows=2 columns=2 lanes=2 planes=0 resident=4 waves=2 async=1 alone=0"}})
+    expect_served(text, tuning);
 }
 
 // Partial sums, and the one part to which a limit of the workspace leads.
@@ -139,8 +172,9 @@ TEST_F(GpuDepthwise, InfinityPastTheLastPixelStaysOut) {
   Queue queue = context.make_queue();
   for (const char* text :
        {"bwd_filter n1c1h1w4k1r1s2", "bwd_filter n1c1h4w1k1r2s1", "bwd_filter nhwc n1c1h1w4k1r1s2"}) {
-    const Conv2dPlan plan(context, conv2d_problem(text),
-                          {.solver = depthwise, .tuning = "rows=4 columns=4 lanes=1 planes=0 resident=4"});
+    const Conv2dPlan plan(
+        context, conv2d_problem(text),
+        {.solver = depthwise, .tuning = "rows=4 columns=4 lanes=1 planes=0 resident=4 waves=1 async=0 alone=0"});
     const std::vector<float> x{1, 2, 3, INFINITY}, y{1, 1, 1};
     const Buffer of_x = context.allocate(16), of_w = context.allocate(8), of_y = context.allocate(12);
     queue.upload(of_x, 0, x.data(), 16).wait(), queue.upload(of_y, 0, y.data(), 12).wait();
@@ -166,8 +200,9 @@ TEST_F(GpuDepthwise, Refusals) {
   EXPECT_HAS(refusal("n1c2h40w40k2r1s1u9g2"), "the stride is 9, and this variant takes at most 8");
   EXPECT_HAS(refusal("n1c2h4w4k2r1s1p128g2"), "the padding is 128, and this variant takes at most 127");
   EXPECT_HAS(refusal("n1c2h32768w32768k2r1s1g2"), "2 planes of 1073741824 pixels are more than 32-bit numbers count");
-  const auto tuned = [](int rows, int columns, int lanes, int planes = 0) {
-    return fmt::format("rows={} columns={} lanes={} planes={} resident=4", rows, columns, lanes, planes);
+  const auto tuned = [](int rows, int columns, int lanes, int planes = 0,
+                        const char* rest = "waves=0 async=0 alone=0") {
+    return fmt::format("rows={} columns={} lanes={} planes={} resident=4 {}", rows, columns, lanes, planes, rest);
   };
   EXPECT_HAS(refusal("n1c4h8w8k4r1s1g2", tuned(8, 8, 1)), "rows=8: a work item has 128 sums, and at most 64");
   EXPECT_HAS(refusal("n1c2h8w80k2r1s64g2", tuned(4, 8, 1)), "rows=4: a text has 2048 multiply-adds, and at most 1024");
@@ -175,10 +210,19 @@ TEST_F(GpuDepthwise, Refusals) {
   EXPECT_HAS(refusal("bwd_data n1c2h8w8k2r3s3uh2g2", tuned(3, 2, 1)), "rows=3: must be a multiple of the stride, 2");
   EXPECT_HAS(refusal("bwd_data n1c2h8w8k2r3s3uw2g2", tuned(2, 3, 1)), "columns=3: must be a multiple of the stride, 2");
   EXPECT_HAS(refusal("nhwc n1c64h40w40k64r31s31p15g64", tuned(1, 1, 8)), "of local memory, and at most 32768");
-  EXPECT_HAS(refusal("bwd_filter n1c2h8w8k2r3s3g2", tuned(2, 2, 1, 4)),
+  EXPECT_HAS(refusal("bwd_filter n1c2h8w8k2r3s3g2", tuned(2, 2, 1, 4, "waves=1 async=0 alone=0")),
              "planes=4: must be 0 for the filter's gradient");
   EXPECT_HAS(refusal("n1c4h8w8k4r3s3g2", tuned(2, 2, 1, 4)), "planes=4: channels of a group are 2, and at most 1");
-  EXPECT_HAS(refusal("n1c2h8w8k2r3s3p1g2", tuned(1, 1, 1, 4)), "the work items of a group are 256, and at most 128");
+  EXPECT_HAS(refusal("n1c2h8w8k2r3s3p1g2", tuned(1, 1, 1, 8)), "the work items of a group are 512, and at most 256");
+  EXPECT_HAS(refusal("n1c2h8w8k2r3s3p1g2", tuned(2, 2, 1, 0, "waves=1 async=0 alone=0")), "waves=1: must be 0");
+  EXPECT_HAS(refusal("bwd_filter n1c2h8w8k2r3s3p1g2", tuned(2, 2, 1)), "waves=0: must be 1 or more for");
+  EXPECT_HAS(refusal("n1c2h8w8k2r3s3p1g2", tuned(2, 2, 1, 0, "waves=0 async=1 alone=0")), "async=1: must be 0 where");
+  EXPECT_HAS(refusal("bwd_filter n1c2h8w8k2r3s3p1g2", tuned(2, 2, 1, 0, "waves=1 async=1 alone=0")),
+             "async=1: must be 0 in nchw");
+  EXPECT_HAS(refusal("n1c2h7w7k2r3s3p1g2", tuned(2, 2, 1, 1, "waves=0 async=1 alone=0")),
+             "async=1: vectors are of 4 bytes, and must be of 16");
+  EXPECT_HAS(refusal("n1c2h8w8k2r3s3p1g2", tuned(2, 2, 1, 0, "waves=0 async=0 alone=1")), "alone=1: must be 0 but for");
+  EXPECT_HAS(refusal("nhwc n1c4h24w24k4r5s5p2g4", tuned(1, 1, 1, 0, "waves=0 async=0 alone=1")), "alone=1: must be 0");
   EXPECT_HAS(refusal("n1c2h96w192k2r3s3p1u8g2", tuned(4, 4, 1, 1)), "planes=1: the bytes of local memory are 73728");
   EXPECT_HAS(refusal("n1c64h10w10k64r3s3p1u2g64", tuned(5, 5, 1, 64)),
              "planes=64: the vectors that a work item reads are 25, and at most 16");

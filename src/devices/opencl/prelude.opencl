@@ -66,6 +66,10 @@ DEVICE float CORRECTLY_ROUNDED_ROOT(const float x) {
 #define ASK_FOR_LINE(pointer)
 #endif
 
+// Of launches that overlap, which there are none of here: see prelude.cuda.
+#define AWAIT_LAUNCH_BEFORE
+#define BEGIN_LAUNCH_BEHIND
+
 // A number in global memory becomes so large, if it is less.
 #define RAISE(at, value) atomic_max((at), (value))
 

@@ -17,7 +17,8 @@ const char* vector_of(std::int64_t bytes) {
   return bytes == 16 ? "uint4" : bytes == 8 ? "uint2" : bytes == 4 ? "uint" : "ushort";
 }
 
-std::vector<devices::Definition> definitions_of(const Conv2dProblem& problem, const Tiling& t) {
+std::vector<devices::Definition> definitions_of(const Conv2dProblem& problem, const devices::Device& device,
+                                                const Tiling& t) {
   std::vector<devices::Definition> all = conv2d_definitions(problem);
   const auto add = [&](const char* symbol, std::int64_t value) {
     all.push_back({symbol, value < 0 ? fmt::format("({})", value) : std::to_string(value)});
@@ -28,13 +29,17 @@ std::vector<devices::Definition> definitions_of(const Conv2dProblem& problem, co
   add("ROW_LOW", t.down.low), add("SPAN_ROWS", t.down.count);
   add("COLUMN_LOW", t.along.low), add("SPAN_COLUMNS", t.along.count);
   if (problem.pass == Pass::backward_filter) {
-    add("TAP_ROWS", t.tap_rows), add("PARTS", t.parts);
+    add("TAP_ROWS", t.tap_rows), add("PARTS", t.parts), add("AHEAD", t.async),
+        add("OVERLAPS", device.facts().has_overlap ? 1 : 0);
   } else {
     add("BACKWARD_DATA", problem.pass == Pass::backward_data ? 1 : 0);
     add("UNROLL_ROWS", t.unrolls_rows ? 1 : 0), add("HOLD_TAPS", t.holds_taps ? 1 : 0);
     add("STAGE_TAPS", t.stages_taps ? 1 : 0);
+    if (t.alone > 0) add("ALONE", 1), add("TAP_VECTOR", t.tap_vector);
     if (t.planes > 0) {
       add("PLANES", t.planes), add("COPIED", t.copied), add("OUT_COPIED", t.out_copied);
+      add("ASYNC", t.async), add("MATRIX_UNITS", device.facts().compute_capability >= 80 ? 1 : 0);
+      all.push_back({"PART", "TYPE_f16"});  // of products that there are none of
       all.push_back({"IN_COPY", vector_of(t.copied * size_of(problem.type))});
       all.push_back({"OUT_COPY", vector_of(t.out_copied * size_of(problem.type))});
     }
@@ -49,9 +54,10 @@ class Plan final : public Conv2dPlanBody {
     const bool filter = problem.pass == Pass::backward_filter;
     program_ = device.build(std::string(kernels::gemm_elements()) + std::string(kernels::conv2d_shape()) +
                                 std::string(depthwise_blocks_kernel) +
+                                std::string(tiling.async > 0 ? kernels::warp_units() : "") +
                                 std::string(filter ? depthwise_filter_kernel : depthwise_gather_kernel) +
                                 std::string(tiling.planes > 0 ? depthwise_planes_kernel : ""),
-                            definitions_of(problem, tiling));
+                            definitions_of(problem, device, tiling));
   }
   double compile_seconds() const override { return program_->compile_seconds(); }
 
@@ -110,11 +116,13 @@ class Plan final : public Conv2dPlanBody {
       sequence.launch(program_, "backward_filter", {{of_launch * tiling_.group, 1}, {tiling_.group, 1}}, arguments);
     });
     if (!has_parts) return;
-    launch_groups(divide_up(elements_of(problem()).w, tiling_.group), [&](std::int64_t first, std::int64_t of_launch) {
+    const std::int64_t outputs = tiling_.group / Tiling::adders;  // of a group
+    launch_groups(divide_up(elements_of(problem()).w, outputs), [&](std::int64_t first, std::int64_t of_launch) {
       const devices::KernelArgument arguments[] = {
           partials, std::int64_t{0}, run.w.buffer.impl().get(), elements_before(run.w), run.x.buffer.impl().get(),
           first};
-      sequence.launch(program_, "add_parts", {{of_launch * tiling_.group, 1}, {tiling_.group, 1}}, arguments);
+      sequence.launch(program_, "add_parts", {{of_launch * tiling_.group, 1}, {tiling_.group, 1}}, arguments,
+                      {.overlaps = true});
     });
   }
 

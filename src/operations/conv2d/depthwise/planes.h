@@ -31,6 +31,8 @@ struct DepthwiseSides {
 void fill_depthwise(const Conv2dProblem& problem, DepthwiseTiling& tiling);
 // Of a group's weights in local memory, under NHWC.
 std::int64_t depthwise_staged_bytes(const Conv2dProblem& problem, const DepthwiseTiling& tiling);
+// Whether a work item can read its weights by itself, all of them by vectors.
+bool depthwise_may_hold_alone(const Conv2dProblem& problem, const DepthwiseTiling& tiling);
 // Why a tiling cannot be had; empty if it can.
 std::string depthwise_tiling_refusal(const Conv2dProblem& problem, const DepthwiseTiling& tiling,
                                      const devices::Device& device);

@@ -24,6 +24,7 @@ constexpr std::int64_t most_unrolled = 1024;  // multiply-adds of a block, in th
 constexpr std::int64_t most_sums = 64;        // of a work item, in registers: of a block, or of the filter's gradient
 constexpr std::int64_t most_held = 50;        // weights in registers
 constexpr std::int64_t most_staged_bytes = 32 << 10;
+constexpr std::int64_t most_parts = 1024;  // of the filter's gradient
 
 std::int64_t power_of_two_in(std::int64_t number, std::int64_t most) {
   return std::min(number & -number, most);
@@ -98,6 +99,12 @@ std::string block_refusal(const Conv2dProblem& problem, const DepthwiseTiling& t
   if (unrolled > most_unrolled)
     return refused("rows", t.rows, fmt::format("a text has {} multiply-adds, and at most {}", unrolled, most_unrolled));
   if (!g.nhwc && t.lanes != 1) return refused("lanes", t.lanes, "must be 1 in nchw");
+  if (filter != (t.waves > 0))
+    return refused("waves", t.waves, filter ? "must be 1 or more for the filter's gradient" : "must be 0");
+  if (t.async > 0 && (filter ? !g.nhwc : t.planes == 0))
+    return refused("async", t.async, filter ? "must be 0 in nchw" : "must be 0 where planes is");
+  if (t.alone > 0 && !depthwise_may_hold_alone(problem, t))
+    return refused("alone", t.alone, "must be 0 but for nhwc and few taps, where groups have a channel each");
   if (!filter && g.nhwc && t.lanes > 1 && depthwise_staged_bytes(problem, t) > most_staged_bytes)
     return refused("lanes", t.lanes,
                    fmt::format("the weights take {} bytes of local memory, and at most {}",
@@ -169,17 +176,30 @@ double total_work(const Conv2dProblem& problem, const DepthwiseTiling& t, const 
   return idle * blocks * work_of(problem, t);
 }
 
-// So many that every compute unit has work, and that the sums of a part are worth their place.
+// As many as fill so many waves of groups to an eighth, or a few more waves where that many fill them badly; but so
+// that the sums of a part are worth their place.
 void choose_parts(const Conv2dProblem& problem, const devices::Device& device, std::int64_t limit, DepthwiseTiling& t) {
   const Conv2dShape g(problem);
-  const std::int64_t groups = divide_up(t.units, t.lanes) * divide_up(g.r, t.tap_rows);
-  const std::int64_t blocks = g.n * t.blocks(),
-                     wanted = divide_up(16 * std::int64_t{device.info().compute_units}, groups);
-  std::int64_t most = std::min<std::int64_t>(divide_up(blocks, 4 * t.pixels()), 256);
+  const std::int64_t groups = divide_up(t.units, t.lanes) * divide_up(g.r, t.tap_rows), blocks = g.n * t.blocks();
+  const std::int64_t of_wave = t.resident * std::max(device.info().compute_units, 1);
+  std::int64_t wanted = 1;
+  for (std::int64_t waves = t.waves; waves < t.waves + 4; ++waves) {
+    wanted = std::max<std::int64_t>(waves * of_wave / groups, 1);
+    if (8 * wanted * groups >= 7 * waves * of_wave) break;
+  }
+  std::int64_t most = std::min(divide_up(blocks, 4 * t.pixels()), most_parts);
+  if (most > 1) most = std::min(divide_up(blocks, 2 * t.pixels()), most_parts);  // a second launch comes in any case
   if (limit >= 0) most = std::clamp<std::int64_t>(limit / depthwise_part_bytes(problem), 1, most);
   t.parts = std::min(wanted, most);
   t.blocks_of_part = round_up(divide_up(blocks, t.parts), t.pixels());  // work items take equally many
   t.parts = divide_up(blocks, t.blocks_of_part);
+}
+
+// Of the filter's gradient. The sums of a group that has many take as long as a block or two: it is to have many
+// blocks.
+std::int64_t waves_for(const Conv2dProblem& problem, const DepthwiseTiling& t) {
+  if (problem.pass != Pass::backward_filter) return 0;
+  return t.tap_rows * Conv2dShape(problem).s * t.channels * t.inputs > 16 ? 1 : 4;
 }
 
 // Blocks of the least work, which are read where the arrays lie.
@@ -209,6 +229,10 @@ std::int64_t depthwise_staged_bytes(const Conv2dProblem& problem, const Depthwis
   return of.in_group * of.g.r * of.g.s * (t.lanes * t.channels + 4) * 4;
 }
 
+bool depthwise_may_hold_alone(const Conv2dProblem& problem, const DepthwiseTiling& t) {
+  return problem.pass != Pass::backward_filter && t.paired && t.holds_taps && t.channels > 1;
+}
+
 void fill_depthwise(const Conv2dProblem& problem, DepthwiseTiling& t) {
   const Sides of(problem);
   const Conv2dShape& g = of.g;
@@ -228,7 +252,8 @@ void fill_depthwise(const Conv2dProblem& problem, DepthwiseTiling& t) {
   const std::int64_t of_block = of_row * g.r / (data && t.planes > 0 ? g.stride_h * g.stride_w : 1);
   t.unrolls_rows = of_block <= most_unrolled;
   t.holds_taps = t.unrolls_rows && g.r * g.s * t.channels * t.inputs <= most_held;
-  t.stages_taps = g.nhwc && !filter && depthwise_staged_bytes(problem, t) <= most_staged_bytes;
+  t.tap_vector = power_of_two_in(g.r * g.s * t.channels, vector);
+  t.stages_taps = g.nhwc && !filter && t.alone == 0 && depthwise_staged_bytes(problem, t) <= most_staged_bytes;
   if (t.planes == 0) {
     t.group = DepthwiseTiling::most_items;
   } else {
@@ -291,10 +316,12 @@ DepthwiseChoice depthwise_tiling(const Conv2dProblem& problem, const devices::De
                                  const SolverOptions& request) {
   DepthwiseTiling t;
   choose_channels(problem, t);
+  t.waves = waves_for(problem, t);
   if (!request.tuning.empty()) {
     const Tuning asked_for = Tuning::parse(request.tuning);
     t.rows = asked_for.at("rows"), t.columns = asked_for.at("columns"), t.lanes = asked_for.at("lanes");
-    t.planes = asked_for.at("planes"), t.resident = asked_for.at("resident");
+    t.planes = asked_for.at("planes"), t.resident = asked_for.at("resident"), t.waves = asked_for.at("waves");
+    t.async = asked_for.at("async"), t.alone = asked_for.at("alone");
     fill_depthwise(problem, t);
     if (std::string reason = depthwise_tiling_refusal(problem, t, device); !reason.empty()) return {t, reason};
   } else if (const std::optional<DepthwiseTiling> planes = depthwise_planes_tiling(problem, t, device)) {
@@ -313,19 +340,24 @@ std::span<const Tunable> depthwise_tunables() {
                                            {"columns", {1, 2, 3, 4, 5, 6, 7, 8}},
                                            {"lanes", {1, 2, 4, 8, 16, 32}},
                                            {"planes", {0, 1, 2, 4, 8, 16, 32, 64}},
-                                           {"resident", {1, 2, 3, 4, 5, 6, 8}}};
+                                           {"resident", {1, 2, 3, 4, 5, 6, 8, 12}},
+                                           {"waves", {0, 1, 2, 4}},
+                                           {"async", {0, 1}},
+                                           {"alone", {0, 1}}};
   return all;
 }
 Tuning tuning_of(const DepthwiseTiling& t) {
-  return {{"rows", t.rows}, {"columns", t.columns}, {"lanes", t.lanes}, {"planes", t.planes}, {"resident", t.resident}};
+  return {{"rows", t.rows},         {"columns", t.columns}, {"lanes", t.lanes}, {"planes", t.planes},
+          {"resident", t.resident}, {"waves", t.waves},     {"async", t.async}, {"alone", t.alone}};
 }
 
 double depthwise_chain(const Conv2dProblem& problem, const DepthwiseTiling& t) {
   if (problem.pass != Pass::backward_filter) return longest_sum(problem);
-  // A work item's blocks; a group's work items, sixteen and the rest; the parts.
+  // A work item's blocks; a group's work items, sixteen and the rest; an adder's parts, and the adders.
   const std::int64_t blocks = divide_up(t.blocks_of_part, t.pixels());
   const std::int64_t first = std::min<std::int64_t>(t.pixels(), 16);
-  return static_cast<double>(blocks * t.rows * t.columns + first + t.pixels() / first + (t.parts > 1 ? t.parts : 0));
+  const std::int64_t of_parts = t.parts > 1 ? divide_up(t.parts, t.adders) + t.adders : 0;
+  return static_cast<double>(blocks * t.rows * t.columns + first + t.pixels() / first + of_parts);
 }
 
 double depthwise_cost(const Conv2dProblem& problem, const DepthwiseTiling& t, const devices::Device& device) {

@@ -19,10 +19,13 @@ struct DepthwiseSpan {
 
 // The constants of depthwise_blocks.kernel and of those that follow it.
 struct DepthwiseTiling {
-  static constexpr std::int64_t most_items = 128;                           // of a group
-  std::int64_t rows = 1, columns = 1, lanes = 1, planes = 0, resident = 4;  // what is tuned
-  std::int64_t group = most_items, copied = 1, out_copied = 1;              // the vectors of planes, in elements
-  std::int64_t channels = 1, inputs = 1, x_vector = 1, y_vector = 1;
+  static constexpr std::int64_t most_items = 128;         // of a group
+  static constexpr std::int64_t most_planes_items = 256;  // likewise, where planes go through local memory
+  static constexpr std::int64_t adders = 8;               // work items that add an output's parts
+  // What is tuned.
+  std::int64_t rows = 1, columns = 1, lanes = 1, planes = 0, resident = 4, waves = 0, async = 0, alone = 0;
+  std::int64_t group = most_items, copied = 1, out_copied = 1;  // the vectors of planes, in elements
+  std::int64_t channels = 1, inputs = 1, x_vector = 1, y_vector = 1, tap_vector = 1;
   bool paired = false, unrolls_rows = true, holds_taps = false, stages_taps = false;
   std::int64_t tap_rows = 1;                   // of the filter's gradient
   std::int64_t parts = 1, blocks_of_part = 1;  // likewise
