@@ -104,7 +104,8 @@ class SolversByProcessor : public ByProcessor {
 
 constexpr const char *split_gemm = "conv2d/split_gemm/gpu.1", *split = "gemm/split/gpu.1",
                      *few_channels = "conv2d/few_channels/gpu.1",
-                     *few_channels_filter = "conv2d/few_channels/gpu-filter.1";
+                     *few_channels_filter = "conv2d/few_channels/gpu-filter.1",
+                     *few_channels_warps = "conv2d/few_channels/gpu-filter-warps.1";
 
 using SplitGemmByProcessor = SolversByProcessor;
 
@@ -221,6 +222,37 @@ TEST_F(FewChannelsByProcessor, ToTheFilter) {
   for (const char* problem : {"bwd_filter n2c3h23w25k64r7s7p3u2", "bwd_filter acc nhwc n1c3h24w33k40r3s3p1",
                               "bwd_filter tf32 n2c8h20w21k24r3s3p1", "bwd_filter n2c32h20w24k3r5s5p2"})
     expect_right(few_channels_filter, problem);
+}
+// Taps that share pixels and not, strides whose phases are more than taps and fewer, rows that end within a tile,
+// groups.
+TEST_F(FewChannelsByProcessor, ToTheFilterByWarps) {
+  for (const char* problem :
+       {"bwd_filter n2c3h33w35k10r16s16", "bwd_filter nhwc flip n2c2h40w41k7r4s16p3d2u2",
+        "bwd_filter acc n1c3h47w50k24r11s11u4", "bwd_filter nhwc n2c6h23w25k15r5s7p2u3d2g3",
+        "bwd_filter tf32 n2c1h20w37k1r3s9pl4pr2", "bwd_filter n1c3h30w33k16r2s2u7", "bwd_filter n1c1h1w40k3r1s1"})
+    expect_right(few_channels_warps, problem);
+}
+// Fewer sets than warps, as many, more; tiles of several steps a row and of several rows; rows of y of two sets.
+TEST_F(FewChannelsByProcessor, ToTheFilterByEveryTuningOfWarps) {
+  for (const auto& [tuning, problem] : std::vector<std::pair<const char*, const char*>>{
+           {"rows=16 blocks=1 warps=4 resident=2 width=16 height=3 sixteens=1", "bwd_filter n2c3h20w21k33r3s3p1"},
+           {"rows=16 blocks=2 warps=6 resident=2 width=32 height=2 sixteens=2", "bwd_filter n2c1h22w41k9r3s16p1"},
+           {"rows=32 blocks=4 warps=8 resident=1 width=64 height=1 sixteens=4", "bwd_filter n1c3h17w70k40r5s5p2"},
+           {"rows=16 blocks=6 warps=12 resident=1 width=48 height=5 sixteens=1", "bwd_filter nhwc n3c2h19w50k20r7s7u2"},
+           {"rows=16 blocks=8 warps=16 resident=1 width=96 height=4 sixteens=2", "bwd_filter nhwc n1c3h21w99k5r3s16p1"},
+           {"rows=32 blocks=12 warps=4 resident=2 width=32 height=7 sixteens=2", "bwd_filter acc n2c3h16w33k33r5s5p2"}})
+    expect_right(few_channels_warps, problem, tuning);
+}
+TEST_F(FewChannelsByProcessor, NumbersOfAnyRangeByWarps) {
+  static constexpr Pass passes[] = {Pass::backward_filter};
+  const Served served{.passes = passes, .geometry = "n2c3h9w8k12r3s3p1"};
+  expect_of_scales(Context(device), few_channels_warps, 0x1p100f, 0x1p-110f, served);
+  expect_of_scales(Context(device), few_channels_warps, 0x1p-149f, 1.0f, served);
+  expect_of_scales(Context(device), few_channels_warps, 0.0f, 0.0f, served);
+  expect_largest_beside_smallest(Context(device), few_channels_warps, served);
+  expect_infinities_as_defined(Context(device), few_channels_warps, {"n2c3h9w8k12r3s3p1", "nhwc n1c4h9w12k6r2s3p1u2g2"},
+                               passes);
+  expect_replayed(Context(device), few_channels_warps, {"bwd_filter n2c3h20w21k10r3s16p1"});
 }
 TEST_F(FewChannelsByProcessor, InfinitiesAndNaN) {
   expect_infinities_as_defined(Context(device), few_channels, {"n1c3h9w12k12r3s3p1"}, std::array{Pass::forward});

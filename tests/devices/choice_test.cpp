@@ -159,11 +159,32 @@ TEST_F(ChoiceOnMatrixUnits, TakesPatchesForFewChannels) {
 
 // Backward of the filter: of few channels, and of few filters.
 TEST_F(ChoiceOnMatrixUnits, TakesPatchesForFiltersOfFewChannels) {
-  constexpr const char* solver = "conv2d/few_channels/gpu-filter.1";
-  for (const char* problem : {"n32c3h224w224k64r3s3p1", "nhwc n32c3h224w224k64r3s3p1", "n1c2h2160w3840k4r1s9pl4pr4",
-                              "n1c2h2160w3840k4r9s1pt4pb4", "n1c32h1080w1920k3r5s5p2", "n1c3h2048w2048k16r5s5p2",
-                              "n8c64h180w180k1r3s3p1", "n1024c1h28w28k20r5s5", "n64c3h224w224k64r7s7p3u2"})
+  constexpr const char *solver = "conv2d/few_channels/gpu-filter.1",
+                       *by_warps = "conv2d/few_channels/gpu-filter-warps.1";
+  for (const char* problem :
+       {"n32c3h224w224k64r3s3p1", "nhwc n32c3h224w224k64r3s3p1", "n1c32h1080w1920k3r5s5p2", "n8c64h180w180k1r3s3p1"})
     EXPECT_EQ(chosen(fmt::format("bwd_filter {}", problem).c_str()), solver) << problem;
+  // By warps, where filters are few, or taps many.
+  for (const char* problem :
+       {"n10c3h128w128k10r16s16", "nhwc n10c3h128w128k10r16s16", "tf32 n10c3h128w128k10r16s16",
+        "n1c2h2160w3840k4r1s9pl4pr4", "n1c2h2160w3840k4r9s1pt4pb4", "n1c3h2048w2048k16r5s5p2", "n8c8h128w128k8r7s7p3"})
+    EXPECT_EQ(chosen(fmt::format("bwd_filter {}", problem).c_str()), by_warps) << problem;
+  const auto cost = [&](const char* of, const char* problem) { return candidate(of, problem).cost; };
+  // Where columns are several sets, the first takes twice as long as planes.
+  EXPECT_GT(cost(solver, "bwd_filter n64c3h227w227k96r11s11u4"),
+            2 * cost("conv2d/split_gemm/gpu.1", "bwd_filter n64c3h227w227k96r11s11u4"));
+  EXPECT_NE(candidate(by_warps, "bwd_filter n8c16h64w64k8r9s9").reason.find("16 channels, and it is for 8"),
+            std::string::npos);
+  EXPECT_NE(candidate(by_warps, "bwd_filter f16 n8c3h64w64k8r9s9").reason.find("f32 and tf32"), std::string::npos);
+  EXPECT_NE(candidate(by_warps, "bwd_filter n8c8h90w90k64r25s25").reason.find("4096 columns"), std::string::npos);
+  EXPECT_NE(candidate(by_warps, "n8c3h64w64k8r9s9").reason.find("backward of the filter alone"), std::string::npos);
+  EXPECT_NE(
+      candidate(by_warps, "bwd_filter n8c3h64w64k8r9s9",
+                {.solver = by_warps, .tuning = "rows=32 blocks=16 warps=16 resident=2 width=64 height=4 sixteens=4"})
+          .reason.find("sums, tiles and warps do not go together so"),
+      std::string::npos);
+  EXPECT_LE(candidate(by_warps, "bwd_filter n10c3h128w128k10r16s16", {.max_workspace_bytes = 1 << 20}).workspace_bytes,
+            1 << 20);
   for (const char* problem :
        {"bwd_filter n32c256h56w56k256r3s3p1", "bwd_filter n64c256h56w56k256r3s3p1g256",
         "bwd_filter n64c64h56w56k64r3s3p1", "n32c3h224w224k64r3s3p1", "bwd_filter bf16 n32c3h224w224k64r3s3p1"})

@@ -754,6 +754,34 @@ TEST_F(CudaCompile, FewChannelsFilterInEveryForm) {
     }
 }
 
+// The same by warps: blocks that share pixels and not, one product and three, most registers of each number of warps.
+TEST_F(CudaCompile, FewChannelsFilterByWarpsInEveryForm) {
+  if (!nvrtc->target_refusal("sm_90a", 90).empty()) GTEST_SKIP() << nvrtc->target_refusal("sm_90a", 90);
+  constexpr const char *words[] = {"", "acc", "flip", "flip acc"}, *all[] = {"f32", "f32", "tf32"};
+  int number = 0;
+  for (const auto& [geometry, tuning] : std::initializer_list<std::pair<const char*, const char*>>{
+           {"n10c3h128w128k10r16s16", ""},
+           {"n64c3h227w227k96r11s11u4", ""},
+           {"n10c3h128w128k10r16s16", "rows=16 blocks=8 warps=12 resident=1 width=128 height=9 sixteens=4"},
+           {"n64c3h227w227k96r11s11u4", "rows=32 blocks=12 warps=8 resident=1 width=64 height=2 sixteens=2"},
+           {"n32c3h224w224k64r3s3p1", "rows=32 blocks=4 warps=8 resident=2 width=32 height=8 sixteens=1"},
+           {"n8c2h30w31k8r3s5p1u3d2", "rows=16 blocks=1 warps=8 resident=1 width=16 height=3 sixteens=1"}})
+    for (const char* const layout : {"nchw", "nhwc"}) {
+      const std::string problem =
+          fmt::format("bwd_filter {} {} {} {}", words[number % 4], all[number % 3], layout, geometry);
+      ++number;
+      const auto device = std::make_shared<devices::RecordingDevice>(devices::DeviceKind::cuda);
+      device->be_of_capability_90();
+      const operations::Answer answer = operations::conv2d_few_channels_warps_gpu().offer(
+          get<Conv2dProblem>(parse_problem(problem)), device, {.tuning = tuning});
+      ASSERT_NE(answer.offer(), nullptr) << problem << ": " << answer.refusal();
+      answer.offer()->plan();
+      ASSERT_EQ(device->built.size(), 2u);
+      for (const auto& built : device->built)
+        EXPECT_FALSE(nvrtc->compile(built.text, built.definitions, 90, built.target).image.empty()) << problem;
+    }
+}
+
 // The same of few channels to the data: one slice and several, one body and several; layouts and types in turn.
 TEST_F(CudaCompile, FewChannelsToTheDataInEveryForm) {
   if (!nvrtc->target_refusal("sm_90a", 90).empty()) GTEST_SKIP() << nvrtc->target_refusal("sm_90a", 90);

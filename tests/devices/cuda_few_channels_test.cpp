@@ -187,5 +187,60 @@ TEST_F(FewChannelsFilterGpu, IsReplayed) {
                   {"bwd_filter n2c3h40w41k64r7s7p3u2", "bwd_filter nhwc n2c28h28w28k2r5s5p2"});
 }
 
+// The same by warps: few filters and many taps.
+constexpr const char* by_warps = "conv2d/few_channels/gpu-filter-warps.1";
+
+class FewChannelsWarpsGpu : public FewChannelsGpu {
+ protected:
+  void expect_filter_right(const std::string& problem, const std::string& tuning = {}) const {
+    for (const checking::VerifyResult& result :
+         checking::verify(Context(device), parse_problem("bwd_filter " + problem),
+                          {.solver = {.solver = by_warps, .tuning = tuning}, .sampled = true, .samples = 2000}))
+      EXPECT_EQ(result.status, checking::Status::ok) << tuning << ", " << problem << ": " << result.reason;
+  }
+};
+
+// One filter to more than a set has, taps that share pixels and not, every number of phases, rows that end within a
+// tile, images of less than one, arrays that are sampled.
+TEST_F(FewChannelsWarpsGpu, EveryForm) {
+  for (int filters = 1; filters <= 17; ++filters) expect_filter_right(fmt::format("n2c3h20w23k{}r3s16p1", filters));
+  for (const char* geometry :
+       {"n10c3h128w128k10r16s16", "n2c3h67w67k96r11s11u4", "n2c3h33w35k64r7s7p3u2", "n2c1h1w2000k64r1s400uw160",
+        "n2c3h50w50k33r3s3p20d20", "n2c1h40w40k8r31s31p15", "n2c12h17w18k24r3s3p1g4", "n2c8h17w18k8r5s3p2g8",
+        "n1c3h1w1k1r1s1", "n9c3h5w6k7r3s3p1", "n1c2h20w390k4r1s9pl4pr4", "n1c2h216w38k4r9s1pt4pb4",
+        "n2c3h40w57k12r5s16p4u2d2", "n2c2h30w31k5r2s2u7", "n3c3h20w20k64r3s3pt0pb2pl2pr1", "n5c8h15w17k16r3s3p1",
+        "n40c3h112w112k64r3s3p1", "n300c3h2w2k65r2s2"})
+    for (const char* layout : {"nchw", "nhwc"}) expect_filter_right(fmt::format("{} {}", layout, geometry));
+  for (const char* words : {"acc", "flip", "tf32", "tf32 flip acc nhwc"})
+    for (const char* geometry : {"n2c3h33w35k10r16s16", "n2c3h67w67k24r11s11u4"})
+      expect_filter_right(fmt::format("{} {}", words, geometry));
+}
+
+TEST_F(FewChannelsWarpsGpu, EveryTuning) {
+  for (const char* tuning : {"rows=16 blocks=1 warps=4 resident=2 width=16 height=3 sixteens=1",
+                             "rows=16 blocks=2 warps=6 resident=2 width=32 height=2 sixteens=2",
+                             "rows=32 blocks=4 warps=8 resident=1 width=64 height=1 sixteens=4",
+                             "rows=16 blocks=6 warps=12 resident=1 width=48 height=5 sixteens=1",
+                             "rows=16 blocks=8 warps=16 resident=1 width=96 height=4 sixteens=2",
+                             "rows=32 blocks=12 warps=4 resident=2 width=32 height=7 sixteens=2"})
+    for (const char* problem : {"n3c3h40w41k7r5s5p2", "nhwc n3c3h40w44k20r3s16p2", "flip acc n3c2h40w41k40r5s5p2u2"})
+      expect_filter_right(problem, tuning);
+}
+
+TEST_F(FewChannelsWarpsGpu, NumbersOfAnyRange) {
+  const Context context(device);
+  expect_of_scales(context, by_warps, 0x1p100f, 0x1p-110f, filter_served);
+  expect_of_scales(context, by_warps, 0x1p-140f, 0x1p120f, filter_served);  // numbers below the normal range
+  expect_of_scales(context, by_warps, 0x1p70f, 0x1p70f, filter_served);     // results beyond it
+  expect_of_scales(context, by_warps, 0.0f, 1.0f, filter_served);
+  expect_largest_beside_smallest(context, by_warps, filter_served);
+  expect_infinities_as_defined(context, by_warps, {"n2c3h9w8k12r3s3p1", "nhwc n2c8h9w12k12r2s3p1g4"}, filter_passes);
+}
+
+TEST_F(FewChannelsWarpsGpu, IsReplayed) {
+  expect_replayed(Context(device), by_warps,
+                  {"bwd_filter n2c3h40w41k10r16s16", "bwd_filter nhwc n2c3h67w67k24r11s11u4"});
+}
+
 }  // namespace
 }  // namespace omniconv

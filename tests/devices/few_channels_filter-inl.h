@@ -23,6 +23,10 @@ constexpr few_channels::FilterForm form = [] {
 #define ROWS_OF_X OF_FORM(rows_of_x)
 #define WORKER_BYTES OF_FORM(worker_bytes())
 #define SIXTEENS 4
+#define ROW_COUNT static_cast<int>(few_channels::filter_rows)
+#define SET_COLUMNS OF_FORM(set_columns())
+#define GROUP_ITEMS (128 * WORKERS)
+#define CHANNELS_LAST NHWC
 #define BIAS 0
 #define RELU 0
 #define TYPE TYPE_f32
@@ -54,6 +58,8 @@ inline void copy_into(uchar* to, const element_t* from, int is_there) {
 
 #undef TILES
 #define TILES 2  // all of the text
+#include "operations/conv2d/few_channels/few_channels_sums.kernel"
+
 #include "operations/conv2d/few_channels/few_channels_filter.kernel"
 
 // All launches of a run, by so many groups of work items, of a sum in so many parts.
@@ -139,6 +145,8 @@ inline void check(const Extents& extents) {
 #undef STAGE_BYTES
 #undef ALL_COLUMNS
 #undef ROW_COUNT
+#undef GROUP_ITEMS
+#undef CHANNELS_LAST
 #undef SLICES
 #undef NHWC
 #undef FLIP

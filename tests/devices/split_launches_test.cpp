@@ -131,8 +131,9 @@ class SplitLaunches : public testing::Test {
   // The same of few channels, and the bytes of local memory that its tiles ask for.
   std::vector<std::string> launches_of_few(const std::string& problem, const std::string& tuning = {}) const {
     const auto conv2d = get<Conv2dProblem>(parse_problem(problem));
-    const auto& solver = conv2d.pass == Pass::backward_filter ? operations::conv2d_few_channels_filter_gpu()
-                                                              : operations::conv2d_few_channels_gpu();
+    const auto& solver = conv2d.pass != Pass::backward_filter ? operations::conv2d_few_channels_gpu()
+                         : tuning.starts_with("rows=")        ? operations::conv2d_few_channels_warps_gpu()
+                                                              : operations::conv2d_few_channels_filter_gpu();
     const operations::Answer answer = solver.offer(conv2d, device, {.tuning = tuning});
     EXPECT_NE(answer.offer(), nullptr) << answer.refusal();
     const auto plan = answer.offer()->plan();
@@ -317,6 +318,14 @@ TEST_F(SplitLaunches, FiltersOfFewChannelsAreThreeLaunches) {
   EXPECT_EQ(launches_of_few("bwd_filter n8c64h180w180k1r3s3p1", "columns=16 held=1 stages=2 workers=4 rows_of_x=1"),
             (Kernels{"find_largest 528", "few_channels_filter 132 165120", "few_channels_filter 132 165120",
                      "add_parts 32"}));
+}
+
+// By warps: 130 tiles of nine rows and all columns, whose x lies in 24 rows of three channels, two copies of 576 bytes,
+// and twice for both parts; y's 72 sixteens in 1,088 bytes each.
+TEST_F(SplitLaunches, FiltersByWarpsAreThreeLaunches) {
+  EXPECT_EQ(launches_of_few("bwd_filter n10c3h128w128k10r16s16",
+                            "rows=16 blocks=8 warps=12 resident=1 width=128 height=9 sixteens=4"),
+            (Kernels{"find_largest 528", "few_channels_warps 130 170496", "add_parts 384"}));
 }
 
 // To the data: by 256 units, of which a launch makes all; 8192 bytes of filters, 28,080 of products and 6,144 of dx.

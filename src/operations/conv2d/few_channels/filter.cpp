@@ -4,10 +4,11 @@
 #include <optional>
 
 #include "embedded/few_channels_filter.kernel.h"
+#include "embedded/few_channels_sums.kernel.h"
 #include "embedded/few_channels_units.kernel.h"
 #include "operations/conv2d/few_channels/filter_geometry.h"
+#include "operations/conv2d/few_channels/filter_plan.h"
 #include "operations/conv2d/gpu_text.h"
-#include "operations/split/products.h"
 
 namespace omniconv::operations {
 namespace few_channels {
@@ -52,14 +53,10 @@ bool fits(const FilterTile& tile, const devices::Device& device) {
 }
 
 std::int64_t sums_of(const FilterTile& tile) {
-  return std::int64_t{tile.task.parts} * tile.task.sets * filter_rows * tile.form.set_columns();
+  return filter_sums_of(tile.task, filter_rows, tile.form.set_columns());
 }
 split::Workspace workspace_for(const FilterTile& tile, DataType type) {
-  return {0, 0, split::numbers_of(type), sums_of(tile)};
-}
-split::Sampling sampling_for(const Conv2dProblem& problem) {
-  const Conv2dElements all = elements_of(problem);
-  return split::sampling_of(all.x, all.y);
+  return filter_workspace_of(type, sums_of(tile));
 }
 
 // Cycles of a compute unit of 9.0. README.md, "Cost", has what they stand for.
@@ -78,7 +75,8 @@ double cycles_of(const FilterTile& tile, const split::Numbers& numbers, const de
                instructions = 170 + 360 * rows + 24 * static_cast<double>(form.set_columns()),
                alone =
                    (form.stages > 1 ? 500 : 1100) + 2 * instructions + 400 * static_cast<double>(loads) + multiplied,
-               of_step = std::max(static_cast<double>(busy) * (multiplied + instructions), alone),
+               of_sets = tile.task.sets_n > 1 ? 1.6 : 1.0,
+               of_step = of_sets * std::max(static_cast<double>(busy) * (multiplied + instructions), alone),
                steps = static_cast<double>(divide_up(tile.task.steps, tile.task.parts)),
                bytes = 8 * static_cast<double>(sums_of(tile));
   return static_cast<double>(rounds) * (steps * of_step + 2000) + split::cycles_of_bytes(bytes, device);
@@ -113,99 +111,38 @@ std::optional<FilterTile> best_filter_tile(const Conv2dProblem& problem, const d
 }
 
 std::string filter_refusal_of(const Conv2dProblem& problem) {
+  if (std::string reason = filter_task_refusal_of(problem); !reason.empty()) return reason;
   const Conv2dShape g(problem);
-  if (problem.pass != Pass::backward_filter) return "convolves backward of the filter alone";
-  if (problem.type != DataType::f32 && problem.type != DataType::tf32)
-    return fmt::format("is for f32 and tf32, whose numbers are scaled; has {}", name(problem.type));
   if (g.c_group > most_few && !has_few_filters(g))
     return fmt::format(
         "groups have {} channels and {} filters, and it is for {} of either; of filters without a stride", g.c_group,
         g.k_group, most_few);
   if ((has_few_filters(g) ? std::min(g.c_group, g.k_group) : g.c_group) * g.r * g.s > most_columns)
     return fmt::format("has more than {} columns: channels or filters, whichever are few, at taps", most_columns);
-  constexpr std::int64_t most_extent = std::int64_t{1} << 24, most = std::int64_t{1} << 28;
-  for (const std::int64_t extent :
-       {g.n, g.c, g.h, g.w, g.k, g.r, g.s, g.p, g.q, g.pad_top, g.pad_left, g.stride_h, g.stride_w, g.dilation_h * g.r,
-        g.dilation_w * g.s, g.p * g.stride_h, g.q * g.stride_w})
-    if (extent >= most_extent) return fmt::format("an extent of {} passes the {} that it counts", extent, most_extent);
-  if (g.h * g.w >= most / g.c || g.p * g.q >= most / g.k)
-    return fmt::format("an image has {} numbers, and it counts {}", std::max(g.h * g.w * g.c, g.p * g.q * g.k), most);
-  if (std::max(g.p * g.q, g.h * g.w) + 16 >= 16 * most / g.n) return fmt::format("has more than {} pixels", 16 * most);
   return {};
 }
 
-class FilterPlan final : public Conv2dPlanBody, split::ProductLaunches {
- public:
-  FilterPlan(const Conv2dProblem& problem, devices::Device& device, const FilterTile& tile)
-      : Conv2dPlanBody(problem),
-        ProductLaunches(problem.type, problem.type, split::numbers_of(problem.type), device,
-                        split::Tile{.columns = 32, .stages = tile.form.stages}, workspace_for(tile, problem.type)),
-        filter_(tile),
-        sampling_(sampling_for(problem)) {
-    const std::string text = std::string(kernels::gemm_elements()) + std::string(kernels::tensor_tiles()) +
-                             std::string(kernels::tensor_units()) + std::string(kernels::scales()) +
-                             std::string(kernels::plain_sums()) + std::string(kernels::parts()) +
-                             std::string(few_channels_units_kernel) + std::string(few_channels_filter_kernel);
-    std::vector<devices::Definition> of_passes =
-        definitions_of(problem.type, numbers_, tile_, 32, false, sampling_.bits());
-    const auto add = [&](const char* symbol, std::int64_t value) {
-      of_passes.push_back({symbol, std::to_string(value)});
-    };
-    const FilterForm& form = filter_.form;
-    add("CHANNELS", form.channels), add("TAPS_H", form.taps_h), add("TAPS_W", form.taps_w);
-    add("STRIDE_H", form.stride_h), add("STRIDE_W", form.stride_w);
-    add("DILATION_H", form.dilation_h), add("DILATION_W", form.dilation_w);
-    add("NHWC", problem.layout == Layout::nhwc), add("MIRRORED", form.mirrored), add("ROWS_OF_X", form.rows_of_x);
-    add("PIXEL", form.pixel), add("COLUMNS", form.columns), add("HELD", form.held), add("SIXTEENS", 4);
-    add("WORKERS", form.workers), add("WORKER_BYTES", form.worker_bytes());
-    add("BIAS", 0), add("ACCUMULATE", problem.accumulate), add("RELU", 0);
-    std::vector<devices::Definition> of_tiles = of_passes;
-    of_passes.push_back({"TILES", "0"}), of_tiles.push_back({"TILES", "1"});
-    const devices::Device::Source sources[] = {{text, of_tiles, {.target = "sm_90a"}},
-                                               {text, of_passes, {.target = "sm_90a"}}};
-    const auto programs = device.build_all(sources);
-    tiles_ = programs[0], passes_ = programs[1];
-  }
-  double compile_seconds() const override { return ProductLaunches::compile_seconds(); }
-
-  void append(devices::Sequence& sequence, const Conv2dRun& run) const override {
-    const split::Product product{.a = run.x, .b = run.y, .out = run.w, .bias = run.x, .workspace = {run.workspace}};
-    const Conv2dElements all = elements_of(problem());
-    append_scan(sequence, product, all.x, all.y, sampling_);
-    const std::span<const std::byte> task = std::as_bytes(std::span(&filter_.task, 1));
-    const auto section = [&](std::int64_t at) { return (product.workspace.offset_bytes + at) / 4; };
-    const std::int64_t units = std::int64_t{filter_.task.sets} * filter_.task.parts, workers = filter_.form.workers,
-                       groups = std::min(divide_up(units, workers), units_);
-    for (std::int32_t mends = 0; mends <= (sampling_.bits() != 0 ? 1 : 0); ++mends) {
-      const devices::KernelArgument arguments[] = {task,
-                                                   run.x.buffer.impl().get(),
-                                                   run.x.offset_bytes / size(),
-                                                   run.y.buffer.impl().get(),
-                                                   run.y.offset_bytes / size(),
-                                                   run.w.buffer.impl().get(),
-                                                   run.w.offset_bytes / size(),
-                                                   product.workspace.buffer.impl().get(),
-                                                   section(workspace_.maxima),
-                                                   section(workspace_.largest),
-                                                   section(workspace_.parts),
-                                                   mends};
-      sequence.launch(tiles_, "few_channels_filter", {{groups * 128 * workers, 1}, {128 * workers, 1}}, arguments,
-                      {.overlaps = true, .local_memory_bytes = filter_.form.local_bytes()});
-    }
-    const devices::KernelArgument arguments[] = {task,
-                                                 run.w.buffer.impl().get(),
-                                                 run.w.offset_bytes / size(),
-                                                 product.workspace.buffer.impl().get(),
-                                                 section(workspace_.largest),
-                                                 section(workspace_.parts)};
-    const std::int64_t adding = filter_.task.sets * filter_rows * filter_.form.set_columns() / 32;
-    sequence.launch(passes_, "add_parts", {{adding * 256, 1}, {256, 1}}, arguments, {.overlaps = true});
-  }
-
- private:
-  FilterTile filter_;
-  split::Sampling sampling_;
-};
+FilterLaunch launch_of(const Conv2dProblem& problem, const devices::Device& device, const FilterTile& tile) {
+  const FilterForm& form = tile.form;
+  FilterLaunch launch{.kernel = "few_channels_filter",
+                      .task = tile.task,
+                      .tile = {.columns = 32, .stages = form.stages},
+                      .text = std::string(few_channels_units_kernel) + std::string(few_channels_sums_kernel) +
+                              std::string(few_channels_filter_kernel),
+                      .rows = filter_rows,
+                      .columns = form.set_columns(),
+                      .items = 128 * form.workers,
+                      .local_bytes = form.local_bytes()};
+  launch.groups = std::min<std::int64_t>(divide_up(std::int64_t{tile.task.sets} * tile.task.parts, form.workers),
+                                         device.info().compute_units);
+  launch.constants = filter_constants_of(problem, form.rows_of_x, problem.layout == Layout::nhwc);
+  const auto add = [&](const char* symbol, std::int64_t value) {
+    launch.constants.push_back({symbol, std::to_string(value)});
+  };
+  add("COLUMNS", form.columns), add("HELD", form.held), add("SIXTEENS", 4);
+  add("WORKERS", form.workers), add("WORKER_BYTES", form.worker_bytes());
+  return launch;
+}
 
 Answer filter_offer(const Conv2dProblem& problem, const DevicePointer& device, const SolverOptions& request) {
   const std::optional<FilterTile> tile = best_filter_tile(problem, *device, request);
@@ -216,7 +153,7 @@ Answer filter_offer(const Conv2dProblem& problem, const DevicePointer& device, c
   if (std::int64_t{task.sets} * std::max<std::int64_t>(task.parts, 2 * tile->form.set_columns()) > most_groups)
     return fmt::format("has {} sets of sums, and a launch counts {} groups", task.sets, most_groups);
   const Conv2dElements all = elements_of(problem);
-  const split::Sampling sampling = sampling_for(problem);
+  const split::Sampling sampling = filter_sampling_of(problem);
   const double size = 4, of_x = size * static_cast<double>(all.x), of_y = size * static_cast<double>(all.y),
                looked_at = of_x / static_cast<double>(sampling.a) + of_y / static_cast<double>(sampling.b),
                launches = sampling.bits() != 0 ? 4 : 3;
@@ -234,7 +171,9 @@ Answer filter_offer(const Conv2dProblem& problem, const DevicePointer& device, c
       .workspace_bytes = workspace_for(*tile, problem.type).bytes(),
       .uses_only_fma = false,
       .tuning = filter_tuning_of(*tile),
-      .plan = [=, tile = *tile] { return std::make_shared<FilterPlan>(problem, *device, tile); },
+      .plan = [=,
+               tile =
+                   *tile] { return std::make_shared<FilterPlan>(problem, *device, launch_of(problem, *device, tile)); },
   };
 }
 

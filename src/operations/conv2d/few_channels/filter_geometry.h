@@ -61,7 +61,7 @@ struct FilterTask {
   std::int32_t rows = 0, row_pixels = 0, row_width = 0;
   std::int32_t h = 0, w = 0, pad_top = 0, pad_left = 0;
   std::int32_t sets_m = 0, sets_n = 0, sets = 0;
-  std::int32_t image_sixteens = 0, steps = 0, parts = 0;
+  std::int32_t image_pieces = 0, steps = 0, parts = 0;
   Divisor by_image, by_width;
 };
 // Extents of a problem have been found to be counted in 32 bits (filter.cpp). Where rows are x's, a pixel of x meets
@@ -79,10 +79,10 @@ inline FilterTask filter_task_of(const Conv2dShape& g, const FilterForm& form, s
   task.sets_m = narrow(divide_up(task.rows, filter_rows));
   task.sets_n = narrow(divide_up(form.all_columns(), form.set_columns()));
   task.sets = task.sets_m * task.sets_n * task.groups;
-  task.image_sixteens = narrow(divide_up(task.row_pixels, 16));
-  task.steps = narrow(divide_up(g.n * task.image_sixteens, 4));
+  task.image_pieces = narrow(divide_up(task.row_pixels, 16));
+  task.steps = narrow(divide_up(g.n * task.image_pieces, 4));
   task.parts = narrow(std::clamp<std::int64_t>(most_parts, 1, task.steps));
-  task.by_image = Divisor(task.image_sixteens), task.by_width = Divisor(task.row_width);
+  task.by_image = Divisor(task.image_pieces), task.by_width = Divisor(task.row_width);
   return task;
 }
 
