@@ -79,6 +79,18 @@ double bytes_before(const FilterTask& task, const Conv2dProblem& problem, const 
   return bytes;
 }
 
+// Cycles of a compute unit for 64 terms of a tile, as H100 and H200 take them. Where two groups share it, copies of few
+// steps are on their way, and each waits for its own; raw rows of nhwc are read from local memory number by number.
+double step_cycles_of(const Tile& tile, const Numbers& numbers, bool nhwc) {
+  if (numbers.products == 1) return step_cycles(tile, numbers);
+  double cycles = tile.columns == 64 ? (tile.resident == 1 ? 1000 : 1420) : 1800;
+  if (tile.is_raw) {
+    cycles = tile.columns == 256 ? 1700 : tile.rows() < tile_rows ? 1400 : tile.columns == 64 ? 1300 : 1800;
+    if (nhwc) cycles *= 1.2;
+  }
+  return numbers.products == 6 ? 2 * cycles : cycles;
+}
+
 Tile tile_for(const Forms& forms, const Conv2dProblem& problem, const devices::Device& device,
               const SolverOptions& request, const Prepared& prepared) {
   const Numbers numbers = numbers_of(problem.type, request.relative_error);
@@ -92,8 +104,10 @@ Tile tile_for(const Forms& forms, const Conv2dProblem& problem, const devices::D
         (tile.parts > 1 && tile.parts * 2 > steps))
       return 0;
     const double bytes = 4 * static_cast<double>(sums_of(task, tile)) * static_cast<double>(2 * tile.parts);
-    return cycles_of(tile, tiles_of(task, tile), static_cast<double>(divide_up(steps, tile.parts)), numbers, device) +
-           launch_cycles + cycles_of_bytes(bytes + bytes_before(task, problem, numbers, tile, prepared), device);
+    const double of_steps = static_cast<double>(divide_up(steps, tile.parts) * tile.terms) / step_terms *
+                            step_cycles_of(tile, numbers, problem.layout == Layout::nhwc);
+    return tile_rounds(tile, tiles_of(task, tile), device) * (of_steps + tile_cycles(tile)) + launch_cycles +
+           cycles_of_bytes(bytes + bytes_before(task, problem, numbers, tile, prepared), device);
   };
   return best_tile(
       request, numbers, device, {.line = 2 * step_terms}, cycles,
