@@ -74,10 +74,10 @@ struct Tile {
   std::int64_t terms = step_terms;  // of a step
   double cycles = 0;                // of a compute unit, for all
 
-  // Registers hold the parts of 64 raw rows for each of two groups; and of two warpgroups that make 128 columns each.
-  std::int64_t rows() const { return is_raw && (resident == 2 || columns == 256) ? tile_rows / 2 : tile_rows; }
-  // A tile of few columns, or of 64 raw rows by 128, is made by one warpgroup, others by two (tensor_tiles.kernel).
-  std::int64_t warpgroups() const { return (is_raw && resident == 2) || (columns <= 64 && !is_raw) ? 1 : 2; }
+  // Registers hold the parts of 64 raw rows for each of two groups.
+  std::int64_t rows() const { return is_raw && resident == 2 ? tile_rows / 2 : tile_rows; }
+  // A tile of few columns, or of 64 raw rows, is made by one warpgroup, others by two (tensor_tiles.kernel).
+  std::int64_t warpgroups() const { return rows() < tile_rows || (columns <= 64 && !is_raw) ? 1 : 2; }
   std::int64_t group() const { return 128 * (1 + warpgroups()); }
 };
 inline std::int64_t stage_bytes(const Tile& tile, const Numbers& numbers) {
@@ -101,8 +101,7 @@ inline std::int64_t stages_for(const Tile& tile, const Numbers& numbers, const d
 }
 // Whether the registers of so many groups hold the sums, and the parts of raw rows.
 inline bool fits(const Tile& tile, const Numbers& numbers) {
-  if (tile.columns == 256)
-    return tile.resident == 1 && !tile.is_shared && (tile.is_raw ? numbers.products == 3 : numbers.products == 1);
+  if (tile.columns == 256) return tile.resident == 1 && numbers.products == 1 && !tile.is_shared && !tile.is_raw;
   if (tile.is_raw)
     return numbers.products < 6 && !tile.is_shared &&
            (tile.columns == 128 || (tile.columns == 64 && tile.resident == 1));
@@ -115,13 +114,12 @@ inline double step_cycles(const Tile& tile, const Numbers& numbers) {
   const auto of = [&](double three, double one) {
     return numbers.products == 6 ? 2 * three : numbers.products == 3 ? three : one;
   };
-  if (tile.is_raw && tile.columns == 256) return 1700;
   if (tile.is_raw && tile.rows() < tile_rows) return of(1190, 800);
   if (tile.is_raw) return tile.columns == 128 ? of(1750, 900) : of(1300, 900);
   if (tile.columns == 256) return 1350;
-  double cycles = tile.is_shared ? of(560, 300) : of(750, 400);
+  double cycles = tile.is_shared ? of(500, 300) : of(600, 400);
   if (tile.columns == 128) cycles = tile.is_shared ? of(1750, 850) : of(1750, 700);
-  if (tile.columns == 64) cycles = tile.is_shared ? of(870, 410) : of(1190, 540);
+  if (tile.columns == 64) cycles = tile.is_shared ? of(900, 410) : of(1190, 540);
   if (!tile.is_shared) {
     const double copies = numbers.products == 6 ? 98400 : of(65600, 22000);
     cycles = std::max(cycles, copies / static_cast<double>(tile.window.line));  // copies of lines
@@ -181,7 +179,7 @@ Tile best_tile(const SolverOptions& request, const Numbers& numbers, const devic
               .is_raw = each.at("raw") != 0,
               .window = {.line = window.line}};
     if (tile.is_shared) tile.window = window, tile.windows = 2;
-    if (tile.resident == 2 || (tile.is_raw && tile.columns == 256)) tile.terms = terms_of_two;
+    if (tile.resident == 2) tile.terms = terms_of_two;
     if (!fits(tile, numbers) || (tile.is_shared && window.rows == 0)) return;
     tile.stages = stages_for(tile, numbers, device);
     if (tile.stages >= 2) tile.cycles = cycles(tile);

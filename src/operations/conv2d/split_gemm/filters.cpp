@@ -79,15 +79,12 @@ double bytes_before(const FilterTask& task, const Conv2dProblem& problem, const 
   return bytes;
 }
 
-// Cycles of a compute unit for 64 terms of a tile, as H100 and H200 take them. Where two groups share it, copies of few
+// Cycles of a compute unit for 64 terms of a tile, as an H100 takes them. Where two groups share it, copies of few
 // steps are on their way, and each waits for its own; raw rows of nhwc are read from local memory number by number.
 double step_cycles_of(const Tile& tile, const Numbers& numbers, bool nhwc) {
   if (numbers.products == 1) return step_cycles(tile, numbers);
-  double cycles = tile.columns == 64 ? (tile.resident == 1 ? 1000 : 1420) : 1800;
-  if (tile.is_raw) {
-    cycles = tile.columns == 256 ? 1700 : tile.rows() < tile_rows ? 1400 : tile.columns == 64 ? 1300 : 1800;
-    if (nhwc) cycles *= 1.2;
-  }
+  double cycles = tile.columns == 128 ? 1800 : tile.resident == 1 ? 1080 : 1420;
+  if (tile.is_raw) cycles = (tile.rows() < tile_rows ? 1400 : tile.columns == 64 ? 1300 : 1800) * (nhwc ? 1.15 : 1.0);
   return numbers.products == 6 ? 2 * cycles : cycles;
 }
 
