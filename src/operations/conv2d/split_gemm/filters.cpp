@@ -10,7 +10,7 @@ namespace omniconv::operations::split_gemm {
 namespace {
 
 std::int64_t tiles_m_of(const FilterTask& task, const Tile& tile) {
-  return divide_up(task.boxes(), tile.rows() / step_terms);
+  return divide_up(task.boxes(), tile.rows / step_terms);
 }
 std::int64_t tiles_n_of(const FilterTask& task, const Tile& tile) {
   return divide_up(task.columns(), tile.columns);
@@ -19,7 +19,7 @@ std::int64_t tiles_of(const FilterTask& task, const Tile& tile) {
   return tiles_m_of(task, tile) * tiles_n_of(task, tile) * task.x.groups;
 }
 std::int64_t sums_of(const FilterTask& task, const Tile& tile) {
-  return checked_multiply(tiles_of(task, tile) * tile.rows(), tile.columns, "the sums");
+  return checked_multiply(tiles_of(task, tile) * tile.rows, tile.columns, "the sums");
 }
 
 std::int64_t adding_groups_of(const FilterTask& task) {
@@ -84,7 +84,7 @@ double bytes_before(const FilterTask& task, const Conv2dProblem& problem, const 
 double step_cycles_of(const Tile& tile, const Numbers& numbers, bool nhwc) {
   if (numbers.products == 1) return step_cycles(tile, numbers);
   double cycles = tile.columns == 128 ? 1800 : tile.resident == 1 ? 1080 : 1420;
-  if (tile.is_raw) cycles = (tile.rows() < tile_rows ? 1400 : tile.columns == 64 ? 1300 : 1800) * (nhwc ? 1.15 : 1.0);
+  if (tile.is_raw) cycles = (tile.rows < tile_rows ? 1400 : tile.columns == 64 ? 1300 : 1800) * (nhwc ? 1.15 : 1.0);
   return numbers.products == 6 ? 2 * cycles : cycles;
 }
 
@@ -96,7 +96,7 @@ Tile tile_for(const Forms& forms, const Conv2dProblem& problem, const devices::D
     const FilterTask& task = forms.of(tile);
     const std::int64_t steps = task.steps_of(tile.terms);
     const bool is_wide = tile.columns > 64 && tile.columns / 2 >= task.columns(),
-               is_high = tile.is_raw && tile.rows() == tile_rows && tile_rows / 2 >= task.x.channels;
+               is_high = tile.is_raw && tile.rows == tile_rows && tile_rows / 2 >= task.x.channels;
     if (tile.columns < 64 || ((is_wide || is_high) && request.tuning.empty()) ||
         (tile.parts > 1 && tile.parts * 2 > steps))
       return 0;
@@ -106,10 +106,9 @@ Tile tile_for(const Forms& forms, const Conv2dProblem& problem, const devices::D
     return tile_rounds(tile, tiles_of(task, tile), device) * (of_steps + tile_cycles(tile)) + launch_cycles +
            cycles_of_bytes(bytes + bytes_before(task, problem, numbers, tile, prepared), device);
   };
-  return best_tile(
-      request, numbers, device, {.line = 2 * step_terms}, cycles,
-      [&](const Tile& tile) { return workspace_for(forms.of(tile), numbers, tile, prepared).bytes(); },
-      numbers.products == 3 ? step_terms / 2 : step_terms);
+  return best_tile(request, numbers, device, {.line = 2 * step_terms}, cycles,
+                   [&](const Tile& tile) { return workspace_for(forms.of(tile), numbers, tile, prepared).bytes(); },
+                   {.terms_of_two = numbers.products == 3 ? step_terms / 2 : step_terms});
 }
 
 PreparedOperand prepared_planes(const Planes& planes, DataType type) {
@@ -192,7 +191,7 @@ class Plan final : public ProductPlan {
   void append_raw(devices::Sequence& sequence, const Product& product) const {
     append_before(sequence, product, task_);
     const OperandMaps rows =
-        append_raw_maps(sequence, map_of_raw_rows(task_, problem().layout == Layout::nhwc, tile_.terms, tile_.rows()),
+        append_raw_maps(sequence, map_of_raw_rows(task_, problem().layout == Layout::nhwc, tile_.terms, tile_.rows),
                         product, task_.x.source_elements());
     const devices::TensorMap columns =
         task_.have_columns_taps() ? map_of_x(task_, tile_.terms) : map_of_y(task_, tile_.terms);

@@ -9,12 +9,13 @@
 namespace omniconv::operations::split_gemm {
 namespace {
 
-std::int64_t tiles_of(const PixelTask& task, std::int64_t columns) {
-  return divide_up(task.positions(), tile_rows) * divide_up(task.filters, columns) * task.source.groups * task.classes;
+std::int64_t tiles_of(const PixelTask& task, const Tile& tile) {
+  return divide_up(task.positions(), tile.rows) * divide_up(task.filters, tile.columns) * task.source.groups *
+         task.classes;
 }
 
 Workspace workspace_for(const PixelTask& task, const Numbers& numbers, const Tile& tile, const Prepared& prepared) {
-  const std::int64_t sums = checked_multiply(round_up(task.positions(), tile_rows),
+  const std::int64_t sums = checked_multiply(round_up(task.positions(), tile.rows),
                                              round_up(task.filters, tile.columns), "the parts of sums"),
                      parts = tile.parts > 1 ? tile.parts * task.source.groups : 0;
   return {prepared.a ? 0 : task.source.elements() * planes_of_source(tile, numbers),
@@ -60,7 +61,7 @@ Tile tile_for(const Forms& forms, const Conv2dProblem& problem, const devices::D
   const bool nhwc = problem.layout == Layout::nhwc;
   const Numbers numbers = numbers_of(problem.type, request.relative_error);
   const auto cycles = [&](const Tile& tile) -> double {
-    if (tile.is_raw && (!forms.raw || tile.rows() != tile_rows)) return 0;
+    if (tile.is_raw && (!forms.raw || tile.rows != tile_rows)) return 0;
     const PixelTask& task = forms.of(tile);
     const bool is_wide = tile.columns > 32 && tile.columns / 2 >= task.filters;
     const std::int64_t windows = tile.is_shared ? std::int64_t{task.of_class[0].taps_h} * task.blocks : task.steps;
@@ -72,13 +73,13 @@ Tile tile_for(const Forms& forms, const Conv2dProblem& problem, const devices::D
     const double bytes = bytes_before(task, problem, numbers, tile, prepared) +
                          apart * static_cast<double>(elements_of(problem).x * size_of(problem.type));
     const double of_tiles =
-        cycles_of(tile, tiles_of(task, tile.columns), steps, numbers, device) + cycles_of_bytes(bytes, device);
+        cycles_of(tile, tiles_of(task, tile), steps, numbers, device) + cycles_of_bytes(bytes, device);
     // Raw tiles take longer to store under nchw, and those whose rows are filters under nhwc.
     constexpr double raw_store = 3500, turned_store = 2000;
     const double of_store = tile.is_raw                  ? (nhwc ? 0 : raw_store)
                             : nhwc && tile.columns >= 64 ? turned_store
                                                          : 0,
-                 stores = of_store * tile_rounds(tile, tiles_of(task, tile.columns), device);
+                 stores = of_store * tile_rounds(tile, tiles_of(task, tile), device);
     if (tile.parts == 1) return of_tiles + stores;
     // Parts are written and read in order; what is stored lies apart, but where channels stand last.
     const double sums = static_cast<double>(task.positions() * task.filters * task.source.groups),
@@ -87,7 +88,8 @@ Tile tile_for(const Forms& forms, const Conv2dProblem& problem, const devices::D
   };
   const Window window{.rows = forms.shared ? window_rows(*forms.shared) : 0, .line = 2 * forms.plain.box()};
   return best_tile(request, numbers, device, window, cycles,
-                   [&](const Tile& tile) { return workspace_for(forms.of(tile), numbers, tile, prepared).bytes(); });
+                   [&](const Tile& tile) { return workspace_for(forms.of(tile), numbers, tile, prepared).bytes(); },
+                   {.has_high = true});
 }
 
 PreparedOperand prepared_source(const PixelTask& task, const Conv2dProblem& problem) {
@@ -117,7 +119,7 @@ class Plan final : public ProductPlan {
     if (prepared.a) prepared_a_ = prepared_source(task, problem);
     if (prepared.b) prepared_b_ = prepared_filters(task, problem);
     sampling_ = sampling_for(task, problem, numbers, tile, prepared);
-    task_.tiles_m = static_cast<std::int32_t>(divide_up(task.positions(), tile_rows));
+    task_.tiles_m = static_cast<std::int32_t>(divide_up(task.positions(), tile.rows));
     task_.tiles_n = static_cast<std::int32_t>(divide_up(task.filters, tile.columns));
     task_.parts = static_cast<std::int32_t>(tile.parts);
     const std::int64_t of_classes = std::int64_t{task_.tiles_n} * task_.classes;
@@ -163,11 +165,11 @@ class Plan final : public ProductPlan {
     const bool source_lies = task.source.group_channels > 0;
     const std::int64_t sums = task_.positions() * task_.source.groups * task_.filters;
     append_products(sequence, product, bytes_of(task),
-                    maps_of(map_of_source(task, std::max(tile_rows, tile_.window.rows)), product, source_lies, source,
+                    maps_of(map_of_source(task, std::max(tile_.rows, tile_.window.rows)), product, source_lies, source,
                             prepared_a_, workspace_.a, task_.source.elements()),
                     maps_of(map_of_filters(task, tile_.columns), product, task.filters_lie != 0, run.w, prepared_b_,
                             workspace_.b, task_.filter_elements()),
-                    tiles_of(task_, tile_.columns) * task_.parts, task_.parts == 1 ? 0 : divide_up(sums, pass_group), 0,
+                    tiles_of(task_, tile_) * task_.parts, task_.parts == 1 ? 0 : divide_up(sums, pass_group), 0,
                     !(prepared_.all() && prepared_.measures));
   }
 
@@ -211,7 +213,7 @@ class Plan final : public ProductPlan {
     append_products(sequence, product, bytes_of(task), source,
                     maps_of(map_of_filters(task, tile_.columns), product, false, filters, prepared_b_, workspace_.b,
                             task_.filter_elements()),
-                    tiles_of(task_, tile_.columns) * task_.parts, task_.parts == 1 ? 0 : divide_up(sums, pass_group),
+                    tiles_of(task_, tile_) * task_.parts, task_.parts == 1 ? 0 : divide_up(sums, pass_group),
                     (sampling_.bits() & 1) != 0 ? task_.source.source_elements() : 0);
   }
 
@@ -298,7 +300,7 @@ Answer pixel_offer(const Conv2dProblem& problem, const DevicePointer& device, co
   if (tile.columns == 0)
     return fmt::format("tuning {}: tiles, parts of sums and shared windows do not go together so", request.tuning);
   const PixelTask task = made.task;
-  const std::int64_t tiles = checked_multiply(tiles_of(task, tile.columns), tile.parts, "the tiles");
+  const std::int64_t tiles = checked_multiply(tiles_of(task, tile), tile.parts, "the tiles");
   if (tiles > most_groups) return fmt::format("has {} tiles, and a launch counts {}", tiles, most_groups);
   if (prepared.a && array_of(task, problem))
     return fmt::format("has no prepared form of {}, which copies read as it lies", source);
