@@ -137,10 +137,13 @@ TEST_F(SplitGemmByProcessor, EveryTile) {
            {"tile_n=64 resident=2 parts=2 shared=1 raw=0", "nhwc n1c80h9w20k64r3s5p2"},
            {"tile_n=32 resident=2 parts=3 shared=0 raw=0", "nhwc n1c64h9w9k30r3s3p1"},
            {"tile_n=32 resident=2 parts=1 shared=1 raw=0", "bwd_data n1c24h9w20k40r3s3p1"},
+           {"tile_n=32 resident=1 parts=1 shared=1 raw=0", "bwd_data n2c24h19w18k96r5s5p2"},
+           {"tile_n=32 resident=1 parts=2 shared=0 raw=0", "nhwc bias relu n2c48h9w38k40r3s3p1"},
            {"tile_n=256 resident=1 parts=1 shared=0 raw=0", "bf16 nhwc n2c64h9w9k250r3s3p1"},
            {"tile_n=256 resident=1 parts=2 shared=0 raw=0", "bwd_filter bf16 nhwc n4c64h14w14k256r3s3p1"},
            {"tile_n=128 resident=1 parts=2 shared=0 raw=0", "bwd_filter n4c64h9w9k130r3s3p1"},
-           {"tile_n=64 resident=1 parts=3 shared=0 raw=0", "bwd_filter nhwc n4c24h9w9k60r3s3p1"}})
+           {"tile_n=64 resident=1 parts=3 shared=0 raw=0", "bwd_filter nhwc n4c24h9w9k60r3s3p1"},
+           {"tile_n=64 resident=2 parts=3 shared=0 raw=0", "bwd_filter n2c70h19w9k60r3s3p1"}})
     expect_right(split_gemm, problem, tuning);
 }
 
@@ -151,7 +154,12 @@ TEST_F(SplitGemmByProcessor, RawRows) {
            {"tile_n=64 resident=1 parts=1 shared=0 raw=1", "tf32 n1c264h9w12k60r1s1"},
            {"tile_n=64 resident=1 parts=1 shared=0 raw=1", "bwd_data acc nhwc n2c40h9w8k64r3s3p1"},
            {"tile_n=128 resident=1 parts=1 shared=0 raw=1", "bwd_filter n3c72h9w8k130r1s1"},
-           {"tile_n=64 resident=1 parts=3 shared=0 raw=1", "bwd_filter nhwc n9c72h9w7k31r1s1"}})
+           {"tile_n=64 resident=1 parts=3 shared=0 raw=1", "bwd_filter nhwc n9c72h9w7k31r1s1"},
+           {"tile_n=128 resident=2 parts=2 shared=0 raw=1", "bwd_filter n3c40h10w8k72r3s3p1"},
+           {"tile_n=128 resident=2 parts=3 shared=0 raw=1", "bwd_filter acc nhwc n2c144h14w12k64r3s2p1u2g2"},
+           {"tile_n=128 resident=1 parts=2 shared=0 raw=1", "bwd_filter flip n2c32h12w12k96r5s5p2"},
+           {"tile_n=64 resident=1 parts=1 shared=0 raw=1", "bwd_filter tf32 nhwc n2c20h12w12k96r5s5p2d2"},
+           {"tile_n=128 resident=1 parts=1 shared=0 raw=1", "bwd_filter n2c80h14w14k64r3s3p1g2"}})
     expect_right(split_gemm, problem, tuning);
 }
 

@@ -314,6 +314,33 @@ TEST(SplitGeometry, CopiesTheRowsOfFiltersAsTheyLie) {
   EXPECT_EQ(last.box[0] * last.box[1], 32 * 64);
 }
 
+// Of other filters the rows are y's, and x's channels at the taps columns.
+TEST(SplitGeometry, CopiesTheRowsOfYBesideTaps) {
+  const auto rows = [](const char* text, std::int64_t terms) {
+    const Conv2dProblem problem = conv2d_problem(text);
+    const auto task = raw_filter_task(problem, std::get<FilterTask>(filter_task(problem)));
+    return task ? fmt::format("{} boxes, {} columns, {} steps", task->boxes(), task->columns(), task->steps_of(terms))
+                : "";
+  };
+  EXPECT_EQ(rows("bwd_filter n2c64h8w8k128r3s3p1", 64), "2 boxes, 576 columns, 2 steps");
+  EXPECT_EQ(rows("bwd_filter n2c80h10w8k72r3s3p1", 64),
+            "2 boxes, 1152 columns, 4 steps");  // each image begins with one
+  EXPECT_EQ(rows("bwd_filter n2c80h10w8k72r3s3p1", 32), "2 boxes, 1152 columns, 6 steps");
+  EXPECT_EQ(rows("bwd_filter nhwc n2c80h10w8k72r3s3p1", 32), "2 boxes, 1152 columns, 5 steps");
+  EXPECT_EQ(rows("bwd_filter tf32 n2c64h14w14k128r3s3p1u2g2", 32), "");  // 49 pixels
+  EXPECT_EQ(rows("bwd_filter n2c64h9w9k128r3s3p1", 64), "");             // channels are no multiples of 16 bytes apart
+  EXPECT_EQ(rows("bwd_filter nhwc n2c64h9w9k66r3s3p1", 64), "");         // nor are pixels
+  EXPECT_EQ(rows("bwd_filter bf16 n2c64h8w8k128r3s3p1", 64), "");
+  // Copies of columns follow the pixels of y.
+  const Conv2dProblem problem = conv2d_problem("bwd_filter n2c64h16w12k128r3s3p1u2");
+  const FilterTask planes = std::get<FilterTask>(filter_task(problem)), task = *raw_filter_task(problem, planes);
+  EXPECT_EQ(map_of_x(task, 32).extents, map_of_x(planes, 32).extents);
+  EXPECT_EQ(map_of_x(task, 32).pixels, 32);
+  const devices::TensorMap of_rows = map_of_raw_rows(task, false, 32, 64);
+  EXPECT_EQ(of_rows.extents, (std::array<std::int64_t, 5>{48, 128, 2, 0, 0}));
+  EXPECT_EQ(of_rows.box[0] * of_rows.box[1], 32 * 64);
+}
+
 TEST(SplitGeometry, BlocksOfPixelsServeStrides) {
   const auto block = [](const char* text) {
     const std::optional<PixelTask> task = block_task(conv2d_problem(text));

@@ -174,18 +174,15 @@ Nvrtc::Code Nvrtc::compile(std::string_view text, std::span<const Definition> de
                     functions_->CreateProgram(&raw, source.c_str(), "kernel", 0, nullptr, nullptr));
   const auto destroy = [this](nvrtcProgram program) { functions_->DestroyProgram(&program); };
   const std::unique_ptr<_nvrtcProgram, decltype(destroy)> program(raw, destroy);
-  if (const nvrtcResult code = functions_->CompileProgram(raw, static_cast<int>(pointers.size()), pointers.data());
-      code != NVRTC_SUCCESS) {
-    std::size_t size = 0;
-    std::string log;
-    if (functions_->GetProgramLogSize(raw, &size) == NVRTC_SUCCESS) {
-      log.resize(size);
-      functions_->GetProgramLog(raw, log.data());
-    }
-    throw environment_error(fmt::format("nvrtcCompileProgram failed: {} ({}): {}", functions_->GetErrorString(code),
-                                        code, first_lines(log)));
-  }
+  const nvrtcResult compiled = functions_->CompileProgram(raw, static_cast<int>(pointers.size()), pointers.data());
   Code code;
+  if (std::size_t bytes = 0; functions_->GetProgramLogSize(raw, &bytes) == NVRTC_SUCCESS) {
+    code.log.resize(bytes);
+    functions_->GetProgramLog(raw, code.log.data());
+  }
+  if (compiled != NVRTC_SUCCESS)
+    throw environment_error(fmt::format("nvrtcCompileProgram failed: {} ({}): {}", functions_->GetErrorString(compiled),
+                                        compiled, first_lines(code.log)));
   code.is_ptx = words.front().find("compute_") != std::string::npos;
   std::size_t size = 0;
   functions_->check("nvrtcGet...Size",

@@ -28,6 +28,7 @@ class Nvrtc {
   struct Code {
     std::string image;    // for cuModuleLoadData
     bool is_ptx = false;  // else code of the device itself
+    std::string log;      // what the compiler says all the same
   };
   // Kernel text without its prelude, for a device and a target that are not refused. Throws with the first lines of the
   // log.
