@@ -6,7 +6,7 @@
 namespace omniconv::operations {
 
 std::span<const Solver* const> conv2d_solvers() {
-  static const std::array<const Solver*, 14> solvers = {
+  static const std::array<const Solver*, 15> solvers = {
       &conv2d_im2col_gemm_cpu(),          //
       &conv2d_im2col_gemm_gpu(),          //
       &conv2d_dense_gpu(),                //
@@ -14,6 +14,7 @@ std::span<const Solver* const> conv2d_solvers() {
       &conv2d_split_gemm_gpu(),           //
       &conv2d_few_channels_gpu(),         //
       &conv2d_few_channels_filter_gpu(),  //
+      &conv2d_few_pixels_gpu(),           //
       &conv2d_mma_gemm_gpu(),             //
       &conv2d_depthwise_cpu(),            //
       &conv2d_depthwise_gpu(),            //
