@@ -146,6 +146,8 @@ verify_all "Convolutions: passes, types and layouts" --pass all --type f32,f16,b
 # mma_gemm goes over groups as over classes and tiles, at each of which the simulation takes long.
 verify_all "Convolutions: groups of few channels" --deny conv2d/mma_gemm --pass all --layout nchw,nhwc "n2c4h5w6k4r3s3p1g4" "f16 n1c4h5w8k8r3s2p1uw2g4" "n1c3h2w130k3r1s3g3"
 verify_all "Convolutions: what is fused" "bias relu acc f16 n1c2h4w3k3r2s2p1" "bias flip nhwc bf16 n1c2h4w3k3r2s2p1"
+verify_all "Convolutions: small images" --allow conv2d/few_pixels --pass bwd_filter --layout nchw,nhwc "acc n2c33h3w4k9r3s3p1" "f16 n1c32h4w3k8r2s2"
+verify_all "Matrix products: sums of few terms" --allow gemm/short "gemm f32 tn m9n132k3" "gemm bf16 nt m6n37k5batch2"
 pooling_problems >"$work/poolings"
 verify_all "Poolings" --problems "$work/poolings"
 # Their buffers end with the arrays, so that every byte beside these is reported.

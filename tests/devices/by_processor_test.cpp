@@ -214,6 +214,13 @@ TEST_F(OtherSolversByProcessor, OnMultiplyAddUnits) {
     expect_right("conv2d/depthwise/gpu.1", problem);
 }
 
+TEST_F(OtherSolversByProcessor, FewPixelsAndShortSums) {
+  for (const char* problem : {"bwd_filter n1c40h7w7k36r3s3p1", "bwd_filter acc nhwc n2c40h7w7k36r3s3p1"})
+    expect_right("conv2d/few_pixels/gpu.1", problem);
+  for (const char* problem : {"gemm f32 tn m48n200k16", "gemm bf16 nt m37n45k7"})
+    expect_right("gemm/short/gpu.1", problem);
+}
+
 using FewChannelsByProcessor = SolversByProcessor;
 
 TEST_F(FewChannelsByProcessor, Forward) {

@@ -251,7 +251,7 @@ std::vector<devices::RecordingDevice::Text> gemm_texts() {
     for (const char* const transposition : transpositions) {
       const operations::GemmTask task = task_of(fmt::format("gemm {} {} m70n90k33", type, transposition), ++number);
       for (const operations::GemmSolver* const solver :
-           {&operations::gemm_tiled_gpu(), &operations::gemm_plain_gpu()}) {
+           {&operations::gemm_tiled_gpu(), &operations::gemm_short_gpu(), &operations::gemm_plain_gpu()}) {
         offer_by(*solver, task, operations::DevicePointer(device)).plan();
       }
     }
@@ -480,6 +480,22 @@ devices::RecordingDevice::Text text_of(const operations::Conv2dSolver& solver, c
 }
 devices::RecordingDevice::Text implicit_text(const std::string& problem, const std::string& tuning = {}) {
   return text_of(operations::conv2d_implicit_gemm_gpu(), problem, tuning, 0);
+}
+
+// Both layouts, every type, vectors of sums and single ones, one image and several, planes of more than a work item
+// fetches at once.
+TEST_F(CudaCompile, FewPixelsInEveryForm) {
+  for (const char* const form :
+       {"n1c512h7w7k512r3s3p1", "nhwc n1c512h7w7k512r3s3p1", "acc n2c33h5w6k35r3s2p1u2", "f16 n1c64h14w14k70r3s3p1",
+        "bf16 nhwc n2c40h9w5k36r2s2d2", "nhwc acc n1c64h14w14k64r5s5p2"})
+    for (const int capability : {80, 90}) {
+      const auto built = text_of(operations::conv2d_few_pixels_gpu(), fmt::format("bwd_filter {}", form), "", 0);
+      try {
+        EXPECT_FALSE(nvrtc->compile(built.text, built.definitions, capability).image.empty()) << form;
+      } catch (const Error& error) {
+        ADD_FAILURE() << form << " for " << capability << ": " << error.what();
+      }
+    }
 }
 
 // Every tile; stages of one tap and of several, classes of pixels, vectors and single elements; types and endings in

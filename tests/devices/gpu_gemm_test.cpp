@@ -289,6 +289,47 @@ TEST_F(GpuGemm, PlainIsExactOnIntegers) {
   for (const Case& one : plain_cases) expect_exact(operations::gemm_plain_gpu(), one);
 }
 
+// Few terms: tiles with rows and columns that are not there, vectors and single elements, a turned and b in its
+// columns, sums whose matrices are more than one fetch of a work item; what is fused.
+TEST_F(GpuGemm, ShortIsExactOnIntegers) {
+  if (const std::string reason = refusal(operations::gemm_short_gpu()); !reason.empty()) GTEST_SKIP() << reason;
+  for (const Case& one : {Case{.problem = "gemm f32 tn m37n300k16", .bias = rows, .relu = true},
+                          Case{.problem = "gemm f32 tn m40n129k1", .pad = 4, .bias = columns},
+                          Case{.problem = "gemm f32 nn m9n68k7 batch3", .pad = 1, .accumulate = true, .share_a = true},
+                          Case{.problem = "gemm f16 nt m70n36k12 batch2", .accumulate = true, .share_b = true},
+                          Case{.problem = "gemm bf16 tt m66n35k5", .bias = columns, .f32_output = true},
+                          Case{.problem = "gemm bf16 tn m5n64k32", .pad = 4, .relu = true},
+                          Case{.problem = "gemm f32 nt m3n7k128"}, Case{.problem = "gemm f32 nn m1n1k1"}})
+    expect_exact(operations::gemm_short_gpu(), one);
+}
+
+TEST_F(GpuGemm, ShortIsExactWithAnyTiles) {
+  if (const std::string reason = refusal(operations::gemm_short_gpu()); !reason.empty()) GTEST_SKIP() << reason;
+  for (const auto& [problem, tuning] :
+       {std::pair("gemm f32 tn m300n140k17", "items=32 columns=4 tile_m=256 resident=2"),
+        std::pair("gemm f32 nn m70n140k33", "items=64 columns=1 tile_m=64 resident=4"),
+        std::pair("gemm f16 tn m9n600k32", "items=128 columns=4 tile_m=4 resident=3"),
+        std::pair("gemm f32 tt m130n300k9", "items=256 columns=1 tile_m=128 resident=1")}) {
+    const GemmTask task = task_of({.problem = problem, .bias = columns});
+    const operations::Answer answer = operations::gemm_short_gpu().offer(task, device, {.tuning = tuning});
+    ASSERT_NE(answer.offer(), nullptr) << answer.refusal();
+    EXPECT_EQ(answer.offer()->tuning.to_text(), tuning);
+    expect_exact(*operations::plan_of(*answer.offer()), 0, task, 0, fmt::format("{}, {}", problem, tuning));
+  }
+}
+
+TEST_F(GpuGemm, ShortRefusesByName) {
+  const auto refused = [&](const char* problem, const char* tuning) {
+    return operations::gemm_short_gpu().offer(task_of({.problem = problem}), device, {.tuning = tuning}).refusal();
+  };
+  EXPECT_HAS(refused("gemm f32 nn m8n8k129", ""), "sums have 128 terms at most, which work items keep, not 129");
+  EXPECT_HAS(refused("gemm f64 nn m8n8k8", ""), "f64 matrices are multiplied on the CPU");
+  EXPECT_HAS(refused("gemm f32 nn m8n8k33", "items=64 columns=4 tile_m=8 resident=1"),
+             "tuning columns=4: a work item keeps 128 terms at most, and these have 33 each");
+  EXPECT_HAS(refused("gemm f32 nn m8n8k8", "items=256 columns=4 tile_m=8 resident=16"),
+             "tuning resident=16: at most 8 groups of 256 work items");
+}
+
 // As GPUs and as processors have it, whichever this device is.
 TEST_F(GpuGemm, PlainIsExactInBothShapes) {
   for (const Case& one : {Case{.problem = "gemm f32 nn m18n5k7", .pad = 1, .accumulate = true},
@@ -305,8 +346,8 @@ TEST_F(GpuGemm, StaysInsideBuffersThatFit) {
   for (const Case& one : {Case{.problem = "gemm f32 nt m33n34k9", .pad = 1},
                           Case{.problem = "gemm f16 nn m36n36k12 batch2", .accumulate = true}}) {
     const GemmTask task = task_of(one);
-    for (const operations::GemmSolver* const solver :
-         {&operations::gemm_split_gpu(), &operations::gemm_tiled_gpu(), &operations::gemm_plain_gpu()})
+    for (const operations::GemmSolver* const solver : {&operations::gemm_split_gpu(), &operations::gemm_tiled_gpu(),
+                                                       &operations::gemm_short_gpu(), &operations::gemm_plain_gpu()})
       if (refusal_of(*solver, task, device).empty()) {
         const operations::Offer offer = offer_by(*solver, task, device);
         expect_exact(*operations::plan_of(offer), offer.workspace_bytes, task, 0, one.problem);
@@ -343,8 +384,8 @@ TEST_F(GpuGemm, RandomDataKeepsTheBound) {
 // A product of zero and infinity is no number: what lies beyond k must not be multiplied, whatever stands in for it.
 TEST_F(GpuGemm, InfinitiesStayWhereTheyAre) {
   const GemmTask task = task_of({.problem = "gemm f32 nt m33n34k9", .pad = 1});
-  for (const operations::GemmSolver* const solver :
-       {&operations::gemm_split_gpu(), &operations::gemm_tiled_gpu(), &operations::gemm_plain_gpu()}) {
+  for (const operations::GemmSolver* const solver : {&operations::gemm_split_gpu(), &operations::gemm_tiled_gpu(),
+                                                     &operations::gemm_short_gpu(), &operations::gemm_plain_gpu()}) {
     if (!refusal_of(*solver, task, device).empty()) continue;
     const operations::Offer offer = offer_by(*solver, task, device);
     Trial trial(task, false, 3);

@@ -40,6 +40,7 @@ const Conv2dSolver& conv2d_im2col_gemm_cpu();
 const Conv2dSolver& conv2d_im2col_gemm_gpu();
 const Conv2dSolver& conv2d_dense_gpu();
 const Conv2dSolver& conv2d_implicit_gemm_gpu();
+const Conv2dSolver& conv2d_few_pixels_gpu();
 const Conv2dSolver& conv2d_mma_gemm_gpu();
 const Conv2dSolver& conv2d_split_gemm_gpu();
 const Conv2dSolver& conv2d_few_channels_gpu();

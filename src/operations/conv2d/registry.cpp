@@ -15,6 +15,7 @@ std::span<const Solver* const> conv2d_solvers() {
       &conv2d_few_channels_gpu(),         //
       &conv2d_few_channels_filter_gpu(),  //
       &conv2d_few_channels_warps_gpu(),   //
+      &conv2d_few_pixels_gpu(),           //
       &conv2d_mma_gemm_gpu(),             //
       &conv2d_depthwise_cpu(),            //
       &conv2d_depthwise_gpu(),            //

@@ -20,14 +20,20 @@ inline double launch_cost(const devices::Device& device) {
   return device.info().is_gpu ? gpu_launch_cost : 4e6;
 }
 
+// What ends of sums move: c, and what it held where it is added to.
+inline double stored_bytes(const GemmTask& task) {
+  const GemmProblem& problem = task.problem;
+  return static_cast<double>(problem.m) * static_cast<double>(problem.n) * static_cast<double>(problem.batch) *
+         static_cast<double>(size_of(task.output)) * (task.accumulate ? 2 : 1);
+}
+
 // Each array once.
 inline double least_bytes(const GemmTask& task) {
   const GemmProblem& problem = task.problem;
   const auto m = static_cast<double>(problem.m), n = static_cast<double>(problem.n), k = static_cast<double>(problem.k),
              batch = static_cast<double>(problem.batch);
   const double inputs = m * k * (task.batch_a == 0 ? 1 : batch) + k * n * (task.batch_b == 0 ? 1 : batch);
-  return inputs * static_cast<double>(size_of(problem.type)) +
-         m * n * batch * static_cast<double>(size_of(task.output)) * (task.accumulate ? 2 : 1);
+  return inputs * static_cast<double>(size_of(problem.type)) + stored_bytes(task);
 }
 
 // Groups for the tiles of one matrix.

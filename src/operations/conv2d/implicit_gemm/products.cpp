@@ -104,7 +104,9 @@ TiledWork filter_work(const Conv2dProblem& problem) {
           .k = g.n * g.p * g.q,
           .batch = g.groups,
           .turned = reads_channels_at_once(g) ? 0u : 2u,
-          .bytes = least_bytes(problem)};
+          .bytes = least_bytes(problem),
+          .stored_bytes = static_cast<double>(elements_of(problem).w) * static_cast<double>(size_of(problem.type)) *
+                          (problem.accumulate ? 2 : 1)};
 }
 
 // With a tile and parts of it: what a run takes.

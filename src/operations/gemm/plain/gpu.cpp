@@ -39,14 +39,14 @@ class Plan final : public GemmPlanBody {
 };
 
 // A work item waits for what it loads, term by term: on an H200 100 cycles, and more where its rows lie apart, 306 of
-// 4096 terms of one column. So many groups of a compute unit wait at once.
+// 4096 terms of one column; and to begin and to end. So many groups of a compute unit wait at once.
 double waiting_cost(const GemmProblem& problem, const PlainShape& shape, double tiles, const devices::Device& device) {
-  constexpr double least_cycles = 100, row_cycles = 4, at_once = 8, multiply_adds_a_cycle = 128;
+  constexpr double least_cycles = 100, row_cycles = 4, start_cycles = 700, at_once = 8, multiply_adds_a_cycle = 128;
   const double units = std::max(device.info().compute_units, 1),
                rows = static_cast<double>(shape.group / shape.items_n),
                rounds = std::ceil(tiles * static_cast<double>(problem.batch) / (at_once * units));
-  return static_cast<double>(problem.k) * std::max(least_cycles, row_cycles * rows) * rounds * multiply_adds_a_cycle *
-         units;
+  return (static_cast<double>(problem.k) * std::max(least_cycles, row_cycles * rows) + start_cycles) * rounds *
+         multiply_adds_a_cycle * units;
 }
 
 // A compute unit reads a line of memory in a cycle: one for each row or column that neighbouring work items read
@@ -74,8 +74,10 @@ class PlainGpu final : public GemmSolver {
     if (tiles > most_groups) return fmt::format("a launch has at most {} tiles, not {}", most_groups, tiles);
     // A GPU's loads are an instruction for every two multiply-adds, and slower. PoCL reaches 0.4 of its peak.
     const double compute = (is_gpu ? 6 : 2.5) * multiply_adds(task.problem);
+    // Sums are stored when all is waited for.
     const double waits = is_gpu ? std::max(waiting_cost(task.problem, shape, static_cast<double>(tiles), *device),
-                                           line_cost(task.problem, shape))
+                                           line_cost(task.problem, shape)) +
+                                      byte_cost(*device) * stored_bytes(task)
                                 : 0;
     return Offer{
         .cost = {launch_cost(*device) + std::max({compute, waits, byte_cost(*device) * least_bytes(task)})},

@@ -97,7 +97,8 @@ TiledWork work_of(const GemmTask& task) {
           .turned = problem.transpose_b   ? 2u
                     : problem.transpose_a ? 0u
                                           : 1u,
-          .bytes = least_bytes(task)};
+          .bytes = least_bytes(task),
+          .stored_bytes = stored_bytes(task)};
 }
 
 std::optional<GemmChoice> choice_of(const GemmTile& tile, std::int64_t parts, const TiledWork& work,
@@ -111,7 +112,8 @@ std::optional<GemmChoice> choice_of(const GemmTile& tile, std::int64_t parts, co
   const double groups = tiles * static_cast<double>(work.batch) * static_cast<double>(choice.parts);
   const double units = std::max(device.info().compute_units, 1);
   const double rate = tile.rate[work.turned];
-  choice.cost = std::max(compute_cost(tile, rate, choice.part_k, groups, units), byte_cost(device) * work.bytes);
+  const double compute = compute_cost(tile, rate, choice.part_k, groups, units), byte = byte_cost(device);
+  choice.cost = std::max(compute + (choice.parts == 1 ? byte * work.stored_bytes : 0), byte * work.bytes);
   if (choice.parts == 1) return choice;
   const double partial_bytes = 4.0 * static_cast<double>(work.m) * static_cast<double>(round_up(work.n, 4)) *
                                static_cast<double>(work.batch) * static_cast<double>(choice.parts);

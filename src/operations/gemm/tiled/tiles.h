@@ -36,6 +36,7 @@ struct TiledWork {
   std::int64_t m = 0, n = 0, k = 0, batch = 1;
   std::size_t turned = 0;  // of GemmTile's rates: no operand, a, or b
   double bytes = 0;
+  double stored_bytes = 0;  // of these, what moves when sums are made, as far as that is known not to go on beside them
 };
 TiledWork work_of(const GemmTask& task);
 
