@@ -44,7 +44,6 @@ void copy_box(uint to, const tensor_map_t& from, int x, int y, int z, uint) {
 }
 
 #define MAXIMA 3
-#define MULTIPLYING_WARPGROUP (LOCAL_ID_X / 128 - 1)
 #define STAGING (16 * 160)
 #define SWAPPED (TILE_N >= 64)
 #define WARPGROUPS (SWAPPED ? TILE_N / 64 : 2)

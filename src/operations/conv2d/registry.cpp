@@ -6,7 +6,7 @@
 namespace omniconv::operations {
 
 std::span<const Solver* const> conv2d_solvers() {
-  static const std::array<const Solver*, 15> solvers = {
+  static const std::array<const Solver*, 16> solvers = {
       &conv2d_im2col_gemm_cpu(),          //
       &conv2d_im2col_gemm_gpu(),          //
       &conv2d_dense_gpu(),                //

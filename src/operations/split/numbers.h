@@ -74,12 +74,8 @@ struct Tile {
   std::int64_t rows = tile_rows, terms = step_terms;  // terms of a step
   double cycles = 0;                                  // of a compute unit, for all
 
-  // A tile of 64 raw rows, or of 64 columns, is made by one warpgroup; of 32 columns each makes 128 rows; others are
-  // made by two (tensor_tiles.kernel).
-  std::int64_t warpgroups() const {
-    if (columns == 32) return rows / tile_rows;
-    return rows < tile_rows || (columns == 64 && !is_raw) ? 1 : 2;
-  }
+  // A tile of few columns, or of 64 raw rows, is made by one warpgroup, others by two (tensor_tiles.kernel).
+  std::int64_t warpgroups() const { return rows < tile_rows || (columns <= 64 && !is_raw) ? 1 : 2; }
   std::int64_t group() const { return 128 * (1 + warpgroups()); }
 };
 inline std::int64_t stage_bytes(const Tile& tile, const Numbers& numbers) {
@@ -119,8 +115,7 @@ inline double step_cycles(const Tile& tile, const Numbers& numbers) {
   if (tile.is_raw && tile.rows < tile_rows) return of(1190, 800);
   if (tile.is_raw) return tile.columns == 128 ? of(1750, 900) : of(1300, 900);
   if (tile.columns == 256) return 1350;
-  double cycles = (tile.is_shared ? of(500, 300) : of(600, 400)) * static_cast<double>(tile.rows) / tile_rows;
-  if (tile.rows > tile_rows) return 0.95 * cycles;  // filters are copied for all rows
+  double cycles = tile.is_shared ? of(520, 300) : of(680, 400);
   if (tile.columns == 128) cycles = tile.is_shared ? of(1750, 850) : of(1750, 700);
   if (tile.columns == 64) cycles = tile.is_shared ? of(900, 410) : of(1190, 540);
   if (!tile.is_shared) {
@@ -132,11 +127,7 @@ inline double step_cycles(const Tile& tile, const Numbers& numbers) {
 }
 inline double tile_cycles(const Tile& tile) {
   if (tile.is_raw) return tile.columns == 64 || tile.rows < tile_rows ? 3000 : 5500;
-  return tile.columns == 256     ? 7200
-         : tile.columns == 128   ? 3600
-         : tile.columns == 64    ? 1650
-         : tile.rows > tile_rows ? 3000
-                                 : 1900;
+  return tile.columns == 256 ? 7200 : tile.columns == 128 ? 3600 : tile.columns == 64 ? 1650 : 1900;
 }
 // Tiles, or their parts, that a compute unit makes one after the other, as many as its groups are two at once.
 inline double tile_rounds(const Tile& tile, std::int64_t tiles, const devices::Device& device) {
@@ -166,24 +157,13 @@ inline Tuning tuning_of(const Tile& tile) {
           {"raw", tile.is_raw}};
 }
 
-// What tiles a text has besides those of 128 rows and steps of 64 terms.
-struct Shapes {
-  std::int64_t terms_of_two = step_terms;  // of a step, where two groups are resident
-  bool has_high = false;                   // of 256 rows by 32 columns, where one is
-};
-inline std::int64_t rows_of(const Tile& tile, const Numbers& numbers, const Shapes& shapes) {
-  if (tile.is_raw)
-    return tile.resident == 2 ? tile_rows / 2 : tile_rows;  // registers hold the parts of 64 for two groups
-  const bool is_high = shapes.has_high && tile.columns == 32 && tile.resident == 1 && numbers.products < 6;
-  return is_high ? 2 * tile_rows : tile_rows;
-}
-
 // Of all tiles for which `cycles` has an answer the one of the fewest, within the request's limit of what `workspace`
 // says of it, where one is; of exactly the tuning, where there is one. Steps can share a window, if it has rows: so
 // many for 128 of a tile. Cycles of 0 answer that the tile does not serve. Without columns: none does.
 template <typename Cycles, typename WorkspaceBytes>
 Tile best_tile(const SolverOptions& request, const Numbers& numbers, const devices::Device& device,
-               const Window& window, const Cycles& cycles, const WorkspaceBytes& workspace, const Shapes& shapes = {}) {
+               const Window& window, const Cycles& cycles, const WorkspaceBytes& workspace,
+               std::int64_t terms_of_two = step_terms) {
   Tile best{.columns = 0};
   std::int64_t excess_of_best = 0;
   const Tuning wanted = Tuning::parse(request.tuning);
@@ -195,9 +175,9 @@ Tile best_tile(const SolverOptions& request, const Numbers& numbers, const devic
               .is_shared = each.at("shared") != 0,
               .is_raw = each.at("raw") != 0,
               .window = {.line = window.line}};
-    tile.rows = rows_of(tile, numbers, shapes);
-    if (tile.resident == 2) tile.terms = shapes.terms_of_two;
-    if (tile.is_shared) tile.window.rows = window.rows + tile.rows - tile_rows, tile.windows = 2;
+    if (tile.is_raw && tile.resident == 2) tile.rows /= 2;  // registers hold the parts of so many for each
+    if (tile.resident == 2) tile.terms = terms_of_two;
+    if (tile.is_shared) tile.window = window, tile.windows = 2;
     if (!fits(tile, numbers) || (tile.is_shared && window.rows == 0)) return;
     tile.stages = stages_for(tile, numbers, device);
     if (tile.stages >= 2) tile.cycles = cycles(tile);

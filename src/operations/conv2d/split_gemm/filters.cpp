@@ -83,8 +83,8 @@ double bytes_before(const FilterTask& task, const Conv2dProblem& problem, const 
 // steps are on their way, and each waits for its own; raw rows of nhwc are read from local memory number by number.
 double step_cycles_of(const Tile& tile, const Numbers& numbers, bool nhwc) {
   if (numbers.products == 1) return step_cycles(tile, numbers);
-  double cycles = tile.columns == 128 ? 1800 : tile.resident == 1 ? 1080 : 1420;
-  if (tile.is_raw) cycles = (tile.rows < tile_rows ? 1400 : tile.columns == 64 ? 1300 : 1800) * (nhwc ? 1.15 : 1.0);
+  double cycles = tile.columns == 128 ? 1800 : tile.resident == 1 ? 1150 : 1420;
+  if (tile.is_raw) cycles = (tile.rows < tile_rows ? 1260 : tile.columns == 64 ? 1300 : 1800) * (nhwc ? 1.15 : 1.0);
   return numbers.products == 6 ? 2 * cycles : cycles;
 }
 
@@ -106,9 +106,10 @@ Tile tile_for(const Forms& forms, const Conv2dProblem& problem, const devices::D
     return tile_rounds(tile, tiles_of(task, tile), device) * (of_steps + tile_cycles(tile)) + launch_cycles +
            cycles_of_bytes(bytes + bytes_before(task, problem, numbers, tile, prepared), device);
   };
-  return best_tile(request, numbers, device, {.line = 2 * step_terms}, cycles,
-                   [&](const Tile& tile) { return workspace_for(forms.of(tile), numbers, tile, prepared).bytes(); },
-                   {.terms_of_two = numbers.products == 3 ? step_terms / 2 : step_terms});
+  return best_tile(
+      request, numbers, device, {.line = 2 * step_terms}, cycles,
+      [&](const Tile& tile) { return workspace_for(forms.of(tile), numbers, tile, prepared).bytes(); },
+      numbers.products == 3 ? step_terms / 2 : step_terms);
 }
 
 PreparedOperand prepared_planes(const Planes& planes, DataType type) {

@@ -88,8 +88,7 @@ Tile tile_for(const Forms& forms, const Conv2dProblem& problem, const devices::D
   };
   const Window window{.rows = forms.shared ? window_rows(*forms.shared) : 0, .line = 2 * forms.plain.box()};
   return best_tile(request, numbers, device, window, cycles,
-                   [&](const Tile& tile) { return workspace_for(forms.of(tile), numbers, tile, prepared).bytes(); },
-                   {.has_high = true});
+                   [&](const Tile& tile) { return workspace_for(forms.of(tile), numbers, tile, prepared).bytes(); });
 }
 
 PreparedOperand prepared_source(const PixelTask& task, const Conv2dProblem& problem) {
