@@ -115,9 +115,9 @@ inline double step_cycles(const Tile& tile, const Numbers& numbers) {
   if (tile.is_raw && tile.rows < tile_rows) return of(1190, 800);
   if (tile.is_raw) return tile.columns == 128 ? of(1750, 900) : of(1300, 900);
   if (tile.columns == 256) return 1350;
-  double cycles = tile.is_shared ? of(520, 300) : of(680, 400);
+  double cycles = tile.is_shared ? of(560, 300) : of(750, 400);
   if (tile.columns == 128) cycles = tile.is_shared ? of(1750, 850) : of(1750, 700);
-  if (tile.columns == 64) cycles = tile.is_shared ? of(900, 410) : of(1190, 540);
+  if (tile.columns == 64) cycles = tile.is_shared ? of(880, 410) : of(1190, 540);
   if (!tile.is_shared) {
     const double copies = numbers.products == 6 ? 98400 : of(65600, 22000);
     cycles = std::max(cycles, copies / static_cast<double>(tile.window.line));  // copies of lines

@@ -29,8 +29,7 @@ std::vector<devices::Definition> definitions_of(const Conv2dProblem& problem, co
   add("ROW_LOW", t.down.low), add("SPAN_ROWS", t.down.count);
   add("COLUMN_LOW", t.along.low), add("SPAN_COLUMNS", t.along.count);
   if (problem.pass == Pass::backward_filter) {
-    add("TAP_ROWS", t.tap_rows), add("PARTS", t.parts), add("AHEAD", t.async),
-        add("OVERLAPS", device.facts().has_overlap ? 1 : 0);
+    add("TAP_ROWS", t.tap_rows), add("PARTS", t.parts), add("OVERLAPS", device.facts().has_overlap ? 1 : 0);
   } else {
     add("BACKWARD_DATA", problem.pass == Pass::backward_data ? 1 : 0);
     add("UNROLL_ROWS", t.unrolls_rows ? 1 : 0), add("HOLD_TAPS", t.holds_taps ? 1 : 0);

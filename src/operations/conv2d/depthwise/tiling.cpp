@@ -101,8 +101,7 @@ std::string block_refusal(const Conv2dProblem& problem, const DepthwiseTiling& t
   if (!g.nhwc && t.lanes != 1) return refused("lanes", t.lanes, "must be 1 in nchw");
   if (filter != (t.waves > 0))
     return refused("waves", t.waves, filter ? "must be 1 or more for the filter's gradient" : "must be 0");
-  if (t.async > 0 && (filter ? !g.nhwc : t.planes == 0))
-    return refused("async", t.async, filter ? "must be 0 in nchw" : "must be 0 where planes is");
+  if (t.async > 0 && t.planes == 0) return refused("async", t.async, "must be 0 where planes is");
   if (t.alone > 0 && !depthwise_may_hold_alone(problem, t))
     return refused("alone", t.alone, "must be 0 but for nhwc and few taps, where groups have a channel each");
   if (!filter && g.nhwc && t.lanes > 1 && depthwise_staged_bytes(problem, t) > most_staged_bytes)
