@@ -106,7 +106,7 @@ class RingQueue : public Queue {
   // Throws the error that the work ended with.
   virtual bool is_done(const Times& times) const = 0;
   // Returns when it is; without the mutex.
-  virtual void await(const Times& times) const = 0;
+  virtual void await(const Times& times) = 0;
   // The error of work shows in all later work too, so that one answer tells of all before.
   virtual bool errors_stay() const { return false; }
   // Nobody asks for the times any more.

@@ -26,6 +26,43 @@ TEST(CpuQueue, RunsInOrder) {
   for (int i = 0; i < 1000; ++i) EXPECT_EQ(seen[static_cast<std::size_t>(i)], i);
 }
 
+// Whoever waits may run what has not begun, but one thing at a time, in order.
+TEST(CpuQueue, RunsInOrderWhoeverWaits) {
+  const Context context({.device = "cpu", .threads = 2});
+  omniconv::Queue queue = context.make_queue();
+  std::vector<int> seen;
+  std::atomic<int> alone = 0;
+  for (int round = 0; round < 200; ++round) {
+    std::vector<Event> events;
+    seen.clear();
+    for (int i = 0; i < 8; ++i)
+      events.push_back(submit(*queue.impl(), HostTask([&, i] {
+        EXPECT_EQ(alone.fetch_add(1), 0);
+        seen.push_back(i);
+        alone.fetch_sub(1);
+      })));
+    std::vector<std::thread> waiting;
+    for (int i = 0; i < 3; ++i)
+      waiting.emplace_back([&events, i] { events[static_cast<std::size_t>(2 * i + 1)].wait(); });
+    events.back().wait();
+    for (std::thread& each : waiting) each.join();
+    ASSERT_EQ(seen, (std::vector<int>{0, 1, 2, 3, 4, 5, 6, 7}));
+  }
+}
+
+// A thread that waits need not wait for the queue's to wake up.
+TEST(CpuQueue, WhoWaitsRunsWhatHasNotBegun) {
+  const Context context({.device = "cpu", .threads = 1});
+  omniconv::Queue queue = context.make_queue();
+  int by_this_thread = 0;
+  for (int i = 0; i < 500; ++i) {
+    std::thread::id ran_by;
+    submit(*queue.impl(), HostTask([&ran_by] { ran_by = std::this_thread::get_id(); })).wait();
+    by_this_thread += ran_by == std::this_thread::get_id();
+  }
+  EXPECT_GT(by_this_thread, 0);  // which of them is first is the system's choice
+}
+
 TEST(CpuQueue, ErrorsArriveAtWaitAndSkipWhatFollows) {
   const Context context({.device = "cpu", .threads = 1});
   omniconv::Queue queue = context.make_queue();

@@ -74,31 +74,38 @@ CpuQueue::~CpuQueue() {
   thread_.join();
 }
 
+// The next work in the ring, while no other is run. `lock` is released meanwhile.
+void CpuQueue::run_next(std::unique_lock<std::mutex>& lock) {
+  Pending& work = ring_[begun_++ % capacity];
+  const bool skip = failure_ != nullptr;
+  CpuTimes& times = work.timer->times;
+  is_running_ = true;
+  lock.unlock();
+  std::exception_ptr error;
+  bring_here(*work.held.sequence);
+  times.start = Clock::now();
+  if (!skip) {
+    try {
+      run(*work.held.sequence, times.scalars);
+    } catch (...) {
+      error = std::current_exception();
+    }
+  }
+  times.end = Clock::now();
+  lock.lock();
+  is_running_ = false;
+  if (error != nullptr) fail(work.number, error);
+  let_go(std::exchange(work.held, {}), lock);  // before anyone is told
+  times.is_done = true;
+  changed_.notify_all();
+}
+
 void CpuQueue::work() {
   std::unique_lock lock(mutex_);
   for (;;) {
-    changed_.wait(lock, [this] { return stopping_ || begun_ < pushed_; });
-    if (begun_ == pushed_) return;  // stopping, and nothing left
-    Pending& work = ring_[begun_++ % capacity];
-    const bool skip = failure_ != nullptr;
-    CpuTimes& times = work.timer->times;
-    lock.unlock();
-    std::exception_ptr error;
-    bring_here(*work.held.sequence);
-    times.start = Clock::now();
-    if (!skip) {
-      try {
-        run(*work.held.sequence, times.scalars);
-      } catch (...) {
-        error = std::current_exception();
-      }
-    }
-    times.end = Clock::now();
-    lock.lock();
-    if (error != nullptr) fail(work.number, error);
-    let_go(std::exchange(work.held, {}), lock);  // before anyone is told
-    times.is_done = true;
-    changed_.notify_all();
+    changed_.wait(lock, [this] { return can_run_next() || (stopping_ && begun_ == pushed_); });
+    if (!can_run_next()) return;  // stopping, and nothing left
+    run_next(lock);
   }
 }
 
@@ -122,9 +129,15 @@ void CpuQueue::run(const Sequence& sequence, std::span<const double> scalars) co
   }
 }
 
-void CpuQueue::await(const CpuTimes& times) const {
+// Who waits runs what has not begun: the queue's thread needs longer to wake up than small work takes.
+void CpuQueue::await(const CpuTimes& times) {
   std::unique_lock lock(mutex_);
-  changed_.wait(lock, [&] { return times.is_done; });
+  while (!times.is_done) {
+    if (can_run_next())
+      run_next(lock);
+    else
+      changed_.wait(lock, [&] { return times.is_done || can_run_next(); });
+  }
 }
 
 double CpuQueue::seconds_of(const CpuTimes& first, const CpuTimes& last) const {

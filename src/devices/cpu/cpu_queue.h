@@ -1,8 +1,9 @@
-// The CPU's queue: one thread that runs sequences in order.
+// The CPU's queue: sequences are run in order, by a thread of its own or by one that waits for them.
 #pragma once
 
 #include <chrono>
 #include <condition_variable>
+#include <mutex>
 #include <span>
 #include <thread>
 #include <vector>
@@ -39,18 +40,20 @@ class CpuQueue final : public RingQueue<CpuTimes> {
   void end(CpuTimes&) override {}
   void pushed() override { changed_.notify_all(); }
   bool is_done(const CpuTimes& times) const override { return times.is_done; }
-  void await(const CpuTimes& times) const override;
+  void await(const CpuTimes& times) override;
   double seconds_of(const CpuTimes& first, const CpuTimes& last) const override;
   double seconds_between_ends(const CpuTimes& earlier, const CpuTimes& later) const override;
   bool shares_clock(const RingQueue&) const override { return true; }
 
   void work();
+  bool can_run_next() const { return !is_running_ && begun_ < pushed_; }
+  void run_next(std::unique_lock<std::mutex>& lock);
   void run(const Sequence& sequence, std::span<const double> scalars) const;
 
   const std::shared_ptr<CpuDevice> device_;
   mutable std::condition_variable changed_;
   std::uint64_t begun_ = 0;  // positions in the ring, as of pushed_
-  bool stopping_ = false;
+  bool is_running_ = false, stopping_ = false;
   std::thread thread_;
 };
 

@@ -90,7 +90,7 @@ bool CudaQueue::is_done(const CudaTimes& times) const {
   return true;
 }
 
-void CudaQueue::await(const CudaTimes& times) const {
+void CudaQueue::await(const CudaTimes& times) {
   check("cuEventSynchronize", api().EventSynchronize(times.end));
 }
 

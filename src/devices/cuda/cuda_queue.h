@@ -38,7 +38,7 @@ class CudaQueue final : public RingQueue<CudaTimes> {
   void enqueue_recording(const Recording& recording, CudaTimes& times) override;
   void end(CudaTimes& times) override;
   bool is_done(const CudaTimes& times) const override;
-  void await(const CudaTimes& times) const override;
+  void await(const CudaTimes& times) override;
   bool errors_stay() const override { return true; }
   double seconds_of(const CudaTimes& first, const CudaTimes& last) const override;
   double seconds_between_ends(const CudaTimes& earlier, const CudaTimes& later) const override;

@@ -59,7 +59,7 @@ bool OpenClQueue::is_done(const OpenClTimes& times) const {
   return status == CL_COMPLETE;
 }
 
-void OpenClQueue::await(const OpenClTimes& times) const {
+void OpenClQueue::await(const OpenClTimes& times) {
   const cl_event awaited = times.end.get();
   check("clWaitForEvents", api().WaitForEvents(1, &awaited));
 }

@@ -34,7 +34,7 @@ class OpenClQueue final : public RingQueue<OpenClTimes> {
   void enqueue(const Sequence& sequence, OpenClTimes& times) override;
   void end(OpenClTimes& times) override;
   bool is_done(const OpenClTimes& times) const override;
-  void await(const OpenClTimes& times) const override;
+  void await(const OpenClTimes& times) override;
   void forget(OpenClTimes& times) noexcept override { times = OpenClTimes(); }
   double seconds_of(const OpenClTimes& first, const OpenClTimes& last) const override;
   double seconds_between_ends(const OpenClTimes& earlier, const OpenClTimes& later) const override;
