@@ -156,7 +156,7 @@ TEST_F(SplitGemmByProcessor, RawRows) {
            {"tile_n=128 resident=1 parts=1 shared=0 raw=1", "bwd_filter n3c72h9w8k130r1s1"},
            {"tile_n=64 resident=1 parts=3 shared=0 raw=1", "bwd_filter nhwc n9c72h9w7k31r1s1"},
            {"tile_n=128 resident=2 parts=2 shared=0 raw=1", "bwd_filter n3c40h10w8k72r3s3p1"},
-           {"tile_n=128 resident=2 parts=3 shared=0 raw=1", "bwd_filter acc nhwc n2c144h14w12k64r3s2p1u2g2"},
+           {"tile_n=128 resident=2 parts=2 shared=0 raw=1", "bwd_filter acc nhwc n2c144h14w12k64r3s2p1u2g2"},
            {"tile_n=128 resident=1 parts=2 shared=0 raw=1", "bwd_filter flip n2c32h12w12k96r5s5p2"},
            {"tile_n=64 resident=1 parts=1 shared=0 raw=1", "bwd_filter tf32 nhwc n2c20h12w12k96r5s5p2d2"},
            {"tile_n=128 resident=1 parts=1 shared=0 raw=1", "bwd_filter n2c80h14w14k64r3s3p1g2"}})
