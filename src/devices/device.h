@@ -135,8 +135,8 @@ class Device : public std::enable_shared_from_this<Device> {
     double tflops = 0, gbps = 0;
   };
   virtual Peaks measure_peaks(double seconds) = 0;
-  // Work of about so many seconds that leaves most of the device idle: what is submitted behind it is there when it
-  // begins, and takes the device's time alone. None, where submissions do not wait for the host.
+  // Work of so many seconds, or up to twice as many, that leaves most of the device idle: what is submitted behind it
+  // is there when it begins, and takes the device's time alone. None, where submissions do not wait for the host.
   virtual std::shared_ptr<const Sequence> busy_work(double seconds);
   // Of its memory, now: what other programs hold is not free. Devices that cannot tell answer with all of it.
   virtual std::int64_t free_bytes() { return info().memory_bytes; }

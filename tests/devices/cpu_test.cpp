@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include <atomic>
+#include <cfenv>
 #include <chrono>
 #include <set>
 #include <thread>
@@ -48,6 +49,40 @@ TEST(CpuQueue, RunsInOrderWhoeverWaits) {
     for (std::thread& each : waiting) each.join();
     ASSERT_EQ(seen, (std::vector<int>{0, 1, 2, 3, 4, 5, 6, 7}));
   }
+}
+
+// What work holds is let go of before anybody is told, and before what follows is.
+TEST(CpuQueue, WorkLetsGoBeforeWhatFollowsIsDone) {
+  const Context context({.device = "cpu", .threads = 1});
+  omniconv::Queue queue = context.make_queue();
+  for (int round = 0; round < 20; ++round) {
+    std::atomic<bool> is_released = false;
+    std::shared_ptr<int> held(new int(0), [&is_released](const int* number) {
+      std::this_thread::sleep_for(std::chrono::milliseconds(2));
+      delete number;
+      is_released = true;
+    });
+    submit(*queue.impl(), HostTask([keep = std::move(held)] {}));
+    Event last = submit(*queue.impl(), HostTask([] {}));
+    std::thread other([&last] { last.wait(); });
+    last.wait();
+    EXPECT_TRUE(is_released);
+    other.join();
+  }
+}
+
+// Rounding is the queue's, whoever runs the work.
+TEST(CpuQueue, RoundsAsItself) {
+  const Context context({.device = "cpu", .threads = 1});
+  omniconv::Queue queue = context.make_queue();
+  std::fesetround(FE_UPWARD);
+  for (int i = 0; i < 50; ++i) {
+    int rounding = -1;
+    submit(*queue.impl(), HostTask([&rounding] { rounding = std::fegetround(); })).wait();
+    EXPECT_EQ(rounding, FE_TONEAREST);
+  }
+  EXPECT_EQ(std::fegetround(), FE_UPWARD);
+  std::fesetround(FE_TONEAREST);
 }
 
 // A thread that waits need not wait for the queue's to wake up.

@@ -118,7 +118,7 @@ TEST_F(GpuDepthwise, LargeFilters) {
     expect_served(text);
 }
 
-// Blocks of a gradient whose lines are asked for ahead, beyond the last row and column, in several waves.
+// Blocks of a gradient beyond the last row and column, in several waves.
 TEST_F(GpuDepthwise, GradientsOfFiltersAsAskedFor) {
   for (const auto& [text, tuning] : {std::pair{"bwd_filter nhwc n9c12h29w30k12r3s3p1g12",
                                                "rows=4 columns=2 lanes=4 planes=0 resident=3 waves=1 async=0 alone=0"},

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <cfenv>
 #include <cstring>
 
 #include "devices/copy_through_host.h"
@@ -38,6 +39,21 @@ void bring_here(const Sequence& sequence) {
     [[maybe_unused]] const std::byte read = *static_cast<const volatile std::byte*>(&bytes[i]);
   }
 }
+
+// Rounding and subnormal numbers are as in a program that asks for nothing, whatever the thread has set for itself.
+class DefaultArithmetic {
+ public:
+  DefaultArithmetic() {
+    std::fegetenv(&own_);
+    std::fesetenv(FE_DFL_ENV);
+  }
+  ~DefaultArithmetic() { std::fesetenv(&own_); }
+  DefaultArithmetic(const DefaultArithmetic&) = delete;
+  DefaultArithmetic& operator=(const DefaultArithmetic&) = delete;
+
+ private:
+  std::fenv_t own_;
+};
 
 void check_memory(const char* what, const Buffer& buffer) {
   if (!buffer.host() && buffer.bytes() > 0)
@@ -93,9 +109,9 @@ void CpuQueue::run_next(std::unique_lock<std::mutex>& lock) {
   }
   times.end = Clock::now();
   lock.lock();
-  is_running_ = false;
   if (error != nullptr) fail(work.number, error);
-  let_go(std::exchange(work.held, {}), lock);  // before anyone is told
+  let_go(std::exchange(work.held, {}), lock);  // before anyone is told, or runs what follows
+  is_running_ = false;
   times.is_done = true;
   changed_.notify_all();
 }
@@ -131,6 +147,7 @@ void CpuQueue::run(const Sequence& sequence, std::span<const double> scalars) co
 
 // Who waits runs what has not begun: the queue's thread needs longer to wake up than small work takes.
 void CpuQueue::await(const CpuTimes& times) {
+  const DefaultArithmetic arithmetic;
   std::unique_lock lock(mutex_);
   while (!times.is_done) {
     if (can_run_next())

@@ -175,7 +175,7 @@ double total_work(const Conv2dProblem& problem, const DepthwiseTiling& t, const 
   return idle * blocks * work_of(problem, t);
 }
 
-// As many as fill so many waves of groups to an eighth, or a few more waves where that many fill them badly; but so
+// As many as fill so many waves of groups to seven eighths, or a few more waves where that many fill them badly; but so
 // that the sums of a part are worth their place.
 void choose_parts(const Conv2dProblem& problem, const devices::Device& device, std::int64_t limit, DepthwiseTiling& t) {
   const Conv2dShape g(problem);

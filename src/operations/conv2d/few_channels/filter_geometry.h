@@ -78,7 +78,7 @@ inline FilterTask filter_task_of(const Conv2dShape& g, const FilterForm& form, s
   task.pad_left = narrow(of_x ? (g.s - 1) * g.dilation_w - g.pad_left : g.pad_left);
   task.sets_m = narrow(divide_up(task.rows, filter_rows));
   task.sets_n = narrow(divide_up(form.all_columns(), form.set_columns()));
-  task.sets = task.sets_m * task.sets_n * task.groups;
+  task.sets = narrow(std::int64_t{task.sets_m} * task.sets_n * task.groups);
   task.image_pieces = narrow(divide_up(task.row_pixels, 16));
   task.steps = narrow(divide_up(g.n * task.image_pieces, 4));
   task.parts = narrow(std::clamp<std::int64_t>(most_parts, 1, task.steps));

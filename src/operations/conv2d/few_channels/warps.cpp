@@ -198,15 +198,13 @@ Answer warps_offer(const Conv2dProblem& problem, const DevicePointer& device, co
                tiles = static_cast<double>(divide_up(task.steps * sets.shares, task.parts)),
                steps =
                    tiles * static_cast<double>(divide_up(form.height * form.width / (16 * form.sixteens), sets.shares));
-  split::Cutting cutting = split::cutting_of(*device);
-  cutting.instructions = static_cast<double>(form.sixteens);
   return Offer{
       .cost = {split::cost_of_cycles(launches * split::launch_cycles + split::cycles_of_bytes(looked_at, *device) +
                                          std::max(tile->cycles, split::cycles_of_bytes(bytes, *device)),
                                      *device)},
-      .bound =
-          split::bound_of(split::numbers_of(problem.type), std::max(steps, pixels / (64 * 256) + 1),
-                          static_cast<double>(divide_up(task.parts, adding_slices) + adding_slices), pixels, cutting),
+      .bound = split::bound_of(split::numbers_of(problem.type), std::max(steps, pixels / (64 * 256) + 1),
+                               static_cast<double>(divide_up(task.parts, adding_slices) + adding_slices), pixels,
+                               split::cutting_of(*device)),
       .workspace_bytes = workspace_for(*tile, problem.type).bytes(),
       .uses_only_fma = false,
       .tuning = warps_tuning_of(form),

@@ -94,7 +94,7 @@ inline FilterTask warps_task_of(const Conv2dShape& g, const WarpsForm& form, std
   task.h = narrow(g.h), task.w = narrow(g.w), task.pad_top = narrow(g.pad_top), task.pad_left = narrow(g.pad_left);
   task.sets_m = narrow(divide_up(g.k_group, form.rows));
   task.sets_n = narrow(divide_up(form.all_columns(), form.set_columns()));
-  task.sets = task.sets_m * task.sets_n * task.groups;
+  task.sets = narrow(std::int64_t{task.sets_m} * task.sets_n * task.groups);
   task.image_pieces = narrow(divide_up(g.p, form.height) * divide_up(g.q, form.width));
   task.steps = narrow(g.n * task.image_pieces);
   const WarpsSets sets(task, form.warps);
