@@ -232,6 +232,25 @@ TEST_F(SplitGemmRanges, LargeNumbersBesideTheSampleOfRawRows) {
   }
 }
 
+// The same of rows of y beside columns of x at taps: of either the number that no sample has.
+TEST_F(SplitGemmRanges, LargeNumbersBesideTheSampleOfRowsAtTaps) {
+  constexpr std::size_t not_looked_at = 40;
+  for (const char* text : {"bwd_filter n1c8h512w512k64r3s3p1", "bwd_filter nhwc n1c8h512w512k64r3s3p1"}) {
+    const Conv2dProblem problem = conv2d_problem(text);
+    const Conv2dElements all = elements_of(problem);
+    const Arrays arrays{randoms(all.x, 1, 1), randoms(all.w, 2, 1), randoms(all.y, 3, 1)};
+    const auto expect_with = [&](float of_x, float of_y) {
+      Arrays changed = arrays;
+      changed.x[not_looked_at] = of_x, changed.y[not_looked_at] = of_y;
+      expect_as_defined(Context(device), {solver, false, "tile_n=128 resident=2 parts=2 shared=0 raw=1"}, problem,
+                        changed);
+    };
+    expect_with(1e6f, 1.0f);
+    expect_with(1.0f, 1e6f);
+    expect_with(-1e6f, 1e7f);
+  }
+}
+
 TEST_F(SplitGemmRanges, LargestBesideSmallest) {
   expect_largest_beside_smallest(Context(device), solver);
 }
