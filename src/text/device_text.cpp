@@ -14,6 +14,7 @@
 #include "embedded/scales.kernel.h"
 #include "embedded/tensor_tiles.kernel.h"
 #include "embedded/tensor_units.kernel.h"
+#include "embedded/tile_boxes.kernel.h"
 #include "embedded/tile_products.kernel.h"
 #include "embedded/warp_tiles.kernel.h"
 #include "embedded/warp_units.kernel.h"
@@ -74,6 +75,10 @@ std::string_view warp_tiles() {
 
 std::string_view parts() {
   return parts_kernel;
+}
+
+std::string_view tile_boxes() {
+  return tile_boxes_kernel;
 }
 
 std::string_view tile_products() {

@@ -54,6 +54,9 @@ std::string_view warp_tiles();
 // fp32 numbers as parts of 16 bits; follows scales and tensor_units.
 std::string_view parts();
 
+// Results of a tile stored as boxes by the bulk copies; follows parts.
+std::string_view tile_boxes();
+
 // Tiles of a long product on matrix units; follows parts and the text of an operation's tiles.
 std::string_view tile_products();
 

@@ -147,6 +147,46 @@ TEST_F(SplitGemmByProcessor, EveryTile) {
     expect_right(split_gemm, problem, tuning);
 }
 
+// Under nhwc results are stored as boxes, where their lines are multiples of 16 bytes: of whole tiles, of positions
+// behind the columns and the last image, of fewer filters than a tile's, of groups.
+TEST_F(SplitGemmByProcessor, Boxes) {
+  for (const auto& [tuning, problem] : std::vector<std::pair<const char*, const char*>>{
+           {"tile_n=128 resident=1 parts=1 shared=0 raw=0", "nhwc bias relu n2c64h9w9k136r3s3p1"},
+           {"tile_n=128 resident=1 parts=1 shared=1 raw=0", "nhwc n2c64h9w9k136r3s3p1"},
+           {"tile_n=64 resident=2 parts=1 shared=0 raw=0", "nhwc bias n2c64h19w9k60r3s3p1"},
+           {"tile_n=64 resident=2 parts=1 shared=1 raw=0", "nhwc f16 bias n2c64h19w9k136r3s3p1"},
+           {"tile_n=64 resident=1 parts=1 shared=1 raw=0", "bwd_data nhwc bf16 n2c128h19w9k64r3s3p1g2"},
+           {"tile_n=32 resident=2 parts=1 shared=0 raw=0", "bwd_data nhwc n2c28h19w9k64r3s3p1"},
+           {"tile_n=32 resident=2 parts=1 shared=0 raw=0", "nhwc bias f16 n2c32h19w9k72r3s3p1"},
+           {"tile_n=256 resident=1 parts=1 shared=0 raw=0", "nhwc bias relu bf16 n3c64h9w9k264r3s3p1u2"},
+           {"tile_n=256 resident=1 parts=1 shared=0 raw=0", "nhwc tf32 n1c64h9w19k520r1s1"},
+           {"tile_n=128 resident=1 parts=1 shared=0 raw=1", "nhwc bias n2c72h9w19k132r3s3p1"},
+           {"tile_n=64 resident=1 parts=1 shared=0 raw=1", "nhwc tf32 n2c72h9w19k60r1s1"}})
+    expect_right(split_gemm, problem, tuning);
+}
+// To the data, copies read filters of 16 bits as they lie.
+TEST_F(SplitGemmByProcessor, TurnedFilters) {
+  for (const auto& [tuning, problem] : std::vector<std::pair<const char*, const char*>>{
+           {"tile_n=128 resident=1 parts=1 shared=0 raw=0", "bwd_data bf16 nhwc n2c136h9w9k72r3s3p1"},
+           {"tile_n=256 resident=1 parts=2 shared=0 raw=0", "bwd_data flip f16 nhwc n2c264h9w9k64r3s3p1"},
+           {"tile_n=64 resident=2 parts=1 shared=1 raw=0", "bwd_data bf16 nhwc n2c64h9w29k24r3s3p1"},
+           {"tile_n=64 resident=1 parts=1 shared=2 raw=0", "bwd_data bf16 nhwc n2c40h9w29k64r3s3p1"},
+           {"tile_n=64 resident=2 parts=1 shared=0 raw=0", "bwd_data bf16 nhwc n2c48h10w11k64r3s3p1u2g2"},
+           {"tile_n=64 resident=2 parts=1 shared=0 raw=0", "bwd_data f16 nhwc n2c64h10w11k16r5s5p2u2"},
+           {"tile_n=128 resident=1 parts=1 shared=0 raw=0", "bwd_data bf16 nhwc n2c128h10w11k72r1s1u2"}})
+    expect_right(split_gemm, problem, tuning);
+}
+// All filters of a tile stay in local memory.
+TEST_F(SplitGemmByProcessor, KeptFilters) {
+  for (const auto& [tuning, problem] : std::vector<std::pair<const char*, const char*>>{
+           {"tile_n=64 resident=1 parts=1 shared=2 raw=0", "bf16 nhwc bias n3c64h19w29k64r3s3p1"},
+           {"tile_n=64 resident=1 parts=1 shared=2 raw=0", "bwd_data f16 nhwc n2c64h9w9k64r3s3p1"},
+           {"tile_n=64 resident=1 parts=1 shared=2 raw=0", "tf32 n2c24h19w29k40r3s3p1"},
+           {"tile_n=32 resident=1 parts=1 shared=2 raw=0", "tf32 nhwc n2c32h19w29k32r3s3p1"},
+           {"tile_n=32 resident=1 parts=1 shared=2 raw=0", "bwd_data bf16 n1c20h9w29k32r5s5p2"}})
+    expect_right(split_gemm, problem, tuning);
+}
+
 TEST_F(SplitGemmByProcessor, RawRows) {
   for (const auto& [tuning, problem] : std::vector<std::pair<const char*, const char*>>{
            {"tile_n=128 resident=1 parts=1 shared=0 raw=1", "nhwc n2c72h9w8k130r3s3p1"},

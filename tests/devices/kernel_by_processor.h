@@ -99,7 +99,7 @@ inline ushort narrowed(DataType type, float value) {
   return bits;
 }
 
-inline int is_any(int, int is_so) {
+inline int is_any(int is_so) {
   exchanged[static_cast<std::size_t>(this_item)] = static_cast<uint>(is_so);
   meet_warpgroup();
   const std::size_t first = static_cast<std::size_t>(this_item / 128 * 128);

@@ -10,6 +10,7 @@
 
 #include "core/checked.h"
 #include "devices/matrix_units.h"
+#include "devices/tensor_map.h"
 #include "operations/gpu_limits.h"
 #include "operations/solver.h"
 #include "operations/split/divisor.h"
@@ -59,34 +60,57 @@ inline Sampling sampling_of(std::int64_t a_elements, std::int64_t b_elements, co
   return numbers.products == 6 ? Sampling{} : sampling_of(a_elements, b_elements);
 }
 
-// A window of a's rows that several steps read: rows of it, and bytes of a row of a plane.
+// A window of a's rows that several steps read: rows of it, and bytes of a row of a plane. Where all tiles have the same
+// columns, so many, the steps of them all.
 struct Window {
   std::int64_t rows = 0, line = 0;
+  std::int64_t kept_columns = 0, kept_steps = 0;
 };
 
 // Of rows by so many columns, by groups of which so many share a compute unit; sums in so many parts. Where steps share
-// windows, so many of them are in local memory.
+// windows, so many of them are in local memory. Where b is kept there, all its steps are, and each warpgroup has tiles
+// and windows of its own.
 struct Tile {
   std::int64_t columns = 128, resident = 1, parts = 1;
-  bool is_shared = false, is_raw = false;  // raw: a's rows are copied as they are, and split in registers
+  bool is_shared = false, is_kept = false;
+  bool is_raw = false;  // raw: a's rows are copied as they are, and split in registers
   Window window = {};                      // without rows, where each step has its own
   std::int64_t windows = 0, stages = 0;
   std::int64_t rows = tile_rows, terms = step_terms;  // terms of a step
   double cycles = 0;                                  // of a compute unit, for all
 
   // A tile of few columns, or of 64 raw rows, is made by one warpgroup, others by two (tensor_tiles.kernel).
-  std::int64_t warpgroups() const { return rows < tile_rows || (columns <= 64 && !is_raw) ? 1 : 2; }
+  std::int64_t warpgroups() const { return !is_kept && (rows < tile_rows || (columns <= 64 && !is_raw)) ? 1 : 2; }
   std::int64_t group() const { return 128 * (1 + warpgroups()); }
 };
+// Boxes that a tile's results are stored as (tile_boxes.kernel): so many rows of so many bytes.
+struct BoxShape {
+  std::int64_t line_bytes, rows;
+};
+inline BoxShape box_of(const Tile& tile, DataType output) {
+  const std::int64_t size = size_of(output);
+  const bool is_swapped = (tile.columns == 64 || tile.columns == 128) && !tile.is_raw;
+  return {std::min<std::int64_t>(128, tile.columns * size), is_swapped && size == 4 ? 32 : 64};
+}
+inline devices::TensorMap::Element box_element(DataType output) {
+  using Element = devices::TensorMap::Element;
+  return output == DataType::f16 ? Element::f16 : output == DataType::bf16 ? Element::bf16 : Element::f32;
+}
+inline devices::TensorMap::Swizzle box_swizzle(const BoxShape& box) {
+  using Swizzle = devices::TensorMap::Swizzle;
+  return box.line_bytes == 128 ? Swizzle::bytes_128 : Swizzle::bytes_64;
+}
 inline std::int64_t stage_bytes(const Tile& tile, const Numbers& numbers) {
   const std::int64_t rows = tile.is_shared ? 0 : (tile.is_raw ? 2 : numbers.planes()) * tile.rows;
   return (rows + numbers.planes() * tile.columns) * 2 * tile.terms;
 }
 inline std::int64_t window_bytes(const Tile& tile, const Numbers& numbers) {
-  return tile.windows * numbers.planes() * round_up(tile.window.rows * tile.window.line, 1024);
+  const std::int64_t rings = tile.is_kept ? 2 : 1;
+  return rings * tile.windows * numbers.planes() * round_up(tile.window.rows * tile.window.line, 1024);
 }
+// STAGING of tensor_tiles.kernel.
 inline std::int64_t staging_bytes(const Tile& tile) {
-  return tile.warpgroups() * 4 * 16 * 160;
+  return tile.warpgroups() * 4 * (tile.resident == 1 ? 4096 : 2560);
 }
 inline std::int64_t local_bytes(const Tile& tile, const Numbers& numbers) {
   return window_bytes(tile, numbers) + tile.stages * stage_bytes(tile, numbers) + 1024 + staging_bytes(tile);
@@ -95,10 +119,19 @@ inline std::int64_t stages_for(const Tile& tile, const Numbers& numbers, const d
   constexpr std::int64_t rest = 2304;  // barriers, the boxes' alignment, and what the device keeps of each group's
   const std::int64_t left =
       device.facts().most_local_memory_bytes / tile.resident - rest - staging_bytes(tile) - window_bytes(tile, numbers);
+  if (tile.is_kept) {
+    constexpr std::int64_t barriers = 16;
+    const std::int64_t steps = tile.window.kept_steps;
+    return left >= steps * (stage_bytes(tile, numbers) + barriers) ? steps : 0;
+  }
   return std::min<std::int64_t>(8, left / stage_bytes(tile, numbers));
 }
 // Whether the registers of so many groups hold the sums, and the parts of raw rows.
 inline bool fits(const Tile& tile, const Numbers& numbers) {
+  if (tile.is_kept)
+    return numbers.products == 1 && tile.resident == 1 && tile.parts == 1 && !tile.is_raw &&
+           (tile.columns == 32 || tile.columns == 64) && tile.columns >= tile.window.kept_columns &&
+           tile.window.kept_steps > 0;
   if (tile.columns == 256) return tile.resident == 1 && numbers.products == 1 && !tile.is_shared && !tile.is_raw;
   if (tile.is_raw)
     return numbers.products < 6 && !tile.is_shared &&
@@ -115,6 +148,7 @@ inline double step_cycles(const Tile& tile, const Numbers& numbers) {
   if (tile.is_raw && tile.rows < tile_rows) return 800;  // of one product; filters.cpp has those of three
   if (tile.is_raw) return tile.columns == 128 ? of(1750, 900) : of(1300, 900);
   if (tile.columns == 256) return 1350;
+  if (tile.is_kept) return tile.columns == 32 ? 220 : 320;
   double cycles = tile.is_shared ? of(560, 300) : of(750, 400);
   if (tile.columns == 128) cycles = tile.is_shared ? of(1750, 850) : of(1750, 700);
   if (tile.columns == 64) cycles = tile.is_shared ? of(880, 410) : of(1190, 540);
@@ -131,8 +165,9 @@ inline double tile_cycles(const Tile& tile) {
 }
 // Tiles, or their parts, that a compute unit makes one after the other, as many as its groups are two at once.
 inline double tile_rounds(const Tile& tile, std::int64_t tiles, const devices::Device& device) {
-  const std::int64_t rounds = divide_up(tiles * tile.parts, tile.resident * device.info().compute_units);
-  return static_cast<double>(rounds * tile.resident);
+  const std::int64_t at_once = tile.is_kept ? 2 : tile.resident,
+                     rounds = divide_up(tiles * tile.parts, at_once * device.info().compute_units);
+  return static_cast<double>(rounds * at_once);
 }
 // All tiles, of so many steps each.
 inline double cycles_of(const Tile& tile, std::int64_t tiles, double steps, const Numbers& numbers,
@@ -145,7 +180,7 @@ inline std::span<const Tunable> tile_tunables() {
                                            {"resident", {1, 2}},
                                            {"parts", {1,  2,  3,  4,  5,  6,  7,  8,  10,  12,  14,  16,  20,  24,
                                                       28, 32, 40, 48, 56, 64, 80, 96, 112, 128, 160, 192, 224, 256}},
-                                           {"shared", {0, 1}},
+                                           {"shared", {0, 1, 2}},  // 2: and b is kept
                                            {"raw", {0, 1}}};
   return all;
 }
@@ -153,7 +188,7 @@ inline Tuning tuning_of(const Tile& tile) {
   return {{"tile_n", tile.columns},
           {"resident", tile.resident},
           {"parts", tile.parts},
-          {"shared", tile.is_shared},
+          {"shared", tile.is_kept ? 2 : tile.is_shared},
           {"raw", tile.is_raw}};
 }
 
@@ -173,11 +208,12 @@ Tile best_tile(const SolverOptions& request, const Numbers& numbers, const devic
               .resident = each.at("resident"),
               .parts = each.at("parts"),
               .is_shared = each.at("shared") != 0,
+              .is_kept = each.at("shared") == 2,
               .is_raw = each.at("raw") != 0,
               .window = {.line = window.line}};
     if (tile.is_raw && tile.resident == 2) tile.rows /= 2;  // registers hold the parts of so many for each
     if (tile.resident == 2) tile.terms = terms_of_two;
-    if (tile.is_shared) tile.window = window, tile.windows = 2;
+    if (tile.is_shared) tile.window = window, tile.windows = tile.is_kept ? 3 : 2;
     if (!fits(tile, numbers) || (tile.is_shared && window.rows == 0)) return;
     tile.stages = stages_for(tile, numbers, device);
     if (tile.stages >= 2) tile.cycles = cycles(tile);
@@ -236,7 +272,7 @@ inline std::vector<devices::Definition> definitions_of(DataType type, DataType o
   add("SAMPLED", numbers.are_scaled ? sampled : 0);
   add("TILE_M", tile.rows), add("TILE_N", tile.columns), add("TERMS", tile.terms), add("STAGES", tile.stages),
       add("RESIDENT", tile.resident);
-  add("WINDOW", tile.window.rows), add("WINDOWS", tile.windows);
+  add("WINDOW", tile.window.rows), add("WINDOWS", tile.windows), add("KEPT", tile.is_kept);
   add("A_LINE", a_line);
   add("A_TURNED", a_turned), add("B_TURNED", b_turned);
   return all;

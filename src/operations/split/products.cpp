@@ -21,7 +21,7 @@ void ProductLaunches::build(devices::Device& device, std::string_view planes_tex
                             std::span<const devices::Definition> definitions) {
   const std::string text = std::string(kernels::gemm_elements()) + std::string(kernels::plain_sums()) +
                            std::string(kernels::tensor_tiles()) + std::string(kernels::tensor_units()) +
-                           std::string(kernels::scales()) + std::string(kernels::parts()) + std::string(planes_text) +
+                           std::string(kernels::scales()) + std::string(kernels::parts()) + std::string(kernels::tile_boxes()) + std::string(planes_text) +
                            std::string(tiles_text),
                     text_of_tiles = text + std::string(kernels::tile_products());
   std::vector<devices::Definition> of_passes(definitions.begin(), definitions.end()), of_tiles = of_passes;
@@ -78,6 +78,7 @@ void ProductLaunches::append_products(devices::Sequence& sequence, const Product
                                                &a[1],
                                                b.data(),
                                                &b[1],
+                                               product.boxes ? &*product.boxes : &b[1],
                                                task,
                                                product.a.buffer.impl().get(),
                                                product.a.offset_bytes / size(),
@@ -90,6 +91,7 @@ void ProductLaunches::append_products(devices::Sequence& sequence, const Product
                                                product.workspace.buffer.impl().get(),
                                                (workspace + workspace_.parts) / 4,
                                                (workspace + workspace_.largest) / 4,
+                                               static_cast<std::int32_t>(product.has_boxes ? 1 : 0),
                                                std::int32_t{0}};
   const std::int64_t groups = std::min(tiles, units_ * tile_.resident);
   const auto launch_tiles = [&](std::span<const devices::KernelArgument> all) {
@@ -109,7 +111,7 @@ void ProductLaunches::append_products(devices::Sequence& sequence, const Product
   }
   if (adding_groups == 0) return;
   sequence.launch(passes_, "add_parts", {{adding_groups * pass_group, 1}, {pass_group, 1}},
-                  std::span(arguments).subspan(4, std::size(arguments) - 5), {.overlaps = true});
+                  std::span(arguments).subspan(5, std::size(arguments) - 7), {.overlaps = true});
 }
 
 }  // namespace omniconv::operations::split_gemm

@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string_view>
 
@@ -42,7 +43,10 @@ struct PreparedOperand : Sections {
 // What a run multiplies, and where its result goes.
 struct Product {
   const Operand &a, &b, &out, &bias;
-  Operand workspace;  // at a multiple of 16 bytes
+  Operand workspace;                            // at a multiple of 16 bytes
+  // Whether the output is stored as boxes; and it as copies store it, if they do.
+  bool has_boxes = false;
+  std::optional<devices::TensorMap> boxes = {};
 };
 
 // Of high parts, and of low ones; of three planes the second is of the middle ones, behind which in its outermost

@@ -92,7 +92,7 @@ CUresult launch(const CUlaunchConfig& config, const Function& function, void** a
 EncodedMap encoded(int element, unsigned rank, void* begin, const std::uint64_t* extents, const std::uint64_t* strides,
                    int swizzle, int fill) {
   constexpr int bytes_of[] = {1, 2, 4, 4, 8, 8, 2, 4, 8, 2, 4, 4};
-  EncodedMap map{.begin = static_cast<const std::byte*>(begin),
+  EncodedMap map{.begin = static_cast<std::byte*>(begin),
                  .rank = static_cast<int>(rank),
                  .element_bytes = bytes_of[element],
                  .swizzle = swizzle,

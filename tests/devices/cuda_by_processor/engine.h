@@ -43,6 +43,10 @@ struct Engine {
   void (*copy_box)(std::uint32_t to, const void* map, const int (&at)[3], std::uint32_t barrier);
   void (*copy_pixels)(std::uint32_t to, const void* map, const int (&at)[4], int along, int down,
                       std::uint32_t barrier);
+  // From local memory: a work item's own, by commitments. Nothing where the map has no such elements.
+  void (*store_box)(std::uint32_t from, const void* map, const int (&at)[3]);
+  void (*commit_boxes)();
+  void (*await_boxes)(int but);
   // Copies of a work item's own, zeros where nothing is there.
   void (*copy_bytes)(void* to, const void* from, int bytes, int is_there);
   void (*commit_copies)();
@@ -50,6 +54,7 @@ struct Engine {
   // Of a warp: four matrices of 8 x 8 numbers of 16 bits, of whose rows each lane has the address of one, as they lie
   // or turned; 16 products of 16 rows by 8 columns, of two pairs of which a lane has the sums.
   void (*load_matrices)(std::uint32_t (&parts)[4], const void* row, int turns);
+  void (*store_matrices)(void* row, const std::uint32_t (&parts)[4], int turns);
   void (*multiply_by_warp)(float* upper, float* lower, const std::uint32_t* rows, const std::uint32_t* columns,
                            int begins, int is_bf16);
   // Of the warpgroup.

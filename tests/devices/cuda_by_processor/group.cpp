@@ -64,7 +64,7 @@ struct Condition {
 
 // What a lane gives to its warp.
 struct Held {
-  const std::uint16_t* row = nullptr;
+  std::uint16_t* row = nullptr;
   std::array<std::uint32_t, 4> rows{};
   std::array<std::uint32_t, 2> columns{};
 };
@@ -80,6 +80,8 @@ struct Fibre {
   bool has_ended = false;
   std::vector<Copy> copies;  // not committed
   std::deque<std::vector<Copy>> commitments;
+  std::vector<Copy> boxes;  // to be stored
+  std::deque<std::vector<Copy>> committed_boxes;
   std::vector<Product> products;
   std::deque<std::vector<Product>> committed_products;
   std::uint32_t value = 0;
@@ -224,8 +226,8 @@ std::byte* swizzled(std::uint32_t to, std::int64_t offset, int swizzle) {
   return place;
 }
 
-// One element at coordinates of the map.
-void copy_element(const EncodedMap& map, const std::int64_t (&coordinates)[5], std::byte* to) {
+// One element at coordinates of the map, into local memory, or from there.
+void copy_element(const EncodedMap& map, const std::int64_t (&coordinates)[5], std::byte* local, bool stores) {
   bool is_inside = true;
   std::int64_t offset = 0;
   for (std::size_t d = 0; d < static_cast<std::size_t>(map.rank); ++d) {
@@ -233,26 +235,35 @@ void copy_element(const EncodedMap& map, const std::int64_t (&coordinates)[5], s
     offset += coordinates[d] * (d == 0 ? map.element_bytes : map.strides_bytes[d - 1]);
   }
   const auto bytes = static_cast<std::size_t>(map.element_bytes);
-  if (is_inside)
-    std::memcpy(to, map.begin + offset, bytes);
-  else
-    std::memset(to, map.fills_with_nan ? 0xff : 0, bytes);
+  if (stores) {
+    if (is_inside) std::memcpy(map.begin + offset, local, bytes);
+  } else if (is_inside) {
+    std::memcpy(local, map.begin + offset, bytes);
+  } else {
+    std::memset(local, map.fills_with_nan ? 0xff : 0, bytes);
+  }
 }
 
-void copy_box(std::uint32_t to, const void* argument, const int (&from)[3], std::uint32_t barrier) {
+// A box at coordinates of the map, in local memory.
+Copy box_copy(std::uint32_t local, const void* argument, const int (&at_box)[3], bool stores) {
   const EncodedMap& map = map_of(argument);
   if (map.is_im2col || map.rank != 3) fail("a copy of a box by a map of another kind");
   const std::int64_t elements = map.box[0] * map.box[1] * map.box[2];
-  const std::array<std::int64_t, 3> first{from[0], from[1], from[2]};
-  give(barrier, static_cast<std::uint32_t>(elements * map.element_bytes), [&map, to, first, elements] {
+  const std::array<std::int64_t, 3> first{at_box[0], at_box[1], at_box[2]};
+  const auto make = [&map, local, first, elements, stores] {
     for (std::int64_t i = 0; i < elements; ++i) {
       const std::int64_t coordinates[5] = {first[0] + i % map.box[0], first[1] + i / map.box[0] % map.box[1],
                                            first[2] + i / map.box[0] / map.box[1]};
-      copy_element(map, coordinates, swizzled(to, i * map.element_bytes, map.swizzle));
+      copy_element(map, coordinates, swizzled(local, i * map.element_bytes, map.swizzle), stores);
     }
-  });
+  };
+  return {make, static_cast<std::uint32_t>(elements * map.element_bytes)};
 }
 
+void copy_box(std::uint32_t to, const void* map, const int (&from)[3], std::uint32_t barrier) {
+  Copy copy = box_copy(to, map, from, false);
+  give(barrier, copy.bytes, std::move(copy.make));
+}
 void copy_pixels(std::uint32_t to, const void* argument, const int (&from)[4], int along, int down,
                  std::uint32_t barrier) {
   const EncodedMap& map = map_of(argument);
@@ -264,7 +275,7 @@ void copy_pixels(std::uint32_t to, const void* argument, const int (&from)[4], i
     for (std::int64_t pixel = 0; pixel < map.pixels; ++pixel) {
       for (std::int64_t c = 0; c < map.channels; ++c) {
         const std::int64_t coordinates[5] = {first[0] + c, column + along, row + down, image};
-        copy_element(map, coordinates, swizzled(to, pixel * line + c * map.element_bytes, map.swizzle));
+        copy_element(map, coordinates, swizzled(to, pixel * line + c * map.element_bytes, map.swizzle), false);
       }
       if ((column += map.steps[1]) < map.extents[1] + map.upper[0]) continue;
       column = map.lower[0];
@@ -272,6 +283,16 @@ void copy_pixels(std::uint32_t to, const void* argument, const int (&from)[4], i
       row = map.lower[1], ++image;
     }
   });
+}
+
+// At once or when it is waited for.
+void store_box(std::uint32_t from, const void* map, const int (&to)[3]) {
+  if (to[0] < 0 || to[1] < 0 || to[2] < 0) fail("a box is stored at negative coordinates");
+  Copy copy = box_copy(from, map, to, true);
+  if (group().flips_coin())
+    copy.make();
+  else
+    group().own().boxes.push_back(std::move(copy));
 }
 
 void make_all(std::vector<Copy>& copies) {
@@ -303,6 +324,16 @@ void await_copies(int but) {
   for (; static_cast<int>(own.commitments.size()) > but; own.commitments.pop_front()) make_all(own.commitments.front());
 }
 
+void commit_boxes() {
+  Fibre& own = group().own();
+  own.committed_boxes.emplace_back(std::move(own.boxes));
+  own.boxes.clear();
+}
+void await_boxes(int but) {
+  auto& committed = group().own().committed_boxes;
+  for (; static_cast<int>(committed.size()) > but; committed.pop_front()) make_all(committed.front());
+}
+
 // What the lanes of the running fibre's warp hold, until all have read it.
 template <typename Reads>
 void exchange(const Held& held, const Reads& reads) {
@@ -315,7 +346,7 @@ void exchange(const Held& held, const Reads& reads) {
 
 void load_matrices(std::uint32_t (&parts)[4], const void* row, int turns) {
   const std::size_t lane = group().running % warp_items;
-  exchange({.row = static_cast<const std::uint16_t*>(row)}, [&](const Fibre* lanes) {
+  exchange({.row = const_cast<std::uint16_t*>(static_cast<const std::uint16_t*>(row))}, [&](const Fibre* lanes) {
     for (std::size_t matrix = 0; matrix < 4; ++matrix) {
       const auto number = [&](std::size_t line, std::size_t place) {
         return std::uint32_t{lanes[matrix * 8 + line].held.row[place]};
@@ -323,6 +354,21 @@ void load_matrices(std::uint32_t (&parts)[4], const void* row, int turns) {
       const std::size_t line = lane / 4, place = lane % 4 * 2;
       parts[matrix] = turns ? number(place, line) | number(place + 1, line) << 16
                             : number(line, place) | number(line, place + 1) << 16;
+    }
+  });
+}
+
+void store_matrices(void* row, const std::uint32_t (&parts)[4], int turns) {
+  const std::size_t lane = group().running % warp_items;
+  Held held{.row = static_cast<std::uint16_t*>(row)};
+  std::copy_n(parts, held.rows.size(), held.rows.begin());
+  // Each lane writes the line whose address is its own.
+  exchange(held, [&](const Fibre* lanes) {
+    const std::size_t matrix = lane / 8, line = lane % 8;
+    for (std::size_t place = 0; place < 8; ++place) {
+      const std::size_t row_of = turns ? place : line, column = turns ? line : place;
+      held.row[place] =
+          static_cast<std::uint16_t>(lanes[row_of * 4 + column / 2].held.rows[matrix] >> column % 2 * 16);
     }
   });
 }
@@ -430,7 +476,7 @@ void run_group(const Launch& launch, const long (&id)[3]) {
     if (!fibre.stack) fibre.stack = std::make_unique<std::byte[]>(stack_bytes);
     fibre.has_ended = fibre.has_begun = false;
     fibre.condition = {};
-    fibre.copies.clear(), fibre.commitments.clear(), fibre.products.clear(), fibre.committed_products.clear();
+    fibre.copies.clear(), fibre.commitments.clear(), fibre.boxes.clear(), fibre.committed_boxes.clear(), fibre.products.clear(), fibre.committed_products.clear();
     const int x = launch.items[0], y = launch.items[1], number = static_cast<int>(i);
     fibre.item = {.local = {number % x, number / x % y, number / x / y},
                   .group = {id[0], id[1], id[2]},
@@ -457,6 +503,8 @@ void run_group(const Launch& launch, const long (&id)[3]) {
   for (std::size_t i = 0; i < count; ++i)
     if (!g.fibres[i].products.empty() || !g.fibres[i].committed_products.empty())
       fail("a work item ends before its products do");
+  for (const Fibre& fibre : g.fibres)
+    if (!fibre.boxes.empty() || !fibre.committed_boxes.empty()) fail("a work item ends before its boxes are stored");
 }
 
 }  // namespace
@@ -472,10 +520,14 @@ const Engine& engine() {
                                .await = await,
                                .copy_box = copy_box,
                                .copy_pixels = copy_pixels,
+                               .store_box = store_box,
+                               .commit_boxes = commit_boxes,
+                               .await_boxes = await_boxes,
                                .copy_bytes = copy_bytes,
                                .commit_copies = commit_copies,
                                .await_copies = await_copies,
                                .load_matrices = load_matrices,
+                               .store_matrices = store_matrices,
                                .multiply_by_warp = multiply_by_warp,
                                .multiply = multiply,
                                .commit_products = commit_products,

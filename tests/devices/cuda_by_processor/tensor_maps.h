@@ -9,7 +9,7 @@
 namespace omniconv::by_processor {
 
 struct EncodedMap {
-  const std::byte* begin = nullptr;
+  std::byte* begin = nullptr;
   int rank = 0, element_bytes = 0, swizzle = 0;  // 0: none; 1, 2, 3: of lines of 32, 64, 128 bytes
   std::array<std::int64_t, 5> extents{}, strides_bytes{}, box{};
   bool is_im2col = false, fills_with_nan = false;

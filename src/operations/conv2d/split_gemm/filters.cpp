@@ -36,6 +36,15 @@ void set_sums_at_once(FilterTask& task, bool nhwc, std::int64_t units) {
       std::clamp<std::int64_t>(most_sums / (task.columns_at_once * task.taps_at_once), 1, most_lines));
   while (task.rows_at_once > 1 && adding_groups_of(task) < 2 * units) task.rows_at_once /= 2;
   while (task.columns_at_once > 8 && adding_groups_of(task) < units) task.columns_at_once /= 2;
+  const std::int32_t quads = task.columns_at_once / 4;
+  task.items_at_once = task.taps_at_once * task.rows_at_once * quads;
+  task.slices_at_once = std::clamp(static_cast<std::int32_t>(pass_group) / task.items_at_once, 1, task.parts);
+  task.tap_slices = static_cast<std::int32_t>(divide_up(task.taps(), task.taps_at_once));
+  task.row_slices = static_cast<std::int32_t>(divide_up(task.x.channels, task.rows_at_once));
+  task.column_slices = static_cast<std::int32_t>(divide_up(task.y.channels, task.columns_at_once));
+  task.by_quads = Divisor(quads), task.by_rows_at_once = Divisor(task.rows_at_once);
+  task.by_items = Divisor(task.items_at_once), task.by_tap_slices = Divisor(task.tap_slices);
+  task.by_row_slices = Divisor(task.row_slices), task.by_column_slices = Divisor(task.column_slices);
 }
 
 Workspace workspace_for(const FilterTask& task, const Numbers& numbers, const Tile& tile, const Prepared& prepared) {
@@ -192,8 +201,8 @@ class Plan final : public ProductPlan {
   void append_raw(devices::Sequence& sequence, const Product& product) const {
     append_before(sequence, product, task_);
     const OperandMaps rows =
-        append_raw_maps(sequence, map_of_raw_rows(task_, problem().layout == Layout::nhwc, tile_.terms, tile_.rows),
-                        product, task_.x.source_elements());
+        append_array_maps(sequence, map_of_raw_rows(task_, problem().layout == Layout::nhwc, tile_.terms, tile_.rows),
+                          product.a, task_.x.source_elements(), product, workspace_.a);
     const devices::TensorMap columns =
         task_.have_columns_taps() ? map_of_x(task_, tile_.terms) : map_of_y(task_, tile_.terms);
     append_products(sequence, product, bytes_of(task_), rows,

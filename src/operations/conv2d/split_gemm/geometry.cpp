@@ -448,6 +448,35 @@ devices::TensorMap map_of_filters(const PixelTask& task, std::int64_t tile_colum
           .promotion = devices::TensorMap::Promotion::bytes_256};
 }
 
+devices::TensorMap map_of_turned_filters(const PixelTask& task) {
+  const std::int64_t taps = std::int64_t{task.taps_h} * task.taps_w;
+  return {.element = devices::TensorMap::Element::f16,
+          .rank = 3,
+          .extents = {task.filters, taps, std::int64_t{task.source.groups} * task.source.source_channels},
+          .strides_bytes = {task.filters * 2, task.filters * 2 * taps},
+          .box = {step_terms, 1, task.box()},
+          .swizzle = swizzle_of(2 * step_terms),
+          .promotion = devices::TensorMap::Promotion::bytes_256};
+}
+
+bool has_boxes(const PixelTask& task, DataType type) {
+  return task.block_w == 0 && task.filters * size_of(type) % 16 == 0;
+}
+
+std::optional<devices::TensorMap> map_of_output(const PixelTask& task, DataType type, const Tile& tile) {
+  if (!has_boxes(task, type) || !task.is_plain()) return {};
+  if (task.source.groups > 1 && task.filters % tile.columns != 0) return {};
+  const BoxShape box = box_of(tile, type);
+  const std::int64_t size = size_of(type), line = std::int64_t{task.source.groups} * task.filters * size,
+                     pixels = std::int64_t{task.source.images} * task.out_h * task.out_w;
+  return devices::TensorMap{.element = box_element(type),
+                            .rank = 3,
+                            .extents = {line / size, pixels, 1},
+                            .strides_bytes = {line, line},
+                            .box = {box.line_bytes / size, box.rows, 1},
+                            .swizzle = box_swizzle(box)};
+}
+
 namespace {
 std::optional<Planes> array_of_planes(const Planes& planes, bool nhwc, std::int64_t box, std::int64_t alignment) {
   const std::int64_t all = std::int64_t{planes.groups} * planes.source_channels;
@@ -500,6 +529,12 @@ std::optional<PixelTask> raw_task(const Conv2dProblem& problem, const PixelTask&
 bool can_filters_lie(const Conv2dProblem& problem, const PixelTask& task, bool is_shared) {
   return are_parts(problem.type) && problem.layout == Layout::nhwc && problem.pass == Pass::forward && !problem.flip &&
          !task.source.have_taps() && task.source.channels % task.box() == 0 && (!is_shared || task.box() == step_terms);
+}
+
+bool can_filters_be_turned(const Conv2dProblem& problem, const PixelTask& task, std::int64_t tile_columns) {
+  return are_parts(problem.type) && problem.layout == Layout::nhwc && problem.pass == Pass::backward_data &&
+         !task.source.have_taps() && !task.is_merged() && tile_columns >= step_terms && task.filters % eight == 0 &&
+         (task.source.groups == 1 || task.source.channels % task.box() == 0);
 }
 
 namespace {

@@ -12,6 +12,7 @@
 #include "devices/tensor_map.h"
 #include "omniconv/conv2d.h"
 #include "operations/split/divisor.h"
+#include "operations/split/numbers.h"
 
 namespace omniconv::operations::split_gemm {
 
@@ -86,12 +87,20 @@ std::optional<PixelTask> with_shared_taps(const PixelTask& task);
 // Whether the array of filters has their terms in the order of the steps, so that copies can read it in the place of
 // planes: where it begins at a multiple of 16 bytes.
 bool can_filters_lie(const Conv2dProblem& problem, const PixelTask& task, bool is_shared);
+// Whether copies can read the array of filters backward of the data, where tiles have so many columns: neighbours are
+// then filters, and not terms (B_TURNED).
+bool can_filters_be_turned(const Conv2dProblem& problem, const PixelTask& task, std::int64_t tile_columns);
 // Pixels that the taps of a row meet, for 128 positions.
 std::int64_t window_rows(const PixelTask& task);
 // What copies boxes of so many positions, and of filters for a tile of so many columns; without a buffer.
 devices::TensorMap map_of_source(const PixelTask& task, std::int64_t positions);
 devices::TensorMap map_of_raw_source(const PixelTask& task, bool nhwc);
 devices::TensorMap map_of_filters(const PixelTask& task, std::int64_t tile_columns);
+devices::TensorMap map_of_turned_filters(const PixelTask& task);
+// Whether a tile's results are stored as boxes, under nhwc: whose lines are multiples of 16 bytes. And what stores them,
+// without a buffer; none, where a tile's columns are also those of the next group, or positions lie apart.
+bool has_boxes(const PixelTask& task, DataType type);
+std::optional<devices::TensorMap> map_of_output(const PixelTask& task, DataType type, const Tile& tile);
 
 // task_t of split_filters.kernel: backward of the filter.
 struct FilterTask {
@@ -101,7 +110,9 @@ struct FilterTask {
   std::int32_t stride_h = 1, stride_w = 1, corner_h = 0, corner_w = 0, dilation_h = 1, dilation_w = 1;
   std::int32_t blocks = 0, column_blocks = 0;
   std::int32_t steps = 0, tiles_m = 0, tiles_n = 0, parts = 1;
-  std::int32_t taps_at_once = 1, rows_at_once = 1, columns_at_once = 4;
+  std::int32_t taps_at_once = 1, rows_at_once = 1, columns_at_once = 4, items_at_once = 1, slices_at_once = 1,
+               tap_slices = 1, row_slices = 1, column_slices = 1;
+  Divisor by_quads, by_rows_at_once, by_items, by_tap_slices, by_row_slices, by_column_slices;
   Divisor by_pixels, by_columns;
   std::int32_t exchanged = 0, image_steps = 0;
   Divisor by_image_steps;

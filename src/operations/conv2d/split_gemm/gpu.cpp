@@ -63,15 +63,15 @@ double bytes_moved(const Planes& planes, const Numbers& numbers, std::int64_t sa
   return source + (numbers.are_scaled ? looked_at : 0) + made;
 }
 
-OperandMaps ProductPlan::append_raw_maps(devices::Sequence& sequence, devices::TensorMap map, const Product& product,
-                                         std::int64_t count) const {
-  map.buffer = product.a.buffer.impl().get(), map.offset_bytes = product.a.offset_bytes;
-  if (!is_aligned(product.a)) {
-    const std::int64_t at = product.workspace.offset_bytes + workspace_.a;
+OperandMaps ProductPlan::append_array_maps(devices::Sequence& sequence, devices::TensorMap map, const Operand& operand,
+                                           std::int64_t count, const Product& product, std::int64_t copy_at) const {
+  map.buffer = operand.buffer.impl().get(), map.offset_bytes = operand.offset_bytes;
+  if (!is_aligned(operand)) {
+    const std::int64_t at = product.workspace.offset_bytes + copy_at;
     const devices::KernelArgument arguments[] = {map.buffer, map.offset_bytes / size(), count,
                                                  product.workspace.buffer.impl().get(), at / size()};
     const std::int64_t groups = std::min(divide_up(count, pass_group), 8 * units_);
-    sequence.launch(passes_, "align_source", {{groups * pass_group, 1}, {pass_group, 1}}, arguments,
+    sequence.launch(passes_, "align_array", {{groups * pass_group, 1}, {pass_group, 1}}, arguments,
                     {.overlaps = true});
     map.buffer = product.workspace.buffer.impl().get(), map.offset_bytes = at;
   }

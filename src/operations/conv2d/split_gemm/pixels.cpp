@@ -18,8 +18,11 @@ Workspace workspace_for(const PixelTask& task, const Numbers& numbers, const Til
   const std::int64_t sums = checked_multiply(round_up(task.positions(), tile.rows),
                                              round_up(task.filters, tile.columns), "the parts of sums"),
                      parts = tile.parts > 1 ? tile.parts * task.source.groups : 0;
+  // Of turned filters their copy, where copies cannot read them.
+  const std::int64_t all_filters =
+      std::int64_t{task.filters} * task.taps_h * task.taps_w * task.source.groups * task.source.source_channels;
   return {prepared.a ? 0 : task.source.elements() * planes_of_source(tile, numbers),
-          prepared.b ? 0 : task.filter_elements(), numbers, checked_multiply(sums, parts, "the parts of sums")};
+          prepared.b ? 0 : std::max(task.filter_elements(), all_filters), numbers, checked_multiply(sums, parts, "the parts of sums")};
 }
 
 // What a tile makes: of all positions, and where taps share windows of those behind the columns too; from planes, or
@@ -51,7 +54,8 @@ double bytes_before(const PixelTask& task, const Conv2dProblem& problem, const N
     bytes += static_cast<double>(task.source.source_elements() * size_of(problem.type) / sampling);
   else if (!prepared.a && !as_array(task.source, problem.type, nhwc, task.box()))
     bytes += bytes_moved(task.source, numbers, sampling, problem.type);
-  if (!prepared.b && !can_filters_lie(problem, task, tile.is_shared))
+  if (!prepared.b && !can_filters_lie(problem, task, tile.is_shared) &&
+      !can_filters_be_turned(problem, task, tile.columns))
     bytes += static_cast<double>(task.filter_elements()) * 4 * static_cast<double>(numbers.planes() + 1);
   return bytes;
 }
@@ -86,7 +90,12 @@ Tile tile_for(const Forms& forms, const Conv2dProblem& problem, const devices::D
                  of_parts = 8.0 * static_cast<double>(tile.parts) + (nhwc ? 4 : 40);
     return of_tiles + launch_cycles + cycles_of_bytes(of_parts * sums, device);
   };
-  const Window window{.rows = forms.shared ? window_rows(*forms.shared) : 0, .line = 2 * forms.plain.box()};
+  const PixelTask& plain = forms.plain;
+  const bool can_keep = forms.shared && plain.classes == 1 && plain.source.groups == 1;
+  const Window window{.rows = forms.shared ? window_rows(*forms.shared) : 0,
+                      .line = 2 * plain.box(),
+                      .kept_columns = plain.filters,
+                      .kept_steps = can_keep ? forms.shared->steps_of_all(true) : 0};
   return best_tile(request, numbers, device, window, cycles,
                    [&](const Tile& tile) { return workspace_for(forms.of(tile), numbers, tile, prepared).bytes(); });
 }
@@ -115,6 +124,7 @@ class Plan final : public ProductPlan {
        const Tile& tile, const Prepared& prepared)
       : ProductPlan(problem, numbers, device, tile, workspace_for(task, numbers, tile, prepared)), task_(task) {
     prepared_ = prepared;
+    are_filters_turned_ = !prepared.b && can_filters_be_turned(problem, task, tile.columns);
     if (prepared.a) prepared_a_ = prepared_source(task, problem);
     if (prepared.b) prepared_b_ = prepared_filters(task, problem);
     sampling_ = sampling_for(task, problem, numbers, tile, prepared);
@@ -126,7 +136,8 @@ class Plan final : public ProductPlan {
     task_.by_band = Divisor(8 * of_classes), task_.by_tiles_n = Divisor(task_.tiles_n);
     task_.by_positions = Divisor(std::int64_t{task_.rows} * task_.columns), task_.by_columns = Divisor(task_.columns);
     std::vector<devices::Definition> definitions =
-        definitions_of(problem.type, numbers_, tile, 2 * task.box(), false, sampling_.bits());
+        definitions_of(problem.type, problem.type, numbers_, tile, 2 * task.box(), false, are_filters_turned_,
+                       sampling_.bits());
     const auto add = [&](const char* symbol, std::int64_t value) {
       definitions.push_back({symbol, std::to_string(value)});
     };
@@ -139,6 +150,11 @@ class Plan final : public ProductPlan {
     add("MERGED", task.is_merged());
     add("RAGGED", task.block_w > 0 && (task.out_h % task.block_h != 0 || task.out_w % task.block_w != 0));
     add("ACCUMULATE", problem.accumulate), add("RELU", problem.relu);
+    // Sums of no pixel are made, too, and would count among the largest.
+    has_boxes_ = problem.layout == Layout::nhwc && !problem.accumulate && !prepared.measures && tile.parts == 1 &&
+                 has_boxes(task, problem.type);
+    if (has_boxes_) boxes_ = map_of_output(task, problem.type, tile);
+    add("BOXED", boxes_ ? 1 : has_boxes_ ? 2 : 0);
     if (prepared.bits() != 0) add("PREPARED", prepared.bits());
     if (prepared.measures) add("LARGEST", 1);
     build(device, split_planes_kernel, split_pixels_kernel, definitions);
@@ -150,11 +166,16 @@ class Plan final : public ProductPlan {
                   a = array_in(source, prepared_a_, prepared_.measured_a),
                   b = array_in(run.w, prepared_b_, prepared_.measured_b),
                   out = array_in(written, {}, prepared_.measures);
-    const Product product{.a = a,
-                          .b = b,
-                          .out = out,
-                          .bias = problem().bias ? run.bias : b,  // without one some array, which is not read
-                          .workspace = {run.workspace}};
+    Product product{.a = a,
+                    .b = b,
+                    .out = out,
+                    .bias = problem().bias ? run.bias : b,  // without one some array, which is not read
+                    .workspace = {run.workspace}};
+    product.has_boxes = has_boxes_ && is_aligned(out);
+    if (product.has_boxes && boxes_) {
+      product.boxes = boxes_;
+      product.boxes->buffer = out.buffer.impl().get(), product.boxes->offset_bytes = out.offset_bytes;
+    }
     append_zero(sequence, written);
     PixelTask task = task_;
     if (const auto array = array_of(task_, problem()); array && is_aligned(product.a)) task.source = *array;
@@ -166,8 +187,11 @@ class Plan final : public ProductPlan {
     append_products(sequence, product, bytes_of(task),
                     maps_of(map_of_source(task, std::max(tile_.rows, tile_.window.rows)), product, source_lies, source,
                             prepared_a_, workspace_.a, task_.source.elements()),
-                    maps_of(map_of_filters(task, tile_.columns), product, task.filters_lie != 0, run.w, prepared_b_,
-                            workspace_.b, task_.filter_elements()),
+                    are_filters_turned_
+                        ? append_array_maps(sequence, map_of_turned_filters(task), run.w, elements_of(problem()).w,
+                                            product, workspace_.b)
+                        : maps_of(map_of_filters(task, tile_.columns), product, task.filters_lie != 0, run.w,
+                                  prepared_b_, workspace_.b, task_.filter_elements()),
                     tiles_of(task_, tile_) * task_.parts, task_.parts == 1 ? 0 : divide_up(sums, pass_group), 0,
                     !(prepared_.all() && prepared_.measures));
   }
@@ -196,7 +220,7 @@ class Plan final : public ProductPlan {
     append_look(sequence, product, task_.source.source_elements(), elements_of(problem()).w, sampling_);
     append_parts(sequence, product, task,
                  {.source = prepared_a_ || task.source.group_channels > 0 ? 0 : groups_for_source(product.a),
-                  .filters = prepared_b_ || task.filters_lie != 0 ? 0 : groups_for_filters(),
+                  .filters = prepared_b_ || task.filters_lie != 0 || are_filters_turned_ ? 0 : groups_for_filters(),
                   .largest_at = workspace_.largest / 4,
                   .source_at = workspace_.a,
                   .filters_at = workspace_.b},
@@ -206,8 +230,9 @@ class Plan final : public ProductPlan {
   // Copies read the source itself.
   void append_raw(devices::Sequence& sequence, const Product& product, const Operand& filters,
                   const PixelTask& task) const {
-    const OperandMaps source = append_raw_maps(sequence, map_of_raw_source(task, problem().layout == Layout::nhwc),
-                                               product, task_.source.source_elements());
+    const OperandMaps source = append_array_maps(
+        sequence, map_of_raw_source(task, problem().layout == Layout::nhwc), product.a,
+        task_.source.source_elements(), product, workspace_.a);
     const std::int64_t sums = task_.positions() * task_.source.groups * task_.filters;
     append_products(sequence, product, bytes_of(task), source,
                     maps_of(map_of_filters(task, tile_.columns), product, false, filters, prepared_b_, workspace_.b,
@@ -256,7 +281,10 @@ class Plan final : public ProductPlan {
   }
 
   PixelTask task_;
+  bool are_filters_turned_ = false;
   Sampling sampling_;
+  bool has_boxes_ = false;  // where the output begins at a multiple of 16 bytes
+  std::optional<devices::TensorMap> boxes_;  // of it without its buffer, where copies store it
 };
 
 // The task and the tile of the fewest cycles, of those that a pass has. Without columns: none.

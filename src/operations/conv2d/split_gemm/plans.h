@@ -95,9 +95,10 @@ class ProductPlan : public Conv2dPlanBody, protected ProductLaunches {
                       const PreparedOperand& operand) const;
   // Whether parts may have to be made again, by SAMPLED of the text: a raw first operand has none.
   bool mends_parts(std::int64_t sampled) const { return (tile_.is_raw ? sampled & 2 : sampled) != 0; }
-  // By a map without a buffer: of the first operand itself; or, where copies cannot read it, of a copy of it.
-  OperandMaps append_raw_maps(devices::Sequence& sequence, devices::TensorMap map, const Product& product,
-                              std::int64_t count) const;
+  // By a map without a buffer: of so many elements of the operand itself; or, where copies cannot read it, of a copy of
+  // it at a section of the workspace.
+  OperandMaps append_array_maps(devices::Sequence& sequence, devices::TensorMap map, const Operand& operand,
+                                std::int64_t count, const Product& product, std::int64_t copy_at) const;
 
   Prepared prepared_;
   std::optional<PreparedOperand> prepared_a_, prepared_b_;

@@ -89,16 +89,23 @@ class Plan final : public GemmPlanBody, ProductLaunches {
     add("RAW", 0), add("TRANSPOSED_A", product.problem.transpose_a), add("TRANSPOSED_B", product.problem.transpose_b);
     add("BIAS", product.bias == BiasAlong::rows ? 1 : product.bias == BiasAlong::columns ? 2 : 0);
     add("ACCUMULATE", product.accumulate), add("RELU", product.relu);
+    if (tile.parts == 1 && !product.accumulate && product.bias != BiasAlong::rows)
+      boxes_ = map_of_output(made, product.output, tile);
+    add("BOXED", boxes_.has_value());
     build(device, {}, split_matrices_kernel, definitions);
   }
   double compile_seconds() const override { return ProductLaunches::compile_seconds(); }
 
   void append(devices::Sequence& sequence, const GemmArrays& arrays) const override {
-    const Product product{.a = arrays.a,
-                          .b = arrays.b,
-                          .out = arrays.c,
-                          .bias = task().bias == BiasAlong::none ? arrays.a : arrays.bias,  // which is not read then
-                          .workspace = arrays.workspace};
+    Product product{.a = arrays.a,
+                    .b = arrays.b,
+                    .out = arrays.c,
+                    .bias = task().bias == BiasAlong::none ? arrays.a : arrays.bias,  // which is not read then
+                    .workspace = arrays.workspace};
+    if (boxes_ && address_of(arrays.c) % 16 == 0) {
+      product.has_boxes = true, product.boxes = boxes_;
+      product.boxes->buffer = arrays.c.buffer.impl().get(), product.boxes->offset_bytes = arrays.c.offset_bytes;
+    }
     const bool a_as_it_is = is_part_as_it_lies(false, arrays.a), b_as_it_is = is_part_as_it_lies(true, arrays.b);
     append_scan_of_both(sequence, product);
     append_parts(sequence, product, a_as_it_is ? 0 : task_.a.groups(), b_as_it_is ? 0 : task_.b.groups(), arrays.alpha);
@@ -173,6 +180,7 @@ class Plan final : public GemmPlanBody, ProductLaunches {
   std::int64_t sampled() const { return sampling_of(task().problem, task_, numbers_).bits(); }
 
   MatrixTask task_;
+  std::optional<devices::TensorMap> boxes_;  // of c, without its buffer
 };
 
 }  // namespace

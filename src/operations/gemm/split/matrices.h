@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <variant>
 
@@ -63,6 +64,8 @@ bool can_be_copied(const Matrix& matrix);
 // What copies 64 places of so many lines: of planes; of the operand as it is stored. Without a buffer.
 devices::TensorMap map_of_planes(const Matrix& matrix, std::int64_t box_lines);
 devices::TensorMap map_of_operand(const Matrix& matrix, std::int64_t box_lines);
+// What stores a tile's boxes of c; none, where copies have no such strides.
+std::optional<devices::TensorMap> map_of_output(const MatrixTask& task, DataType output, const Tile& tile);
 // Lines of a box for so many rows.
 inline std::int64_t box_lines(const GemmProblem& problem, bool of_b, std::int64_t rows) {
   return is_turned(problem, of_b) ? step_terms : rows;
