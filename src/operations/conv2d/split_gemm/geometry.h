@@ -60,9 +60,10 @@ struct PixelTask {
 
   std::int64_t positions() const { return std::int64_t{source.images} * rows * columns; }
   std::int64_t box() const { return source.padded / blocks; }  // channels
-  // Whether positions are the output's pixels, in their order.
-  bool is_plain() const {
-    return classes == 1 && rows == out_h && columns == out_w && out_step_h == 1 && out_step_w == 1;
+  // Whether positions are the output's pixels, in their order; or those and some behind each row.
+  bool is_plain() const { return has_plain_rows() && columns == out_w; }
+  bool has_plain_rows() const {
+    return classes == 1 && rows == out_h && columns >= out_w && out_step_h == 1 && out_step_w == 1;
   }
   // Whether blocks' pixels are filters, each of so many channels.
   bool is_merged() const { return filters != channels; }

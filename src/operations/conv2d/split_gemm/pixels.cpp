@@ -146,7 +146,7 @@ class Plan final : public ProductPlan {
         add("TAPS", turned_taps(task));
     add("FORWARD", problem.pass == Pass::forward);
     add("CHANNELS", task.box()), add("BIAS", problem.bias ? 2 : 0);
-    add("PLAIN", task.is_plain()), add("BLOCK_H", task.block_h), add("BLOCK_W", task.block_w);
+    add("PLAIN", task.is_plain() ? 1 : task.has_plain_rows() ? 2 : 0), add("BLOCK_H", task.block_h), add("BLOCK_W", task.block_w);
     add("MERGED", task.is_merged());
     add("RAGGED", task.block_w > 0 && (task.out_h % task.block_h != 0 || task.out_w % task.block_w != 0));
     add("ACCUMULATE", problem.accumulate), add("RELU", problem.relu);
