@@ -22,29 +22,43 @@ std::int64_t sums_of(const FilterTask& task, const Tile& tile) {
   return checked_multiply(tiles_of(task, tile) * tile.rows, tile.columns, "the sums");
 }
 
-std::int64_t adding_groups_of(const FilterTask& task) {
-  return divide_up(task.taps(), task.taps_at_once) * divide_up(task.x.channels, task.rows_at_once) *
-         divide_up(task.y.channels, task.columns_at_once) * task.x.groups;
+std::int64_t adding_groups_of(const FilterTask& task, bool nhwc) {
+  if (!nhwc) return std::int64_t{task.channel_slices} * task.filter_slices * task.x.groups;
+  return divide_up(divide_up(task.channels, 4) * task.filters * task.taps() * task.x.groups, task.items_at_once);
 }
-// Sums of a group of add_parts: of the taps whose elements lie side by side, as many as its local memory holds, and few
-// enough for all compute units.
-void set_sums_at_once(FilterTask& task, bool nhwc, std::int64_t units) {
-  constexpr std::int64_t most_sums = 8192, most_lines = 32;
-  task.taps_at_once = static_cast<std::int32_t>(nhwc ? 1 : task.taps());
-  task.columns_at_once = task.taps_at_once * most_lines > most_sums ? 8 : 32;
-  task.rows_at_once = static_cast<std::int32_t>(
-      std::clamp<std::int64_t>(most_sums / (task.columns_at_once * task.taps_at_once), 1, most_lines));
-  while (task.rows_at_once > 1 && adding_groups_of(task) < 2 * units) task.rows_at_once /= 2;
-  while (task.columns_at_once > 8 && adding_groups_of(task) < units) task.columns_at_once /= 2;
-  const std::int32_t quads = task.columns_at_once / 4;
-  task.items_at_once = task.taps_at_once * task.rows_at_once * quads;
-  task.slices_at_once = std::clamp(static_cast<std::int32_t>(pass_group) / task.items_at_once, 1, task.parts);
-  task.tap_slices = static_cast<std::int32_t>(divide_up(task.taps(), task.taps_at_once));
-  task.row_slices = static_cast<std::int32_t>(divide_up(task.x.channels, task.rows_at_once));
-  task.column_slices = static_cast<std::int32_t>(divide_up(task.y.channels, task.columns_at_once));
-  task.by_quads = Divisor(quads), task.by_rows_at_once = Divisor(task.rows_at_once);
-  task.by_items = Divisor(task.items_at_once), task.by_tap_slices = Divisor(task.tap_slices);
-  task.by_row_slices = Divisor(task.row_slices), task.by_column_slices = Divisor(task.column_slices);
+// How parts of sums lie, and which of them a group of add_parts adds: few enough that all compute units have some.
+void set_sums(FilterTask& task, const Tile& tile, bool nhwc, std::int64_t units) {
+  const auto narrow = [](std::int64_t value) { return static_cast<std::int32_t>(value); };
+  const bool exchanged = task.exchanged != 0;
+  const std::int64_t rows = task.tiles_m * tile.rows, columns = task.tiles_n * tile.columns, taps = task.taps();
+  task.sum_filters = narrow(exchanged ? rows : columns), task.sum_line = narrow(exchanged ? columns : rows);
+  task.tap_step = narrow((task.have_columns_taps() ? task.column_blocks : task.blocks) * step_terms);
+  task.filters = exchanged ? task.x.channels : task.y.channels;
+  task.channels = exchanged ? task.y.channels : task.x.channels;
+  const std::int64_t fours = divide_up(task.channels, 4), most_slices = std::min<std::int64_t>(task.parts, 32);
+  if (nhwc) {
+    task.items_at_once = pass_group;
+    while (2 * task.slices_at_once <= most_slices && adding_groups_of(task, nhwc) < 2 * units)
+      task.slices_at_once *= 2, task.items_at_once /= 2;
+  } else {
+    constexpr std::int64_t most_sums = 8192, most_channels = 64;
+    std::int64_t channels = std::min(most_channels, 4 * fours);
+    while (channels > 4 && channels * taps > most_sums) channels = round_up(channels / 2, 4);
+    std::int64_t filters = std::clamp<std::int64_t>(pass_group / (taps * channels / 4), 1, 8);
+    const auto groups = [&] {
+      return divide_up(task.channels, channels) * divide_up(task.filters, filters) * task.x.groups;
+    };
+    while (filters > 1 && groups() < 2 * units) filters /= 2;
+    while (channels > 8 && groups() < 2 * units) channels = round_up(channels / 2, 4);
+    task.filters_at_once = narrow(filters), task.channels_at_once = narrow(channels);
+    task.items_at_once = narrow(filters * taps * channels / 4);
+    task.slices_at_once = narrow(std::clamp<std::int64_t>(pass_group / task.items_at_once, 1, most_slices));
+    task.channel_slices = narrow(divide_up(task.channels, channels));
+    task.filter_slices = narrow(divide_up(task.filters, filters));
+    task.by_channel_slices = Divisor(task.channel_slices), task.by_filter_slices = Divisor(task.filter_slices);
+  }
+  task.by_items = Divisor(task.items_at_once), task.by_fours = Divisor(nhwc ? fours : task.channels_at_once / 4);
+  task.by_taps = Divisor(taps), task.by_filters = Divisor(task.filters);
 }
 
 Workspace workspace_for(const FilterTask& task, const Numbers& numbers, const Tile& tile, const Prepared& prepared) {
@@ -143,7 +157,7 @@ class Plan final : public ProductPlan {
     task_.steps = static_cast<std::int32_t>(task_.steps_of(tile.terms));
     if (task_.image_steps > 0) task_.image_steps = static_cast<std::int32_t>(task_.image_steps_of(tile.terms));
     task_.by_image_steps = Divisor(std::max(task_.image_steps, 1));
-    set_sums_at_once(task_, problem.layout == Layout::nhwc, units_);
+    set_sums(task_, tile, problem.layout == Layout::nhwc, units_);
     std::vector<devices::Definition> definitions =
         definitions_of(problem.type, numbers_, tile, 2 * step_terms, true, sampling_.bits());
     const bool nhwc = problem.layout == Layout::nhwc;
@@ -176,7 +190,7 @@ class Plan final : public ProductPlan {
                             workspace_.a, task_.x.elements()),
                     maps_of(map_of_y(task, tile_.terms), product, task.y.group_channels > 0, run.y, prepared_b_,
                             workspace_.b, task_.y.elements()),
-                    tiles_of(task_, tile_) * task_.parts, adding_groups_of(task_));
+                    tiles_of(task_, tile_) * task_.parts, adding_groups_of(task_, problem().layout == Layout::nhwc));
   }
 
   void append_prepare(devices::Sequence& sequence, std::size_t array, const Operand& from,
@@ -207,7 +221,7 @@ class Plan final : public ProductPlan {
         task_.have_columns_taps() ? map_of_x(task_, tile_.terms) : map_of_y(task_, tile_.terms);
     append_products(sequence, product, bytes_of(task_), rows,
                     ProductLaunches::maps_of(columns, product, false, product.b, workspace_.b, task_.y.elements()),
-                    tiles_of(task_, tile_) * task_.parts, adding_groups_of(task_),
+                    tiles_of(task_, tile_) * task_.parts, adding_groups_of(task_, problem().layout == Layout::nhwc),
                     (sampling_.bits() & 1) != 0 ? task_.x.source_elements() : 0);
   }
 

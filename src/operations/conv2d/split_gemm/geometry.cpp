@@ -463,10 +463,11 @@ bool has_boxes(const PixelTask& task, DataType type) {
   return task.block_w == 0 && task.filters * size_of(type) % 16 == 0;
 }
 
-std::optional<devices::TensorMap> map_of_output(const PixelTask& task, DataType type, const Tile& tile) {
+std::optional<devices::TensorMap> map_of_output(const PixelTask& task, DataType type, const Tile& tile,
+                                                const Numbers& numbers) {
   if (!has_boxes(task, type) || !task.is_plain()) return {};
   if (task.source.groups > 1 && task.filters % tile.columns != 0) return {};
-  const BoxShape box = box_of(tile, type);
+  const BoxShape box = box_of(tile, numbers, type);
   const std::int64_t size = size_of(type), line = std::int64_t{task.source.groups} * task.filters * size,
                      pixels = std::int64_t{task.source.images} * task.out_h * task.out_w;
   return devices::TensorMap{.element = box_element(type),

@@ -101,7 +101,8 @@ devices::TensorMap map_of_turned_filters(const PixelTask& task);
 // Whether a tile's results are stored as boxes, under nhwc: whose lines are multiples of 16 bytes. And what stores them,
 // without a buffer; none, where a tile's columns are also those of the next group, or positions lie apart.
 bool has_boxes(const PixelTask& task, DataType type);
-std::optional<devices::TensorMap> map_of_output(const PixelTask& task, DataType type, const Tile& tile);
+std::optional<devices::TensorMap> map_of_output(const PixelTask& task, DataType type, const Tile& tile,
+                                                const Numbers& numbers);
 
 // task_t of split_filters.kernel: backward of the filter.
 struct FilterTask {
@@ -111,9 +112,10 @@ struct FilterTask {
   std::int32_t stride_h = 1, stride_w = 1, corner_h = 0, corner_w = 0, dilation_h = 1, dilation_w = 1;
   std::int32_t blocks = 0, column_blocks = 0;
   std::int32_t steps = 0, tiles_m = 0, tiles_n = 0, parts = 1;
-  std::int32_t taps_at_once = 1, rows_at_once = 1, columns_at_once = 4, items_at_once = 1, slices_at_once = 1,
-               tap_slices = 1, row_slices = 1, column_slices = 1;
-  Divisor by_quads, by_rows_at_once, by_items, by_tap_slices, by_row_slices, by_column_slices;
+  std::int32_t sum_filters = 0, sum_line = 0, tap_step = 0, filters = 0, channels = 0;
+  std::int32_t items_at_once = 0, slices_at_once = 1, filters_at_once = 1, channels_at_once = 4, channel_slices = 1,
+               filter_slices = 1;
+  Divisor by_items, by_fours, by_taps, by_filters, by_channel_slices, by_filter_slices;
   Divisor by_pixels, by_columns;
   std::int32_t exchanged = 0, image_steps = 0;
   Divisor by_image_steps;

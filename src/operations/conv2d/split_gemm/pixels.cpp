@@ -153,7 +153,7 @@ class Plan final : public ProductPlan {
     // Sums of no pixel are made, too, and would count among the largest.
     has_boxes_ = problem.layout == Layout::nhwc && !problem.accumulate && !prepared.measures && tile.parts == 1 &&
                  has_boxes(task, problem.type);
-    if (has_boxes_) boxes_ = map_of_output(task, problem.type, tile);
+    if (has_boxes_) boxes_ = map_of_output(task, problem.type, tile, numbers);
     add("BOXED", boxes_ ? 1 : has_boxes_ ? 2 : 0);
     if (prepared.bits() != 0) add("PREPARED", prepared.bits());
     if (prepared.measures) add("LARGEST", 1);

@@ -65,7 +65,8 @@ bool can_be_copied(const Matrix& matrix);
 devices::TensorMap map_of_planes(const Matrix& matrix, std::int64_t box_lines);
 devices::TensorMap map_of_operand(const Matrix& matrix, std::int64_t box_lines);
 // What stores a tile's boxes of c; none, where copies have no such strides.
-std::optional<devices::TensorMap> map_of_output(const MatrixTask& task, DataType output, const Tile& tile);
+std::optional<devices::TensorMap> map_of_output(const MatrixTask& task, DataType output, const Tile& tile,
+                                                const Numbers& numbers);
 // Lines of a box for so many rows.
 inline std::int64_t box_lines(const GemmProblem& problem, bool of_b, std::int64_t rows) {
   return is_turned(problem, of_b) ? step_terms : rows;
