@@ -164,6 +164,17 @@ TEST_F(SplitGemmByProcessor, Boxes) {
            {"tile_n=64 resident=1 parts=1 shared=0 raw=1", "nhwc tf32 n2c72h9w19k60r1s1"}})
     expect_right(split_gemm, problem, tuning);
 }
+// Positions are blocks of two rows, or of four, where filters are few.
+TEST_F(SplitGemmByProcessor, BlocksOfRows) {
+  for (const auto& [tuning, problem] : std::vector<std::pair<const char*, const char*>>{
+           {"tile_n=64 resident=2 parts=1 shared=1 raw=0", "bwd_data n2c32h9w29k96r5s5p2"},
+           {"tile_n=64 resident=2 parts=1 shared=1 raw=0", "bwd_data nhwc n2c32h9w29k64r3s3p1"},
+           {"tile_n=64 resident=2 parts=1 shared=0 raw=0", "nhwc bias relu n2c64h9w19k32r5s5p2"},
+           {"tile_n=64 resident=1 parts=1 shared=2 raw=0", "bf16 nhwc n2c32h11w29k12r3s3p1"},
+           {"tile_n=64 resident=2 parts=2 shared=0 raw=0", "acc flip n1c64h9w19k30r5s5p2"},
+           {"tile_n=64 resident=1 parts=1 shared=0 raw=1", "nhwc bias n2c64h9w19k28r5s5p2"}})
+    expect_right(split_gemm, problem, tuning);
+}
 // To the data, copies read filters of 16 bits as they lie.
 TEST_F(SplitGemmByProcessor, TurnedFilters) {
   for (const auto& [tuning, problem] : std::vector<std::pair<const char*, const char*>>{

@@ -135,8 +135,7 @@ void check_pixels(const Conv2dProblem& problem, const PixelTask* task) {
 
 // Positions that are blocks of pixels: each pixel sums what the definition says, whether it alone has taps or filters
 // of its own.
-void check_blocks(const Conv2dProblem& problem) {
-  const std::optional<PixelTask> task = block_task(problem);
+void check_blocks(const Conv2dProblem& problem, const std::optional<PixelTask>& task) {
   if (!task) return;
   auto wanted = pairs_of_definition(problem);
   const Planes& planes = task->source;
@@ -153,8 +152,8 @@ void check_blocks(const Conv2dProblem& problem) {
           std::set<Pair> found;
           for (std::int32_t t = 0; t < of.taps_h; ++t)
             for (std::int32_t u = 0; u < of.taps_w; ++u) {
-              const std::int64_t row = i + task->corner_h + of.offset_h + t * task->dilation_h,
-                                 column = j + task->corner_w + of.offset_w + u * task->dilation_w;
+              const std::int64_t row = i * task->stride_h + task->corner_h + of.offset_h + t * task->dilation_h,
+                                 column = j * task->stride_w + task->corner_w + of.offset_w + u * task->dilation_w;
               if (row < 0 || row >= planes.h || column < 0 || column >= planes.w) continue;
               std::int64_t r = of.first_h + t * task->class_tap_h, s = of.first_w + u * task->class_tap_w;
               if (task->is_merged()) {
@@ -175,6 +174,12 @@ void check_blocks(const Conv2dProblem& problem) {
         }
   EXPECT_EQ(pixels, std::int64_t{task->out_h} * task->out_w) << to_text(problem);
   EXPECT_EQ(task->filters, task->is_merged() ? task->channels * task->block_h * task->block_w : task->channels);
+}
+
+void check_blocks(const Conv2dProblem& problem) {
+  if (problem.pass == Pass::backward_data) check_blocks(problem, block_task(problem));
+  const auto plain = pixel_task(problem);
+  if (const auto* const task = std::get_if<PixelTask>(&plain)) check_blocks(problem, row_block_task(problem, *task));
 }
 
 // Also where taps share a window: those of a row lie in it, each as far from the first as its column.
@@ -359,7 +364,7 @@ TEST(SplitGeometry, MeetsWhatTheDefinitionMeets) {
   std::mt19937_64 random(3);
   const auto check = [](const Conv2dProblem& problem) {
     for (const Pass pass : {Pass::forward, Pass::backward_data}) check_pixels(with_pass(problem, pass));
-    check_blocks(with_pass(problem, Pass::backward_data));
+    for (const Pass pass : {Pass::forward, Pass::backward_data}) check_blocks(with_pass(problem, pass));
     check_filters(with_pass(problem, Pass::backward_filter));
   };
   for (int i = 0; i < 100; ++i) check(random_conv2d(random));

@@ -87,10 +87,9 @@ struct Tile {
 struct BoxShape {
   std::int64_t line_bytes, rows;
 };
-inline BoxShape box_of(const Tile& tile, const Numbers& numbers, DataType output) {
+inline BoxShape box_of(const Tile& tile, DataType output) {
   const std::int64_t size = size_of(output);
-  const bool is_stacked = tile.columns == 32 && numbers.products == 3,
-             is_swapped = (tile.columns == 64 || tile.columns == 128 || is_stacked) && !tile.is_raw;
+  const bool is_swapped = (tile.columns == 64 || tile.columns == 128) && !tile.is_raw;
   return {std::min<std::int64_t>(128, tile.columns * size), is_swapped && size == 4 ? 32 : 64};
 }
 inline devices::TensorMap::Element box_element(DataType output) {
@@ -151,7 +150,6 @@ inline double step_cycles(const Tile& tile, const Numbers& numbers) {
   if (tile.columns == 256) return 1350;
   if (tile.is_kept) return tile.columns == 32 ? 220 : 320;
   double cycles = tile.is_shared ? of(560, 300) : of(750, 400);
-  if (tile.columns == 32 && numbers.products == 3) cycles = tile.is_shared ? 580 : 700;
   if (tile.columns == 128) cycles = tile.is_shared ? of(1750, 850) : of(1750, 700);
   if (tile.columns == 64) cycles = tile.is_shared ? of(880, 410) : of(1190, 540);
   if (!tile.is_shared) {
@@ -174,7 +172,10 @@ inline double tile_rounds(const Tile& tile, std::int64_t tiles, const devices::D
 // All tiles, of so many steps each.
 inline double cycles_of(const Tile& tile, std::int64_t tiles, double steps, const Numbers& numbers,
                         const devices::Device& device) {
-  return tile_rounds(tile, tiles, device) * (steps * step_cycles(tile, numbers) + tile_cycles(tile));
+  // Where a compute unit makes one tile, the second cache has time for its copies.
+  Tile alone = tile;
+  if (tiles * tile.parts <= device.info().compute_units && tile.columns == 64 && !tile.is_raw) alone.is_shared = true;
+  return tile_rounds(tile, tiles, device) * (steps * step_cycles(alone, numbers) + tile_cycles(tile));
 }
 
 inline std::span<const Tunable> tile_tunables() {

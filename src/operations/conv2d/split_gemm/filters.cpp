@@ -44,7 +44,14 @@ void set_sums(FilterTask& task, const Tile& tile, bool nhwc, std::int64_t units)
     constexpr std::int64_t most_sums = 8192, most_channels = 64;
     std::int64_t channels = std::min(most_channels, 4 * fours);
     while (channels > 4 && channels * taps > most_sums) channels = round_up(channels / 2, 4);
-    std::int64_t filters = std::clamp<std::int64_t>(pass_group / (taps * channels / 4), 1, 8);
+    // As many as keep most work items busy.
+    std::int64_t filters = 1;
+    const auto busy = [&](std::int64_t count) {
+      const std::int64_t items = count * taps * channels / 4;
+      return static_cast<double>(items) / static_cast<double>(round_up(items, pass_group));
+    };
+    for (std::int64_t more = 2; more <= 8 && more * (channels * taps + 1) <= most_sums; ++more)
+      if (busy(more) > busy(filters)) filters = more;
     const auto groups = [&] {
       return divide_up(task.channels, channels) * divide_up(task.filters, filters) * task.x.groups;
     };

@@ -384,6 +384,32 @@ std::optional<PixelTask> block_task(const Conv2dProblem& problem) {
   return task;
 }
 
+std::optional<PixelTask> row_block_task(const Conv2dProblem& problem, const PixelTask& task) {
+  constexpr std::int64_t most_columns = 64, most_height = 4;
+  if (task.of_class[0].taps_h == 1 || task.classes != 1 || !task.is_plain() || task.stride_h != 1 || task.stride_w != 1 || task.dilation_h != 1 ||
+      task.source.have_taps() || task.is_merged() || task.block_w != 0)
+    return {};
+  std::int64_t height = most_height;
+  while (height > 1 && (height * task.filters > most_columns || height > task.rows)) height /= 2;
+  if (height == 1 || 2 * height * task.filters <= most_columns) return {};
+  PixelTask blocks = task;
+  TapClass& of = blocks.of_class[0];
+  for (std::int64_t i = 0; i < height; ++i) {
+    blocks.of_place[static_cast<std::size_t>(i)] = of;
+    blocks.of_place[static_cast<std::size_t>(i)].offset_h += narrow(i);
+  }
+  of.taps_h = narrow(of.taps_h + height - 1);
+  blocks.block_h = narrow(height), blocks.block_w = 1;
+  blocks.filters = narrow(task.filters * height);
+  blocks.rows = narrow(divide_up(task.rows, height));
+  blocks.stride_h = blocks.out_step_h = narrow(height);
+  if (of.offset_h + of.taps_h - 1 > most_offset ||
+      !fits_in_corners(upper_corner(blocks.rows, height, blocks.corner_h, blocks.source.h)))
+    return {};
+  if (!complete(blocks, Conv2dShape(problem)).empty()) return {};
+  return blocks;
+}
+
 std::int64_t PixelTask::steps_of_all(bool is_shared) const {
   if (!is_shared) return steps;
   std::int64_t all = 0;
@@ -463,11 +489,10 @@ bool has_boxes(const PixelTask& task, DataType type) {
   return task.block_w == 0 && task.filters * size_of(type) % 16 == 0;
 }
 
-std::optional<devices::TensorMap> map_of_output(const PixelTask& task, DataType type, const Tile& tile,
-                                                const Numbers& numbers) {
+std::optional<devices::TensorMap> map_of_output(const PixelTask& task, DataType type, const Tile& tile) {
   if (!has_boxes(task, type) || !task.is_plain()) return {};
   if (task.source.groups > 1 && task.filters % tile.columns != 0) return {};
-  const BoxShape box = box_of(tile, numbers, type);
+  const BoxShape box = box_of(tile, type);
   const std::int64_t size = size_of(type), line = std::int64_t{task.source.groups} * task.filters * size,
                      pixels = std::int64_t{task.source.images} * task.out_h * task.out_w;
   return devices::TensorMap{.element = box_element(type),
@@ -529,7 +554,7 @@ std::optional<PixelTask> raw_task(const Conv2dProblem& problem, const PixelTask&
 
 bool can_filters_lie(const Conv2dProblem& problem, const PixelTask& task, bool is_shared) {
   return are_parts(problem.type) && problem.layout == Layout::nhwc && problem.pass == Pass::forward && !problem.flip &&
-         !task.source.have_taps() && task.source.channels % task.box() == 0 && (!is_shared || task.box() == step_terms);
+         !task.source.have_taps() && !task.is_merged() && task.source.channels % task.box() == 0 && (!is_shared || task.box() == step_terms);
 }
 
 bool can_filters_be_turned(const Conv2dProblem& problem, const PixelTask& task, std::int64_t tile_columns) {

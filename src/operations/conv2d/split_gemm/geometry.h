@@ -82,6 +82,10 @@ std::optional<PixelTask> raw_task(const Conv2dProblem& problem, const PixelTask&
 // meet one of them alone, it has the sums, and the others are zeros. Else the pixels' channels are filters of one
 // product, which are zero at taps that meet others. None, where there is no such product.
 std::optional<PixelTask> block_task(const Conv2dProblem& problem);
+// Of a task without strides and of few filters: a position is a block of two rows of pixels, or of four, which are filters
+// of one product, zero at taps that meet others, so that it has 64 of them, or nearly. None, where there is no such
+// product.
+std::optional<PixelTask> row_block_task(const Conv2dProblem& problem, const PixelTask& task);
 // The same where the taps of a row of the filter share a window of pixels: positions are then also those behind the
 // last column, as far as taps reach. None, where they cannot.
 std::optional<PixelTask> with_shared_taps(const PixelTask& task);
@@ -101,8 +105,7 @@ devices::TensorMap map_of_turned_filters(const PixelTask& task);
 // Whether a tile's results are stored as boxes, under nhwc: whose lines are multiples of 16 bytes. And what stores them,
 // without a buffer; none, where a tile's columns are also those of the next group, or positions lie apart.
 bool has_boxes(const PixelTask& task, DataType type);
-std::optional<devices::TensorMap> map_of_output(const PixelTask& task, DataType type, const Tile& tile,
-                                                const Numbers& numbers);
+std::optional<devices::TensorMap> map_of_output(const PixelTask& task, DataType type, const Tile& tile);
 
 // task_t of split_filters.kernel: backward of the filter.
 struct FilterTask {

@@ -148,12 +148,13 @@ class Plan final : public ProductPlan {
     add("CHANNELS", task.box()), add("BIAS", problem.bias ? 2 : 0);
     add("PLAIN", task.is_plain() ? 1 : task.has_plain_rows() ? 2 : 0), add("BLOCK_H", task.block_h), add("BLOCK_W", task.block_w);
     add("MERGED", task.is_merged());
+    if (tile.is_shared && task.classes == 1) add("WINDOW_TERMS", task.of_class[0].taps_w * task.box());
     add("RAGGED", task.block_w > 0 && (task.out_h % task.block_h != 0 || task.out_w % task.block_w != 0));
     add("ACCUMULATE", problem.accumulate), add("RELU", problem.relu);
     // Sums of no pixel are made, too, and would count among the largest.
     has_boxes_ = problem.layout == Layout::nhwc && !problem.accumulate && !prepared.measures && tile.parts == 1 &&
                  has_boxes(task, problem.type);
-    if (has_boxes_) boxes_ = map_of_output(task, problem.type, tile, numbers);
+    if (has_boxes_) boxes_ = map_of_output(task, problem.type, tile);
     add("BOXED", boxes_ ? 1 : has_boxes_ ? 2 : 0);
     if (prepared.bits() != 0) add("PREPARED", prepared.bits());
     if (prepared.measures) add("LARGEST", 1);
@@ -307,20 +308,22 @@ Answer pixel_offer(const Conv2dProblem& problem, const DevicePointer& device, co
   if (const auto* const reason = std::get_if<std::string>(&asked)) return *reason;
   const Prepared prepared = std::get<Prepared>(asked);
   const auto plain = pixel_task(problem);
-  const std::optional<PixelTask> blocks = block_task(problem);
+  std::vector<PixelTask> others;
+  if (const std::optional<PixelTask> blocks = block_task(problem)) others.push_back(*blocks);
   // A prepared source is planes.
   const auto forms_of = [&](const PixelTask& task, const std::optional<PixelTask>& raw) -> Forms {
     return {.plain = task, .shared = with_shared_taps(task), .raw = prepared.a ? std::nullopt : raw};
   };
   Made made;
   if (const auto* const reason = std::get_if<std::string>(&plain)) {
-    if (!blocks) return *reason;
+    if (others.empty()) return *reason;
   } else {
     const PixelTask& task = std::get<PixelTask>(plain);
     made = made_of(forms_of(task, raw_task(problem)), problem, *device, request, prepared);
+    if (const std::optional<PixelTask> blocks = row_block_task(problem, task)) others.push_back(*blocks);
   }
-  if (blocks) {
-    const Made other = made_of(forms_of(*blocks, raw_task(problem, *blocks)), problem, *device, request, prepared);
+  for (const PixelTask& blocks : others) {
+    const Made other = made_of(forms_of(blocks, raw_task(problem, blocks)), problem, *device, request, prepared);
     if (other.tile.columns != 0 && (made.tile.columns == 0 || other.tile.cycles < made.tile.cycles)) made = other;
   }
   const Tile tile = made.tile;

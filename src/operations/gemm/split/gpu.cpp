@@ -90,7 +90,7 @@ class Plan final : public GemmPlanBody, ProductLaunches {
     add("BIAS", product.bias == BiasAlong::rows ? 1 : product.bias == BiasAlong::columns ? 2 : 0);
     add("ACCUMULATE", product.accumulate), add("RELU", product.relu);
     if (tile.parts == 1 && !product.accumulate && product.bias != BiasAlong::rows)
-      boxes_ = map_of_output(made, product.output, tile, numbers);
+      boxes_ = map_of_output(made, product.output, tile);
     add("BOXED", boxes_.has_value());
     build(device, {}, split_matrices_kernel, definitions);
   }

@@ -91,9 +91,8 @@ devices::TensorMap map_of_operand(const Matrix& matrix, std::int64_t box_lines) 
   return map_of(matrix, matrix.length, matrix.line, matrix.matrices == 1 ? matrix.line : matrix.matrix, box_lines);
 }
 
-std::optional<devices::TensorMap> map_of_output(const MatrixTask& task, DataType output, const Tile& tile,
-                                                const Numbers& numbers) {
-  const BoxShape box = box_of(tile, numbers, output);
+std::optional<devices::TensorMap> map_of_output(const MatrixTask& task, DataType output, const Tile& tile) {
+  const BoxShape box = box_of(tile, output);
   const std::int64_t size = size_of(output), line = task.c_line * size,
                      matrix = task.batch == 1 ? line : task.c_matrix * size;
   if (line % 16 != 0 || matrix % 16 != 0 || matrix == 0) return {};

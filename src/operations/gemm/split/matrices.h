@@ -46,9 +46,11 @@ std::variant<MatrixTask, std::string> matrix_task(const GemmTask& task);
 inline bool has_terms_along(const GemmProblem& problem, bool of_b) {
   return of_b ? problem.transpose_b : !problem.transpose_a;
 }
-// Whether planes have rows side by side: those of numbers that are their own parts, where rows are stored so.
+// Whether planes have rows side by side, where rows are stored so: all but those of few columns that are made into
+// parts, whose tiles have half as many columns otherwise.
 inline bool is_turned(const GemmProblem& problem, bool of_b) {
-  return !numbers_of(problem.type).are_scaled && !has_terms_along(problem, of_b);
+  if (has_terms_along(problem, of_b)) return false;
+  return !of_b || problem.n > step_terms / 2 || !numbers_of(problem.type).are_scaled;
 }
 // Whether planes' lines are stored lines.
 inline bool lies_along(const GemmProblem& problem, bool of_b) {
@@ -65,8 +67,7 @@ bool can_be_copied(const Matrix& matrix);
 devices::TensorMap map_of_planes(const Matrix& matrix, std::int64_t box_lines);
 devices::TensorMap map_of_operand(const Matrix& matrix, std::int64_t box_lines);
 // What stores a tile's boxes of c; none, where copies have no such strides.
-std::optional<devices::TensorMap> map_of_output(const MatrixTask& task, DataType output, const Tile& tile,
-                                                const Numbers& numbers);
+std::optional<devices::TensorMap> map_of_output(const MatrixTask& task, DataType output, const Tile& tile);
 // Lines of a box for so many rows.
 inline std::int64_t box_lines(const GemmProblem& problem, bool of_b, std::int64_t rows) {
   return is_turned(problem, of_b) ? step_terms : rows;
