@@ -309,7 +309,8 @@ TEST_F(ChoiceOnMatrixUnits, LeavesThemInProductsWhereTheRequestForbids) {
     }
 }
 
-// Planes of both operands: two parts of each number, in whole steps of 64 terms.
+// Planes of both operands: two parts of each number, in whole sixty-fours of terms, or of columns where these lie side by
+// side.
 TEST_F(ChoiceOnMatrixUnits, ProductsSayTheirBoundAndWorkspace) {
   const SolverOptions whole{.solver = split_product, .tuning = "tile_n=128 resident=1 parts=1 shared=0 raw=0"},
       in_parts{.solver = split_product, .tuning = "tile_n=128 resident=1 parts=2 shared=0 raw=0"};
@@ -318,7 +319,7 @@ TEST_F(ChoiceOnMatrixUnits, ProductsSayTheirBoundAndWorkspace) {
             "1 * (17/2 + 27) * 2^-23 * sum|a*b| + 1000 * 2^-38 * max|a| * max|b|");
   EXPECT_EQ(candidate(split_product, problem, in_parts).bound,
             "1 * (10/2 + 27) * 2^-23 * sum|a*b| + 1000 * 2^-38 * max|a| * max|b|");
-  const std::int64_t planes = 4 * (512 + 384) * 1024, rest = 2304 + 256;
+  const std::int64_t planes = 4 * (512 * 1024 + 1000 * 384), rest = 2304 + 256;
   EXPECT_EQ(candidate(split_product, problem, whole).workspace_bytes, planes + rest);
   EXPECT_EQ(candidate(split_product, problem, in_parts).workspace_bytes, planes + rest + 2 * 512 * 384 * 4);
   SolverOptions relative = whole;

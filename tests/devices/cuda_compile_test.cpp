@@ -858,14 +858,15 @@ TEST_F(CudaCompile, SplitMatricesInEveryForm) {
   int number = 0;
   for (const char* const type : {"f32", "tf32", "f16", "bf16"})
     for (const char* const transposition : transpositions) {
+      // Columns that are copied as they are stored come by sixty-fours; of parts, where they are more than 32.
+      const bool has_wide_copies = number >= 8 && transposition[1] == 'n';
+      const int tiles = (number + number / 4) % (has_wide_copies ? 2 : 4), n = tiles == 2 ? 30 : 200;
       operations::GemmTask task = operations::task_for(
-          get<GemmProblem>(parse_problem(fmt::format("gemm {} {} m300n200k1000 batch2", type, transposition))));
+          get<GemmProblem>(parse_problem(fmt::format("gemm {} {} m300n{}k1000 batch2", type, transposition, n))));
       task.bias = static_cast<operations::BiasAlong>(number % 3);
       task.accumulate = number % 2 == 0, task.relu = number % 4 < 2;
       if (number % 5 == 0) task.output = DataType::f32;
-      // Columns that are copied as they are stored come by sixty-fours.
-      const bool has_wide_copies = number >= 8 && !task.problem.transpose_b;
-      const char* const tuning = tunings[(number + number / 4) % (has_wide_copies ? 2 : 4)];
+      const char* const tuning = tunings[tiles];
       ++number;
       const auto device = std::make_shared<devices::RecordingDevice>(devices::DeviceKind::cuda);
       device->be_of_capability_90();

@@ -17,16 +17,14 @@
 #endif
 #define SCALED 1
 #define SAMPLED SAMPLES
-#define A_TURNED 0
-#define B_TURNED 0
 #else
 #define TYPE TYPE_bf16
 #define PART TYPE_bf16
 #define SCALED 0
 #define SAMPLED 0
+#endif
 #define A_TURNED TRANSPOSED
 #define B_TURNED !TRANSPOSED
-#endif
 // Of a tile, where sum i of a work item is.
 inline int row_of(int half, int i) {
   const int t = LOCAL_ID_X % 128;

@@ -249,7 +249,7 @@ void check(const Case& one, const char* words, bool transposed, DataType type, s
 }
 
 constexpr Case cases[] = {
-    {.m = 1, .n = 1, .k = 1},
+    {.m = 1, .n = 33, .k = 1},
     {.m = 17, .n = 33, .k = 129},
     {.m = 129, .n = 70, .k = 64, .batch = 2},
     {.m = 257, .n = 131, .k = 72, .pad = 4},
@@ -304,7 +304,7 @@ TEST(SplitMatrices, PartsOfBf16ReachFar) {
 
 // One product of no more than 23 bits, whichever factor has how many of them.
 TEST(SplitMatrices, PartsOfBf16MakeExactProducts) {
-  MatrixTask host = std::get<MatrixTask>(matrix_task(task_of({.m = 8, .n = 8, .k = 1}, "f32 nn", false)));
+  MatrixTask host = std::get<MatrixTask>(matrix_task(task_of({.m = 8, .n = 40, .k = 1}, "f32 nn", false)));
   host.cut(64, 1);
   std::mt19937 random(1);
   const auto of_bits = [&](int bits) {
@@ -314,13 +314,13 @@ TEST(SplitMatrices, PartsOfBf16MakeExactProducts) {
   for (const auto& [of_a, of_b] :
        {std::pair(22, 1), std::pair(1, 22), std::pair(15, 8), std::pair(8, 15), std::pair(12, 11)})
     for (int times = 0; times < 4; ++times) {
-      std::vector<float> a(8), b(8), bias(8), c(64);
+      std::vector<float> a(8), b(40), bias(40), c(8 * 40);
       for (float& each : a) each = of_bits(of_a);
       for (float& each : b) each = of_bits(of_b);
       six_nn::Memory memory{reinterpret_cast<const uint*>(a.data()), reinterpret_cast<const uint*>(b.data()),
                             reinterpret_cast<const uint*>(bias.data()), reinterpret_cast<uint*>(c.data())};
       six_nn::run(host, 1.0f, false, false, memory);
-      for (std::size_t i = 0; i < 64; ++i) EXPECT_EQ(c[i], double{a[i / 8]} * b[i % 8]);
+      for (std::size_t i = 0; i < c.size(); ++i) EXPECT_EQ(c[i], double{a[i / 40]} * b[i % 40]);
     }
 }
 
@@ -420,18 +420,21 @@ TEST(SplitMatrices, KnowsWhatLiesTogether) {
   EXPECT_EQ(map.strides_bytes[0], 144);
 }
 
-// Rows of 16-bit numbers that lie side by side stay so: a copied line has all rows of a term.
-TEST(SplitMatrices, TurnsNothingThatNeedsNoParts) {
-  for (const char* const words : {"bf16 tn", "f32 tn"}) {
-    const GemmTask task = task_of({.m = 20, .n = 24, .k = 70}, words, true);
-    const bool turned = words[0] == 'b';
-    EXPECT_EQ(is_turned(task.problem, false), turned);
-    EXPECT_EQ(is_turned(task.problem, true), turned);
-    const MatrixTask made = std::get<MatrixTask>(matrix_task(task));
-    EXPECT_EQ(made.a.lines, turned ? 70 : 20);
-    EXPECT_EQ(made.a.length, turned ? 20 : 70);
-    EXPECT_EQ(box_lines(task.problem, false, 128), turned ? 64 : 128);
-  }
+// Rows that lie side by side stay so: a copied line has all rows of a term. But for columns of fp32 that are few, whose
+// tiles have 32.
+TEST(SplitMatrices, RowsThatLieSideBySideStaySo) {
+  for (const char* const words : {"bf16 tn", "f32 tn"})
+    for (const std::int64_t n : {24, 40}) {
+      const GemmTask task = task_of({.m = 20, .n = n, .k = 70}, words, true);
+      const bool are_few = words[0] == 'f' && n == 24;
+      EXPECT_TRUE(is_turned(task.problem, false));
+      EXPECT_EQ(is_turned(task.problem, true), !are_few);
+      const MatrixTask made = std::get<MatrixTask>(matrix_task(task));
+      EXPECT_EQ(made.a.lines, 70);
+      EXPECT_EQ(made.a.length, 20);
+      EXPECT_EQ(made.b.lines, are_few ? n : 70);
+      EXPECT_EQ(box_lines(task.problem, true, 32), are_few ? 32 : 64);
+    }
 }
 
 TEST(SplitMatrices, RefusesWhatItCannotCount) {

@@ -146,10 +146,10 @@ inline double step_cycles(const Tile& tile, const Numbers& numbers) {
     return numbers.products == 6 ? 2 * three : numbers.products == 3 ? three : one;
   };
   if (tile.is_raw && tile.rows < tile_rows) return 800;  // of one product; filters.cpp has those of three
-  if (tile.is_raw) return tile.columns == 128 ? of(1750, 900) : of(1300, 900);
+  if (tile.is_raw) return tile.columns == 128 ? of(1750, 900) : of(1500, 900);
   if (tile.columns == 256) return 1350;
   if (tile.is_kept) return tile.columns == 32 ? 220 : 320;
-  double cycles = tile.is_shared ? of(560, 300) : of(750, 400);
+  double cycles = tile.is_shared ? of(700, 340) : of(750, 400);
   if (tile.columns == 128) cycles = tile.is_shared ? of(1750, 850) : of(1750, 700);
   if (tile.columns == 64) cycles = tile.is_shared ? of(880, 410) : of(1190, 540);
   if (!tile.is_shared) {

@@ -48,7 +48,7 @@ std::int64_t groups_for(const Planes& planes, Form form) {
   const std::int64_t images = std::int64_t{planes.images} * planes.groups, pixels = std::int64_t{planes.h} * planes.w,
                      chunks = planes.padded / 8;
   if (form == Form::turned) {
-    const std::int64_t side = planes.padded > 32 ? 64 : 32;
+    const std::int64_t side = (planes.padded - 1) % 64 < 32 ? 32 : 64;  // of the text
     return images * divide_up(pixels, 4096 / side) * divide_up(planes.padded, side);
   }
   const bool whole_pixels = form == Form::any && chunks <= 8;

@@ -79,10 +79,13 @@ Tile tile_for(const Forms& forms, const Conv2dProblem& problem, const devices::D
     const double of_tiles =
         cycles_of(tile, tiles_of(task, tile), steps, numbers, device) + cycles_of_bytes(bytes, device);
     // Raw tiles take longer to store under nchw, and those whose rows are filters under nhwc.
+    // Blocks' rows are stored in short runs.
     constexpr double raw_store = 3500, turned_store = 2000;
-    const double of_store = tile.is_raw                  ? (nhwc ? 0 : raw_store)
-                            : nhwc && tile.columns >= 64 ? turned_store
-                                                         : 0,
+    const double of_blocks = task.is_merged() && task.block_w == 1 ? (nhwc ? 5000 : 3000) : 0;
+    const double of_store = (tile.is_raw                  ? (nhwc ? 0 : raw_store)
+                             : nhwc && tile.columns >= 64 ? turned_store
+                                                          : 0) +
+                            of_blocks,
                  stores = of_store * tile_rounds(tile, tiles_of(task, tile), device);
     if (tile.parts == 1) return of_tiles + stores;
     // Parts are written and read in order; what is stored lies apart, but where channels stand last.
