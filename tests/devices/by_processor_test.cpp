@@ -164,6 +164,28 @@ TEST_F(SplitGemmByProcessor, Boxes) {
            {"tile_n=64 resident=1 parts=1 shared=0 raw=1", "nhwc tf32 n2c72h9w19k60r1s1"}})
     expect_right(split_gemm, problem, tuning);
 }
+// A device of few compute units: of more tiles than it makes at once, the last ones have sums in parts.
+class SplitGemmOnFewUnits : public SolversByProcessor {
+ protected:
+  void SetUp() override {
+    setenv("OMNICONV_BY_PROCESSOR_UNITS", "4", 1);
+    SolversByProcessor::SetUp();
+    unsetenv("OMNICONV_BY_PROCESSOR_UNITS");
+  }
+};
+
+TEST_F(SplitGemmOnFewUnits, CutsTheLastTiles) {
+  for (const auto& [tuning, problem] : std::vector<std::pair<const char*, const char*>>{
+           {"tile_n=64 resident=1 parts=2 shared=0 raw=0", "bias n4c64h13w17k64r3s3p1"},
+           {"tile_n=64 resident=1 parts=3 shared=0 raw=0", "nhwc bias relu n4c64h13w17k60r3s3p1"},
+           {"tile_n=128 resident=1 parts=2 shared=0 raw=0", "bwd_data bf16 nhwc n4c136h13w17k64r3s3p1"},
+           {"tile_n=64 resident=1 parts=2 shared=1 raw=0", "bwd_data nhwc n4c64h9w29k128r3s3p1"},
+           {"tile_n=64 resident=1 parts=2 shared=0 raw=1", "acc nhwc n4c72h13w17k64r3s3p1"},
+           {"tile_n=64 resident=1 parts=3 shared=0 raw=0", "bwd_filter n4c72h13w12k70r3s3p1"},
+           {"tile_n=128 resident=1 parts=2 shared=0 raw=0", "bwd_filter nhwc bf16 n4c136h13w12k136r3s3p1"},
+           {"tile_n=128 resident=1 parts=2 shared=0 raw=1", "bwd_filter n4c144h12w12k136r3s3p1"}})
+    expect_right(split_gemm, problem, tuning);
+}
 // Positions are blocks of two rows, or of four, where filters are few.
 TEST_F(SplitGemmByProcessor, BlocksOfRows) {
   for (const auto& [tuning, problem] : std::vector<std::pair<const char*, const char*>>{
@@ -172,7 +194,7 @@ TEST_F(SplitGemmByProcessor, BlocksOfRows) {
            {"tile_n=64 resident=2 parts=1 shared=0 raw=0", "nhwc bias relu n2c64h9w19k32r5s5p2"},
            {"tile_n=64 resident=1 parts=1 shared=2 raw=0", "bf16 nhwc n2c32h11w29k12r3s3p1"},
            {"tile_n=64 resident=2 parts=2 shared=0 raw=0", "acc flip n1c64h9w19k30r5s5p2"},
-           {"tile_n=64 resident=1 parts=1 shared=0 raw=1", "nhwc bias n2c64h9w19k28r5s5p2"}})
+           {"tile_n=64 resident=2 parts=1 shared=0 raw=0", "nhwc bias n2c64h9w19k28r5s5p2"}})
     expect_right(split_gemm, problem, tuning);
 }
 // To the data, copies read filters of 16 bits as they lie.

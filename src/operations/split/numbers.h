@@ -4,6 +4,7 @@
 #pragma once
 
 #include <algorithm>
+#include <cmath>
 #include <cstdint>
 #include <string>
 #include <vector>
@@ -146,7 +147,7 @@ inline double step_cycles(const Tile& tile, const Numbers& numbers) {
     return numbers.products == 6 ? 2 * three : numbers.products == 3 ? three : one;
   };
   if (tile.is_raw && tile.rows < tile_rows) return 800;  // of one product; filters.cpp has those of three
-  if (tile.is_raw) return tile.columns == 128 ? of(1750, 900) : of(1500, 900);
+  if (tile.is_raw) return tile.columns == 128 ? of(1750, 900) : of(1300, 900);
   if (tile.columns == 256) return 1350;
   if (tile.is_kept) return tile.columns == 32 ? 220 : 320;
   double cycles = tile.is_shared ? of(700, 340) : of(750, 400);
@@ -163,19 +164,43 @@ inline double tile_cycles(const Tile& tile) {
   if (tile.is_raw) return tile.columns == 64 || tile.rows < tile_rows ? 3000 : 5500;
   return tile.columns == 256 ? 7200 : tile.columns == 128 ? 3600 : tile.columns == 64 ? 1650 : 1900;
 }
+// Groups that all compute units have at once.
+inline std::int64_t groups_at_once(const Tile& tile, const devices::Device& device) {
+  return (tile.is_kept ? 2 : tile.resident) * device.info().compute_units;
+}
+// Tiles whose sums are not cut into parts: rounds of them, before the last ones, which are too few for a round.
+inline std::int64_t whole_tiles(const Tile& tile, std::int64_t tiles, const devices::Device& device) {
+  const std::int64_t at_once = groups_at_once(tile, device);
+  return tile.parts == 1 ? tiles : tiles / at_once * at_once;
+}
+
 // Tiles, or their parts, that a compute unit makes one after the other, as many as its groups are two at once.
 inline double tile_rounds(const Tile& tile, std::int64_t tiles, const devices::Device& device) {
   const std::int64_t at_once = tile.is_kept ? 2 : tile.resident,
                      rounds = divide_up(tiles * tile.parts, at_once * device.info().compute_units);
   return static_cast<double>(rounds * at_once);
 }
+// Of so many tiles: where a compute unit makes one, the second cache has time for its copies.
+inline double step_cycles(const Tile& tile, std::int64_t tiles, const Numbers& numbers, const devices::Device& device) {
+  Tile alone = tile;
+  if (tiles * tile.parts <= device.info().compute_units && tile.columns == 64 && !tile.is_raw) alone.is_shared = true;
+  return step_cycles(alone, numbers);
+}
 // All tiles, of so many steps each.
 inline double cycles_of(const Tile& tile, std::int64_t tiles, double steps, const Numbers& numbers,
                         const devices::Device& device) {
-  // Where a compute unit makes one tile, the second cache has time for its copies.
-  Tile alone = tile;
-  if (tiles * tile.parts <= device.info().compute_units && tile.columns == 64 && !tile.is_raw) alone.is_shared = true;
-  return tile_rounds(tile, tiles, device) * (steps * step_cycles(alone, numbers) + tile_cycles(tile));
+  return tile_rounds(tile, tiles, device) * (steps * step_cycles(tile, tiles, numbers, device) + tile_cycles(tile));
+}
+// The same where the last tiles alone are cut into parts: of whole tiles, and of the parts.
+inline double cycles_of_cut(const Tile& tile, std::int64_t tiles, double steps, double cycles_of_step,
+                            double cycles_of_rest, const devices::Device& device) {
+  const std::int64_t whole = whole_tiles(tile, tiles, device);
+  Tile one = tile;
+  one.parts = 1;
+  const double of_whole = tile_rounds(one, whole, device) * (steps * cycles_of_step + cycles_of_rest);
+  if (whole == tiles) return of_whole;
+  const double of_part = std::ceil(steps / static_cast<double>(tile.parts));
+  return of_whole + tile_rounds(tile, tiles - whole, device) * (of_part * cycles_of_step + cycles_of_rest);
 }
 
 inline std::span<const Tunable> tile_tunables() {

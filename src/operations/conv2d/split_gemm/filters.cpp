@@ -18,8 +18,15 @@ std::int64_t tiles_n_of(const FilterTask& task, const Tile& tile) {
 std::int64_t tiles_of(const FilterTask& task, const Tile& tile) {
   return tiles_m_of(task, tile) * tiles_n_of(task, tile) * task.x.groups;
 }
-std::int64_t sums_of(const FilterTask& task, const Tile& tile) {
-  return checked_multiply(tiles_of(task, tile) * tile.rows, tile.columns, "the sums");
+// Tiles whose sums are in parts; and sums of all tiles and parts.
+std::int64_t cut_tiles(const FilterTask& task, const Tile& tile, const devices::Device& device) {
+  const std::int64_t tiles = tiles_of(task, tile);
+  return tiles - whole_tiles(tile, tiles, device);
+}
+std::int64_t sums_of(const FilterTask& task, const Tile& tile, const devices::Device& device) {
+  const std::int64_t tiles = tiles_of(task, tile), cut = cut_tiles(task, tile, device),
+                     units = tiles - cut + checked_multiply(cut, tile.parts, "the sums");
+  return checked_multiply(units, tile.rows * tile.columns, "the sums");
 }
 
 std::int64_t adding_groups_of(const FilterTask& task, bool nhwc) {
@@ -27,11 +34,10 @@ std::int64_t adding_groups_of(const FilterTask& task, bool nhwc) {
   return divide_up(divide_up(task.channels, 4) * task.filters * task.taps() * task.x.groups, task.items_at_once);
 }
 // How parts of sums lie, and which of them a group of add_parts adds: few enough that all compute units have some.
-void set_sums(FilterTask& task, const Tile& tile, bool nhwc, std::int64_t units) {
+void set_sums(FilterTask& task, bool nhwc, std::int64_t units) {
   const auto narrow = [](std::int64_t value) { return static_cast<std::int32_t>(value); };
   const bool exchanged = task.exchanged != 0;
-  const std::int64_t rows = task.tiles_m * tile.rows, columns = task.tiles_n * tile.columns, taps = task.taps();
-  task.sum_filters = narrow(exchanged ? rows : columns), task.sum_line = narrow(exchanged ? columns : rows);
+  const std::int64_t taps = task.taps();
   task.tap_step = narrow((task.have_columns_taps() ? task.column_blocks : task.blocks) * step_terms);
   task.filters = exchanged ? task.x.channels : task.y.channels;
   task.channels = exchanged ? task.y.channels : task.x.channels;
@@ -68,9 +74,10 @@ void set_sums(FilterTask& task, const Tile& tile, bool nhwc, std::int64_t units)
   task.by_taps = Divisor(taps), task.by_filters = Divisor(task.filters);
 }
 
-Workspace workspace_for(const FilterTask& task, const Numbers& numbers, const Tile& tile, const Prepared& prepared) {
+Workspace workspace_for(const FilterTask& task, const Numbers& numbers, const Tile& tile, const Prepared& prepared,
+                        const devices::Device& device) {
   return {prepared.a ? 0 : task.x.elements() * planes_of_source(tile, numbers), prepared.b ? 0 : task.y.elements(),
-          numbers, checked_multiply(sums_of(task, tile), tile.parts, "the parts of sums")};
+          numbers, sums_of(task, tile, device)};
 }
 
 // What copies read of x or y themselves, where they lie so: groups begin at multiples of 16 bytes. What they bring in
@@ -130,15 +137,16 @@ Tile tile_for(const Forms& forms, const Conv2dProblem& problem, const devices::D
     if (tile.columns < 64 || ((is_wide || is_high) && request.tuning.empty()) ||
         (tile.parts > 1 && tile.parts * 2 > steps))
       return 0;
-    const double bytes = 4 * static_cast<double>(sums_of(task, tile)) * static_cast<double>(2 * tile.parts);
-    const double of_steps = static_cast<double>(divide_up(steps, tile.parts) * tile.terms) / step_terms *
-                            step_cycles_of(tile, numbers, problem.layout == Layout::nhwc);
-    return tile_rounds(tile, tiles_of(task, tile), device) * (of_steps + tile_cycles(tile)) + launch_cycles +
+    const std::int64_t tiles = tiles_of(task, tile);
+    const double bytes = 8 * static_cast<double>(sums_of(task, tile, device));
+    const double of_step = step_cycles_of(tile, numbers, problem.layout == Layout::nhwc) *
+                           static_cast<double>(tile.terms) / step_terms;
+    return cycles_of_cut(tile, tiles, static_cast<double>(steps), of_step, tile_cycles(tile), device) + launch_cycles +
            cycles_of_bytes(bytes + bytes_before(task, problem, numbers, tile, prepared), device);
   };
   return best_tile(
       request, numbers, device, {.line = 2 * step_terms}, cycles,
-      [&](const Tile& tile) { return workspace_for(forms.of(tile), numbers, tile, prepared).bytes(); },
+      [&](const Tile& tile) { return workspace_for(forms.of(tile), numbers, tile, prepared, device).bytes(); },
       numbers.products == 3 ? step_terms / 2 : step_terms);
 }
 
@@ -150,7 +158,7 @@ class Plan final : public ProductPlan {
  public:
   Plan(const Conv2dProblem& problem, const Numbers& numbers, devices::Device& device, const FilterTask& task,
        const Tile& tile, const Prepared& prepared)
-      : ProductPlan(problem, numbers, device, tile, workspace_for(task, numbers, tile, prepared)), task_(task) {
+      : ProductPlan(problem, numbers, device, tile, workspace_for(task, numbers, tile, prepared, device)), task_(task) {
     prepared_ = prepared;
     sampling_ = sampling_for(task, numbers, prepared);
     if (prepared.a) prepared_a_ = prepared_planes(task.x, problem.type);
@@ -158,13 +166,17 @@ class Plan final : public ProductPlan {
     task_.tiles_m = static_cast<std::int32_t>(tiles_m_of(task, tile));
     task_.tiles_n = static_cast<std::int32_t>(tiles_n_of(task, tile));
     task_.parts = static_cast<std::int32_t>(tile.parts);
+    const std::int64_t cut = cut_tiles(task, tile, device);
+    task_.whole = static_cast<std::int32_t>(tiles_of(task, tile) - cut), task_.cut = static_cast<std::int32_t>(cut);
+    task_.by_parts = Divisor(task_.parts), task_.by_tiles_m = Divisor(task_.tiles_m);
+    task_.by_tiles_n = Divisor(task_.tiles_n);
     const Planes& without_taps = task_.without_taps();
     task_.by_pixels = Divisor(std::int64_t{without_taps.h} * without_taps.w);
     task_.by_columns = Divisor(without_taps.w);
     task_.steps = static_cast<std::int32_t>(task_.steps_of(tile.terms));
     if (task_.image_steps > 0) task_.image_steps = static_cast<std::int32_t>(task_.image_steps_of(tile.terms));
     task_.by_image_steps = Divisor(std::max(task_.image_steps, 1));
-    set_sums(task_, tile, problem.layout == Layout::nhwc, units_);
+    set_sums(task_, problem.layout == Layout::nhwc, units_);
     std::vector<devices::Definition> definitions =
         definitions_of(problem.type, numbers_, tile, 2 * step_terms, true, sampling_.bits());
     const bool nhwc = problem.layout == Layout::nhwc;
@@ -197,7 +209,7 @@ class Plan final : public ProductPlan {
                             workspace_.a, task_.x.elements()),
                     maps_of(map_of_y(task, tile_.terms), product, task.y.group_channels > 0, run.y, prepared_b_,
                             workspace_.b, task_.y.elements()),
-                    tiles_of(task_, tile_) * task_.parts, adding_groups_of(task_, problem().layout == Layout::nhwc));
+                    units(), adding_groups_of(task_, problem().layout == Layout::nhwc));
   }
 
   void append_prepare(devices::Sequence& sequence, std::size_t array, const Operand& from,
@@ -217,6 +229,7 @@ class Plan final : public ProductPlan {
 
  private:
   static std::span<const std::byte> bytes_of(const FilterTask& task) { return std::as_bytes(std::span(&task, 1)); }
+  std::int64_t units() const { return task_.whole + std::int64_t{task_.cut} * task_.parts; }
 
   // Copies read the rows' array itself.
   void append_raw(devices::Sequence& sequence, const Product& product) const {
@@ -228,7 +241,7 @@ class Plan final : public ProductPlan {
         task_.have_columns_taps() ? map_of_x(task_, tile_.terms) : map_of_y(task_, tile_.terms);
     append_products(sequence, product, bytes_of(task_), rows,
                     ProductLaunches::maps_of(columns, product, false, product.b, workspace_.b, task_.y.elements()),
-                    tiles_of(task_, tile_) * task_.parts, adding_groups_of(task_, problem().layout == Layout::nhwc),
+                    units(), adding_groups_of(task_, problem().layout == Layout::nhwc),
                     (sampling_.bits() & 1) != 0 ? task_.x.source_elements() : 0);
   }
 
@@ -331,12 +344,13 @@ Answer filter_offer(const Conv2dProblem& problem, const DevicePointer& device, c
   const std::int64_t tiles = checked_multiply(tiles_of(task, tile), tile.parts, "the tiles");
   if (tiles > most_groups) return fmt::format("has {} tiles, and a launch counts {}", tiles, most_groups);
   // Raw tiles of 64 columns add low products to a step's high ones.
-  const double steps =
-      static_cast<double>(divide_up(task.steps_of(tile.terms), tile.parts) + (tile.is_raw && tile.columns == 64));
+  const bool are_all_cut = cut_tiles(task, tile, *device) == tiles_of(task, tile);
+  const double steps = static_cast<double>(divide_up(task.steps_of(tile.terms), are_all_cut ? tile.parts : 1) +
+                                           (tile.is_raw && tile.columns == 64));
   return Offer{
       .cost = {cost_of_cycles((prepared.all() ? 0 : 2) * launch_cycles + tile.cycles, *device)},
       .bound = bound_of(numbers, steps, static_cast<double>(tile.parts), longest_sum(problem), cutting_of(*device)),
-      .workspace_bytes = workspace_for(task, numbers, tile, prepared).bytes(),
+      .workspace_bytes = workspace_for(task, numbers, tile, prepared, *device).bytes(),
       .prepared = formats,
       .uses_only_fma = false,
       .tuning = tuning_of(tile),

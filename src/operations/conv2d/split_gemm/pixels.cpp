@@ -14,15 +14,21 @@ std::int64_t tiles_of(const PixelTask& task, const Tile& tile) {
          task.classes;
 }
 
-Workspace workspace_for(const PixelTask& task, const Numbers& numbers, const Tile& tile, const Prepared& prepared) {
-  const std::int64_t sums = checked_multiply(round_up(task.positions(), tile.rows),
-                                             round_up(task.filters, tile.columns), "the parts of sums"),
-                     parts = tile.parts > 1 ? tile.parts * task.source.groups : 0;
+// Tiles whose sums are in parts.
+std::int64_t cut_tiles(const PixelTask& task, const Tile& tile, const devices::Device& device) {
+  const std::int64_t tiles = tiles_of(task, tile);
+  return tiles - whole_tiles(tile, tiles, device);
+}
+
+Workspace workspace_for(const PixelTask& task, const Numbers& numbers, const Tile& tile, const Prepared& prepared,
+                        const devices::Device& device) {
+  const std::int64_t sums = checked_multiply(cut_tiles(task, tile, device) * tile.rows * tile.columns, tile.parts,
+                                             "the parts of sums");
   // Of turned filters their copy, where copies cannot read them.
   const std::int64_t all_filters =
       std::int64_t{task.filters} * task.taps_h * task.taps_w * task.source.groups * task.source.source_channels;
   return {prepared.a ? 0 : task.source.elements() * planes_of_source(tile, numbers),
-          prepared.b ? 0 : std::max(task.filter_elements(), all_filters), numbers, checked_multiply(sums, parts, "the parts of sums")};
+          prepared.b ? 0 : std::max(task.filter_elements(), all_filters), numbers, sums};
 }
 
 // What a tile makes: of all positions, and where taps share windows of those behind the columns too; from planes, or
@@ -37,18 +43,19 @@ struct Forms {
 // Of what launches before the tiles look at. What is added to what the output held cannot be made again,
 // nor can what was larger than all that is stored in the end be forgotten.
 Sampling sampling_for(const PixelTask& task, const Conv2dProblem& problem, const Numbers& numbers, const Tile& tile,
-                      const Prepared& prepared) {
-  if (tile.is_raw && tile.parts == 1 && (problem.accumulate || prepared.measures)) return {};
+                      const Prepared& prepared, bool has_whole_tiles) {
+  if (tile.is_raw && has_whole_tiles && (problem.accumulate || prepared.measures)) return {};
   return sampling_of(prepared.a || prepared.measured_a ? 0 : task.source.source_elements(),
                      prepared.b || prepared.measured_b ? 0 : elements_of(problem).w, numbers);
 }
 
 // Bytes that the launches before the tiles move.
 double bytes_before(const PixelTask& task, const Conv2dProblem& problem, const Numbers& numbers, const Tile& tile,
-                    const Prepared& prepared) {
+                    const Prepared& prepared, bool has_whole_tiles) {
   const bool nhwc = problem.layout == Layout::nhwc;
-  const std::int64_t sampling =
-      prepared.measured_a ? task.source.source_elements() : sampling_for(task, problem, numbers, tile, prepared).a;
+  const std::int64_t sampling = prepared.measured_a
+                                    ? task.source.source_elements()
+                                    : sampling_for(task, problem, numbers, tile, prepared, has_whole_tiles).a;
   double bytes = 0;
   if (tile.is_raw)
     bytes += static_cast<double>(task.source.source_elements() * size_of(problem.type) / sampling);
@@ -71,26 +78,25 @@ Tile tile_for(const Forms& forms, const Conv2dProblem& problem, const devices::D
     const std::int64_t windows = tile.is_shared ? std::int64_t{task.of_class[0].taps_h} * task.blocks : task.steps;
     if ((is_wide && request.tuning.empty()) || (tile.parts > 1 && (task.classes > 1 || tile.parts * 2 > windows)))
       return 0;
-    const double steps = static_cast<double>(divide_up(task.steps_of_all(tile.is_shared), tile.parts)) / task.classes;
+    const std::int64_t tiles = tiles_of(task, tile), cut = cut_tiles(task, tile, device);
+    const double steps = static_cast<double>(task.steps_of_all(tile.is_shared)) / task.classes;
     // Pixels of a class lie apart, and what is between them is written by others.
     const double apart = task.classes > 1 && task.out_step_w > 1 ? 1 : 0;
-    const double bytes = bytes_before(task, problem, numbers, tile, prepared) +
+    const double bytes = bytes_before(task, problem, numbers, tile, prepared, cut < tiles) +
                          apart * static_cast<double>(elements_of(problem).x * size_of(problem.type));
-    const double of_tiles =
-        cycles_of(tile, tiles_of(task, tile), steps, numbers, device) + cycles_of_bytes(bytes, device);
-    // Raw tiles take longer to store under nchw, and those whose rows are filters under nhwc.
-    // Blocks' rows are stored in short runs.
+    // Raw tiles take longer to store under nchw, and those whose rows are filters under nhwc. Blocks' rows are stored
+    // in short runs.
     constexpr double raw_store = 3500, turned_store = 2000;
     const double of_blocks = task.is_merged() && task.block_w == 1 ? (nhwc ? 5000 : 3000) : 0;
-    const double of_store = (tile.is_raw                  ? (nhwc ? 0 : raw_store)
-                             : nhwc && tile.columns >= 64 ? turned_store
-                                                          : 0) +
-                            of_blocks,
-                 stores = of_store * tile_rounds(tile, tiles_of(task, tile), device);
-    if (tile.parts == 1) return of_tiles + stores;
-    // Parts are written and read in order; what is stored lies apart, but where channels stand last.
-    const double sums = static_cast<double>(task.positions() * task.filters * task.source.groups),
-                 of_parts = 8.0 * static_cast<double>(tile.parts) + (nhwc ? 4 : 40);
+    const double of_store =
+        (tile.is_raw ? (nhwc ? 0 : raw_store) : nhwc && tile.columns >= 64 ? turned_store : 0) + of_blocks;
+    const double of_tiles = cycles_of_cut(tile, tiles, steps, step_cycles(tile, tiles, numbers, device),
+                                          tile_cycles(tile) + of_store, device) +
+                            cycles_of_bytes(bytes, device);
+    if (cut == 0) return of_tiles;
+    // Parts are written and read in order, and what they make is written.
+    const double sums = static_cast<double>(cut * tile.rows * tile.columns),
+                 of_parts = 8.0 * static_cast<double>(tile.parts) + static_cast<double>(size_of(problem.type));
     return of_tiles + launch_cycles + cycles_of_bytes(of_parts * sums, device);
   };
   const PixelTask& plain = forms.plain;
@@ -99,8 +105,9 @@ Tile tile_for(const Forms& forms, const Conv2dProblem& problem, const devices::D
                       .line = 2 * plain.box(),
                       .kept_columns = plain.filters,
                       .kept_steps = can_keep ? forms.shared->steps_of_all(true) : 0};
-  return best_tile(request, numbers, device, window, cycles,
-                   [&](const Tile& tile) { return workspace_for(forms.of(tile), numbers, tile, prepared).bytes(); });
+  return best_tile(request, numbers, device, window, cycles, [&](const Tile& tile) {
+    return workspace_for(forms.of(tile), numbers, tile, prepared, device).bytes();
+  });
 }
 
 PreparedOperand prepared_source(const PixelTask& task, const Conv2dProblem& problem) {
@@ -125,15 +132,17 @@ class Plan final : public ProductPlan {
  public:
   Plan(const Conv2dProblem& problem, const Numbers& numbers, devices::Device& device, const PixelTask& task,
        const Tile& tile, const Prepared& prepared)
-      : ProductPlan(problem, numbers, device, tile, workspace_for(task, numbers, tile, prepared)), task_(task) {
+      : ProductPlan(problem, numbers, device, tile, workspace_for(task, numbers, tile, prepared, device)), task_(task) {
     prepared_ = prepared;
     are_filters_turned_ = !prepared.b && can_filters_be_turned(problem, task, tile.columns);
     if (prepared.a) prepared_a_ = prepared_source(task, problem);
     if (prepared.b) prepared_b_ = prepared_filters(task, problem);
-    sampling_ = sampling_for(task, problem, numbers, tile, prepared);
+    const std::int64_t tiles = tiles_of(task, tile), cut = cut_tiles(task, tile, device);
+    sampling_ = sampling_for(task, problem, numbers, tile, prepared, cut < tiles);
     task_.tiles_m = static_cast<std::int32_t>(divide_up(task.positions(), tile.rows));
     task_.tiles_n = static_cast<std::int32_t>(divide_up(task.filters, tile.columns));
     task_.parts = static_cast<std::int32_t>(tile.parts);
+    task_.whole = static_cast<std::int32_t>(tiles - cut), task_.cut = static_cast<std::int32_t>(cut);
     const std::int64_t of_classes = std::int64_t{task_.tiles_n} * task_.classes;
     task_.by_tiles = Divisor(task_.tiles_m * of_classes), task_.by_parts = Divisor(task_.parts);
     task_.by_band = Divisor(8 * of_classes), task_.by_tiles_n = Divisor(task_.tiles_n);
@@ -155,7 +164,7 @@ class Plan final : public ProductPlan {
     add("RAGGED", task.block_w > 0 && (task.out_h % task.block_h != 0 || task.out_w % task.block_w != 0));
     add("ACCUMULATE", problem.accumulate), add("RELU", problem.relu);
     // Sums of no pixel are made, too, and would count among the largest.
-    has_boxes_ = problem.layout == Layout::nhwc && !problem.accumulate && !prepared.measures && tile.parts == 1 &&
+    has_boxes_ = problem.layout == Layout::nhwc && !problem.accumulate && !prepared.measures &&
                  has_boxes(task, problem.type);
     if (has_boxes_) boxes_ = map_of_output(task, problem.type, tile);
     add("BOXED", boxes_ ? 1 : has_boxes_ ? 2 : 0);
@@ -187,7 +196,6 @@ class Plan final : public ProductPlan {
     append_before(sequence, product, task);
     if (tile_.is_raw) return append_raw(sequence, product, run.w, task);
     const bool source_lies = task.source.group_channels > 0;
-    const std::int64_t sums = task_.positions() * task_.source.groups * task_.filters;
     append_products(sequence, product, bytes_of(task),
                     maps_of(map_of_source(task, std::max(tile_.rows, tile_.window.rows)), product, source_lies, source,
                             prepared_a_, workspace_.a, task_.source.elements()),
@@ -196,7 +204,7 @@ class Plan final : public ProductPlan {
                                             product, workspace_.b)
                         : maps_of(map_of_filters(task, tile_.columns), product, task.filters_lie != 0, run.w,
                                   prepared_b_, workspace_.b, task_.filter_elements()),
-                    tiles_of(task_, tile_) * task_.parts, task_.parts == 1 ? 0 : divide_up(sums, pass_group), 0,
+                    units(), adding_groups(), 0,
                     !(prepared_.all() && prepared_.measures));
   }
 
@@ -217,6 +225,11 @@ class Plan final : public ProductPlan {
 
  private:
   static std::span<const std::byte> bytes_of(const PixelTask& task) { return std::as_bytes(std::span(&task, 1)); }
+  std::int64_t units() const { return task_.whole + std::int64_t{task_.cut} * task_.parts; }
+  std::int64_t adding_groups() const {
+    const std::int64_t sums_of_item = problem().layout == Layout::nhwc ? 4 : 1;
+    return task_.cut * (tile_.rows * tile_.columns / (pass_group * sums_of_item));
+  }
 
   // The launches that look for the largest magnitudes and make parts, of what is not prepared.
   void append_before(devices::Sequence& sequence, const Product& product, const PixelTask& task) const {
@@ -237,11 +250,10 @@ class Plan final : public ProductPlan {
     const OperandMaps source = append_array_maps(
         sequence, map_of_raw_source(task, problem().layout == Layout::nhwc), product.a,
         task_.source.source_elements(), product, workspace_.a);
-    const std::int64_t sums = task_.positions() * task_.source.groups * task_.filters;
     append_products(sequence, product, bytes_of(task), source,
                     maps_of(map_of_filters(task, tile_.columns), product, false, filters, prepared_b_, workspace_.b,
                             task_.filter_elements()),
-                    tiles_of(task_, tile_) * task_.parts, task_.parts == 1 ? 0 : divide_up(sums, pass_group),
+                    units(), adding_groups(),
                     (sampling_.bits() & 1) != 0 ? task_.source.source_elements() : 0);
   }
 
@@ -326,7 +338,9 @@ Answer pixel_offer(const Conv2dProblem& problem, const DevicePointer& device, co
     if (const std::optional<PixelTask> blocks = row_block_task(problem, task)) others.push_back(*blocks);
   }
   for (const PixelTask& blocks : others) {
-    const Made other = made_of(forms_of(blocks, raw_task(problem, blocks)), problem, *device, request, prepared);
+    const bool are_rows = blocks.block_w == 1 && blocks.is_merged();
+    const Made other = made_of(forms_of(blocks, are_rows ? std::nullopt : raw_task(problem, blocks)), problem, *device,
+                               request, prepared);
     if (other.tile.columns != 0 && (made.tile.columns == 0 || other.tile.cycles < made.tile.cycles)) made = other;
   }
   const Tile tile = made.tile;
@@ -355,7 +369,7 @@ Answer pixel_offer(const Conv2dProblem& problem, const DevicePointer& device, co
   return Offer{
       .cost = {cost_of_cycles((prepared.all() ? 0 : 2) * launch_cycles + tile.cycles, *device)},
       .bound = bound_of(numbers, steps, static_cast<double>(tile.parts), longest_sum(problem), cutting_of(*device)),
-      .workspace_bytes = workspace_for(task, numbers, tile, prepared).bytes(),
+      .workspace_bytes = workspace_for(task, numbers, tile, prepared, *device).bytes(),
       .prepared = formats,
       .uses_only_fma = false,
       .tuning = tuning_of(tile),
