@@ -168,7 +168,7 @@ class Plan final : public ProductPlan {
     task_.parts = static_cast<std::int32_t>(tile.parts);
     const std::int64_t cut = cut_tiles(task, tile, device);
     task_.whole = static_cast<std::int32_t>(tiles_of(task, tile) - cut), task_.cut = static_cast<std::int32_t>(cut);
-    task_.by_parts = Divisor(task_.parts), task_.by_tiles_m = Divisor(task_.tiles_m);
+    task_.by_cut = Divisor(std::max<std::int64_t>(cut, 1)), task_.by_tiles_m = Divisor(task_.tiles_m);
     task_.by_tiles_n = Divisor(task_.tiles_n);
     const Planes& without_taps = task_.without_taps();
     task_.by_pixels = Divisor(std::int64_t{without_taps.h} * without_taps.w);

@@ -54,7 +54,7 @@ struct PixelTask {
   std::int32_t blocks = 0, filters_lie = 0;
   // Tiles and parts of sums are the plan's choice: tiles that have none, and those that do.
   std::int32_t classes = 1, steps = 0, tiles_m = 0, tiles_n = 0, parts = 1, whole = 0, cut = 0;
-  Divisor by_tiles, by_parts, by_band, by_tiles_n, by_positions, by_columns;
+  Divisor by_tiles, by_cut, by_band, by_tiles_n, by_positions, by_columns;
   std::array<TapClass, most_classes> of_class{};
   std::int32_t block_h = 0, block_w = 0, channels = 0, place_h = 0, place_w = 0;
   std::array<TapClass, most_classes> of_place{};
@@ -119,7 +119,7 @@ struct FilterTask {
   std::int32_t tap_step = 0, filters = 0, channels = 0;
   std::int32_t items_at_once = 0, slices_at_once = 1, filters_at_once = 1, channels_at_once = 4, channel_slices = 1,
                filter_slices = 1;
-  Divisor by_items, by_fours, by_taps, by_filters, by_channel_slices, by_filter_slices, by_parts, by_tiles_m,
+  Divisor by_items, by_fours, by_taps, by_filters, by_channel_slices, by_filter_slices, by_cut, by_tiles_m,
       by_tiles_n;
   Divisor by_pixels, by_columns;
   std::int32_t exchanged = 0, image_steps = 0;

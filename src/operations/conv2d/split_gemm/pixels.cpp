@@ -144,7 +144,7 @@ class Plan final : public ProductPlan {
     task_.parts = static_cast<std::int32_t>(tile.parts);
     task_.whole = static_cast<std::int32_t>(tiles - cut), task_.cut = static_cast<std::int32_t>(cut);
     const std::int64_t of_classes = std::int64_t{task_.tiles_n} * task_.classes;
-    task_.by_tiles = Divisor(task_.tiles_m * of_classes), task_.by_parts = Divisor(task_.parts);
+    task_.by_tiles = Divisor(task_.tiles_m * of_classes), task_.by_cut = Divisor(std::max<std::int64_t>(cut, 1));
     task_.by_band = Divisor(8 * of_classes), task_.by_tiles_n = Divisor(task_.tiles_n);
     task_.by_positions = Divisor(std::int64_t{task_.rows} * task_.columns), task_.by_columns = Divisor(task_.columns);
     std::vector<devices::Definition> definitions =
