@@ -209,6 +209,16 @@ TEST_F(SplitGemmByProcessor, TurnedFilters) {
            {"tile_n=128 resident=1 parts=1 shared=0 raw=0", "bwd_data bf16 nhwc n2c128h10w11k72r1s1u2"}})
     expect_right(split_gemm, problem, tuning);
 }
+// Under nchw they are where images have lines of pixels whole.
+TEST_F(SplitGemmByProcessor, PlanarBoxes) {
+  for (const auto& [tuning, problem] : std::vector<std::pair<const char*, const char*>>{
+           {"tile_n=128 resident=1 parts=1 shared=0 raw=0", "bias relu n3c64h8w12k136r3s3p1"},
+           {"tile_n=128 resident=1 parts=1 shared=0 raw=0", "bwd_data n3c100h8w10k64r3s3p1"},
+           {"tile_n=64 resident=2 parts=1 shared=0 raw=0", "bf16 bias n3c64h8w16k60r3s3p1"},
+           {"tile_n=64 resident=2 parts=1 shared=0 raw=0", "f16 n3c128h8w12k128r3s3p1g2"},
+           {"tile_n=64 resident=1 parts=1 shared=0 raw=0", "tf32 n3c64h16w16k40r1s1u2"}})
+    expect_right(split_gemm, problem, tuning);
+}
 // All filters of a tile stay in local memory.
 TEST_F(SplitGemmByProcessor, KeptFilters) {
   for (const auto& [tuning, problem] : std::vector<std::pair<const char*, const char*>>{

@@ -485,6 +485,27 @@ devices::TensorMap map_of_turned_filters(const PixelTask& task) {
           .promotion = devices::TensorMap::Promotion::bytes_256};
 }
 
+std::int64_t output_line(const PixelTask& task, DataType type, const Tile& tile) {
+  const bool is_swapped = (tile.columns == 64 || tile.columns == 128) && !tile.is_raw;
+  if (!is_swapped || task.block_w != 0 || !task.is_plain()) return 0;
+  if (task.source.groups > 1 && task.filters % tile.columns != 0) return 0;
+  const std::int64_t bytes = std::int64_t{task.out_h} * task.out_w * size_of(type);
+  return bytes % 128 == 0 ? 128 : bytes % 64 == 0 ? 64 : 0;
+}
+
+std::optional<devices::TensorMap> map_of_planar_output(const PixelTask& task, DataType type, const Tile& tile) {
+  const std::int64_t line = output_line(task, type, tile), size = size_of(type),
+                     filters = std::int64_t{task.source.groups} * task.filters,
+                     pixels = std::int64_t{task.out_h} * task.out_w;
+  if (line == 0) return {};
+  return devices::TensorMap{.element = box_element(type),
+                            .rank = 3,
+                            .extents = {pixels, filters, task.source.images},
+                            .strides_bytes = {pixels * size, pixels * size * filters},
+                            .box = {line / size, 64, 1},
+                            .swizzle = swizzle_of(line)};
+}
+
 bool has_boxes(const PixelTask& task, DataType type) {
   return task.block_w == 0 && task.filters * size_of(type) % 16 == 0;
 }

@@ -104,7 +104,10 @@ devices::TensorMap map_of_raw_source(const PixelTask& task, bool nhwc);
 devices::TensorMap map_of_filters(const PixelTask& task, std::int64_t tile_columns);
 devices::TensorMap map_of_turned_filters(const PixelTask& task);
 // Whether a tile's results are stored as boxes, under nhwc: whose lines are multiples of 16 bytes. And what stores them,
-// without a buffer; none, where a tile's columns are also those of the next group, or positions lie apart.
+// without a buffer; none, where a tile's columns are also those of the next group, or positions lie apart. Under nchw of
+// lines of so many bytes that images have whole, or 0.
+std::int64_t output_line(const PixelTask& task, DataType type, const Tile& tile);
+std::optional<devices::TensorMap> map_of_planar_output(const PixelTask& task, DataType type, const Tile& tile);
 bool has_boxes(const PixelTask& task, DataType type);
 std::optional<devices::TensorMap> map_of_output(const PixelTask& task, DataType type, const Tile& tile);
 

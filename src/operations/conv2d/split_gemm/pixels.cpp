@@ -164,10 +164,14 @@ class Plan final : public ProductPlan {
     add("RAGGED", task.block_w > 0 && (task.out_h % task.block_h != 0 || task.out_w % task.block_w != 0));
     add("ACCUMULATE", problem.accumulate), add("RELU", problem.relu);
     // Sums of no pixel are made, too, and would count among the largest.
-    has_boxes_ = problem.layout == Layout::nhwc && !problem.accumulate && !prepared.measures &&
-                 has_boxes(task, problem.type);
-    if (has_boxes_) boxes_ = map_of_output(task, problem.type, tile);
-    add("BOXED", boxes_ ? 1 : has_boxes_ ? 2 : 0);
+    const bool can_be_boxed = !problem.accumulate && !prepared.measures, nhwc = problem.layout == Layout::nhwc;
+    if (can_be_boxed && nhwc && has_boxes(task, problem.type)) {
+      has_boxes_ = true, boxes_ = map_of_output(task, problem.type, tile);
+    } else if (can_be_boxed && !nhwc) {
+      boxes_ = map_of_planar_output(task, problem.type, tile), has_boxes_ = boxes_.has_value();
+      if (boxes_) add("LINE_BYTES", output_line(task, problem.type, tile));
+    }
+    add("BOXED", !has_boxes_ ? 0 : !boxes_ ? 2 : nhwc ? 1 : 3);
     if (prepared.bits() != 0) add("PREPARED", prepared.bits());
     if (prepared.measures) add("LARGEST", 1);
     build(device, split_planes_kernel, split_pixels_kernel, definitions);
