@@ -654,15 +654,20 @@ TEST_F(CudaCompile, SplitGemmOfMeasuredOutputs) {
 // Of 32 columns, whose two halves one warpgroup makes: boxes of every size.
 TEST_F(CudaCompile, SplitGemmOfFewColumns) {
   if (!nvrtc->target_refusal("sm_90a", 90).empty()) GTEST_SKIP() << nvrtc->target_refusal("sm_90a", 90);
-  for (const auto& [problem, shared] :
-       std::initializer_list<std::pair<const char*, int>>{{"bwd_data n2c32h20w20k96r5s5p2", 1},
-                                                          {"nhwc bias n2c16h20w20k32r3s3p1", 0},
-                                                          {"tf32 n2c64h20w20k32r3s3p1", 1}}) {
+  // Kept filters, blocks of rows, boxes of each kind, windows of three steps or of a half step, turned filters.
+  for (const auto& [problem, tuning] : std::initializer_list<std::pair<const char*, const char*>>{
+           {"bwd_data n2c32h20w20k96r5s5p2", "tile_n=32 resident=2 parts=1 shared=1 raw=0"},
+           {"nhwc bias n2c16h20w20k32r3s3p1", "tile_n=32 resident=2 parts=1 shared=0 raw=0"},
+           {"tf32 n2c64h20w20k32r3s3p1", "tile_n=32 resident=2 parts=1 shared=1 raw=0"},
+           {"bf16 nhwc n2c64h20w20k64r3s3p1", "tile_n=64 resident=1 parts=1 shared=2 raw=0"},
+           {"tf32 n2c32h20w20k32r3s3p1", "tile_n=32 resident=1 parts=1 shared=2 raw=0"},
+           {"bwd_data f16 nhwc n2c64h20w20k32r3s3p1", "tile_n=64 resident=1 parts=1 shared=2 raw=0"},
+           {"bwd_data nhwc n2c32h20w20k96r5s5p2", "tile_n=64 resident=2 parts=1 shared=1 raw=0"},
+           {"bias n2c64h16w16k64r3s3p1", "tile_n=64 resident=2 parts=1 shared=0 raw=0"}}) {
     const auto device = std::make_shared<devices::RecordingDevice>(devices::DeviceKind::cuda);
     device->be_of_capability_90();
     const operations::Answer answer = operations::conv2d_split_gemm_gpu().offer(
-        get<Conv2dProblem>(parse_problem(problem)), device,
-        {.tuning = fmt::format("tile_n=32 resident=2 parts=1 shared={} raw=0", shared)});
+        get<Conv2dProblem>(parse_problem(problem)), device, {.tuning = tuning});
     ASSERT_NE(answer.offer(), nullptr) << problem << ": " << answer.refusal();
     answer.offer()->plan();
     for (const auto& built : device->built) expect_products_overlap(built, problem);
