@@ -28,7 +28,7 @@ std::vector<devices::Definition> definitions_of(const Conv2dProblem& problem, co
   add("ROWS", t.rows), add("COLUMNS", t.columns), add("CHANNELS", t.channels), add("INPUTS", t.inputs);
   add("PAIRED", t.paired ? 1 : 0), add("X_VECTOR", t.x_vector), add("Y_VECTOR", t.y_vector);
   add("ROW_LOW", t.down.low), add("SPAN_ROWS", t.down.count);
-  if (t.ahead > 0) add("AHEAD", t.ahead);
+  if (t.ahead > 0) add("AHEAD", 1), add("TURN", t.turn);
   add("COLUMN_LOW", t.along.low), add("SPAN_COLUMNS", t.along.count);
   if (problem.pass == Pass::backward_filter) {
     add("TAP_ROWS", t.tap_rows), add("PARTS", t.parts), add("OVERLAPS", device.facts().has_overlap ? 1 : 0);

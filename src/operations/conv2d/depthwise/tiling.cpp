@@ -25,6 +25,7 @@ constexpr std::int64_t most_sums = 64;        // of a work item, in registers: o
 constexpr std::int64_t most_held = 50;        // weights in registers
 constexpr std::int64_t most_staged_bytes = 32 << 10;
 constexpr std::int64_t most_parts = 1024;           // of the filter's gradient
+constexpr std::int64_t least_coming = 3;            // rows of the input that a strip has on their way
 constexpr std::int64_t most_strip_registers = 112;  // of three groups on a multiprocessor, beside addresses and tests
 
 std::int64_t power_of_two_in(std::int64_t number, std::int64_t most) {
@@ -245,35 +246,37 @@ std::int64_t strip_registers(const Conv2dProblem& problem, const DepthwiseTiling
   const Conv2dShape g(problem);
   const bool filter = problem.pass == Pass::backward_filter;
   const std::int64_t row = t.along.count * t.channels, words_each = 4 / size_of(problem.type);
-  const std::int64_t step = problem.pass == Pass::backward_data ? 1 : g.stride_h, coming = t.ahead * t.window;
-  const std::int64_t words = coming * (step * row + (filter ? t.columns * t.channels : 0)) / words_each;
+  const std::int64_t step = problem.pass == Pass::backward_data ? 1 : g.stride_h;
+  const std::int64_t words = t.turn * (step * row + (filter ? t.columns * t.channels : 0)) / words_each;
   return t.window * t.columns * t.channels + g.r * g.s * t.channels + words + (filter ? step : 1) * row;
 }
 
 // Strips for elements of 16 bits, of which blocks have half the bytes on their way that they have of fp32, and between
-// blocks none. Rows so that the last strips of all multiprocessors end together: a strip costs its rows, those that its
-// neighbours read too, and two windows' time until the first row has come.
+// blocks none. None where they do not fill half of the device. Rows so that the last strips of all multiprocessors end
+// together: a strip costs its rows, those that its neighbours read too, and two turns' time until the first has come.
 std::optional<DepthwiseTiling> strips_tiling(const Conv2dProblem& problem, DepthwiseTiling t,
                                              const devices::Device& device, std::int64_t limit) {
   const bool filter = problem.pass == Pass::backward_filter;
   if (!t.paired || size_of(problem.type) != 2 || t.channels < 4) return {};
-  const std::int64_t of_device = 3 * std::max(device.info().compute_units, 1);
   std::optional<DepthwiseTiling> best;
   std::int64_t least = std::numeric_limits<std::int64_t>::max();
-  t.ahead = 1, t.resident = 3, t.alone = filter ? 0 : 1;
+  t.ahead = 1, t.alone = filter ? 0 : 1;
   for (t.columns = 2; t.columns > 0 && !best; --t.columns)
     for (const std::int64_t rows : {8, 14, 28, 56}) {
       t.rows = rows, t.lanes = 1;
       fill_depthwise(problem, t);
       t.lanes = lanes_for(problem, t);
       fill_depthwise(problem, t);
-      if (strip_registers(problem, t) > most_strip_registers || !block_refusal(problem, t).empty()) continue;
+      const std::int64_t registers = strip_registers(problem, t);
+      if (registers > most_strip_registers || !block_refusal(problem, t).empty()) continue;
+      t.resident = registers <= 60 ? 5 : 3;
       if (filter) choose_parts(problem, device, limit, t);
       const std::int64_t groups =
           filter ? t.parts * divide_up(t.units, t.lanes) : depthwise_groups(problem, t, problem.n);
+      const std::int64_t of_device = t.resident * std::max(device.info().compute_units, 1);
       if (2 * groups < of_device) continue;
       const std::int64_t strips = filter ? t.blocks_of_part / t.pixels() : divide_up(groups, of_device);
-      const std::int64_t time = strips * (round_up(t.rows + t.window - 1, t.ahead * t.window) + 2 * t.window);
+      const std::int64_t time = strips * (round_up(t.rows + t.window - 1, t.turn) + 2 * t.turn);
       if (time < least) least = time, best = t;
     }
   return best;
@@ -304,7 +307,8 @@ void fill_depthwise(const Conv2dProblem& problem, DepthwiseTiling& t) {
     t.y_vector = power_of_two_in(std::gcd(of.out_w, t.columns), vector);
     t.x_vector = power_of_two_in(std::gcd(of.in_w, data ? t.columns / g.stride_w : t.columns * g.stride_w), vector);
   }
-  t.window = (g.r - 1) * g.dilation_h / (data ? 1 : g.stride_h) + 1;
+  const std::int64_t step = data ? 1 : g.stride_h;  // of strips
+  t.window = (g.r - 1) * g.dilation_h / step + 1, t.turn = t.window * divide_up(least_coming, t.window * step);
   const std::int64_t of_row = t.open_rows() * t.columns * t.channels * t.inputs * g.s;
   // Of a gradient's taps each pixel meets those of its residues alone.
   const std::int64_t of_block = of_row * g.r / (data && t.planes > 0 ? g.stride_h * g.stride_w : 1);
@@ -406,7 +410,7 @@ std::span<const Tunable> depthwise_tunables() {
                                            {"waves", {0, 1, 2, 4}},
                                            {"async", {0, 1}},
                                            {"alone", {0, 1}},
-                                           {"ahead", {0, 1, 2}}};
+                                           {"ahead", {0, 1}}};
   return all;
 }
 Tuning tuning_of(const DepthwiseTiling& t) {

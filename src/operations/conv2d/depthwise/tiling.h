@@ -31,7 +31,7 @@ struct DepthwiseTiling {
   std::int64_t parts = 1, blocks_of_part = 1;  // likewise
   std::int64_t units = 1;                      // channels of all work items at a pixel
   std::int64_t row_blocks = 1, column_blocks = 1;
-  std::int64_t window = 1;  // rows of the output, or of y, that are open at once where a work item goes down a strip
+  std::int64_t window = 1, turn = 1;  // of strips: rows of the output, or of y, that are open at once, and of a turn
   DepthwiseSpan down, along;
 
   std::int64_t blocks() const { return row_blocks * column_blocks; }    // of a plane, or of an image under NHWC
