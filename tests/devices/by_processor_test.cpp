@@ -295,6 +295,13 @@ TEST_F(OtherSolversByProcessor, OnMultiplyAddUnits) {
        {"n2c8h19w12k8r3s3p1g8", "bwd_data nhwc n2c8h9w12k8r3s3p1g8", "bwd_filter n2c8h19w12k8r3s3p1g8",
         "n5c9h14w10k9r3s3p1u2g9", "nhwc flip n3c36h14w14k36r3s3p1u2g36", "bwd_filter nhwc n9c12h29w30k12r3s3p1g12"})
     expect_right("conv2d/depthwise/gpu.1", problem);
+  const std::string strips = "rows=14 columns=2 lanes=4 planes=0 resident=3 async=0 ahead=1";
+  for (const char* problem : {"bf16 nhwc bias n2c24h29w18k24r3s3p1g24", "f16 nhwc acc n2c12h31w19k12r3s3p1u2g12",
+                              "bf16 bwd_data nhwc n1c36h23w21k36r3s3p1g36"})
+    expect_right("conv2d/depthwise/gpu.1", problem, strips + " waves=0 alone=1");
+  for (const char* problem :
+       {"bf16 bwd_filter nhwc n3c24h29w18k24r3s3p1g24", "f16 bwd_filter nhwc n2c12h31w19k12r3s3p1u2g12"})
+    expect_right("conv2d/depthwise/gpu.1", problem, strips + " waves=1 alone=0");
 }
 
 TEST_F(OtherSolversByProcessor, FewPixelsAndShortSums) {

@@ -393,6 +393,21 @@ TEST_F(CudaCompile, DepthwiseReadsAndWritesVectors) {
   }
 }
 
+// Strips of 16-bit elements: the first turn's rows of four columns (and of the filter's gradient y's of two) are asked
+// for before one is used, the next turn's in the loop; nothing leaves registers.
+TEST_F(CudaCompile, DepthwiseStripsHaveRowsOnTheirWay) {
+  for (const char* const words :
+       {"fwd bf16", "fwd f16", "bwd_data bf16", "bwd_data f16", "bwd_filter bf16", "bwd_filter f16"}) {
+    const auto built = depthwise_text(fmt::format("{} nhwc n64c256h56w56k256r3s3p1g256", words));
+    const std::string text = nvrtc->compile(built.text, built.definitions, 81).image;
+    const int rows = std::string_view(words).starts_with("bwd_filter") ? 3 * (4 + 2) : 3 * 4;
+    EXPECT_GE(count(text, "ld.global.nc.v2"), 2 * rows) << words;
+    const std::string before = text.substr(0, text.find("fma.rn.f32", text.find("ld.global.nc.v2")));
+    EXPECT_GE(count(before, "ld.global.nc.v2"), rows) << words;
+    for (const char* const part : {"ld.local", "st.local"}) EXPECT_EQ(count(text, part), 0) << words << ": " << part;
+  }
+}
+
 // Of small planes: all vectors that a work item brings into local memory are asked for before the first is stored
 // there, and nothing leaves registers.
 TEST_F(CudaCompile, DepthwiseAsksForWholePlanesAtOnce) {

@@ -3,6 +3,7 @@
 #include "embedded/depthwise_filter.kernel.h"
 #include "embedded/depthwise_gather.kernel.h"
 #include "embedded/depthwise_planes.kernel.h"
+#include "embedded/depthwise_strips.kernel.h"
 #include "operations/conv2d/depthwise/tiling.h"
 #include "operations/conv2d/gpu_text.h"
 
@@ -27,6 +28,7 @@ std::vector<devices::Definition> definitions_of(const Conv2dProblem& problem, co
   add("ROWS", t.rows), add("COLUMNS", t.columns), add("CHANNELS", t.channels), add("INPUTS", t.inputs);
   add("PAIRED", t.paired ? 1 : 0), add("X_VECTOR", t.x_vector), add("Y_VECTOR", t.y_vector);
   add("ROW_LOW", t.down.low), add("SPAN_ROWS", t.down.count);
+  if (t.ahead > 0) add("AHEAD", 1), add("TURN", t.turn);
   add("COLUMN_LOW", t.along.low), add("SPAN_COLUMNS", t.along.count);
   if (problem.pass == Pass::backward_filter) {
     add("TAP_ROWS", t.tap_rows), add("PARTS", t.parts), add("OVERLAPS", device.facts().has_overlap ? 1 : 0);
@@ -53,6 +55,7 @@ class Plan final : public Conv2dPlanBody {
     const bool filter = problem.pass == Pass::backward_filter;
     program_ = device.build(std::string(kernels::gemm_elements()) + std::string(kernels::conv2d_shape()) +
                                 std::string(depthwise_blocks_kernel) +
+                                std::string(tiling.ahead > 0 ? depthwise_strips_kernel : "") +
                                 std::string(tiling.async > 0 ? kernels::warp_units() : "") +
                                 std::string(filter ? depthwise_filter_kernel : depthwise_gather_kernel) +
                                 std::string(tiling.planes > 0 ? depthwise_planes_kernel : ""),

@@ -24,7 +24,9 @@ constexpr std::int64_t most_unrolled = 1024;  // multiply-adds of a block, in th
 constexpr std::int64_t most_sums = 64;        // of a work item, in registers: of a block, or of the filter's gradient
 constexpr std::int64_t most_held = 50;        // weights in registers
 constexpr std::int64_t most_staged_bytes = 32 << 10;
-constexpr std::int64_t most_parts = 1024;  // of the filter's gradient
+constexpr std::int64_t most_parts = 1024;           // of the filter's gradient
+constexpr std::int64_t least_coming = 3;            // rows of the input that a strip has on their way
+constexpr std::int64_t most_strip_registers = 112;  // of three groups on a multiprocessor, beside addresses and tests
 
 std::int64_t power_of_two_in(std::int64_t number, std::int64_t most) {
   return std::min(number & -number, most);
@@ -80,6 +82,22 @@ void choose_channels(const Conv2dProblem& problem, DepthwiseTiling& t) {
   t.units = g.k / t.channels * (t.paired ? 1 : g.c_group / t.inputs);
 }
 
+// Why a work item cannot go down a strip.
+std::string strip_refusal(const Conv2dProblem& problem, const DepthwiseTiling& t) {
+  if (t.ahead == 0)
+    return t.rows <= most_depthwise_block
+               ? ""
+               : fmt::format("rows={}: must be at most {} where ahead is 0", t.rows, most_depthwise_block);
+  const auto refused = [&](const char* rule) { return fmt::format("ahead={}: must be 0 {}", t.ahead, rule); };
+  if (!t.paired) return refused("but for nhwc, where groups have a channel each");
+  if (t.planes > 0) return refused("where planes is not");
+  if (problem.pass == Pass::backward_data && problem.stride_h > 1)
+    return refused("to the data where rows have a stride");
+  const Conv2dShape g(problem);
+  if (problem.pass == Pass::backward_filter ? t.tap_rows < g.r : !t.holds_taps) return refused("where taps are many");
+  return {};
+}
+
 std::string block_refusal(const Conv2dProblem& problem, const DepthwiseTiling& t) {
   const Conv2dShape g(problem);
   const auto refused = [&](const char* name, std::int64_t value, const std::string& rule) {
@@ -92,10 +110,11 @@ std::string block_refusal(const Conv2dProblem& problem, const DepthwiseTiling& t
       return refused("columns", t.columns, fmt::format("must be a multiple of the stride, {}", g.stride_w));
   }
   const bool filter = problem.pass == Pass::backward_filter;
-  const std::int64_t sums = t.rows * t.columns * t.channels;
+  if (std::string reason = strip_refusal(problem, t); !reason.empty()) return reason;
+  const std::int64_t sums = t.open_rows() * t.columns * t.channels;
   if (sums > most_sums)
     return refused("rows", t.rows, fmt::format("a work item has {} sums, and at most {}", sums, most_sums));
-  const std::int64_t unrolled = t.rows * t.columns * t.channels * t.inputs * g.s * (filter ? t.tap_rows : 1);
+  const std::int64_t unrolled = t.open_rows() * t.columns * t.channels * t.inputs * g.s * (filter ? t.tap_rows : 1);
   if (unrolled > most_unrolled)
     return refused("rows", t.rows, fmt::format("a text has {} multiply-adds, and at most {}", unrolled, most_unrolled));
   if (!g.nhwc && t.lanes != 1) return refused("lanes", t.lanes, "must be 1 in nchw");
@@ -128,7 +147,7 @@ std::int64_t registers_of(const Conv2dProblem& problem, const DepthwiseTiling& t
   const std::int64_t weights = problem.pass == Pass::backward_filter ? t.tap_rows * g.s * pairs
                                : t.holds_taps                        ? g.r * g.s * pairs
                                                                      : 0;
-  return t.rows * t.columns * t.channels + weights + 2 * row;
+  return t.open_rows() * t.columns * t.channels + weights + 2 * row;
 }
 
 // Instructions of a block, about, and what its bytes take on their way from the second cache.
@@ -158,7 +177,7 @@ double work_of(const Conv2dProblem& problem, const DepthwiseTiling& t) {
   else  // weights, where they are used or once
     work += 2 * taps * static_cast<double>(t.channels * t.inputs * (t.holds_taps ? 1 : t.rows));
   const double inputs = static_cast<double>(filter ? 1 : of.in_group / t.inputs);
-  const double crowded = t.rows * t.columns * t.channels > 32 ? 1.12 : 1;  // fewer work items side by side
+  const double crowded = t.open_rows() * t.columns * t.channels > 32 ? 1.12 : 1;  // fewer work items side by side
   return crowded * (40 + inputs * work + sums);
 }
 
@@ -221,6 +240,48 @@ DepthwiseChoice blocks_tiling(const Conv2dProblem& problem, DepthwiseTiling t, c
   return best;
 }
 
+// Numbers and words that a work item keeps as it goes down a strip: sums, or rows of y, that are open, weights or their
+// sums, the rows on their way and the one that is used.
+std::int64_t strip_registers(const Conv2dProblem& problem, const DepthwiseTiling& t) {
+  const Conv2dShape g(problem);
+  const bool filter = problem.pass == Pass::backward_filter;
+  const std::int64_t row = t.along.count * t.channels, words_each = 4 / size_of(problem.type);
+  const std::int64_t step = problem.pass == Pass::backward_data ? 1 : g.stride_h;
+  const std::int64_t words = t.turn * (step * row + (filter ? t.columns * t.channels : 0)) / words_each;
+  return t.window * t.columns * t.channels + g.r * g.s * t.channels + words + (filter ? step : 1) * row;
+}
+
+// Strips for elements of 16 bits, of which blocks have half the bytes on their way that they have of fp32, and between
+// blocks none. None where they do not fill half of the device. Rows so that the last strips of all multiprocessors end
+// together: a strip costs its rows, those that its neighbours read too, and two turns' time until the first has come.
+std::optional<DepthwiseTiling> strips_tiling(const Conv2dProblem& problem, DepthwiseTiling t,
+                                             const devices::Device& device, std::int64_t limit) {
+  const bool filter = problem.pass == Pass::backward_filter;
+  if (!t.paired || size_of(problem.type) != 2 || t.channels < 4) return {};
+  std::optional<DepthwiseTiling> best;
+  std::int64_t least = std::numeric_limits<std::int64_t>::max();
+  t.ahead = 1, t.alone = filter ? 0 : 1;
+  for (t.columns = 2; t.columns > 0 && !best; --t.columns)
+    for (const std::int64_t rows : {8, 14, 28, 56}) {
+      t.rows = rows, t.lanes = 1;
+      fill_depthwise(problem, t);
+      t.lanes = lanes_for(problem, t);
+      fill_depthwise(problem, t);
+      const std::int64_t registers = strip_registers(problem, t);
+      if (registers > most_strip_registers || !block_refusal(problem, t).empty()) continue;
+      t.resident = registers <= 60 ? 5 : 3;
+      if (filter) choose_parts(problem, device, limit, t);
+      const std::int64_t groups =
+          filter ? t.parts * divide_up(t.units, t.lanes) : depthwise_groups(problem, t, problem.n);
+      const std::int64_t of_device = t.resident * std::max(device.info().compute_units, 1);
+      if (2 * groups < of_device) continue;
+      const std::int64_t strips = filter ? t.blocks_of_part / t.pixels() : divide_up(groups, of_device);
+      const std::int64_t time = strips * (round_up(t.rows + t.window - 1, t.turn) + 2 * t.turn);
+      if (time < least) least = time, best = t;
+    }
+  return best;
+}
+
 }  // namespace
 
 std::int64_t depthwise_staged_bytes(const Conv2dProblem& problem, const DepthwiseTiling& t) {
@@ -246,7 +307,9 @@ void fill_depthwise(const Conv2dProblem& problem, DepthwiseTiling& t) {
     t.y_vector = power_of_two_in(std::gcd(of.out_w, t.columns), vector);
     t.x_vector = power_of_two_in(std::gcd(of.in_w, data ? t.columns / g.stride_w : t.columns * g.stride_w), vector);
   }
-  const std::int64_t of_row = t.rows * t.columns * t.channels * t.inputs * g.s;
+  const std::int64_t step = data ? 1 : g.stride_h;  // of strips
+  t.window = (g.r - 1) * g.dilation_h / step + 1, t.turn = t.window * divide_up(least_coming, t.window * step);
+  const std::int64_t of_row = t.open_rows() * t.columns * t.channels * t.inputs * g.s;
   // Of a gradient's taps each pixel meets those of its residues alone.
   const std::int64_t of_block = of_row * g.r / (data && t.planes > 0 ? g.stride_h * g.stride_w : 1);
   t.unrolls_rows = of_block <= most_unrolled;
@@ -321,10 +384,14 @@ DepthwiseChoice depthwise_tiling(const Conv2dProblem& problem, const devices::De
     t.rows = asked_for.at("rows"), t.columns = asked_for.at("columns"), t.lanes = asked_for.at("lanes");
     t.planes = asked_for.at("planes"), t.resident = asked_for.at("resident"), t.waves = asked_for.at("waves");
     t.async = asked_for.at("async"), t.alone = asked_for.at("alone");
+    t.ahead = asked_for.at("ahead");
     fill_depthwise(problem, t);
     if (std::string reason = depthwise_tiling_refusal(problem, t, device); !reason.empty()) return {t, reason};
   } else if (const std::optional<DepthwiseTiling> planes = depthwise_planes_tiling(problem, t, device)) {
     return {*planes};
+  } else if (const std::optional<DepthwiseTiling> strips =
+                 strips_tiling(problem, t, device, request.max_workspace_bytes)) {
+    return {*strips};
   } else {
     DepthwiseChoice blocks = blocks_tiling(problem, t, device);
     if (!blocks.refusal.empty()) return blocks;
@@ -335,19 +402,21 @@ DepthwiseChoice depthwise_tiling(const Conv2dProblem& problem, const devices::De
 }
 
 std::span<const Tunable> depthwise_tunables() {
-  static const std::vector<Tunable> all = {{"rows", {1, 2, 3, 4, 5, 6, 7, 8}},
+  static const std::vector<Tunable> all = {{"rows", {1, 2, 3, 4, 5, 6, 7, 8, 14, 28, 56}},
                                            {"columns", {1, 2, 3, 4, 5, 6, 7, 8}},
                                            {"lanes", {1, 2, 4, 8, 16, 32}},
                                            {"planes", {0, 1, 2, 4, 8, 16, 32, 64}},
                                            {"resident", {1, 2, 3, 4, 5, 6, 8, 12}},
                                            {"waves", {0, 1, 2, 4}},
                                            {"async", {0, 1}},
-                                           {"alone", {0, 1}}};
+                                           {"alone", {0, 1}},
+                                           {"ahead", {0, 1}}};
   return all;
 }
 Tuning tuning_of(const DepthwiseTiling& t) {
-  return {{"rows", t.rows},         {"columns", t.columns}, {"lanes", t.lanes}, {"planes", t.planes},
-          {"resident", t.resident}, {"waves", t.waves},     {"async", t.async}, {"alone", t.alone}};
+  return {{"rows", t.rows},     {"columns", t.columns},   {"lanes", t.lanes},
+          {"planes", t.planes}, {"resident", t.resident}, {"waves", t.waves},
+          {"async", t.async},   {"alone", t.alone},       {"ahead", t.ahead}};
 }
 
 double depthwise_chain(const Conv2dProblem& problem, const DepthwiseTiling& t) {

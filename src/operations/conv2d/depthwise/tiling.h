@@ -23,7 +23,7 @@ struct DepthwiseTiling {
   static constexpr std::int64_t most_planes_items = 256;  // likewise, where planes go through local memory
   static constexpr std::int64_t adders = 8;               // work items that add an output's parts
   // What is tuned.
-  std::int64_t rows = 1, columns = 1, lanes = 1, planes = 0, resident = 4, waves = 0, async = 0, alone = 0;
+  std::int64_t rows = 1, columns = 1, lanes = 1, planes = 0, resident = 4, waves = 0, async = 0, alone = 0, ahead = 0;
   std::int64_t group = most_items, copied = 1, out_copied = 1;  // the vectors of planes, in elements
   std::int64_t channels = 1, inputs = 1, x_vector = 1, y_vector = 1, tap_vector = 1;
   bool paired = false, unrolls_rows = true, holds_taps = false, stages_taps = false;
@@ -31,10 +31,12 @@ struct DepthwiseTiling {
   std::int64_t parts = 1, blocks_of_part = 1;  // likewise
   std::int64_t units = 1;                      // channels of all work items at a pixel
   std::int64_t row_blocks = 1, column_blocks = 1;
+  std::int64_t window = 1, turn = 1;  // of strips: rows of the output, or of y, that are open at once, and of a turn
   DepthwiseSpan down, along;
 
-  std::int64_t blocks() const { return row_blocks * column_blocks; }  // of a plane, or of an image under NHWC
-  std::int64_t pixels() const { return group / lanes; }               // work items of a group along pixels
+  std::int64_t blocks() const { return row_blocks * column_blocks; }    // of a plane, or of an image under NHWC
+  std::int64_t pixels() const { return group / lanes; }                 // work items of a group along pixels
+  std::int64_t open_rows() const { return ahead > 0 ? window : rows; }  // whose sums are in registers
 };
 
 // Why the solver does not serve the problem, whatever the tiling; empty if it may.
