@@ -266,6 +266,7 @@ std::optional<DepthwiseTiling> strips_tiling(const Conv2dProblem& problem, Depth
       t.rows = rows, t.lanes = 1;
       fill_depthwise(problem, t);
       t.lanes = lanes_for(problem, t);
+      if (t.units % 32 == 0) t.lanes = 32;  // lines of 256 bytes
       fill_depthwise(problem, t);
       const std::int64_t registers = strip_registers(problem, t);
       if (registers > most_strip_registers || !block_refusal(problem, t).empty()) continue;
