@@ -309,8 +309,8 @@ TEST_F(ChoiceOnMatrixUnits, LeavesThemInProductsWhereTheRequestForbids) {
     }
 }
 
-// Planes of both operands: two parts of each number, in whole sixty-fours of terms, or of columns where these lie side by
-// side.
+// Planes of both operands: two parts of each number, in whole sixty-fours of terms, or of columns where these lie side
+// by side.
 TEST_F(ChoiceOnMatrixUnits, ProductsSayTheirBoundAndWorkspace) {
   const SolverOptions whole{.solver = split_product, .tuning = "tile_n=128 resident=1 parts=1 shared=0 raw=0"},
       in_parts{.solver = split_product, .tuning = "tile_n=128 resident=1 parts=2 shared=0 raw=0"};

@@ -61,8 +61,8 @@ inline Sampling sampling_of(std::int64_t a_elements, std::int64_t b_elements, co
   return numbers.products == 6 ? Sampling{} : sampling_of(a_elements, b_elements);
 }
 
-// A window of a's rows that several steps read: rows of it, and bytes of a row of a plane. Where all tiles have the same
-// columns, so many, the steps of them all.
+// A window of a's rows that several steps read: rows of it, and bytes of a row of a plane. Where all tiles have the
+// same columns, so many, the steps of them all.
 struct Window {
   std::int64_t rows = 0, line = 0;
   std::int64_t kept_columns = 0, kept_steps = 0;
@@ -75,7 +75,7 @@ struct Tile {
   std::int64_t columns = 128, resident = 1, parts = 1;
   bool is_shared = false, is_kept = false;
   bool is_raw = false;  // raw: a's rows are copied as they are, and split in registers
-  Window window = {};                      // without rows, where each step has its own
+  Window window = {};   // without rows, where each step has its own
   std::int64_t windows = 0, stages = 0;
   std::int64_t rows = tile_rows, terms = step_terms;  // terms of a step
   double cycles = 0;                                  // of a compute unit, for all

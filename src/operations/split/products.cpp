@@ -21,8 +21,8 @@ void ProductLaunches::build(devices::Device& device, std::string_view planes_tex
                             std::span<const devices::Definition> definitions) {
   const std::string text = std::string(kernels::gemm_elements()) + std::string(kernels::plain_sums()) +
                            std::string(kernels::tensor_tiles()) + std::string(kernels::tensor_units()) +
-                           std::string(kernels::scales()) + std::string(kernels::parts()) + std::string(kernels::tile_boxes()) + std::string(planes_text) +
-                           std::string(tiles_text),
+                           std::string(kernels::scales()) + std::string(kernels::parts()) +
+                           std::string(kernels::tile_boxes()) + std::string(planes_text) + std::string(tiles_text),
                     text_of_tiles = text + std::string(kernels::tile_products());
   std::vector<devices::Definition> of_passes(definitions.begin(), definitions.end()), of_tiles = of_passes;
   of_passes.push_back({"TILES", "0"}), of_tiles.push_back({"TILES", "1"});

@@ -43,7 +43,7 @@ struct PreparedOperand : Sections {
 // What a run multiplies, and where its result goes.
 struct Product {
   const Operand &a, &b, &out, &bias;
-  Operand workspace;                            // at a multiple of 16 bytes
+  Operand workspace;  // at a multiple of 16 bytes
   // Whether the output is stored as boxes; and it as copies store it, if they do.
   bool has_boxes = false;
   std::optional<devices::TensorMap> boxes = {};

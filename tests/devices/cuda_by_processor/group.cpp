@@ -367,8 +367,7 @@ void store_matrices(void* row, const std::uint32_t (&parts)[4], int turns) {
     const std::size_t matrix = lane / 8, line = lane % 8;
     for (std::size_t place = 0; place < 8; ++place) {
       const std::size_t row_of = turns ? place : line, column = turns ? line : place;
-      held.row[place] =
-          static_cast<std::uint16_t>(lanes[row_of * 4 + column / 2].held.rows[matrix] >> column % 2 * 16);
+      held.row[place] = static_cast<std::uint16_t>(lanes[row_of * 4 + column / 2].held.rows[matrix] >> column % 2 * 16);
     }
   });
 }
@@ -476,7 +475,8 @@ void run_group(const Launch& launch, const long (&id)[3]) {
     if (!fibre.stack) fibre.stack = std::make_unique<std::byte[]>(stack_bytes);
     fibre.has_ended = fibre.has_begun = false;
     fibre.condition = {};
-    fibre.copies.clear(), fibre.commitments.clear(), fibre.boxes.clear(), fibre.committed_boxes.clear(), fibre.products.clear(), fibre.committed_products.clear();
+    fibre.copies.clear(), fibre.commitments.clear(), fibre.boxes.clear(), fibre.committed_boxes.clear(),
+        fibre.products.clear(), fibre.committed_products.clear();
     const int x = launch.items[0], y = launch.items[1], number = static_cast<int>(i);
     fibre.item = {.local = {number % x, number / x % y, number / x / y},
                   .group = {id[0], id[1], id[2]},

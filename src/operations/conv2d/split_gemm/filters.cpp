@@ -139,8 +139,8 @@ Tile tile_for(const Forms& forms, const Conv2dProblem& problem, const devices::D
       return 0;
     const std::int64_t tiles = tiles_of(task, tile);
     const double bytes = 8 * static_cast<double>(sums_of(task, tile, device));
-    const double of_step = step_cycles_of(tile, numbers, problem.layout == Layout::nhwc) *
-                           static_cast<double>(tile.terms) / step_terms;
+    const double of_step =
+        step_cycles_of(tile, numbers, problem.layout == Layout::nhwc) * static_cast<double>(tile.terms) / step_terms;
     return cycles_of_cut(tile, tiles, static_cast<double>(steps), of_step, tile_cycles(tile), device) + launch_cycles +
            cycles_of_bytes(bytes + bytes_before(task, problem, numbers, tile, prepared), device);
   };

@@ -386,8 +386,8 @@ std::optional<PixelTask> block_task(const Conv2dProblem& problem) {
 
 std::optional<PixelTask> row_block_task(const Conv2dProblem& problem, const PixelTask& task) {
   constexpr std::int64_t most_columns = 64, most_height = 4;
-  if (task.of_class[0].taps_h == 1 || task.classes != 1 || !task.is_plain() || task.stride_h != 1 || task.stride_w != 1 || task.dilation_h != 1 ||
-      task.source.have_taps() || task.is_merged() || task.block_w != 0)
+  if (task.of_class[0].taps_h == 1 || task.classes != 1 || !task.is_plain() || task.stride_h != 1 ||
+      task.stride_w != 1 || task.dilation_h != 1 || task.source.have_taps() || task.is_merged() || task.block_w != 0)
     return {};
   std::int64_t height = most_height;
   while (height > 1 && (height * task.filters > most_columns || height > task.rows)) height /= 2;
@@ -575,7 +575,8 @@ std::optional<PixelTask> raw_task(const Conv2dProblem& problem, const PixelTask&
 
 bool can_filters_lie(const Conv2dProblem& problem, const PixelTask& task, bool is_shared) {
   return are_parts(problem.type) && problem.layout == Layout::nhwc && problem.pass == Pass::forward && !problem.flip &&
-         !task.source.have_taps() && !task.is_merged() && task.source.channels % task.box() == 0 && (!is_shared || task.box() == step_terms);
+         !task.source.have_taps() && !task.is_merged() && task.source.channels % task.box() == 0 &&
+         (!is_shared || task.box() == step_terms);
 }
 
 bool can_filters_be_turned(const Conv2dProblem& problem, const PixelTask& task, std::int64_t tile_columns) {

@@ -83,9 +83,9 @@ std::optional<PixelTask> raw_task(const Conv2dProblem& problem, const PixelTask&
 // meet one of them alone, it has the sums, and the others are zeros. Else the pixels' channels are filters of one
 // product, which are zero at taps that meet others. None, where there is no such product.
 std::optional<PixelTask> block_task(const Conv2dProblem& problem);
-// Of a task without strides and of few filters: a position is a block of two rows of pixels, or of four, which are filters
-// of one product, zero at taps that meet others, so that it has 64 of them, or nearly. None, where there is no such
-// product.
+// Of a task without strides and of few filters: a position is a block of two rows of pixels, or of four, which are
+// filters of one product, zero at taps that meet others, so that it has 64 of them, or nearly. None, where there is no
+// such product.
 std::optional<PixelTask> row_block_task(const Conv2dProblem& problem, const PixelTask& task);
 // The same where the taps of a row of the filter share a window of pixels: positions are then also those behind the
 // last column, as far as taps reach. None, where they cannot.
@@ -103,9 +103,9 @@ devices::TensorMap map_of_source(const PixelTask& task, std::int64_t positions);
 devices::TensorMap map_of_raw_source(const PixelTask& task, bool nhwc);
 devices::TensorMap map_of_filters(const PixelTask& task, std::int64_t tile_columns);
 devices::TensorMap map_of_turned_filters(const PixelTask& task);
-// Whether a tile's results are stored as boxes, under nhwc: whose lines are multiples of 16 bytes. And what stores them,
-// without a buffer; none, where a tile's columns are also those of the next group, or positions lie apart. Under nchw of
-// lines of so many bytes that images have whole, or 0.
+// Whether a tile's results are stored as boxes, under nhwc: whose lines are multiples of 16 bytes. And what stores
+// them, without a buffer; none, where a tile's columns are also those of the next group, or positions lie apart. Under
+// nchw of lines of so many bytes that images have whole, or 0.
 std::int64_t output_line(const PixelTask& task, DataType type, const Tile& tile);
 std::optional<devices::TensorMap> map_of_planar_output(const PixelTask& task, DataType type, const Tile& tile);
 bool has_boxes(const PixelTask& task, DataType type);
@@ -122,8 +122,7 @@ struct FilterTask {
   std::int32_t tap_step = 0, filters = 0, channels = 0;
   std::int32_t items_at_once = 0, slices_at_once = 1, filters_at_once = 1, channels_at_once = 4, channel_slices = 1,
                filter_slices = 1;
-  Divisor by_items, by_fours, by_taps, by_filters, by_channel_slices, by_filter_slices, by_cut, by_tiles_m,
-      by_tiles_n;
+  Divisor by_items, by_fours, by_taps, by_filters, by_channel_slices, by_filter_slices, by_cut, by_tiles_m, by_tiles_n;
   Divisor by_pixels, by_columns;
   std::int32_t exchanged = 0, image_steps = 0;
   Divisor by_image_steps;

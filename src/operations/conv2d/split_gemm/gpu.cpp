@@ -71,8 +71,7 @@ OperandMaps ProductPlan::append_array_maps(devices::Sequence& sequence, devices:
     const devices::KernelArgument arguments[] = {map.buffer, map.offset_bytes / size(), count,
                                                  product.workspace.buffer.impl().get(), at / size()};
     const std::int64_t groups = std::min(divide_up(count, pass_group), 8 * units_);
-    sequence.launch(passes_, "align_array", {{groups * pass_group, 1}, {pass_group, 1}}, arguments,
-                    {.overlaps = true});
+    sequence.launch(passes_, "align_array", {{groups * pass_group, 1}, {pass_group, 1}}, arguments, {.overlaps = true});
     map.buffer = product.workspace.buffer.impl().get(), map.offset_bytes = at;
   }
   return {map, map};

@@ -22,8 +22,8 @@ std::int64_t cut_tiles(const PixelTask& task, const Tile& tile, const devices::D
 
 Workspace workspace_for(const PixelTask& task, const Numbers& numbers, const Tile& tile, const Prepared& prepared,
                         const devices::Device& device) {
-  const std::int64_t sums = checked_multiply(cut_tiles(task, tile, device) * tile.rows * tile.columns, tile.parts,
-                                             "the parts of sums");
+  const std::int64_t sums =
+      checked_multiply(cut_tiles(task, tile, device) * tile.rows * tile.columns, tile.parts, "the parts of sums");
   // Of turned filters their copy, where copies cannot read them.
   const std::int64_t all_filters =
       std::int64_t{task.filters} * task.taps_h * task.taps_w * task.source.groups * task.source.source_channels;
@@ -88,8 +88,10 @@ Tile tile_for(const Forms& forms, const Conv2dProblem& problem, const devices::D
     // in short runs.
     constexpr double raw_store = 3500, turned_store = 2000;
     const double of_blocks = task.is_merged() && task.block_w == 1 ? (nhwc ? 5000 : 3000) : 0;
-    const double of_store =
-        (tile.is_raw ? (nhwc ? 0 : raw_store) : nhwc && tile.columns >= 64 ? turned_store : 0) + of_blocks;
+    const double of_store = (tile.is_raw                  ? (nhwc ? 0 : raw_store)
+                             : nhwc && tile.columns >= 64 ? turned_store
+                                                          : 0) +
+                            of_blocks;
     const double of_tiles = cycles_of_cut(tile, tiles, steps, step_cycles(tile, tiles, numbers, device),
                                           tile_cycles(tile) + of_store, device) +
                             cycles_of_bytes(bytes, device);
@@ -147,9 +149,8 @@ class Plan final : public ProductPlan {
     task_.by_tiles = Divisor(task_.tiles_m * of_classes), task_.by_cut = Divisor(std::max<std::int64_t>(cut, 1));
     task_.by_band = Divisor(8 * of_classes), task_.by_tiles_n = Divisor(task_.tiles_n);
     task_.by_positions = Divisor(std::int64_t{task_.rows} * task_.columns), task_.by_columns = Divisor(task_.columns);
-    std::vector<devices::Definition> definitions =
-        definitions_of(problem.type, problem.type, numbers_, tile, 2 * task.box(), false, are_filters_turned_,
-                       sampling_.bits());
+    std::vector<devices::Definition> definitions = definitions_of(
+        problem.type, problem.type, numbers_, tile, 2 * task.box(), false, are_filters_turned_, sampling_.bits());
     const auto add = [&](const char* symbol, std::int64_t value) {
       definitions.push_back({symbol, std::to_string(value)});
     };
@@ -158,7 +159,10 @@ class Plan final : public ProductPlan {
         add("TAPS", turned_taps(task));
     add("FORWARD", problem.pass == Pass::forward);
     add("CHANNELS", task.box()), add("BIAS", problem.bias ? 2 : 0);
-    add("PLAIN", task.is_plain() ? 1 : task.has_plain_rows() ? 2 : 0), add("BLOCK_H", task.block_h), add("BLOCK_W", task.block_w);
+    add("PLAIN", task.is_plain()         ? 1
+                 : task.has_plain_rows() ? 2
+                                         : 0),
+        add("BLOCK_H", task.block_h), add("BLOCK_W", task.block_w);
     add("MERGED", task.is_merged());
     if (tile.is_shared && task.classes == 1) add("WINDOW_TERMS", task.of_class[0].taps_w * task.box());
     add("RAGGED", task.block_w > 0 && (task.out_h % task.block_h != 0 || task.out_w % task.block_w != 0));
@@ -203,13 +207,11 @@ class Plan final : public ProductPlan {
     append_products(sequence, product, bytes_of(task),
                     maps_of(map_of_source(task, std::max(tile_.rows, tile_.window.rows)), product, source_lies, source,
                             prepared_a_, workspace_.a, task_.source.elements()),
-                    are_filters_turned_
-                        ? append_array_maps(sequence, map_of_turned_filters(task), run.w, elements_of(problem()).w,
-                                            product, workspace_.b)
-                        : maps_of(map_of_filters(task, tile_.columns), product, task.filters_lie != 0, run.w,
-                                  prepared_b_, workspace_.b, task_.filter_elements()),
-                    units(), adding_groups(), 0,
-                    !(prepared_.all() && prepared_.measures));
+                    are_filters_turned_ ? append_array_maps(sequence, map_of_turned_filters(task), run.w,
+                                                            elements_of(problem()).w, product, workspace_.b)
+                                        : maps_of(map_of_filters(task, tile_.columns), product, task.filters_lie != 0,
+                                                  run.w, prepared_b_, workspace_.b, task_.filter_elements()),
+                    units(), adding_groups(), 0, !(prepared_.all() && prepared_.measures));
   }
 
   void append_prepare(devices::Sequence& sequence, std::size_t array, const Operand& from,
@@ -251,14 +253,12 @@ class Plan final : public ProductPlan {
   // Copies read the source itself.
   void append_raw(devices::Sequence& sequence, const Product& product, const Operand& filters,
                   const PixelTask& task) const {
-    const OperandMaps source = append_array_maps(
-        sequence, map_of_raw_source(task, problem().layout == Layout::nhwc), product.a,
-        task_.source.source_elements(), product, workspace_.a);
+    const OperandMaps source = append_array_maps(sequence, map_of_raw_source(task, problem().layout == Layout::nhwc),
+                                                 product.a, task_.source.source_elements(), product, workspace_.a);
     append_products(sequence, product, bytes_of(task), source,
                     maps_of(map_of_filters(task, tile_.columns), product, false, filters, prepared_b_, workspace_.b,
                             task_.filter_elements()),
-                    units(), adding_groups(),
-                    (sampling_.bits() & 1) != 0 ? task_.source.source_elements() : 0);
+                    units(), adding_groups(), (sampling_.bits() & 1) != 0 ? task_.source.source_elements() : 0);
   }
 
   // By so many groups of each, at sections of the workspace.
@@ -303,7 +303,7 @@ class Plan final : public ProductPlan {
   PixelTask task_;
   bool are_filters_turned_ = false;
   Sampling sampling_;
-  bool has_boxes_ = false;  // where the output begins at a multiple of 16 bytes
+  bool has_boxes_ = false;                   // where the output begins at a multiple of 16 bytes
   std::optional<devices::TensorMap> boxes_;  // of it without its buffer, where copies store it
 };
 
