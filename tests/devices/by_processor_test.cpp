@@ -14,6 +14,7 @@
 #include "checking/verify.h"
 #include "gpu_testing.h"
 #include "range_testing.h"
+#include "row_blocks.h"
 
 namespace omniconv {
 namespace {
@@ -164,38 +165,35 @@ TEST_F(SplitGemmByProcessor, Boxes) {
            {"tile_n=64 resident=1 parts=1 shared=0 raw=1", "nhwc tf32 n2c72h9w19k60r1s1"}})
     expect_right(split_gemm, problem, tuning);
 }
-// A device of few compute units: of more tiles than it makes at once, the last ones have sums in parts.
-class SplitGemmOnFewUnits : public SolversByProcessor {
+// A device of few compute units, whose groups make several tiles.
+template <int UNITS>
+class SplitGemmOnUnits : public SolversByProcessor {
  protected:
   void SetUp() override {
-    setenv("OMNICONV_BY_PROCESSOR_UNITS", "4", 1);
+    setenv("OMNICONV_BY_PROCESSOR_UNITS", std::to_string(UNITS).c_str(), 1);
     SolversByProcessor::SetUp();
     unsetenv("OMNICONV_BY_PROCESSOR_UNITS");
   }
 };
+using SplitGemmOnOneUnit = SplitGemmOnUnits<1>;
+using SplitGemmOnFewUnits = SplitGemmOnUnits<3>;
 
+// Of more tiles than are made at once, the last ones have sums in parts: of 7, 10, 14 and 28 tiles one or two.
 TEST_F(SplitGemmOnFewUnits, CutsTheLastTiles) {
   for (const auto& [tuning, problem] : std::vector<std::pair<const char*, const char*>>{
            {"tile_n=64 resident=1 parts=2 shared=0 raw=0", "bias n4c64h13w17k64r3s3p1"},
            {"tile_n=64 resident=1 parts=3 shared=0 raw=0", "nhwc bias relu n4c64h13w17k60r3s3p1"},
            {"tile_n=128 resident=1 parts=2 shared=0 raw=0", "bwd_data bf16 nhwc n4c136h13w17k64r3s3p1"},
-           {"tile_n=64 resident=1 parts=2 shared=1 raw=0", "bwd_data nhwc n4c64h9w29k128r3s3p1"},
+           {"tile_n=64 resident=1 parts=2 shared=1 raw=0", "bwd_data nhwc n4c64h10w29k128r3s3p1"},
            {"tile_n=64 resident=1 parts=2 shared=0 raw=1", "acc nhwc n4c72h13w17k64r3s3p1"},
-           {"tile_n=64 resident=1 parts=3 shared=0 raw=0", "bwd_filter n4c72h13w12k70r3s3p1"},
+           {"tile_n=64 resident=1 parts=3 shared=0 raw=0", "bwd_filter n4c136h13w12k70r3s3p1"},
            {"tile_n=128 resident=1 parts=2 shared=0 raw=0", "bwd_filter nhwc bf16 n4c136h13w12k136r3s3p1"},
            {"tile_n=128 resident=1 parts=2 shared=0 raw=1", "bwd_filter n4c144h12w12k136r3s3p1"}})
     expect_right(split_gemm, problem, tuning);
 }
-// Positions are blocks of two rows, or of four, where filters are few.
-TEST_F(SplitGemmByProcessor, BlocksOfRows) {
-  for (const auto& [tuning, problem] : std::vector<std::pair<const char*, const char*>>{
-           {"tile_n=64 resident=2 parts=1 shared=1 raw=0", "bwd_data n2c32h9w29k96r5s5p2"},
-           {"tile_n=64 resident=2 parts=1 shared=1 raw=0", "bwd_data nhwc n2c32h9w29k64r3s3p1"},
-           {"tile_n=64 resident=2 parts=1 shared=0 raw=0", "nhwc bias relu n2c64h9w19k32r5s5p2"},
-           {"tile_n=64 resident=1 parts=1 shared=2 raw=0", "bf16 nhwc n2c32h11w29k12r3s3p1"},
-           {"tile_n=64 resident=2 parts=2 shared=0 raw=0", "acc flip n1c64h9w19k30r5s5p2"},
-           {"tile_n=64 resident=2 parts=1 shared=0 raw=0", "nhwc bias n2c64h9w19k28r5s5p2"}})
-    expect_right(split_gemm, problem, tuning);
+// Positions are blocks of two rows, or of four, where filters are few and tiles many (SplitLaunches.BlocksOfRows).
+TEST_F(SplitGemmOnOneUnit, BlocksOfRows) {
+  for (const auto& [tuning, problem] : blocks_of_rows) expect_right(split_gemm, problem, tuning);
 }
 // To the data, copies read filters of 16 bits as they lie.
 TEST_F(SplitGemmByProcessor, TurnedFilters) {
@@ -210,7 +208,7 @@ TEST_F(SplitGemmByProcessor, TurnedFilters) {
     expect_right(split_gemm, problem, tuning);
 }
 // Under nchw they are where images have lines of pixels whole.
-TEST_F(SplitGemmByProcessor, PlanarBoxes) {
+TEST_F(SplitGemmOnFewUnits, PlanarBoxes) {
   for (const auto& [tuning, problem] : std::vector<std::pair<const char*, const char*>>{
            {"tile_n=128 resident=1 parts=1 shared=0 raw=0", "bias relu n3c64h8w12k136r3s3p1"},
            {"tile_n=128 resident=1 parts=1 shared=0 raw=0", "bwd_data n3c100h8w10k64r3s3p1"},
@@ -220,7 +218,7 @@ TEST_F(SplitGemmByProcessor, PlanarBoxes) {
     expect_right(split_gemm, problem, tuning);
 }
 // All filters of a tile stay in local memory.
-TEST_F(SplitGemmByProcessor, KeptFilters) {
+TEST_F(SplitGemmOnFewUnits, KeptFilters) {
   for (const auto& [tuning, problem] : std::vector<std::pair<const char*, const char*>>{
            {"tile_n=64 resident=1 parts=1 shared=2 raw=0", "bf16 nhwc bias n3c64h19w29k64r3s3p1"},
            {"tile_n=64 resident=1 parts=1 shared=2 raw=0", "bwd_data f16 nhwc n2c64h9w9k64r3s3p1"},

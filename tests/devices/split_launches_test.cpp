@@ -20,6 +20,7 @@
 #include "operations/gemm/gemm.h"
 #include "operations/gemm/split/matrices.h"
 #include "recording_device.h"
+#include "row_blocks.h"
 
 namespace omniconv {
 namespace {
@@ -292,6 +293,23 @@ TEST_F(SplitLaunches, ThreePlanesFollowEachOther) {
             (Kernels{"find_largest 528", "make_parts 8192", "tile_products 132"}));
   EXPECT_EQ(launches("f32 tt m256n256k128batch2", 3, 4, whole, true),
             (Kernels{"find_largest_of_lines 528", "make_parts 64", "tile_products 8"}));
+}
+
+// What is built for them says so.
+TEST_F(SplitLaunches, BlocksOfRows) {
+  for (const auto& [tuning, problem] : blocks_of_rows) {
+    const auto one = std::make_shared<devices::RecordingDevice>(devices::DeviceKind::cuda);
+    one->be_of_capability_90();
+    one->set_compute_units(1);
+    const operations::Answer answer =
+        operations::conv2d_split_gemm_gpu().offer(get<Conv2dProblem>(parse_problem(problem)), one, {.tuning = tuning});
+    ASSERT_NE(answer.offer(), nullptr) << problem << ": " << answer.refusal();
+    answer.offer()->plan();
+    bool are_blocks = false;
+    for (const devices::Definition& each : one->built.front().definitions)
+      are_blocks = are_blocks || (each.name == "BLOCK_H" && (each.value == "2" || each.value == "4"));
+    EXPECT_TRUE(are_blocks) << problem;
+  }
 }
 
 // As many groups as share the device, at least one for each set of filters; 53,248 bytes of filters, 23,680 of x and

@@ -249,8 +249,8 @@ void check(const Case& one, const char* words, bool transposed, DataType type, s
 }
 
 constexpr Case cases[] = {
-    {.m = 1, .n = 33, .k = 1},
-    {.m = 17, .n = 33, .k = 129},
+    {.m = 33, .n = 33, .k = 1},
+    {.m = 49, .n = 33, .k = 129},
     {.m = 129, .n = 70, .k = 64, .batch = 2},
     {.m = 257, .n = 131, .k = 72, .pad = 4},
     {.m = 136, .n = 72, .k = 80, .batch = 2, .pad = 8},  // 16-bit operands are copied as they are stored
@@ -420,18 +420,17 @@ TEST(SplitMatrices, KnowsWhatLiesTogether) {
   EXPECT_EQ(map.strides_bytes[0], 144);
 }
 
-// Rows that lie side by side stay so: a copied line has all rows of a term. But for columns of fp32 that are few, whose
-// tiles have 32.
+// Rows that lie side by side stay so: a copied line has all rows of a term. But for those of fp32 that are few.
 TEST(SplitMatrices, RowsThatLieSideBySideStaySo) {
   for (const char* const words : {"bf16 tn", "f32 tn"})
     for (const std::int64_t n : {24, 40}) {
-      const GemmTask task = task_of({.m = 20, .n = n, .k = 70}, words, true);
+      const GemmTask task = task_of({.m = n, .n = n, .k = 70}, words, true);
       const bool are_few = words[0] == 'f' && n == 24;
-      EXPECT_TRUE(is_turned(task.problem, false));
+      EXPECT_EQ(is_turned(task.problem, false), !are_few);
       EXPECT_EQ(is_turned(task.problem, true), !are_few);
       const MatrixTask made = std::get<MatrixTask>(matrix_task(task));
-      EXPECT_EQ(made.a.lines, 70);
-      EXPECT_EQ(made.a.length, 20);
+      EXPECT_EQ(made.a.lines, are_few ? n : 70);
+      EXPECT_EQ(made.a.length, are_few ? 70 : n);
       EXPECT_EQ(made.b.lines, are_few ? n : 70);
       EXPECT_EQ(box_lines(task.problem, true, 32), are_few ? 32 : 64);
     }

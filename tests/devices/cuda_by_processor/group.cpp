@@ -288,6 +288,7 @@ void copy_pixels(std::uint32_t to, const void* argument, const int (&from)[4], i
 // At once or when it is waited for.
 void store_box(std::uint32_t from, const void* map, const int (&to)[3]) {
   if (to[0] < 0 || to[1] < 0 || to[2] < 0) fail("a box is stored at negative coordinates");
+  if (from % 128 != 0) fail("a box is stored from no multiple of 128 bytes");
   Copy copy = box_copy(from, map, to, true);
   if (group().flips_coin())
     copy.make();
@@ -359,6 +360,7 @@ void load_matrices(std::uint32_t (&parts)[4], const void* row, int turns) {
 }
 
 void store_matrices(void* row, const std::uint32_t (&parts)[4], int turns) {
+  if (reinterpret_cast<std::uintptr_t>(row) % 16 != 0) fail("a line of a matrix is stored at no multiple of 16 bytes");
   const std::size_t lane = group().running % warp_items;
   Held held{.row = static_cast<std::uint16_t*>(row)};
   std::copy_n(parts, held.rows.size(), held.rows.begin());

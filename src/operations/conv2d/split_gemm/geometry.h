@@ -68,6 +68,8 @@ struct PixelTask {
   }
   // Whether blocks' pixels are filters, each of so many channels.
   bool is_merged() const { return filters != channels; }
+  // Whether blocks are rows without a stride (row_block_task): the source's rows are as far apart as theirs.
+  bool are_row_blocks() const { return block_w > 0 && stride_h > 1; }
   // Steps of 64 terms of all classes, the last of a sum, or of a window's taps, perhaps of fewer.
   std::int64_t steps_of_all(bool is_shared) const;
   std::int64_t filter_elements() const { return std::int64_t{source.groups} * filters * steps * step_terms; }

@@ -87,7 +87,7 @@ Tile tile_for(const Forms& forms, const Conv2dProblem& problem, const devices::D
     // Raw tiles take longer to store under nchw, and those whose rows are filters under nhwc. Blocks' rows are stored
     // in short runs.
     constexpr double raw_store = 3500, turned_store = 2000;
-    const double of_blocks = task.is_merged() && task.block_w == 1 ? (nhwc ? 5000 : 3000) : 0;
+    const double of_blocks = task.are_row_blocks() ? (nhwc ? 5000 : 3000) : 0;
     const double of_store = (tile.is_raw                  ? (nhwc ? 0 : raw_store)
                              : nhwc && tile.columns >= 64 ? turned_store
                                                           : 0) +
@@ -342,7 +342,7 @@ Answer pixel_offer(const Conv2dProblem& problem, const DevicePointer& device, co
     if (const std::optional<PixelTask> blocks = row_block_task(problem, task)) others.push_back(*blocks);
   }
   for (const PixelTask& blocks : others) {
-    const bool are_rows = blocks.block_w == 1 && blocks.is_merged();
+    const bool are_rows = blocks.are_row_blocks();
     const Made other = made_of(forms_of(blocks, are_rows ? std::nullopt : raw_task(problem, blocks)), problem, *device,
                                request, prepared);
     if (other.tile.columns != 0 && (made.tile.columns == 0 || other.tile.cycles < made.tile.cycles)) made = other;

@@ -46,11 +46,11 @@ std::variant<MatrixTask, std::string> matrix_task(const GemmTask& task);
 inline bool has_terms_along(const GemmProblem& problem, bool of_b) {
   return of_b ? problem.transpose_b : !problem.transpose_a;
 }
-// Whether planes have rows side by side, where rows are stored so: all but those of few columns that are made into
-// parts, whose tiles have half as many columns otherwise.
+// Whether planes have rows side by side, where rows are stored so: all but those of few rows (columns of b) that are
+// made into parts, which would take room for 64, and of b tiles as wide.
 inline bool is_turned(const GemmProblem& problem, bool of_b) {
   if (has_terms_along(problem, of_b)) return false;
-  return !of_b || problem.n > step_terms / 2 || !numbers_of(problem.type).are_scaled;
+  return (of_b ? problem.n : problem.m) > step_terms / 2 || !numbers_of(problem.type).are_scaled;
 }
 // Whether planes' lines are stored lines.
 inline bool lies_along(const GemmProblem& problem, bool of_b) {
