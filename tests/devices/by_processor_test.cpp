@@ -101,6 +101,10 @@ class SolversByProcessor : public ByProcessor {
                           .samples = 1000}))
       EXPECT_EQ(result.status, checking::Status::ok) << problem << ' ' << tuning << ": " << result.reason;
   }
+  // Of tunings and problems.
+  void expect_each(const std::string& solver, std::initializer_list<std::pair<const char*, const char*>> cases) const {
+    for (const auto& [tuning, problem] : cases) expect_right(solver, problem, tuning);
+  }
 };
 
 constexpr const char *split_gemm = "conv2d/split_gemm/gpu.1", *split = "gemm/split/gpu.1",
@@ -131,39 +135,37 @@ TEST_F(SplitGemmByProcessor, EveryType) {
 }
 
 TEST_F(SplitGemmByProcessor, EveryTile) {
-  for (const auto& [tuning, problem] : std::vector<std::pair<const char*, const char*>>{
-           {"tile_n=128 resident=1 parts=1 shared=0 raw=0", "n2c64h9w9k136r3s3p1"},
-           {"tile_n=128 resident=1 parts=1 shared=1 raw=0", "bwd_data nhwc n1c128h9w20k48r3s3p1"},
-           {"tile_n=64 resident=1 parts=2 shared=0 raw=0", "n1c64h9w9k64r3s3p1"},
-           {"tile_n=64 resident=2 parts=2 shared=1 raw=0", "nhwc n1c80h9w20k64r3s5p2"},
-           {"tile_n=32 resident=2 parts=3 shared=0 raw=0", "nhwc n1c64h9w9k30r3s3p1"},
-           {"tile_n=32 resident=2 parts=1 shared=1 raw=0", "bwd_data n1c24h9w20k40r3s3p1"},
-           {"tile_n=32 resident=2 parts=1 shared=1 raw=0", "bwd_data n2c24h19w18k96r5s5p2"},
-           {"tile_n=32 resident=1 parts=2 shared=0 raw=0", "nhwc bias relu n2c48h9w38k40r3s3p1"},
-           {"tile_n=256 resident=1 parts=1 shared=0 raw=0", "bf16 nhwc n2c64h9w9k250r3s3p1"},
-           {"tile_n=256 resident=1 parts=2 shared=0 raw=0", "bwd_filter bf16 nhwc n4c64h14w14k256r3s3p1"},
-           {"tile_n=128 resident=1 parts=2 shared=0 raw=0", "bwd_filter n4c64h9w9k130r3s3p1"},
-           {"tile_n=64 resident=1 parts=3 shared=0 raw=0", "bwd_filter nhwc n4c24h9w9k60r3s3p1"},
-           {"tile_n=64 resident=2 parts=3 shared=0 raw=0", "bwd_filter n2c70h19w9k60r3s3p1"}})
-    expect_right(split_gemm, problem, tuning);
+  expect_each(split_gemm,
+              {{"tile_n=128 resident=1 parts=1 shared=0 raw=0", "n2c64h9w9k136r3s3p1"},
+               {"tile_n=128 resident=1 parts=1 shared=1 raw=0", "bwd_data nhwc n1c128h9w20k48r3s3p1"},
+               {"tile_n=64 resident=1 parts=2 shared=0 raw=0", "n1c64h9w9k64r3s3p1"},
+               {"tile_n=64 resident=2 parts=2 shared=1 raw=0", "nhwc n1c80h9w20k64r3s5p2"},
+               {"tile_n=32 resident=2 parts=3 shared=0 raw=0", "nhwc n1c64h9w9k30r3s3p1"},
+               {"tile_n=32 resident=2 parts=1 shared=1 raw=0", "bwd_data n1c24h9w20k40r3s3p1"},
+               {"tile_n=32 resident=2 parts=1 shared=1 raw=0", "bwd_data n2c24h19w18k96r5s5p2"},
+               {"tile_n=32 resident=1 parts=2 shared=0 raw=0", "nhwc bias relu n2c48h9w38k40r3s3p1"},
+               {"tile_n=256 resident=1 parts=1 shared=0 raw=0", "bf16 nhwc n2c64h9w9k250r3s3p1"},
+               {"tile_n=256 resident=1 parts=2 shared=0 raw=0", "bwd_filter bf16 nhwc n4c64h14w14k256r3s3p1"},
+               {"tile_n=128 resident=1 parts=2 shared=0 raw=0", "bwd_filter n4c64h9w9k130r3s3p1"},
+               {"tile_n=64 resident=1 parts=3 shared=0 raw=0", "bwd_filter nhwc n4c24h9w9k60r3s3p1"},
+               {"tile_n=64 resident=2 parts=3 shared=0 raw=0", "bwd_filter n2c70h19w9k60r3s3p1"}});
 }
 
 // Under nhwc results are stored as boxes, where their lines are multiples of 16 bytes: of whole tiles, of positions
 // behind the columns and the last image, of fewer filters than a tile's, of groups.
 TEST_F(SplitGemmByProcessor, Boxes) {
-  for (const auto& [tuning, problem] : std::vector<std::pair<const char*, const char*>>{
-           {"tile_n=128 resident=1 parts=1 shared=0 raw=0", "nhwc bias relu n2c64h9w9k136r3s3p1"},
-           {"tile_n=128 resident=1 parts=1 shared=1 raw=0", "nhwc n2c64h9w9k136r3s3p1"},
-           {"tile_n=64 resident=2 parts=1 shared=0 raw=0", "nhwc bias n2c64h19w9k60r3s3p1"},
-           {"tile_n=64 resident=2 parts=1 shared=1 raw=0", "nhwc f16 bias n2c64h19w9k136r3s3p1"},
-           {"tile_n=64 resident=1 parts=1 shared=1 raw=0", "bwd_data nhwc bf16 n2c128h19w9k64r3s3p1g2"},
-           {"tile_n=32 resident=2 parts=1 shared=0 raw=0", "bwd_data nhwc n2c28h19w9k64r3s3p1"},
-           {"tile_n=32 resident=2 parts=1 shared=0 raw=0", "nhwc bias f16 n2c32h19w9k72r3s3p1"},
-           {"tile_n=256 resident=1 parts=1 shared=0 raw=0", "nhwc bias relu bf16 n3c64h9w9k264r3s3p1u2"},
-           {"tile_n=256 resident=1 parts=1 shared=0 raw=0", "nhwc tf32 n1c64h9w19k520r1s1"},
-           {"tile_n=128 resident=1 parts=1 shared=0 raw=1", "nhwc bias n2c72h9w19k132r3s3p1"},
-           {"tile_n=64 resident=1 parts=1 shared=0 raw=1", "nhwc tf32 n2c72h9w19k60r1s1"}})
-    expect_right(split_gemm, problem, tuning);
+  expect_each(split_gemm,
+              {{"tile_n=128 resident=1 parts=1 shared=0 raw=0", "nhwc bias relu n2c64h9w9k136r3s3p1"},
+               {"tile_n=128 resident=1 parts=1 shared=1 raw=0", "nhwc n2c64h9w9k136r3s3p1"},
+               {"tile_n=64 resident=2 parts=1 shared=0 raw=0", "nhwc bias n2c64h19w9k60r3s3p1"},
+               {"tile_n=64 resident=2 parts=1 shared=1 raw=0", "nhwc f16 bias n2c64h19w9k136r3s3p1"},
+               {"tile_n=64 resident=1 parts=1 shared=1 raw=0", "bwd_data nhwc bf16 n2c128h19w9k64r3s3p1g2"},
+               {"tile_n=32 resident=2 parts=1 shared=0 raw=0", "bwd_data nhwc n2c28h19w9k64r3s3p1"},
+               {"tile_n=32 resident=2 parts=1 shared=0 raw=0", "nhwc bias f16 n2c32h19w9k72r3s3p1"},
+               {"tile_n=256 resident=1 parts=1 shared=0 raw=0", "nhwc bias relu bf16 n3c64h9w9k264r3s3p1u2"},
+               {"tile_n=256 resident=1 parts=1 shared=0 raw=0", "nhwc tf32 n1c64h9w19k520r1s1"},
+               {"tile_n=128 resident=1 parts=1 shared=0 raw=1", "nhwc bias n2c72h9w19k132r3s3p1"},
+               {"tile_n=64 resident=1 parts=1 shared=0 raw=1", "nhwc tf32 n2c72h9w19k60r1s1"}});
 }
 // A device of few compute units, whose groups make several tiles.
 template <int UNITS>
@@ -180,68 +182,61 @@ using SplitGemmOnFewUnits = SplitGemmOnUnits<3>;
 
 // Of more tiles than are made at once, the last ones have sums in parts: of 7, 10, 14 and 28 tiles one or two.
 TEST_F(SplitGemmOnFewUnits, CutsTheLastTiles) {
-  for (const auto& [tuning, problem] : std::vector<std::pair<const char*, const char*>>{
-           {"tile_n=64 resident=1 parts=2 shared=0 raw=0", "bias n4c64h13w17k64r3s3p1"},
-           {"tile_n=64 resident=1 parts=3 shared=0 raw=0", "nhwc bias relu n4c64h13w17k60r3s3p1"},
-           {"tile_n=128 resident=1 parts=2 shared=0 raw=0", "bwd_data bf16 nhwc n4c136h13w17k64r3s3p1"},
-           {"tile_n=64 resident=1 parts=2 shared=1 raw=0", "bwd_data nhwc n4c64h10w29k128r3s3p1"},
-           {"tile_n=64 resident=1 parts=2 shared=0 raw=1", "acc nhwc n4c72h13w17k64r3s3p1"},
-           {"tile_n=64 resident=1 parts=3 shared=0 raw=0", "bwd_filter n4c136h13w12k70r3s3p1"},
-           {"tile_n=128 resident=1 parts=2 shared=0 raw=0", "bwd_filter nhwc bf16 n4c136h13w12k136r3s3p1"},
-           {"tile_n=128 resident=1 parts=2 shared=0 raw=1", "bwd_filter n4c144h12w12k136r3s3p1"}})
-    expect_right(split_gemm, problem, tuning);
+  expect_each(split_gemm,
+              {{"tile_n=64 resident=1 parts=2 shared=0 raw=0", "bias n4c64h13w17k64r3s3p1"},
+               {"tile_n=64 resident=1 parts=3 shared=0 raw=0", "nhwc bias relu n4c64h13w17k60r3s3p1"},
+               {"tile_n=128 resident=1 parts=2 shared=0 raw=0", "bwd_data bf16 nhwc n4c136h13w17k64r3s3p1"},
+               {"tile_n=64 resident=1 parts=2 shared=1 raw=0", "bwd_data nhwc n4c64h10w29k128r3s3p1"},
+               {"tile_n=64 resident=1 parts=2 shared=0 raw=1", "acc nhwc n4c72h13w17k64r3s3p1"},
+               {"tile_n=64 resident=1 parts=3 shared=0 raw=0", "bwd_filter n4c136h13w12k70r3s3p1"},
+               {"tile_n=128 resident=1 parts=2 shared=0 raw=0", "bwd_filter nhwc bf16 n4c136h13w12k136r3s3p1"},
+               {"tile_n=128 resident=1 parts=2 shared=0 raw=1", "bwd_filter n4c144h12w12k136r3s3p1"}});
 }
 // Positions are blocks of two rows, or of four, where filters are few and tiles many (SplitLaunches.BlocksOfRows).
 TEST_F(SplitGemmOnOneUnit, BlocksOfRows) {
-  for (const auto& [tuning, problem] : blocks_of_rows) expect_right(split_gemm, problem, tuning);
+  expect_each(split_gemm, blocks_of_rows);
 }
 // To the data, copies read filters of 16 bits as they lie.
 TEST_F(SplitGemmByProcessor, TurnedFilters) {
-  for (const auto& [tuning, problem] : std::vector<std::pair<const char*, const char*>>{
-           {"tile_n=128 resident=1 parts=1 shared=0 raw=0", "bwd_data bf16 nhwc n2c136h9w9k72r3s3p1"},
-           {"tile_n=256 resident=1 parts=2 shared=0 raw=0", "bwd_data flip f16 nhwc n2c264h9w9k64r3s3p1"},
-           {"tile_n=64 resident=2 parts=1 shared=1 raw=0", "bwd_data bf16 nhwc n2c64h9w29k24r3s3p1"},
-           {"tile_n=64 resident=1 parts=1 shared=2 raw=0", "bwd_data bf16 nhwc n2c40h9w29k64r3s3p1"},
-           {"tile_n=64 resident=2 parts=1 shared=0 raw=0", "bwd_data bf16 nhwc n2c48h10w11k64r3s3p1u2g2"},
-           {"tile_n=64 resident=2 parts=1 shared=0 raw=0", "bwd_data f16 nhwc n2c64h10w11k16r5s5p2u2"},
-           {"tile_n=128 resident=1 parts=1 shared=0 raw=0", "bwd_data bf16 nhwc n2c128h10w11k72r1s1u2"}})
-    expect_right(split_gemm, problem, tuning);
+  expect_each(split_gemm,
+              {{"tile_n=128 resident=1 parts=1 shared=0 raw=0", "bwd_data bf16 nhwc n2c136h9w9k72r3s3p1"},
+               {"tile_n=256 resident=1 parts=2 shared=0 raw=0", "bwd_data flip f16 nhwc n2c264h9w9k64r3s3p1"},
+               {"tile_n=64 resident=2 parts=1 shared=1 raw=0", "bwd_data bf16 nhwc n2c64h9w29k24r3s3p1"},
+               {"tile_n=64 resident=1 parts=1 shared=2 raw=0", "bwd_data bf16 nhwc n2c40h9w29k64r3s3p1"},
+               {"tile_n=64 resident=2 parts=1 shared=0 raw=0", "bwd_data bf16 nhwc n2c48h10w11k64r3s3p1u2g2"},
+               {"tile_n=64 resident=2 parts=1 shared=0 raw=0", "bwd_data f16 nhwc n2c64h10w11k16r5s5p2u2"},
+               {"tile_n=128 resident=1 parts=1 shared=0 raw=0", "bwd_data bf16 nhwc n2c128h10w11k72r1s1u2"}});
 }
 // Under nchw they are where images have lines of pixels whole.
 TEST_F(SplitGemmOnFewUnits, PlanarBoxes) {
-  for (const auto& [tuning, problem] : std::vector<std::pair<const char*, const char*>>{
-           {"tile_n=128 resident=1 parts=1 shared=0 raw=0", "bias relu n3c64h8w12k136r3s3p1"},
-           {"tile_n=128 resident=1 parts=1 shared=0 raw=0", "bwd_data n3c100h8w10k64r3s3p1"},
-           {"tile_n=64 resident=2 parts=1 shared=0 raw=0", "bf16 bias n3c64h8w16k60r3s3p1"},
-           {"tile_n=64 resident=2 parts=1 shared=0 raw=0", "f16 n3c128h8w12k128r3s3p1g2"},
-           {"tile_n=64 resident=1 parts=1 shared=0 raw=0", "tf32 n3c64h16w16k40r1s1u2"}})
-    expect_right(split_gemm, problem, tuning);
+  expect_each(split_gemm, {{"tile_n=128 resident=1 parts=1 shared=0 raw=0", "bias relu n3c64h8w12k136r3s3p1"},
+                           {"tile_n=128 resident=1 parts=1 shared=0 raw=0", "bwd_data n3c100h8w10k64r3s3p1"},
+                           {"tile_n=64 resident=2 parts=1 shared=0 raw=0", "bf16 bias n3c64h8w16k60r3s3p1"},
+                           {"tile_n=64 resident=2 parts=1 shared=0 raw=0", "f16 n3c128h8w12k128r3s3p1g2"},
+                           {"tile_n=64 resident=1 parts=1 shared=0 raw=0", "tf32 n3c64h16w16k40r1s1u2"}});
 }
 // All filters of a tile stay in local memory.
 TEST_F(SplitGemmOnFewUnits, KeptFilters) {
-  for (const auto& [tuning, problem] : std::vector<std::pair<const char*, const char*>>{
-           {"tile_n=64 resident=1 parts=1 shared=2 raw=0", "bf16 nhwc bias n3c64h19w29k64r3s3p1"},
-           {"tile_n=64 resident=1 parts=1 shared=2 raw=0", "bwd_data f16 nhwc n2c64h9w9k64r3s3p1"},
-           {"tile_n=64 resident=1 parts=1 shared=2 raw=0", "tf32 n2c24h19w29k40r3s3p1"},
-           {"tile_n=32 resident=1 parts=1 shared=2 raw=0", "tf32 nhwc n2c32h19w29k32r3s3p1"},
-           {"tile_n=32 resident=1 parts=1 shared=2 raw=0", "bwd_data bf16 n1c20h9w29k32r5s5p2"}})
-    expect_right(split_gemm, problem, tuning);
+  expect_each(split_gemm, {{"tile_n=64 resident=1 parts=1 shared=2 raw=0", "bf16 nhwc bias n3c64h19w29k64r3s3p1"},
+                           {"tile_n=64 resident=1 parts=1 shared=2 raw=0", "bwd_data f16 nhwc n2c64h9w9k64r3s3p1"},
+                           {"tile_n=64 resident=1 parts=1 shared=2 raw=0", "tf32 n2c24h19w29k40r3s3p1"},
+                           {"tile_n=32 resident=1 parts=1 shared=2 raw=0", "tf32 nhwc n2c32h19w29k32r3s3p1"},
+                           {"tile_n=32 resident=1 parts=1 shared=2 raw=0", "bwd_data bf16 n1c20h9w29k32r5s5p2"}});
 }
 
 TEST_F(SplitGemmByProcessor, RawRows) {
-  for (const auto& [tuning, problem] : std::vector<std::pair<const char*, const char*>>{
-           {"tile_n=128 resident=1 parts=1 shared=0 raw=1", "nhwc n2c72h9w8k130r3s3p1"},
-           {"tile_n=64 resident=1 parts=2 shared=0 raw=1", "nhwc bias relu n1c264h9w8k60r1s1"},
-           {"tile_n=64 resident=1 parts=1 shared=0 raw=1", "tf32 n1c264h9w12k60r1s1"},
-           {"tile_n=64 resident=1 parts=1 shared=0 raw=1", "bwd_data acc nhwc n2c40h9w8k64r3s3p1"},
-           {"tile_n=128 resident=1 parts=1 shared=0 raw=1", "bwd_filter n3c72h9w8k130r1s1"},
-           {"tile_n=64 resident=1 parts=3 shared=0 raw=1", "bwd_filter nhwc n9c72h9w7k31r1s1"},
-           {"tile_n=128 resident=2 parts=2 shared=0 raw=1", "bwd_filter n3c40h10w8k72r3s3p1"},
-           {"tile_n=128 resident=2 parts=2 shared=0 raw=1", "bwd_filter acc nhwc n2c144h14w12k64r3s2p1u2g2"},
-           {"tile_n=128 resident=1 parts=2 shared=0 raw=1", "bwd_filter flip n2c32h12w12k96r5s5p2"},
-           {"tile_n=64 resident=1 parts=1 shared=0 raw=1", "bwd_filter tf32 nhwc n2c20h12w12k96r5s5p2d2"},
-           {"tile_n=128 resident=1 parts=1 shared=0 raw=1", "bwd_filter n2c80h14w14k64r3s3p1g2"}})
-    expect_right(split_gemm, problem, tuning);
+  expect_each(split_gemm,
+              {{"tile_n=128 resident=1 parts=1 shared=0 raw=1", "nhwc n2c72h9w8k130r3s3p1"},
+               {"tile_n=64 resident=1 parts=2 shared=0 raw=1", "nhwc bias relu n1c264h9w8k60r1s1"},
+               {"tile_n=64 resident=1 parts=1 shared=0 raw=1", "tf32 n1c264h9w12k60r1s1"},
+               {"tile_n=64 resident=1 parts=1 shared=0 raw=1", "bwd_data acc nhwc n2c40h9w8k64r3s3p1"},
+               {"tile_n=128 resident=1 parts=1 shared=0 raw=1", "bwd_filter n3c72h9w8k130r1s1"},
+               {"tile_n=64 resident=1 parts=3 shared=0 raw=1", "bwd_filter nhwc n9c72h9w7k31r1s1"},
+               {"tile_n=128 resident=2 parts=2 shared=0 raw=1", "bwd_filter n3c40h10w8k72r3s3p1"},
+               {"tile_n=128 resident=2 parts=2 shared=0 raw=1", "bwd_filter acc nhwc n2c144h14w12k64r3s2p1u2g2"},
+               {"tile_n=128 resident=1 parts=2 shared=0 raw=1", "bwd_filter flip n2c32h12w12k96r5s5p2"},
+               {"tile_n=64 resident=1 parts=1 shared=0 raw=1", "bwd_filter tf32 nhwc n2c20h12w12k96r5s5p2d2"},
+               {"tile_n=128 resident=1 parts=1 shared=0 raw=1", "bwd_filter n2c80h14w14k64r3s3p1g2"}});
 }
 
 TEST_F(SplitGemmByProcessor, RelativeErrors) {
@@ -337,14 +332,14 @@ TEST_F(FewChannelsByProcessor, ToTheFilterByWarps) {
 }
 // Fewer sets than warps, as many, more; tiles of several steps a row and of several rows; rows of y of two sets.
 TEST_F(FewChannelsByProcessor, ToTheFilterByEveryTuningOfWarps) {
-  for (const auto& [tuning, problem] : std::vector<std::pair<const char*, const char*>>{
-           {"rows=16 blocks=1 warps=4 resident=2 width=16 height=3 sixteens=1", "bwd_filter n2c3h20w21k33r3s3p1"},
-           {"rows=16 blocks=2 warps=6 resident=2 width=32 height=2 sixteens=2", "bwd_filter n2c1h22w41k9r3s16p1"},
-           {"rows=32 blocks=4 warps=8 resident=1 width=64 height=1 sixteens=4", "bwd_filter n1c3h17w70k40r5s5p2"},
-           {"rows=16 blocks=6 warps=12 resident=1 width=48 height=5 sixteens=1", "bwd_filter nhwc n3c2h19w50k20r7s7u2"},
-           {"rows=16 blocks=8 warps=16 resident=1 width=96 height=4 sixteens=2", "bwd_filter nhwc n1c3h21w99k5r3s16p1"},
-           {"rows=32 blocks=12 warps=4 resident=2 width=32 height=7 sixteens=2", "bwd_filter acc n2c3h16w33k33r5s5p2"}})
-    expect_right(few_channels_warps, problem, tuning);
+  expect_each(
+      few_channels_warps,
+      {{"rows=16 blocks=1 warps=4 resident=2 width=16 height=3 sixteens=1", "bwd_filter n2c3h20w21k33r3s3p1"},
+       {"rows=16 blocks=2 warps=6 resident=2 width=32 height=2 sixteens=2", "bwd_filter n2c1h22w41k9r3s16p1"},
+       {"rows=32 blocks=4 warps=8 resident=1 width=64 height=1 sixteens=4", "bwd_filter n1c3h17w70k40r5s5p2"},
+       {"rows=16 blocks=6 warps=12 resident=1 width=48 height=5 sixteens=1", "bwd_filter nhwc n3c2h19w50k20r7s7u2"},
+       {"rows=16 blocks=8 warps=16 resident=1 width=96 height=4 sixteens=2", "bwd_filter nhwc n1c3h21w99k5r3s16p1"},
+       {"rows=32 blocks=12 warps=4 resident=2 width=32 height=7 sixteens=2", "bwd_filter acc n2c3h16w33k33r5s5p2"}});
 }
 TEST_F(FewChannelsByProcessor, NumbersOfAnyRangeByWarps) {
   static constexpr Pass passes[] = {Pass::backward_filter};

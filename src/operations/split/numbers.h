@@ -164,9 +164,12 @@ inline double tile_cycles(const Tile& tile) {
   if (tile.is_raw) return tile.columns == 64 || tile.rows < tile_rows ? 3000 : 5500;
   return tile.columns == 256 ? 7200 : tile.columns == 128 ? 3600 : tile.columns == 64 ? 1650 : 1900;
 }
-// Groups that all compute units have at once.
+// Groups that a compute unit, and that all of them, have at once.
+inline std::int64_t groups_of_unit(const Tile& tile) {
+  return tile.is_kept ? 2 : tile.resident;
+}
 inline std::int64_t groups_at_once(const Tile& tile, const devices::Device& device) {
-  return (tile.is_kept ? 2 : tile.resident) * device.info().compute_units;
+  return groups_of_unit(tile) * device.info().compute_units;
 }
 // Tiles whose sums are not cut into parts: rounds of them, before the last ones, which are too few for a round.
 inline std::int64_t whole_tiles(const Tile& tile, std::int64_t tiles, const devices::Device& device) {
@@ -176,9 +179,7 @@ inline std::int64_t whole_tiles(const Tile& tile, std::int64_t tiles, const devi
 
 // Tiles, or their parts, that a compute unit makes one after the other, as many as its groups are two at once.
 inline double tile_rounds(const Tile& tile, std::int64_t tiles, const devices::Device& device) {
-  const std::int64_t at_once = tile.is_kept ? 2 : tile.resident,
-                     rounds = divide_up(tiles * tile.parts, at_once * device.info().compute_units);
-  return static_cast<double>(rounds * at_once);
+  return static_cast<double>(divide_up(tiles * tile.parts, groups_at_once(tile, device)) * groups_of_unit(tile));
 }
 // Of so many tiles: where a compute unit makes one, the second cache has time for its copies.
 inline double step_cycles(const Tile& tile, std::int64_t tiles, const Numbers& numbers, const devices::Device& device) {
