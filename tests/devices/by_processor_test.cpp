@@ -308,8 +308,25 @@ using FewChannelsByProcessor = SolversByProcessor;
 
 TEST_F(FewChannelsByProcessor, Forward) {
   for (const char* problem : {"n2c3h23w25k64r7s7p3u2", "nhwc bias relu n1c3h24w33k40r3s3p1",
-                              "tf32 acc n2c1h20w21k24r5s5p2", "flip n1c8h20w24k16r3s3p1g4", "nhwc n1c4h24w24k33r4s4u4"})
+                              "tf32 acc n2c1h20w21k24r5s5p2", "flip n1c8h20w24k16r3s3p1g4", "nhwc n1c4h24w24k33r4s4u4",
+                              "f16 n1c3h20w21k40r3s3p1", "bf16 nhwc acc flip n2c2h20w21k24r5s5p2u2"})
     expect_right(few_channels, problem);
+}
+// Boxes in both layouts of lines of 64 and of 128 bytes, of filters that end within a box, of groups; and results that
+// are none.
+TEST_F(FewChannelsByProcessor, ForwardByEveryTuning) {
+  expect_each(few_channels,
+              {{"columns=64 held=1 blocks=1 width=32 side=1 resident=2", "n2c3h14w40k64r3s3p1"},
+               {"columns=32 held=2 blocks=1 width=16 side=1 resident=2", "bias relu n1c3h14w36k64r3s3p1"},
+               {"columns=64 held=1 blocks=2 width=16 side=1 resident=2", "nhwc n2c3h20w33k60r3s3u2"},
+               {"columns=16 held=2 blocks=1 width=16 side=1 resident=2", "bias nhwc n1c6h17w20k64r3s3g2"},
+               {"columns=16 held=3 blocks=1 width=64 side=1 resident=2", "f16 n1c3h9w80k48r3s3p1"},
+               {"columns=64 held=1 blocks=1 width=32 side=1 resident=2", "bias bf16 n1c3h9w72k64r3s3p1"},
+               {"columns=64 held=1 blocks=1 width=32 side=1 resident=2", "relu f16 nhwc n2c3h9w41k56r3s3"},
+               {"columns=32 held=1 blocks=2 width=16 side=1 resident=2", "bf16 nhwc n1c1h9w41k32r5s5p2"},
+               {"columns=24 held=1 blocks=1 width=32 side=2 resident=1", "n1c3h21w90k10r8s8p2"},
+               {"columns=40 held=1 blocks=1 width=16 side=4 resident=1", "acc f16 nhwc n1c3h20w75k10r6s6"},
+               {"columns=32 held=2 blocks=1 width=16 side=4 resident=2", "tf32 n1c2h20w75k13r3s4u2"}});
 }
 TEST_F(FewChannelsByProcessor, ToTheData) {
   for (const char* problem : {"bwd_data n2c3h23w25k64r7s7p3u2", "bwd_data acc nhwc n1c3h24w33k40r3s3p1",
@@ -353,7 +370,9 @@ TEST_F(FewChannelsByProcessor, NumbersOfAnyRangeByWarps) {
   expect_replayed(Context(device), few_channels_warps, {"bwd_filter n2c3h20w21k10r3s16p1"});
 }
 TEST_F(FewChannelsByProcessor, InfinitiesAndNaN) {
-  expect_infinities_as_defined(Context(device), few_channels, {"n1c3h9w12k12r3s3p1"}, std::array{Pass::forward});
+  expect_infinities_as_defined(Context(device), few_channels,
+                               {"n1c3h9w12k12r3s3p1", "f16 n1c3h9w12k12r3s3p1", "bf16 nhwc n1c2h9w12k16r3s2u2"},
+                               std::array{Pass::forward});
 }
 
 }  // namespace

@@ -18,6 +18,9 @@ constexpr few_channels::Form form = [] {
 #define HELD OF_FORM(held)
 #define BLOCKS OF_FORM(blocks)
 #define WIDTH OF_FORM(width)
+#define SIDE OF_FORM(side)
+#define STAGED_BYTES OF_FORM(staged_bytes())
+#define BOXED 0
 #define FOLD OF_FORM(fold())
 #define RECORDS OF_FORM(records())
 #define SIXTEENS OF_FORM(sixteens())
@@ -122,6 +125,11 @@ inline void check(const Extents& extents, int groups_of_set = 1) {
 #undef HELD
 #undef BLOCKS
 #undef WIDTH
+#undef SIDE
+#undef STAGED_BYTES
+#undef BOXED
+#undef BLOCK_PIXELS
+#undef ROW_PIXELS
 #undef TURNED_LINE
 #undef RUN_EIGHTS
 #undef EIGHTS

@@ -56,8 +56,8 @@ struct Extents {
 Conv2dProblem problem_of(const few_channels::Form& form, const Extents& e, bool nhwc, bool flip) {
   Conv2dProblem problem;
   problem.n = e.n, problem.c = form.channels * e.groups, problem.h = e.h, problem.w = e.w, problem.k = e.k;
-  problem.r = form.taps_h, problem.s = form.taps_w, problem.groups = e.groups;
-  problem.stride_h = form.stride_h, problem.stride_w = form.stride_w;
+  problem.stride_h = form.stride_h, problem.stride_w = form.stride_w / form.side;
+  problem.r = form.taps_h, problem.s = form.taps_w - (form.side - 1) * problem.stride_w, problem.groups = e.groups;
   problem.dilation_h = form.dilation_h, problem.dilation_w = form.dilation_w;
   problem.pad_top = e.pad_top, problem.pad_left = e.pad_left;
   problem.pad_bottom = e.pad_bottom, problem.pad_right = e.pad_right;
@@ -202,6 +202,31 @@ namespace many_taps {
 namespace one_product {
 #include "few_channels-inl.h"
 }
+// Pixels side by side as columns: two of 16 taps, and four of five taps with a stride.
+#define FORM                                                                                                     \
+  {                                                                                                              \
+    .channels = 3, .taps_h = 5, .taps_w = 17, .stride_w = 2, .columns = 24, .held = 1, .blocks = 1, .width = 32, \
+    .side = 2                                                                                                    \
+  }
+#define NHWC 0
+#define FLIP 0
+#define PRODUCTS 3
+#define ENDING 1
+namespace two_sides {
+#include "few_channels-inl.h"
+}
+#define FORM                                                                                                       \
+  {                                                                                                                \
+    .channels = 1, .taps_h = 3, .taps_w = 11, .stride_h = 2, .stride_w = 8, .columns = 16, .held = 2, .blocks = 2, \
+    .side = 4                                                                                                      \
+  }
+#define NHWC 1
+#define FLIP 1
+#define PRODUCTS 3
+#define ENDING 0
+namespace four_sides {
+#include "few_channels-inl.h"
+}
 #pragma GCC diagnostic pop
 
 TEST(FewChannels, MultipliesWhatTheDefinitionMultiplies) {
@@ -222,6 +247,17 @@ TEST(FewChannels, MultipliesWhatTheDefinitionMultiplies) {
   many_taps::check({.n = 1, .h = 18, .w = 79, .k = 12, .y_at = 2});
   single_tap::check({.n = 3, .h = 19, .w = 90, .k = 11, .pad_left = 3});
   many_taps::check({.n = 1, .h = 33, .w = 36, .k = 10});
+}
+
+// Filters that fill the columns and not, several sets, rows that end within a row of the product.
+TEST(FewChannels, PixelsSideBySideAreColumns) {
+  two_sides::check({.n = 2, .h = 9, .w = 70, .k = 10, .pad_top = 1, .pad_left = 3, .pad_right = 2});
+  two_sides::check({.n = 1, .h = 12, .w = 40, .k = 12, .pad_left = 1}, 2);
+  two_sides::check({.n = 1, .h = 8, .w = 35, .k = 15, .groups = 3, .y_at = 3});
+  two_sides::check({.n = 2, .h = 8, .w = 31, .k = 26});
+  four_sides::check({.n = 2, .h = 19, .w = 150, .k = 8, .pad_top = 1, .pad_left = 2});
+  four_sides::check({.n = 1, .h = 12, .w = 33, .k = 11, .groups = 1, .pad_right = 4}, 2);
+  four_sides::check({.n = 1, .h = 12, .w = 45, .k = 6, .groups = 2});
 }
 
 TEST(FewChannels, GroupsOfChannels) {

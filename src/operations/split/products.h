@@ -40,6 +40,16 @@ struct PreparedOperand : Sections {
   std::int64_t elements, maxima = 0, largest = 0, array = 0, planes = 0;
 };
 
+// Where an operand begins; and whether copies can read or store what lies there.
+inline bool is_multiple_of(const Operand& operand, std::int64_t bytes) {
+  const std::uintptr_t buffer = operand.buffer ? operand.buffer.impl()->place().address : 0,
+                       address = buffer + static_cast<std::uintptr_t>(operand.offset_bytes);
+  return address % static_cast<std::uintptr_t>(bytes) == 0;
+}
+inline bool is_aligned(const Operand& operand) {
+  return is_multiple_of(operand, 16);
+}
+
 // What a run multiplies, and where its result goes.
 struct Product {
   const Operand &a, &b, &out, &bias;

@@ -2,9 +2,12 @@
 // in local memory. No device.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
+#include <optional>
 
 #include "core/checked.h"
+#include "devices/tensor_map.h"
 #include "operations/conv2d/shape.h"
 #include "operations/split/divisor.h"
 
@@ -14,12 +17,14 @@ using split_gemm::Divisor;
 
 constexpr std::int64_t group_items = 256, most_channels = 4;
 
-// Of the filter, and of a group of work items: `held` times `columns` filters, by tiles of `blocks` times 128 pixels,
-// in rows of `width`. The constants of the text have these names.
+// Of the filter, and of a group of work items: `held` times `columns` columns of filters, by tiles of `blocks` times
+// 128 pixels, in rows of `width`. Of `side` pixels of y that follow each other one is made for each column: taps_w and
+// stride_w are of all of these together, and so are pixels. The constants of the text have these names.
 struct Form {
   std::int64_t channels = 1, taps_h = 1, taps_w = 1, stride_h = 1, stride_w = 1, dilation_h = 1, dilation_w = 1;
-  std::int64_t columns = 8, held = 1, blocks = 2, width = 16;
-  bool nhwc = false;
+  std::int64_t columns = 8, held = 1, blocks = 2, width = 16, side = 1;
+  std::int64_t parts = 2, output_bytes = 4;  // of a number; of y's
+  bool nhwc = false, is_boxed = false;       // y is stored as boxes
 
   constexpr std::int64_t fold() const { return channels > 2 ? 1 : 4 / channels; }
   constexpr std::int64_t records() const { return up(taps_w, fold()); }  // of a row of the filter
@@ -28,38 +33,71 @@ struct Form {
   constexpr std::int64_t tile_rows() const { return 128 * blocks / width; }
   constexpr std::int64_t patch_h() const { return (tile_rows() - 1) * stride_h + (taps_h - 1) * dilation_h + 1; }
   constexpr std::int64_t patch_w() const { return (width - 1) * stride_w + (records() - 1) * fold() * dilation_w + 1; }
+  constexpr std::int64_t record_bytes() const { return 8 * parts; }
   // Neighbouring taps are of neighbouring planes, where there are several: half of local memory's banks apart.
   constexpr std::int64_t plane_w() const {
-    const std::int64_t least = up(patch_w(), stride_w);
-    return stride_w == 1 ? least : up(least - 4, 8) * 8 + 4;
+    const std::int64_t least = up(patch_w(), stride_w), all = 128 / record_bytes(), half = all / 2;
+    return stride_w == 1 ? least : up(least - half, all) * all + half;
   }
-  constexpr std::int64_t filter_bytes() const { return held * 2 * sixteens() * columns * 32; }
-  constexpr std::int64_t patch_bytes() const { return patch_h() * stride_w * plane_w() * 16; }
-  // Where the two warpgroups turn their sums of 64 pixels: lines of 68, so that neither way two meet in a bank.
-  constexpr std::int64_t turned_bytes() const { return nhwc ? 0 : 2 * columns * 68 * 4; }
-  // What a launch asks for: the filters begin at a multiple of 256 bytes.
+  constexpr std::int64_t filter_bytes() const { return held * parts * sixteens() * columns * 32; }
+  constexpr std::int64_t patch_bytes() const { return patch_h() * stride_w * plane_w() * record_bytes(); }
+  // Where the two warpgroups turn their sums of 64 pixels, or have them as boxes: turned, four numbers lie between the
+  // lines of two filters, so that neither way two meet in a bank.
+  constexpr std::int64_t staged_bytes() const {
+    const std::int64_t turned = nhwc ? 0 : columns / side * (64 * side + 4) * 4,
+                       boxes = is_boxed ? columns * 64 * output_bytes : 0;
+    return 2 * up(turned > boxes ? turned : boxes, alignment()) * alignment();
+  }
+  // Where what is staged begins: boxes are swizzled by their addresses, as filters are.
+  constexpr std::int64_t alignment() const { return is_boxed ? 1024 : 256; }
+  // What a launch asks for.
   constexpr std::int64_t local_bytes() const {
-    return 256 + filter_bytes() + bodies() * 64 + patch_bytes() + turned_bytes();
+    return alignment() + staged_bytes() + filter_bytes() + bodies() * 64 + patch_bytes();
   }
 
  private:
   static constexpr std::int64_t up(std::int64_t a, std::int64_t b) { return (a + b - 1) / b; }
 };
 
+// Numbers of so many parts, of `size` bytes each; the sides of a form are those of columns without dilation.
 inline Form form_of(const Conv2dShape& g, std::int64_t columns, std::int64_t held, std::int64_t blocks,
-                    std::int64_t width) {
+                    std::int64_t width, std::int64_t side, std::int64_t parts, std::int64_t size) {
   return {.channels = g.c_group,
           .taps_h = g.r,
-          .taps_w = g.s,
+          .taps_w = g.s + (side - 1) * g.stride_w,
           .stride_h = g.stride_h,
-          .stride_w = g.stride_w,
+          .stride_w = side * g.stride_w,
           .dilation_h = g.dilation_h,
           .dilation_w = g.dilation_w,
           .columns = columns,
           .held = held,
           .blocks = blocks,
           .width = width,
+          .side = side,
+          .parts = parts,
+          .output_bytes = size,
           .nhwc = g.nhwc};
+}
+
+// y as boxes, without its buffer: of rows of pixels lines of filters, or of filters lines of rows; nothing where copies
+// cannot store it so, or would store what is another group's.
+inline std::optional<devices::TensorMap> boxes_of(const Conv2dShape& g, const Form& form) {
+  const std::int64_t size = form.output_bytes, along = form.nhwc ? form.columns : form.width,
+                     line = std::min<std::int64_t>(128, along * size), row = (form.nhwc ? g.k : g.q) * size;
+  if (form.side > 1 || line < 64 || along * size % line != 0 || row % 16 != 0 || (size == 2 && form.columns % 16 != 0))
+    return {};
+  if (g.k_group % form.columns != 0 && !(form.nhwc && g.groups == 1)) return {};
+  using Element = devices::TensorMap::Element;
+  devices::TensorMap map{.element = size == 4 ? Element::f32 : Element::f16, .rank = 3};
+  map.swizzle = line == 128 ? devices::TensorMap::Swizzle::bytes_128 : devices::TensorMap::Swizzle::bytes_64;
+  if (form.nhwc) {
+    map.extents = {g.k, g.q, g.n * g.p}, map.strides_bytes = {row, g.q * row};
+    map.box = {line / size, form.width, 1};
+  } else {
+    map.extents = {g.q, g.p, g.n * g.k}, map.strides_bytes = {row, g.p * row};
+    map.box = {line / size, 1, form.columns};
+  }
+  return map;
 }
 
 // task_t of few_channels.kernel.
@@ -78,9 +116,10 @@ inline Task task_of(const Conv2dShape& g, const Form& form) {
   task.images = narrow(g.n), task.groups = narrow(g.groups), task.h = narrow(g.h), task.w = narrow(g.w);
   task.out_h = narrow(g.p), task.out_w = narrow(g.q), task.filters = narrow(g.k_group);
   task.pad_top = narrow(g.pad_top), task.pad_left = narrow(g.pad_left);
-  task.group_sets = narrow(divide_up(g.k_group, form.columns * form.held));
+  task.group_sets = narrow(divide_up(g.k_group * form.side, form.columns * form.held));
   task.sets = task.group_sets * task.groups;
-  task.tiles_h = narrow(divide_up(g.p, form.tile_rows())), task.tiles_w = narrow(divide_up(g.q, form.width));
+  task.tiles_h = narrow(divide_up(g.p, form.tile_rows())),
+  task.tiles_w = narrow(divide_up(g.q, form.width * form.side));
   task.tiles = narrow(g.n * task.tiles_h * task.tiles_w);
   task.by_tiles_w = Divisor(task.tiles_w), task.by_tiles_h = Divisor(task.tiles_h);
   return task;

@@ -1,5 +1,5 @@
 // Convolution forward of groups of few channels on the matrix units of compute capability 9.0: patches of x in local
-// memory, from there through registers. fp32 by parts of fp16.
+// memory, from there through registers. fp32 by parts of fp16, 16-bit numbers as they are.
 #include <algorithm>
 #include <numeric>
 #include <optional>
@@ -25,19 +25,17 @@ struct Tile {
 };
 
 std::span<const Tunable> tunables() {
-  static const std::vector<Tunable> all = {{"columns", {8, 16, 32, 64}},
+  static const std::vector<Tunable> all = {{"columns", {8, 16, 24, 32, 40, 48, 64}},
                                            {"held", {1, 2, 3, 4, 6, 8}},
                                            {"blocks", {1, 2}},
                                            {"width", {16, 32, 64, 128}},
+                                           {"side", {1, 2, 4}},
                                            {"resident", {1, 2, 3}}};
   return all;
 }
 Tuning tuning_of(const Tile& tile) {
-  return {{"columns", tile.form.columns},
-          {"held", tile.form.held},
-          {"blocks", tile.form.blocks},
-          {"width", tile.form.width},
-          {"resident", tile.resident}};
+  return {{"columns", tile.form.columns}, {"held", tile.form.held}, {"blocks", tile.form.blocks},
+          {"width", tile.form.width},     {"side", tile.form.side}, {"resident", tile.resident}};
 }
 
 // In local memory and in registers.
@@ -54,12 +52,14 @@ std::int64_t groups_of(const Task& task, std::int64_t resident, std::int64_t uni
 }
 
 // Cycles of a compute unit of 9.0. README.md, "Cost", has what they stand for.
+constexpr std::int64_t most_sides = 64;  // columns of a group's filters, where each has one for several pixels
 constexpr double sector_cycles = 1.8, run_cycles = 0.8, piece_cycles = 6;
 
-// Of storing a block of 64 pixels by so many filters, of pixels that are there.
+// Of storing a block of 64 pixels by so many columns, of pixels that are there.
 double storing_cycles(const Conv2dShape& g, const Form& form) {
   const double columns = static_cast<double>(form.columns),
-               runs = columns * 64 / static_cast<double>(g.nhwc ? 8 : form.width);
+               runs = columns * 64 / static_cast<double>(g.nhwc ? 8 : form.width * form.side);
+  if (form.is_boxed) return 100 + 2.5 * columns;
   const std::int64_t line = g.nhwc ? g.k : g.q;
   const double unaligned = 1 - static_cast<double>(std::gcd(line, std::int64_t{8})) / 8;
   return 8 * columns * sector_cycles + runs * (run_cycles + unaligned * (2 * piece_cycles - sector_cycles));
@@ -68,9 +68,10 @@ double cycles_of(const Conv2dShape& g, const Tile& tile, const split::Numbers& n
   const Form& form = tile.form;
   const Task task = task_of(g, form);
   const double columns = static_cast<double>(form.columns), products = static_cast<double>(numbers.products),
-               of_sixteen = 4 + std::max(products * columns / 2, 32 + products * columns / 4),
+               of_sixteen = 4 + std::max(products * std::max(columns / 2, 32.0),
+                                         16 * static_cast<double>(form.parts) + products * columns / 4),
                there = static_cast<double>(g.p * g.q) /
-                       static_cast<double>(task.tiles_h * form.tile_rows() * task.tiles_w * form.width),
+                       static_cast<double>(task.tiles_h * form.tile_rows() * task.tiles_w * form.width * form.side),
                of_block = static_cast<double>(form.sixteens()) * of_sixteen + there * storing_cycles(g, form),
                blocks = static_cast<double>(2 * form.blocks * form.held),
                of_patch = 1200 + 1.5 * static_cast<double>(form.patch_h() * form.patch_w()),
@@ -83,17 +84,24 @@ double cycles_of(const Conv2dShape& g, const Tile& tile, const split::Numbers& n
 }
 
 // The tile of the fewest cycles, of exactly the tuning where there is one.
-std::optional<Tile> best_tile(const Conv2dShape& g, const split::Numbers& numbers, const devices::Device& device,
-                              const SolverOptions& request) {
+std::optional<Tile> best_tile(const Conv2dProblem& problem, const split::Numbers& numbers,
+                              const devices::Device& device, const SolverOptions& request) {
+  const Conv2dShape g(problem);
+  const std::int64_t size = size_of(problem.type);
+  const bool can_be_boxed = !problem.accumulate;
   std::optional<Tile> best;
   const Tuning wanted = Tuning::parse(request.tuning);
   for_each_tuning(tunables(), [&](const Tuning& each) {
     if (!wanted.is_empty() && !(each == wanted)) return;
-    Tile tile{.form = form_of(g, each.at("columns"), each.at("held"), each.at("blocks"), each.at("width")),
+    const std::int64_t side = each.at("side"), columns = side * g.k_group;  // of all filters of a group
+    if (side > 1 && (g.dilation_w > 1 || columns > most_sides)) return;
+    Tile tile{.form = form_of(g, each.at("columns"), each.at("held"), each.at("blocks"), each.at("width"), side,
+                              numbers.planes(), size),
               .resident = each.at("resident")};
     if (tile.form.width == 128) return;  // of gradients alone
-    const bool is_wide = tile.form.columns > 8 && tile.form.columns / 2 >= g.k_group,
-               holds_more = tile.form.held > divide_up(g.k_group, tile.form.columns);
+    tile.form.is_boxed = can_be_boxed && boxes_of(g, tile.form).has_value();
+    const bool is_wide = tile.form.columns > 8 && tile.form.columns - 8 >= columns,
+               holds_more = tile.form.held > divide_up(columns, tile.form.columns);
     if (!fits(tile, device) || holds_more || (is_wide && wanted.is_empty())) return;
     tile.cycles = cycles_of(g, tile, numbers, device);
     if (!best || tile.cycles < best->cycles) best = tile;
@@ -116,9 +124,6 @@ std::string extent_refusal(const Conv2dShape& g) {
 std::string refusal_of(const Conv2dProblem& problem) {
   const Conv2dShape g(problem);
   if (problem.pass != Pass::forward) return "convolves forward and to the data alone";
-  if (problem.type != DataType::f32 && problem.type != DataType::tf32)
-    return fmt::format("is for f32 and tf32; its patches of {} would meet infinite filters where there is no x",
-                       name(problem.type));
   if (g.c_group > most_channels)
     return fmt::format("groups have {} channels, and records of pixels hold {}", g.c_group, most_channels);
   return extent_refusal(g);
@@ -148,14 +153,18 @@ class Plan final : public Conv2dPlanBody, split::ProductLaunches {
     add("DILATION_H", form_.dilation_h), add("DILATION_W", form_.dilation_w);
     add("FLIP", problem.flip), add("NHWC", problem.layout == Layout::nhwc);
     add("COLUMNS", form_.columns), add("HELD", form_.held), add("BLOCKS", form_.blocks);
-    add("WIDTH", form_.width);
+    add("WIDTH", form_.width), add("SIDE", form_.side);
+    add("BOXED", form_.is_boxed), add("STAGED_BYTES", form_.staged_bytes());
     add("FOLD", form_.fold()), add("RECORDS", form_.records()), add("SIXTEENS", form_.sixteens());
     add("PATCH_H", form_.patch_h()), add("PATCH_W", form_.patch_w()), add("PLANE_W", form_.plane_w());
     add("BIAS", problem.bias ? 2 : 0), add("ACCUMULATE", problem.accumulate), add("RELU", problem.relu);
     const devices::Device::Source sources[] = {{text_of_tiles, of_tiles, {.target = "sm_90a"}},
                                                {text, of_passes, {.target = "sm_90a"}}};
-    const auto programs = device.build_all(sources);
-    tiles_ = programs[0], passes_ = programs[1];
+    const auto programs = device.build_all(std::span(sources).first(numbers_.are_scaled ? 2 : 1));
+    tiles_ = programs.front(), passes_ = programs.back();
+    if (!form_.is_boxed) return;
+    boxes_ = *boxes_of(Conv2dShape(problem), form_);
+    if (problem.type == DataType::bf16) boxes_.element = devices::TensorMap::Element::bf16;
   }
   double compile_seconds() const override { return ProductLaunches::compile_seconds(); }
 
@@ -164,7 +173,13 @@ class Plan final : public Conv2dPlanBody, split::ProductLaunches {
     const split::Product product{.a = run.x, .b = run.w, .out = run.y, .bias = bias, .workspace = {run.workspace}};
     const Conv2dElements all = elements_of(problem());
     append_scan(sequence, product, all.x, all.w, {});
-    const devices::KernelArgument arguments[] = {std::as_bytes(std::span(&task_, 1)),
+    devices::TensorMap boxes = boxes_;
+    boxes.buffer = run.y.buffer.impl().get(), boxes.offset_bytes = run.y.offset_bytes;
+    const bool is_boxed = form_.is_boxed && split::is_aligned(run.y);
+    if (!is_boxed) boxes.offset_bytes = 0;  // which is not read
+    const devices::KernelArgument arguments[] = {&boxes,
+                                                 static_cast<std::int32_t>(is_boxed),
+                                                 std::as_bytes(std::span(&task_, 1)),
                                                  run.x.buffer.impl().get(),
                                                  run.x.offset_bytes / size(),
                                                  run.w.buffer.impl().get(),
@@ -176,19 +191,21 @@ class Plan final : public Conv2dPlanBody, split::ProductLaunches {
                                                  product.workspace.buffer.impl().get(),
                                                  (product.workspace.offset_bytes + workspace_.maxima) / 4};
     const std::int64_t groups = groups_of(task_, tile_.resident, units_);
-    sequence.launch(tiles_, "few_channels", {{groups * group_items, 1}, {group_items, 1}}, arguments,
-                    {.overlaps = true, .local_memory_bytes = form_.local_bytes()});
+    sequence.launch(tiles_, "few_channels", {{groups * group_items, 1}, {group_items, 1}},
+                    std::span(arguments).subspan(form_.is_boxed ? 0 : 2),
+                    {.overlaps = numbers_.are_scaled, .local_memory_bytes = form_.local_bytes()});
   }
 
  private:
   Form form_;
   Task task_;
+  devices::TensorMap boxes_;  // of y without its buffer
 };
 
 Answer offer_of(const Conv2dProblem& problem, const DevicePointer& device, const SolverOptions& request) {
   const Conv2dShape g(problem);
   const split::Numbers numbers = split::numbers_of(problem.type);
-  const std::optional<Tile> tile = best_tile(g, numbers, *device, request);
+  const std::optional<Tile> tile = best_tile(problem, numbers, *device, request);
   if (!tile && !request.tuning.empty())
     return fmt::format("tuning {}: filters and a patch of x do not go together so in local memory", request.tuning);
   if (!tile)
@@ -203,7 +220,10 @@ Answer offer_of(const Conv2dProblem& problem, const DevicePointer& device, const
                streamed = split::cycles_of_bytes(of_x + of_w + (problem.accumulate ? 2 : 1) * of_y, *device),
                looked_at = split::cycles_of_bytes(of_x + of_w, *device);
   return Offer{
-      .cost = {split::cost_of_cycles(2 * split::launch_cycles + looked_at + std::max(tile->cycles, streamed), *device)},
+      .cost = {split::cost_of_cycles(
+          (numbers.are_scaled ? 2 * split::launch_cycles + looked_at : split::launch_cycles) +
+              std::max(tile->cycles, streamed),
+          *device)},
       .bound = split::bound_of(numbers, static_cast<double>(tile->form.bodies()), 1, longest_sum(problem),
                                split::cutting_of(*device)),
       .workspace_bytes = split::Workspace(0, 0, numbers, 0).bytes(),

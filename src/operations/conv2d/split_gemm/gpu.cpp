@@ -18,15 +18,6 @@ static bool has_table(const Planes& planes) {
   return planes.padded <= entries && std::max(down, along) < most_reach && (planes.source_h + down + 1) * row < most;
 }
 
-static bool is_multiple_of(const Operand& operand, std::int64_t bytes) {
-  const std::uintptr_t buffer = operand.buffer ? operand.buffer.impl()->place().address : 0,
-                       address = buffer + static_cast<std::uintptr_t>(operand.offset_bytes);
-  return address % static_cast<std::uintptr_t>(bytes) == 0;
-}
-bool is_aligned(const Operand& operand) {
-  return is_multiple_of(operand, 16);
-}
-
 Form form_of(const Planes& planes, const Operand& source, DataType type, bool nhwc) {
   if (planes.have_taps()) return has_table(planes) ? Form::folded : Form::any;
   if (!nhwc) return Form::turned;

@@ -23,9 +23,6 @@ std::int64_t groups_for(const Planes& planes, Form form);
 // Bytes that making them moves, the look for the largest magnitude included.
 double bytes_moved(const Planes& planes, const Numbers& numbers, std::int64_t sampling, DataType type);
 
-// Whether copies can read what lies there.
-bool is_aligned(const Operand& operand);
-
 // Planes' worth of the workspace for each of the source: its parts, or a raw source that begins at no multiple of 16
 // bytes.
 inline std::int64_t planes_of_source(const Tile& tile, const Numbers& numbers) {
