@@ -316,17 +316,19 @@ TEST_F(FewChannelsByProcessor, Forward) {
 // are none.
 TEST_F(FewChannelsByProcessor, ForwardByEveryTuning) {
   expect_each(few_channels,
-              {{"columns=64 held=1 blocks=1 width=32 side=1 resident=2", "n2c3h14w40k64r3s3p1"},
-               {"columns=32 held=2 blocks=1 width=16 side=1 resident=2", "bias relu n1c3h14w36k64r3s3p1"},
-               {"columns=64 held=1 blocks=2 width=16 side=1 resident=2", "nhwc n2c3h20w33k60r3s3u2"},
-               {"columns=16 held=2 blocks=1 width=16 side=1 resident=2", "bias nhwc n1c6h17w20k64r3s3g2"},
-               {"columns=16 held=3 blocks=1 width=64 side=1 resident=2", "f16 n1c3h9w80k48r3s3p1"},
-               {"columns=64 held=1 blocks=1 width=32 side=1 resident=2", "bias bf16 n1c3h9w72k64r3s3p1"},
-               {"columns=64 held=1 blocks=1 width=32 side=1 resident=2", "relu f16 nhwc n2c3h9w41k56r3s3"},
-               {"columns=32 held=1 blocks=2 width=16 side=1 resident=2", "bf16 nhwc n1c1h9w41k32r5s5p2"},
-               {"columns=24 held=1 blocks=1 width=32 side=2 resident=1", "n1c3h21w90k10r8s8p2"},
-               {"columns=40 held=1 blocks=1 width=16 side=4 resident=1", "acc f16 nhwc n1c3h20w75k10r6s6"},
-               {"columns=32 held=2 blocks=1 width=16 side=4 resident=2", "tf32 n1c2h20w75k13r3s4u2"}});
+              {{"columns=64 held=1 blocks=1 width=32 side=1 workers=2 resident=2", "n2c3h14w40k64r3s3p1"},
+               {"columns=32 held=2 blocks=1 width=16 side=1 workers=2 resident=2", "bias relu n1c3h14w36k64r3s3p1"},
+               {"columns=64 held=1 blocks=2 width=16 side=1 workers=2 resident=2", "nhwc n2c3h20w33k60r3s3u2"},
+               {"columns=16 held=2 blocks=1 width=16 side=1 workers=2 resident=2", "bias nhwc n1c6h17w20k64r3s3g2"},
+               {"columns=16 held=3 blocks=1 width=64 side=1 workers=2 resident=2", "f16 n1c3h9w80k48r3s3p1"},
+               {"columns=64 held=1 blocks=1 width=32 side=1 workers=2 resident=2", "bias bf16 n1c3h9w72k64r3s3p1"},
+               {"columns=64 held=1 blocks=1 width=32 side=1 workers=2 resident=2", "relu f16 nhwc n2c3h9w41k56r3s3"},
+               {"columns=32 held=1 blocks=2 width=16 side=1 workers=2 resident=2", "bf16 nhwc n1c1h9w41k32r5s5p2"},
+               {"columns=24 held=1 blocks=1 width=32 side=2 workers=2 resident=1", "n1c3h21w90k10r8s8p2"},
+               {"columns=40 held=1 blocks=1 width=16 side=4 workers=2 resident=1", "acc f16 nhwc n1c3h20w75k10r6s6"},
+               {"columns=32 held=2 blocks=1 width=16 side=4 workers=2 resident=2", "tf32 n1c2h20w75k13r3s4u2"},
+               {"columns=64 held=1 blocks=1 width=32 side=1 workers=4 resident=1", "n2c3h23w80k64r7s7p3u2"},
+               {"columns=16 held=1 blocks=1 width=64 side=1 workers=4 resident=1", "nhwc n1c3h40w150k16r3s3"}});
 }
 TEST_F(FewChannelsByProcessor, ToTheData) {
   for (const char* problem : {"bwd_data n2c3h23w25k64r7s7p3u2", "bwd_data acc nhwc n1c3h24w33k40r3s3p1",

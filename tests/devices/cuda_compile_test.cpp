@@ -758,11 +758,11 @@ TEST_F(CudaCompile, FewChannelsInEveryForm) {
   int number = 0;
   for (const auto& [geometry, tuning] : std::initializer_list<std::pair<const char*, const char*>>{
            {"n8c3h224w224k64r7s7p3u2", ""},
-           {"n8c3h224w224k64r3s3p1", "columns=64 held=1 blocks=2 width=64 side=1 resident=2"},
+           {"n8c3h224w224k64r3s3p1", "columns=64 held=1 blocks=2 width=64 side=1 workers=2 resident=2"},
            {"n10c3h128w128k10r16s16", ""},
-           {"n8c1h28w28k64r5s5p2", "columns=32 held=2 blocks=2 width=32 side=1 resident=3"},
-           {"n8c2h30w31k8r3s5p1u3d2", "columns=8 held=1 blocks=1 width=16 side=1 resident=1"},
-           {"n8c8h30w31k24r1s4u4g2", "columns=16 held=1 blocks=1 width=16 side=1 resident=2"}})
+           {"n8c1h28w28k64r5s5p2", "columns=32 held=2 blocks=2 width=32 side=1 workers=2 resident=3"},
+           {"n8c2h30w31k8r3s5p1u3d2", "columns=8 held=1 blocks=1 width=16 side=1 workers=2 resident=1"},
+           {"n8c8h30w31k24r1s4u4g2", "columns=16 held=1 blocks=1 width=16 side=1 workers=2 resident=2"}})
     for (const char* const layout : {"nchw", "nhwc"}) {
       const std::string problem = fmt::format("{} {} {} {}", endings[number % 5], all[number % 3], layout, geometry);
       ++number;

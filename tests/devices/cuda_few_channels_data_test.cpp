@@ -65,16 +65,19 @@ TEST_F(FewChannelsDataGpu, Sampled) {
 }
 
 TEST_F(FewChannelsDataGpu, EveryTuning) {
-  for (const char* tuning :
-       {"columns=8 held=1 blocks=1 width=16 side=1 resident=1", "columns=8 held=3 blocks=1 width=32 side=1 resident=2",
-        "columns=16 held=2 blocks=1 width=64 side=1 resident=2", "columns=32 held=4 blocks=1 width=128 side=1 resident=1",
-        "columns=64 held=3 blocks=1 width=16 side=1 resident=1", "columns=64 held=8 blocks=1 width=32 side=1 resident=1"})
+  for (const char* tuning : {"columns=8 held=1 blocks=1 width=16 side=1 workers=2 resident=1",
+                             "columns=8 held=3 blocks=1 width=32 side=1 workers=2 resident=2",
+                             "columns=16 held=2 blocks=1 width=64 side=1 workers=2 resident=2",
+                             "columns=32 held=4 blocks=1 width=128 side=1 workers=2 resident=1",
+                             "columns=64 held=3 blocks=1 width=16 side=1 workers=2 resident=1",
+                             "columns=64 held=8 blocks=1 width=32 side=1 workers=2 resident=1"})
     for (const char* problem : {"n3c3h40w41k64r7s7p3u2", "nhwc n3c3h40w41k60r7s3p3", "acc n3c1h40w41k57r8s5p2"})
       expect_right(problem, tuning);
   for (const char* problem : {"n3c3h40w40k64r3s3p1", "nhwc n3c3h40w41k60r3s3p1", "n1c3h9w260k64r3s3p1"})
-    for (const char* tuning :
-         {"columns=32 held=3 blocks=2 width=16 side=1 resident=2", "columns=8 held=3 blocks=2 width=32 side=1 resident=1",
-          "columns=16 held=3 blocks=2 width=64 side=1 resident=2", "columns=64 held=4 blocks=2 width=128 side=1 resident=1"})
+    for (const char* tuning : {"columns=32 held=3 blocks=2 width=16 side=1 workers=2 resident=2",
+                               "columns=8 held=3 blocks=2 width=32 side=1 workers=2 resident=1",
+                               "columns=16 held=3 blocks=2 width=64 side=1 workers=2 resident=2",
+                               "columns=64 held=4 blocks=2 width=128 side=1 workers=2 resident=1"})
       expect_right(problem, tuning);
 }
 

@@ -58,11 +58,14 @@ TEST_F(FewChannelsGpu, EveryTypeAndWhatIsFused) {
 // Each serves some of the problems: filters and patches of the others do not go together in local memory.
 TEST_F(FewChannelsGpu, EveryTuning) {
   int checked = 0;
-  for (const char* tuning :
-       {"columns=8 held=8 blocks=1 width=64 side=1 resident=1", "columns=8 held=3 blocks=2 width=16 side=1 resident=3",
-        "columns=16 held=4 blocks=2 width=32 side=1 resident=2", "columns=16 held=1 blocks=1 width=16 side=1 resident=3",
-        "columns=32 held=2 blocks=2 width=64 side=1 resident=1", "columns=32 held=2 blocks=1 width=32 side=1 resident=3",
-        "columns=64 held=1 blocks=1 width=16 side=1 resident=1", "columns=64 held=1 blocks=2 width=64 side=1 resident=2"})
+  for (const char* tuning : {"columns=8 held=8 blocks=1 width=64 side=1 workers=2 resident=1",
+                             "columns=8 held=3 blocks=2 width=16 side=1 workers=2 resident=3",
+                             "columns=16 held=4 blocks=2 width=32 side=1 workers=2 resident=2",
+                             "columns=16 held=1 blocks=1 width=16 side=1 workers=2 resident=3",
+                             "columns=32 held=2 blocks=2 width=64 side=1 workers=2 resident=1",
+                             "columns=32 held=2 blocks=1 width=32 side=1 workers=2 resident=3",
+                             "columns=64 held=1 blocks=1 width=16 side=1 workers=2 resident=1",
+                             "columns=64 held=1 blocks=2 width=64 side=1 workers=2 resident=2"})
     for (const char* problem : {"n3c3h40w41k64r7s7p3u2", "n2c3h33w150k50r3s3", "n2c3h33w84k64r3s3p1",
                                 "nhwc n3c3h40w41k60r3s3p1", "bias n3c1h40w41k57r5s5p2"}) {
       const SolverOptions options{.solver = few_channels, .tuning = tuning};

@@ -19,6 +19,11 @@ constexpr few_channels::Form form = [] {
 #define BLOCKS OF_FORM(blocks)
 #define WIDTH OF_FORM(width)
 #define SIDE OF_FORM(side)
+#define WORKERS OF_FORM(workers)
+#define LOOKERS OF_FORM(items())
+#define BODY OF_FORM(body())
+#define AHEAD OF_FORM(is_ahead())
+#define BUFFERS OF_FORM(buffers)
 #define STAGED_BYTES OF_FORM(staged_bytes())
 #define BOXED 0
 #define FOLD OF_FORM(fold())
@@ -66,7 +71,7 @@ inline void run(const Conv2dShape& g, int groups_of_set, Memory& memory) {
     find_largest(x, 0, static_cast<long>(memory.x.size()), 1, w, 0, static_cast<long>(memory.w.size()), 1,
                  workspace.data(), 0, 2 * MAXIMA);
   });
-  launch(task.sets * groups_of_set, 256,
+  launch(task.sets * groups_of_set, static_cast<int>(form.items()),
          [&] { few_channels(task, x, 0, w, 0, y, memory.y_at, bias, 0, workspace.data(), 0); });
   // What lies behind what the launch asks for is as it was.
   for (std::size_t i = static_cast<std::size_t>(form.local_bytes()); i < sizeof launch_memory; ++i)
@@ -126,6 +131,11 @@ inline void check(const Extents& extents, int groups_of_set = 1) {
 #undef BLOCKS
 #undef WIDTH
 #undef SIDE
+#undef WORKERS
+#undef LOOKERS
+#undef BODY
+#undef AHEAD
+#undef BUFFERS
 #undef STAGED_BYTES
 #undef BOXED
 #undef BLOCK_PIXELS

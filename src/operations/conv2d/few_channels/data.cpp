@@ -98,7 +98,8 @@ std::optional<DataTile> best_tile(const Conv2dShape& g, const split::Numbers& nu
   const Tuning wanted = Tuning::parse(request.tuning);
   for_each_tuning(domain, [&](const Tuning& each) {
     if (!wanted.is_empty() && !(each == wanted)) return;
-    if (each.at("side") > 1 || (each.at("columns") & (each.at("columns") - 1)) != 0) return;  // forward alone
+    if (each.at("side") > 1 || each.at("workers") > 2 || (each.at("columns") & (each.at("columns") - 1)) != 0)
+      return;  // forward alone
     const std::int64_t rows = each.at("held");
     if (rows > g.r && wanted.is_empty() && rows - g.r > 1) return;  // another holds all rows of the filter
     DataTile tile{.form = data_form_of(g, each.at("columns"), rows, each.at("blocks"), each.at("width")),
@@ -114,12 +115,13 @@ Tuning tuning_of(const DataTile& tile, const SolverOptions& request, std::span<c
   if (!request.tuning.empty()) return Tuning::parse(request.tuning);
   Tuning tuning;
   for (const Tunable& each : domain) {
-    std::int64_t value = each.name == "columns"  ? tile.form.columns
-                         : each.name == "held"   ? tile.form.rows
-                         : each.name == "blocks" ? tile.form.blocks
-                         : each.name == "width"  ? tile.form.width
-                         : each.name == "side"   ? 1
-                                                 : tile.resident;
+    std::int64_t value = each.name == "columns"   ? tile.form.columns
+                         : each.name == "held"    ? tile.form.rows
+                         : each.name == "blocks"  ? tile.form.blocks
+                         : each.name == "width"   ? tile.form.width
+                         : each.name == "side"    ? 1
+                         : each.name == "workers" ? 2
+                                                  : tile.resident;
     // `rows` is no more than the filter has.
     while (std::find(each.values.begin(), each.values.end(), value) == each.values.end()) ++value;
     tuning.set(each.name, value);

@@ -17,20 +17,25 @@ using split_gemm::Divisor;
 
 constexpr std::int64_t group_items = 256, most_channels = 4;
 
-// Of the filter, and of a group of work items: `held` times `columns` columns of filters, by tiles of `blocks` times
-// 128 pixels, in rows of `width`. Of `side` pixels of y that follow each other one is made for each column: taps_w and
-// stride_w are of all of these together, and so are pixels. The constants of the text have these names.
+// Of the filter, and of a group of work items: `held` times `columns` columns of filters, by tiles of `blocks` times 64
+// pixels for each of `workers` warpgroups, in rows of `width`. Of `side` pixels of y that follow each other one is made
+// for each column: taps_w and stride_w are of all of these together, and so are pixels. The constants of the text have
+// these names.
 struct Form {
   std::int64_t channels = 1, taps_h = 1, taps_w = 1, stride_h = 1, stride_w = 1, dilation_h = 1, dilation_w = 1;
-  std::int64_t columns = 8, held = 1, blocks = 2, width = 16, side = 1;
+  std::int64_t columns = 8, held = 1, blocks = 2, width = 16, side = 1, workers = 2;
   std::int64_t parts = 2, output_bytes = 4;  // of a number; of y's
-  bool nhwc = false, is_boxed = false;       // y is stored as boxes
+  bool nhwc = false, is_boxed = false;       // y is stored as boxes,
+  std::int64_t buffers = 1;                  // of so many blocks of a warpgroup
 
   constexpr std::int64_t fold() const { return channels > 2 ? 1 : 4 / channels; }
   constexpr std::int64_t records() const { return up(taps_w, fold()); }  // of a row of the filter
   constexpr std::int64_t sixteens() const { return up(taps_h * records(), 4); }
-  constexpr std::int64_t bodies() const { return up(sixteens(), 4); }  // sums of up to 64 terms
-  constexpr std::int64_t tile_rows() const { return 128 * blocks / width; }
+  // Sixteens that are summed up in the units: of two parts, of which more do not fit the registers, two of long sums.
+  constexpr std::int64_t body() const { return parts == 2 && sixteens() > 4 ? 2 : 4; }
+  constexpr std::int64_t bodies() const { return up(sixteens(), body()); }
+  constexpr std::int64_t items() const { return 128 * workers; }
+  constexpr std::int64_t tile_rows() const { return 64 * workers * blocks / width; }
   constexpr std::int64_t patch_h() const { return (tile_rows() - 1) * stride_h + (taps_h - 1) * dilation_h + 1; }
   constexpr std::int64_t patch_w() const { return (width - 1) * stride_w + (records() - 1) * fold() * dilation_w + 1; }
   constexpr std::int64_t record_bytes() const { return 8 * parts; }
@@ -39,20 +44,23 @@ struct Form {
     const std::int64_t least = up(patch_w(), stride_w), all = 128 / record_bytes(), half = all / 2;
     return stride_w == 1 ? least : up(least - half, all) * all + half;
   }
+  // The next tile's patch is filled while one is made, where the registers hold what a work item loads of it.
+  constexpr bool is_ahead() const { return up(patch_h() * patch_w(), items()) * (fold() == 1 ? channels : 4) <= 9; }
   constexpr std::int64_t filter_bytes() const { return held * parts * sixteens() * columns * 32; }
   constexpr std::int64_t patch_bytes() const { return patch_h() * stride_w * plane_w() * record_bytes(); }
-  // Where the two warpgroups turn their sums of 64 pixels, or have them as boxes: turned, four numbers lie between the
+  constexpr std::int64_t table_bytes() const { return up(sixteens(), 2) * 32; }
+  // Where the warpgroups turn their sums of 64 pixels, or have them as boxes: turned, four numbers lie between the
   // lines of two filters, so that neither way two meet in a bank.
   constexpr std::int64_t staged_bytes() const {
     const std::int64_t turned = nhwc ? 0 : columns / side * (64 * side + 4) * 4,
-                       boxes = is_boxed ? columns * 64 * output_bytes : 0;
-    return 2 * up(turned > boxes ? turned : boxes, alignment()) * alignment();
+                       boxes = is_boxed ? buffers * columns * 64 * output_bytes : 0;
+    return workers * up(turned > boxes ? turned : boxes, alignment()) * alignment();
   }
   // Where what is staged begins: boxes are swizzled by their addresses, as filters are.
   constexpr std::int64_t alignment() const { return is_boxed ? 1024 : 256; }
   // What a launch asks for.
   constexpr std::int64_t local_bytes() const {
-    return alignment() + staged_bytes() + filter_bytes() + bodies() * 64 + patch_bytes();
+    return alignment() + staged_bytes() + filter_bytes() + table_bytes() + (is_ahead() ? 2 : 1) * patch_bytes();
   }
 
  private:
@@ -61,7 +69,8 @@ struct Form {
 
 // Numbers of so many parts, of `size` bytes each; the sides of a form are those of columns without dilation.
 inline Form form_of(const Conv2dShape& g, std::int64_t columns, std::int64_t held, std::int64_t blocks,
-                    std::int64_t width, std::int64_t side, std::int64_t parts, std::int64_t size) {
+                    std::int64_t width, std::int64_t side, std::int64_t workers, std::int64_t parts,
+                    std::int64_t size) {
   return {.channels = g.c_group,
           .taps_h = g.r,
           .taps_w = g.s + (side - 1) * g.stride_w,
@@ -74,6 +83,7 @@ inline Form form_of(const Conv2dShape& g, std::int64_t columns, std::int64_t hel
           .blocks = blocks,
           .width = width,
           .side = side,
+          .workers = workers,
           .parts = parts,
           .output_bytes = size,
           .nhwc = g.nhwc};

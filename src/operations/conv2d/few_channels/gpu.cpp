@@ -30,17 +30,20 @@ std::span<const Tunable> tunables() {
                                            {"blocks", {1, 2}},
                                            {"width", {16, 32, 64, 128}},
                                            {"side", {1, 2, 4}},
+                                           {"workers", {2, 4}},
                                            {"resident", {1, 2, 3}}};
   return all;
 }
 Tuning tuning_of(const Tile& tile) {
   return {{"columns", tile.form.columns}, {"held", tile.form.held}, {"blocks", tile.form.blocks},
-          {"width", tile.form.width},     {"side", tile.form.side}, {"resident", tile.resident}};
+          {"width", tile.form.width},     {"side", tile.form.side}, {"workers", tile.form.workers},
+          {"resident", tile.resident}};
 }
 
 // In local memory and in registers.
 bool fits(const Tile& tile, const devices::Device& device) {
   if (tile.resident > 2 && tile.form.columns > 32) return false;
+  if (tile.form.workers > 2 && tile.resident > 1) return false;
   constexpr std::int64_t rest = 1024 + 64;  // what the device keeps of each group's, and what the text declares
   return tile.form.local_bytes() <= device.facts().most_local_memory_bytes / tile.resident - rest;
 }
@@ -73,7 +76,7 @@ double cycles_of(const Conv2dShape& g, const Tile& tile, const split::Numbers& n
                there = static_cast<double>(g.p * g.q) /
                        static_cast<double>(task.tiles_h * form.tile_rows() * task.tiles_w * form.width * form.side),
                of_block = static_cast<double>(form.sixteens()) * of_sixteen + there * storing_cycles(g, form),
-               blocks = static_cast<double>(2 * form.blocks * form.held),
+               blocks = static_cast<double>(form.workers * form.blocks * form.held),
                of_patch = 1200 + 1.5 * static_cast<double>(form.patch_h() * form.patch_w()),
                alone = tile.resident == 1 ? 1 : 0.4,  // what the other group does not hide
       of_filters = 3000 + static_cast<double>(form.filter_bytes()) / 32 / 256 * 500;
@@ -96,13 +99,16 @@ std::optional<Tile> best_tile(const Conv2dProblem& problem, const split::Numbers
     const std::int64_t side = each.at("side"), columns = side * g.k_group;  // of all filters of a group
     if (side > 1 && (g.dilation_w > 1 || columns > most_sides)) return;
     Tile tile{.form = form_of(g, each.at("columns"), each.at("held"), each.at("blocks"), each.at("width"), side,
-                              numbers.planes(), size),
+                              each.at("workers"), numbers.planes(), size),
               .resident = each.at("resident")};
     if (tile.form.width == 128) return;  // of gradients alone
     tile.form.is_boxed = can_be_boxed && boxes_of(g, tile.form).has_value();
     const bool is_wide = tile.form.columns > 8 && tile.form.columns - 8 >= columns,
                holds_more = tile.form.held > divide_up(columns, tile.form.columns);
-    if (!fits(tile, device) || holds_more || (is_wide && wanted.is_empty())) return;
+    if (holds_more || (is_wide && wanted.is_empty())) return;
+    tile.form.buffers = tile.form.is_boxed ? 2 : 1;
+    if (!fits(tile, device)) tile.form.buffers = 1;
+    if (!fits(tile, device)) return;
     tile.cycles = cycles_of(g, tile, numbers, device);
     if (!best || tile.cycles < best->cycles) best = tile;
   });
@@ -153,8 +159,9 @@ class Plan final : public Conv2dPlanBody, split::ProductLaunches {
     add("DILATION_H", form_.dilation_h), add("DILATION_W", form_.dilation_w);
     add("FLIP", problem.flip), add("NHWC", problem.layout == Layout::nhwc);
     add("COLUMNS", form_.columns), add("HELD", form_.held), add("BLOCKS", form_.blocks);
-    add("WIDTH", form_.width), add("SIDE", form_.side);
-    add("BOXED", form_.is_boxed), add("STAGED_BYTES", form_.staged_bytes());
+    add("WIDTH", form_.width), add("SIDE", form_.side), add("WORKERS", form_.workers), add("LOOKERS", form_.items());
+    add("BODY", form_.body()), add("AHEAD", form_.is_ahead());
+    add("BOXED", form_.is_boxed), add("BUFFERS", form_.buffers), add("STAGED_BYTES", form_.staged_bytes());
     add("FOLD", form_.fold()), add("RECORDS", form_.records()), add("SIXTEENS", form_.sixteens());
     add("PATCH_H", form_.patch_h()), add("PATCH_W", form_.patch_w()), add("PLANE_W", form_.plane_w());
     add("BIAS", problem.bias ? 2 : 0), add("ACCUMULATE", problem.accumulate), add("RELU", problem.relu);
@@ -191,7 +198,7 @@ class Plan final : public Conv2dPlanBody, split::ProductLaunches {
                                                  product.workspace.buffer.impl().get(),
                                                  (product.workspace.offset_bytes + workspace_.maxima) / 4};
     const std::int64_t groups = groups_of(task_, tile_.resident, units_);
-    sequence.launch(tiles_, "few_channels", {{groups * group_items, 1}, {group_items, 1}},
+    sequence.launch(tiles_, "few_channels", {{groups * form_.items(), 1}, {form_.items(), 1}},
                     std::span(arguments).subspan(form_.is_boxed ? 0 : 2),
                     {.overlaps = numbers_.are_scaled, .local_memory_bytes = form_.local_bytes()});
   }
@@ -225,7 +232,8 @@ Answer offer_of(const Conv2dProblem& problem, const DevicePointer& device, const
               std::max(tile->cycles, streamed),
           *device)},
       .bound = split::bound_of(numbers, static_cast<double>(tile->form.bodies()), 1, longest_sum(problem),
-                               split::cutting_of(*device)),
+                               {.of_instruction = split::cutting_of(*device).of_instruction,
+                                .instructions = static_cast<double>(tile->form.body())}),
       .workspace_bytes = split::Workspace(0, 0, numbers, 0).bytes(),
       .uses_only_fma = false,
       .tuning = tuning_of(*tile),
