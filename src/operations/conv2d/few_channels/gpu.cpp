@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <numeric>
 #include <optional>
+#include <tuple>
 
 #include "embedded/few_channels.kernel.h"
 #include "embedded/few_channels_units.kernel.h"
@@ -56,13 +57,16 @@ std::int64_t groups_of(const Task& task, std::int64_t resident, std::int64_t uni
 
 // Cycles of a compute unit of 9.0. README.md, "Cost", has what they stand for.
 constexpr std::int64_t most_sides = 64;  // columns of a group's filters, where each has one for several pixels
-constexpr double sector_cycles = 1.8, run_cycles = 0.8, piece_cycles = 6;
+constexpr double sector_cycles = 1.8, run_cycles = 0.8, piece_cycles = 6, box_cycles = 160, line_cycles = 0.6;
 
 // Of storing a block of 64 pixels by so many columns, of pixels that are there.
 double storing_cycles(const Conv2dShape& g, const Form& form) {
   const double columns = static_cast<double>(form.columns),
                runs = columns * 64 / static_cast<double>(g.nhwc ? 8 : form.width * form.side);
-  if (form.is_boxed) return 100 + 2.5 * columns;
+  if (form.is_boxed) {
+    const std::int64_t line = std::min<std::int64_t>(128, (g.nhwc ? form.columns : form.width) * form.output_bytes);
+    return box_cycles + line_cycles * static_cast<double>(64 * form.columns * form.output_bytes / line);
+  }
   const std::int64_t line = g.nhwc ? g.k : g.q;
   const double unaligned = 1 - static_cast<double>(std::gcd(line, std::int64_t{8})) / 8;
   return 8 * columns * sector_cycles + runs * (run_cycles + unaligned * (2 * piece_cycles - sector_cycles));
@@ -77,18 +81,21 @@ double cycles_of(const Conv2dShape& g, const Tile& tile, const split::Numbers& n
                        static_cast<double>(task.tiles_h * form.tile_rows() * task.tiles_w * form.width * form.side),
                of_block = static_cast<double>(form.sixteens()) * of_sixteen + there * storing_cycles(g, form),
                blocks = static_cast<double>(form.workers * form.blocks * form.held),
-               of_patch = 1200 + 1.5 * static_cast<double>(form.patch_h() * form.patch_w()),
-               alone = tile.resident == 1 ? 1 : 0.4,  // what the other group does not hide
-      of_filters = 3000 + static_cast<double>(form.filter_bytes()) / 32 / 256 * 500;
+               // What other groups do not hide of a patch, and of warpgroups that wait for each other.
+      waiting = form.is_ahead() ? (tile.resident == 1 ? 800 : 300)
+                                : 450 * static_cast<double>(form.parts * (tile.resident == 1 ? 3 : 1)),
+               of_patch = waiting + 0.6 * static_cast<double>(form.patch_h() * form.patch_w()),
+               of_filters = 3000 + static_cast<double>(form.filter_bytes()) / 32 / 256 * 500;
   const std::int64_t units = device.info().compute_units, of_set = groups_of(task, tile.resident, units) / task.sets,
                      tiles = std::max(divide_up(std::int64_t{task.tiles} * task.sets, units),
                                       divide_up(task.tiles, of_set));
-  return of_filters + static_cast<double>(tiles) * (blocks * of_block + alone * of_patch);
+  return of_filters + static_cast<double>(tiles) * (blocks * of_block + of_patch);
 }
 
-// The tile of the fewest cycles, of exactly the tuning where there is one.
+// The tile of the fewest cycles, of exactly the tuning where there is one. Of those that memory hides, in so many
+// cycles, one of few pixels, whose results leave evenly.
 std::optional<Tile> best_tile(const Conv2dProblem& problem, const split::Numbers& numbers,
-                              const devices::Device& device, const SolverOptions& request) {
+                              const devices::Device& device, const SolverOptions& request, double streamed) {
   const Conv2dShape g(problem);
   const std::int64_t size = size_of(problem.type);
   const bool can_be_boxed = !problem.accumulate;
@@ -110,7 +117,10 @@ std::optional<Tile> best_tile(const Conv2dProblem& problem, const split::Numbers
     if (!fits(tile, device)) tile.form.buffers = 1;
     if (!fits(tile, device)) return;
     tile.cycles = cycles_of(g, tile, numbers, device);
-    if (!best || tile.cycles < best->cycles) best = tile;
+    const auto order = [&](const Tile& of) {
+      return std::tuple(std::max(of.cycles, streamed), of.form.blocks, of.cycles);
+    };
+    if (!best || order(tile) < order(*best)) best = tile;
   });
   return best;
 }
@@ -212,7 +222,13 @@ class Plan final : public Conv2dPlanBody, split::ProductLaunches {
 Answer offer_of(const Conv2dProblem& problem, const DevicePointer& device, const SolverOptions& request) {
   const Conv2dShape g(problem);
   const split::Numbers numbers = split::numbers_of(problem.type);
-  const std::optional<Tile> tile = best_tile(problem, numbers, *device, request);
+  const Conv2dElements all = elements_of(problem);
+  const double of_x = static_cast<double>(all.x * size_of(problem.type)),
+               of_w = static_cast<double>(all.w * size_of(problem.type)),
+               of_y = static_cast<double>(all.y * size_of(problem.type)),
+               streamed = split::cycles_of_bytes(of_x + of_w + (problem.accumulate ? 2 : 1) * of_y, *device),
+               looked_at = split::cycles_of_bytes(of_x + of_w, *device);
+  const std::optional<Tile> tile = best_tile(problem, numbers, *device, request, streamed);
   if (!tile && !request.tuning.empty())
     return fmt::format("tuning {}: filters and a patch of x do not go together so in local memory", request.tuning);
   if (!tile)
@@ -220,12 +236,6 @@ Answer offer_of(const Conv2dProblem& problem, const DevicePointer& device, const
   const Task task = few_channels::task_of(g, tile->form);
   if (groups_of(task, tile->resident, device->info().compute_units) > most_groups)
     return fmt::format("has {} sets of filters, and a launch counts {} groups", task.sets, most_groups);
-  const Conv2dElements all = elements_of(problem);
-  const double of_x = static_cast<double>(all.x * size_of(problem.type)),
-               of_w = static_cast<double>(all.w * size_of(problem.type)),
-               of_y = static_cast<double>(all.y * size_of(problem.type)),
-               streamed = split::cycles_of_bytes(of_x + of_w + (problem.accumulate ? 2 : 1) * of_y, *device),
-               looked_at = split::cycles_of_bytes(of_x + of_w, *device);
   return Offer{
       .cost = {split::cost_of_cycles(
           (numbers.are_scaled ? 2 * split::launch_cycles + looked_at : split::launch_cycles) +
