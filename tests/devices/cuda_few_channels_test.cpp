@@ -48,7 +48,7 @@ TEST_F(FewChannelsGpu, EveryForm) {
 }
 
 TEST_F(FewChannelsGpu, EveryTypeAndWhatIsFused) {
-  for (const char* type : {"f32", "tf32"})
+  for (const char* type : {"f32", "tf32", "f16", "bf16"})
     for (const char* layout : {"nchw", "nhwc"})
       for (const char* words : {"bias relu acc", "flip bias", "acc", "relu"})
         for (const char* geometry : {"n2c3h23w25k40r3s3p1", "n2c1h23w25k33r7s5p3u2"})
@@ -64,10 +64,14 @@ TEST_F(FewChannelsGpu, EveryTuning) {
                              "columns=16 held=1 blocks=1 width=16 side=1 workers=2 resident=3",
                              "columns=32 held=2 blocks=2 width=64 side=1 workers=2 resident=1",
                              "columns=32 held=2 blocks=1 width=32 side=1 workers=2 resident=3",
+                             "columns=64 held=1 blocks=1 width=32 side=1 workers=4 resident=1",
+                             "columns=24 held=1 blocks=1 width=16 side=2 workers=4 resident=1",
+                             "columns=40 held=1 blocks=1 width=32 side=4 workers=2 resident=1",
                              "columns=64 held=1 blocks=1 width=16 side=1 workers=2 resident=1",
                              "columns=64 held=1 blocks=2 width=64 side=1 workers=2 resident=2"})
     for (const char* problem : {"n3c3h40w41k64r7s7p3u2", "n2c3h33w150k50r3s3", "n2c3h33w84k64r3s3p1",
-                                "nhwc n3c3h40w41k60r3s3p1", "bias n3c1h40w41k57r5s5p2"}) {
+                                "nhwc n3c3h40w41k60r3s3p1", "bias n3c1h40w41k57r5s5p2", "n2c3h40w90k10r8s8",
+                                "f16 n2c3h33w84k64r3s3p1", "bias bf16 nhwc n2c3h40w90k10r8s8"}) {
       const SolverOptions options{.solver = few_channels, .tuning = tuning};
       if (!explain(Context(device), parse_problem(problem), options).front().applicable) continue;
       expect_right(problem, tuning), ++checked;
@@ -93,10 +97,10 @@ TEST_F(FewChannelsGpuRanges, LargestBesideSmallest) {
 }
 
 TEST_F(FewChannelsGpuRanges, InfinitiesAndNaN) {
-  expect_infinities_as_defined(
-      Context(device), few_channels,
-      {"n2c3h9w8k12r3s3p1", "nhwc n2c3h9w12k12r3s3p1u2", "n2c1h20w21k9r5s5p2", "nhwc n2c8h9w12k12r2s3p1g4"},
-      served_passes);
+  expect_infinities_as_defined(Context(device), few_channels,
+                               {"n2c3h9w8k12r3s3p1", "nhwc n2c3h9w12k12r3s3p1u2", "n2c1h20w21k9r5s5p2",
+                                "nhwc n2c8h9w12k12r2s3p1g4", "f16 n2c3h9w12k16r3s3p1", "bf16 nhwc n2c1h20w21k9r5s5p2"},
+                               served_passes);
 }
 
 TEST_F(FewChannelsGpu, IsReplayed) {
