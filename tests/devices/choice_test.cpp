@@ -148,10 +148,10 @@ TEST_F(ChoiceOnMatrixUnits, WarpsTakeAsLongAsMeasured) {
 // Of few channels no planes are written, whatever the layout and type; backward of the data of 16 bits is split_gemm's.
 TEST_F(ChoiceOnMatrixUnits, TakesPatchesForFewChannels) {
   constexpr const char* solver = "conv2d/few_channels/gpu.1";
-  for (const char* problem : {"n64c3h224w224k64r7s7p3u2", "nhwc n64c3h224w224k64r7s7p3u2", "n32c3h224w224k64r3s3p1",
-                              "nhwc n32c3h224w224k64r3s3p1", "n10c3h128w128k10r16s16", "tf32 n64c3h224w224k64r7s7p3u2",
-                              "n4c3h572w572k64r3s3", "bf16 n64c3h224w224k64r7s7p3u2",
-                              "f16 nhwc n32c3h224w224k64r3s3p1"})
+  for (const char* problem :
+       {"n64c3h224w224k64r7s7p3u2", "nhwc n64c3h224w224k64r7s7p3u2", "n32c3h224w224k64r3s3p1",
+        "nhwc n32c3h224w224k64r3s3p1", "n10c3h128w128k10r16s16", "tf32 n64c3h224w224k64r7s7p3u2", "n4c3h572w572k64r3s3",
+        "bf16 n64c3h224w224k64r7s7p3u2", "f16 nhwc n32c3h224w224k64r3s3p1"})
     EXPECT_EQ(chosen(problem), solver) << problem;
   for (const char* problem : {"bwd_filter n64c3h224w224k64r7s7p3u2", "bwd_data bf16 n64c3h224w224k64r7s7p3u2",
                               "n64c5h224w224k64r7s7p3u2", "n1c3h4w4k2r3s3p1", "n64c256h56w56k256r3s3p1g256"})
