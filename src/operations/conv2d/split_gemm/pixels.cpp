@@ -237,7 +237,7 @@ class Plan final : public ProductPlan {
   static std::span<const std::byte> bytes_of(const PixelTask& task) { return std::as_bytes(std::span(&task, 1)); }
   std::int64_t units() const { return task_.units; }
   std::int64_t adding_groups() const {
-    constexpr std::int64_t sums_of_item = 4;
+    const std::int64_t sums_of_item = problem().layout == Layout::nhwc ? 4 : 1;
     return task_.cut * (tile_.rows * tile_.columns / (pass_group * sums_of_item));
   }
 
