@@ -189,12 +189,6 @@ TEST_F(SplitGemmOnFewUnits, CutsTheLastTiles) {
                {"tile_n=128 resident=1 parts=2 shared=0 raw=0", "bwd_data bf16 nhwc n4c136h13w17k64r3s3p1"},
                {"tile_n=64 resident=1 parts=2 shared=1 raw=0", "bwd_data nhwc n4c64h10w29k128r3s3p1"},
                {"tile_n=64 resident=1 parts=2 shared=0 raw=1", "acc nhwc n4c72h13w17k64r3s3p1"},
-               // Runs that meet two tiles: three or six of two, three or five tiles.
-               {"tile_n=64 resident=1 parts=2 shared=0 raw=0", "bias n4c64h13w19k64r3s3p1"},
-               {"tile_n=64 resident=2 parts=2 shared=1 raw=0", "nhwc acc n4c128h13w15k64r3s3p1"},
-               {"tile_n=64 resident=2 parts=3 shared=1 raw=0", "bwd_data n2c32h10w28k96r5s5p2"},
-               {"tile_n=32 resident=2 parts=3 shared=0 raw=0", "bwd_data f16 nhwc n4c32h9w14k40r3s3p1"},
-               {"tile_n=64 resident=1 parts=2 shared=0 raw=1", "nhwc n4c72h13w19k64r3s3p1"},
                {"tile_n=64 resident=1 parts=3 shared=0 raw=0", "bwd_filter n4c136h13w12k70r3s3p1"},
                {"tile_n=128 resident=1 parts=2 shared=0 raw=0", "bwd_filter nhwc bf16 n4c136h13w12k136r3s3p1"},
                {"tile_n=128 resident=1 parts=2 shared=0 raw=1", "bwd_filter n4c144h12w12k136r3s3p1"}});

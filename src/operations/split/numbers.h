@@ -177,27 +177,6 @@ inline std::int64_t whole_tiles(const Tile& tile, std::int64_t tiles, const devi
   return tile.parts == 1 ? tiles : tiles / at_once * at_once;
 }
 
-// The last tiles, whose windows, of so many each, are cut into runs as long as each other: of one tile each, so many of
-// each, or, where these are more than the device makes at once, as many as it makes, which meet two tiles.
-struct Cut {
-  std::int64_t whole = 0, tiles = 0, runs = 0, parts = 1;  // of sums of a tile, at most
-  bool meet_two = false;
-
-  std::int64_t units() const { return whole + (meet_two ? 2 : 1) * runs; }
-  std::int64_t all_parts() const { return runs + (meet_two ? tiles : 0); }  // or fewer
-};
-inline Cut cut_of(const Tile& tile, std::int64_t tiles, std::int64_t windows, const devices::Device& device) {
-  Cut cut{.whole = whole_tiles(tile, tiles, device)};
-  cut.tiles = tiles - cut.whole;
-  if (cut.tiles == 0) return cut;
-  const std::int64_t at_once = groups_at_once(tile, device), all = cut.tiles * windows;
-  cut.meet_two = cut.tiles > at_once / tile.parts, cut.runs = cut.meet_two ? at_once : cut.tiles * tile.parts;
-  const auto run_of = [&](std::int64_t window) { return ((window + 1) * cut.runs - 1) / all; };
-  for (std::int64_t each = 0; each < cut.tiles; ++each)
-    cut.parts = std::max(cut.parts, run_of((each + 1) * windows - 1) - run_of(each * windows) + 1);
-  return cut;
-}
-
 // Tiles, or their parts, that a compute unit makes one after the other, as many as its groups are two at once.
 inline double tile_rounds(const Tile& tile, std::int64_t tiles, const devices::Device& device) {
   return static_cast<double>(divide_up(tiles * tile.parts, groups_at_once(tile, device)) * groups_of_unit(tile));
@@ -212,17 +191,6 @@ inline double step_cycles(const Tile& tile, std::int64_t tiles, const Numbers& n
 inline double cycles_of(const Tile& tile, std::int64_t tiles, double steps, const Numbers& numbers,
                         const devices::Device& device) {
   return tile_rounds(tile, tiles, device) * (steps * step_cycles(tile, tiles, numbers, device) + tile_cycles(tile));
-}
-// The same where the last tiles are cut into runs.
-inline double cycles_of_cut(const Tile& tile, const Cut& cut, double steps, double cycles_of_step,
-                            double cycles_of_rest, const devices::Device& device) {
-  Tile one = tile;
-  one.parts = 1;
-  const double of_whole = tile_rounds(one, cut.whole, device) * (steps * cycles_of_step + cycles_of_rest);
-  if (cut.tiles == 0) return of_whole;
-  const double of_run = std::ceil(steps * static_cast<double>(cut.tiles) / static_cast<double>(cut.runs));
-  return of_whole + static_cast<double>(groups_of_unit(tile)) *
-                        (of_run * cycles_of_step + (cut.meet_two ? 2 : 1) * cycles_of_rest);
 }
 // The same where the last tiles alone are cut into parts: of whole tiles, and of the parts.
 inline double cycles_of_cut(const Tile& tile, std::int64_t tiles, double steps, double cycles_of_step,

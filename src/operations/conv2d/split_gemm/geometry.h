@@ -52,10 +52,9 @@ struct PixelTask {
   std::int32_t dilation_h = 1, dilation_w = 1;
   std::int32_t out_h = 0, out_w = 0, out_step_h = 1, out_step_w = 1;
   std::int32_t blocks = 0, filters_lie = 0;
-  // Tiles and parts of sums are the plan's choice: units, tiles that are whole, and those whose windows are cut into
-  // runs.
-  std::int32_t classes = 1, steps = 0, tiles_m = 0, tiles_n = 0, units = 0, whole = 0, cut = 0, runs = 0, parts = 1;
-  Divisor by_tiles, by_band, by_tiles_n, by_positions, by_columns;
+  // Tiles and parts of sums are the plan's choice: tiles that have none, and those that do.
+  std::int32_t classes = 1, steps = 0, tiles_m = 0, tiles_n = 0, parts = 1, whole = 0, cut = 0;
+  Divisor by_tiles, by_cut, by_band, by_tiles_n, by_positions, by_columns;
   std::array<TapClass, most_classes> of_class{};
   std::int32_t block_h = 0, block_w = 0, channels = 0, place_h = 0, place_w = 0;
   std::array<TapClass, most_classes> of_place{};

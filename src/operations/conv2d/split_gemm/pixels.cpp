@@ -14,18 +14,16 @@ std::int64_t tiles_of(const PixelTask& task, const Tile& tile) {
          task.classes;
 }
 
-// Windows of a that the sums of a tile read, where there is one class.
-std::int64_t windows_of(const PixelTask& task, const Tile& tile) {
-  return tile.is_shared ? std::int64_t{task.of_class[0].taps_h} * task.blocks : task.steps;
-}
-Cut cut_of(const PixelTask& task, const Tile& tile, const devices::Device& device) {
-  return cut_of(tile, tiles_of(task, tile), windows_of(task, tile), device);
+// Tiles whose sums are in parts.
+std::int64_t cut_tiles(const PixelTask& task, const Tile& tile, const devices::Device& device) {
+  const std::int64_t tiles = tiles_of(task, tile);
+  return tiles - whole_tiles(tile, tiles, device);
 }
 
 Workspace workspace_for(const PixelTask& task, const Numbers& numbers, const Tile& tile, const Prepared& prepared,
                         const devices::Device& device) {
-  const Cut cut = cut_of(task, tile, device);
-  const std::int64_t sums = checked_multiply(cut.tiles * tile.rows * tile.columns, cut.parts, "the parts of sums");
+  const std::int64_t sums =
+      checked_multiply(cut_tiles(task, tile, device) * tile.rows * tile.columns, tile.parts, "the parts of sums");
   // Of turned filters their copy, where copies cannot read them.
   const std::int64_t all_filters =
       std::int64_t{task.filters} * task.taps_h * task.taps_w * task.source.groups * task.source.source_channels;
@@ -77,15 +75,14 @@ Tile tile_for(const Forms& forms, const Conv2dProblem& problem, const devices::D
     if (tile.is_raw && (!forms.raw || tile.rows != tile_rows)) return 0;
     const PixelTask& task = forms.of(tile);
     const bool is_wide = tile.columns > 32 && tile.columns / 2 >= task.filters;
-    if ((is_wide && request.tuning.empty()) ||
-        (tile.parts > 1 && (task.classes > 1 || tile.parts * 2 > windows_of(task, tile))))
+    const std::int64_t windows = tile.is_shared ? std::int64_t{task.of_class[0].taps_h} * task.blocks : task.steps;
+    if ((is_wide && request.tuning.empty()) || (tile.parts > 1 && (task.classes > 1 || tile.parts * 2 > windows)))
       return 0;
-    const std::int64_t tiles = tiles_of(task, tile);
-    const Cut cut = cut_of(task, tile, device);
+    const std::int64_t tiles = tiles_of(task, tile), cut = cut_tiles(task, tile, device);
     const double steps = static_cast<double>(task.steps_of_all(tile.is_shared)) / task.classes;
     // Pixels of a class lie apart, and what is between them is written by others.
     const double apart = task.classes > 1 && task.out_step_w > 1 ? 1 : 0;
-    const double bytes = bytes_before(task, problem, numbers, tile, prepared, cut.whole > 0) +
+    const double bytes = bytes_before(task, problem, numbers, tile, prepared, cut < tiles) +
                          apart * static_cast<double>(elements_of(problem).x * size_of(problem.type));
     // Raw tiles take longer to store under nchw, and those whose rows are filters under nhwc. Blocks' rows are stored
     // in short runs.
@@ -95,14 +92,14 @@ Tile tile_for(const Forms& forms, const Conv2dProblem& problem, const devices::D
                              : nhwc && tile.columns >= 64 ? turned_store
                                                           : 0) +
                             of_blocks;
-    const double of_step = step_cycles(tile, tiles, numbers, device), of_rest = tile_cycles(tile) + of_store,
-                 of_tiles = cycles_of_cut(tile, cut, steps, of_step, of_rest, device) + cycles_of_bytes(bytes, device);
-    if (cut.tiles == 0) return of_tiles;
+    const double of_tiles = cycles_of_cut(tile, tiles, steps, step_cycles(tile, tiles, numbers, device),
+                                          tile_cycles(tile) + of_store, device) +
+                            cycles_of_bytes(bytes, device);
+    if (cut == 0) return of_tiles;
     // Parts are written and read in order, and what they make is written.
-    const double of_tile = static_cast<double>(tile.rows * tile.columns),
-                 of_parts = 8.0 * static_cast<double>(cut.all_parts()),
-                 of_sums = static_cast<double>(cut.tiles * size_of(problem.type));
-    return of_tiles + launch_cycles + cycles_of_bytes(of_tile * (of_parts + of_sums), device);
+    const double sums = static_cast<double>(cut * tile.rows * tile.columns),
+                 of_parts = 8.0 * static_cast<double>(tile.parts) + static_cast<double>(size_of(problem.type));
+    return of_tiles + launch_cycles + cycles_of_bytes(of_parts * sums, device);
   };
   const PixelTask& plain = forms.plain;
   const bool can_keep = forms.shared && plain.classes == 1 && plain.source.groups == 1;
@@ -142,15 +139,14 @@ class Plan final : public ProductPlan {
     are_filters_turned_ = !prepared.b && can_filters_be_turned(problem, task, tile.columns);
     if (prepared.a) prepared_a_ = prepared_source(task, problem);
     if (prepared.b) prepared_b_ = prepared_filters(task, problem);
-    const Cut cut = cut_of(task, tile, device);
-    sampling_ = sampling_for(task, problem, numbers, tile, prepared, cut.whole > 0);
+    const std::int64_t tiles = tiles_of(task, tile), cut = cut_tiles(task, tile, device);
+    sampling_ = sampling_for(task, problem, numbers, tile, prepared, cut < tiles);
     task_.tiles_m = static_cast<std::int32_t>(divide_up(task.positions(), tile.rows));
     task_.tiles_n = static_cast<std::int32_t>(divide_up(task.filters, tile.columns));
-    task_.units = static_cast<std::int32_t>(cut.units()), task_.whole = static_cast<std::int32_t>(cut.whole);
-    task_.cut = static_cast<std::int32_t>(cut.tiles), task_.runs = static_cast<std::int32_t>(cut.runs);
-    task_.parts = static_cast<std::int32_t>(cut.parts);
+    task_.parts = static_cast<std::int32_t>(tile.parts);
+    task_.whole = static_cast<std::int32_t>(tiles - cut), task_.cut = static_cast<std::int32_t>(cut);
     const std::int64_t of_classes = std::int64_t{task_.tiles_n} * task_.classes;
-    task_.by_tiles = Divisor(task_.tiles_m * of_classes);
+    task_.by_tiles = Divisor(task_.tiles_m * of_classes), task_.by_cut = Divisor(std::max<std::int64_t>(cut, 1));
     task_.by_band = Divisor(8 * of_classes), task_.by_tiles_n = Divisor(task_.tiles_n);
     task_.by_positions = Divisor(std::int64_t{task_.rows} * task_.columns), task_.by_columns = Divisor(task_.columns);
     std::vector<devices::Definition> definitions = definitions_of(
@@ -235,7 +231,7 @@ class Plan final : public ProductPlan {
 
  private:
   static std::span<const std::byte> bytes_of(const PixelTask& task) { return std::as_bytes(std::span(&task, 1)); }
-  std::int64_t units() const { return task_.units; }
+  std::int64_t units() const { return task_.whole + std::int64_t{task_.cut} * task_.parts; }
   std::int64_t adding_groups() const {
     const std::int64_t sums_of_item = problem().layout == Layout::nhwc ? 4 : 1;
     return task_.cut * (tile_.rows * tile_.columns / (pass_group * sums_of_item));
@@ -376,8 +372,7 @@ Answer pixel_offer(const Conv2dProblem& problem, const DevicePointer& device, co
                                            (tile.columns == 32 || (tile.is_raw && tile.columns == 64) ? 1 : 0));
   return Offer{
       .cost = {cost_of_cycles((prepared.all() ? 0 : 2) * launch_cycles + tile.cycles, *device)},
-      .bound = bound_of(numbers, steps, static_cast<double>(cut_of(task, tile, *device).parts), longest_sum(problem),
-                        cutting_of(*device)),
+      .bound = bound_of(numbers, steps, static_cast<double>(tile.parts), longest_sum(problem), cutting_of(*device)),
       .workspace_bytes = workspace_for(task, numbers, tile, prepared, *device).bytes(),
       .prepared = formats,
       .uses_only_fma = false,
