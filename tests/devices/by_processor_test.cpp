@@ -109,7 +109,6 @@ class SolversByProcessor : public ByProcessor {
 
 constexpr const char *split_gemm = "conv2d/split_gemm/gpu.1", *split = "gemm/split/gpu.1",
                      *few_channels = "conv2d/few_channels/gpu.1",
-                     *few_channels_strided = "conv2d/few_channels/gpu-strided.1",
                      *few_channels_filter = "conv2d/few_channels/gpu-filter.1",
                      *few_channels_warps = "conv2d/few_channels/gpu-filter-warps.1";
 
@@ -330,25 +329,6 @@ TEST_F(FewChannelsByProcessor, ForwardByEveryTuning) {
                {"columns=32 held=2 blocks=1 width=16 side=4 workers=2 resident=2", "tf32 n1c2h20w75k13r3s4u2"},
                {"columns=64 held=1 blocks=1 width=32 side=1 workers=4 resident=1", "n2c3h23w80k64r7s7p3u2"},
                {"columns=16 held=1 blocks=1 width=64 side=1 workers=4 resident=1", "nhwc n1c3h40w150k16r3s3"}});
-}
-// Strides of one pair of columns and of two; sums of one body, of several and of a shorter one; rows and filters that
-// end within a tile, groups, every type and ending; results that are none.
-TEST_F(FewChannelsByProcessor, ForwardWithEvenStrides) {
-  expect_each(few_channels_strided, {{"width=16 rows=1", "n2c3h23w45k64r7s7p3u2"},
-                                     {"width=24 rows=2", "nhwc bias relu n1c3h40w50k40r3s3p1u2"},
-                                     {"width=8 rows=1", "acc n2c6h30w41k130r5s4p2u4g2"},
-                                     {"width=40 rows=3", "f16 n1c3h29w90k64r7s7p3u2"},
-                                     {"width=16 rows=2", "bias bf16 nhwc n2c4h33w35k70r5s5u2"},
-                                     {"width=32 rows=1", "tf32 flip n1c3h61w120k33r11s11u4"},
-                                     {"width=8 rows=1", "n2c3h40w72k65r8s8u8"},
-                                     {"width=112 rows=1", "n1c4h13w226k20r3s3p1uw2"}});
-  expect_infinities_as_defined(Context(device), few_channels_strided,
-                               {"n1c3h9w12k12r3s3p1u2", "f16 n1c3h9w12k12r3s3p1u2", "bf16 nhwc n1c4h9w20k16r3s2u4"},
-                               std::array{Pass::forward});
-  const Served served{.passes = std::array{Pass::forward}, .geometry = "n2c3h9w16k12r3s3p1u2"};
-  expect_of_scales(Context(device), few_channels_strided, 0x1p100f, 0x1p-110f, served);
-  expect_of_scales(Context(device), few_channels_strided, 0x1p70f, 0x1p70f, served);
-  expect_replayed(Context(device), few_channels_strided, {"n2c3h20w40k64r7s7p3u2", "nhwc n1c3h20w40k64r7s7p3u2"});
 }
 TEST_F(FewChannelsByProcessor, ToTheData) {
   for (const char* problem : {"bwd_data n2c3h23w25k64r7s7p3u2", "bwd_data acc nhwc n1c3h24w33k40r3s3p1",

@@ -786,26 +786,6 @@ TEST_F(CudaCompile, FewChannelsInEveryForm) {
     }
 }
 
-// With even strides, of every width: sums of one body and of several, layouts and types in turn.
-TEST_F(CudaCompile, FewChannelsWithEvenStridesInEveryForm) {
-  if (!nvrtc->target_refusal("sm_90a", 90).empty()) GTEST_SKIP() << nvrtc->target_refusal("sm_90a", 90);
-  constexpr const char *endings[] = {"", "bias relu acc", "flip"}, *all[] = {"f32", "f16", "tf32", "bf16"};
-  int number = 0;
-  for (int width = 8; width <= 112; width += 8) {
-    const std::string problem =
-        fmt::format("{} {} {} {}", endings[number % 3], all[number % 4], number % 2 == 0 ? "nchw" : "nhwc",
-                    number % 5 == 4 ? "n8c4h64w64k48r4s4u4" : "n8c3h224w224k64r7s7p3u2");
-    const auto device = std::make_shared<devices::RecordingDevice>(devices::DeviceKind::cuda);
-    device->be_of_capability_90();
-    const operations::Answer answer = operations::conv2d_few_channels_strided_gpu().offer(
-        get<Conv2dProblem>(parse_problem(problem)), device, {.tuning = fmt::format("width={} rows=1", width)});
-    ASSERT_NE(answer.offer(), nullptr) << problem << ": " << answer.refusal();
-    answer.offer()->plan();
-    for (const auto& built : device->built) expect_products_overlap(built, problem);
-    ++number;
-  }
-}
-
 // The same of the filter's gradient: rows of y and of x, every number of columns.
 TEST_F(CudaCompile, FewChannelsFilterInEveryForm) {
   if (!nvrtc->target_refusal("sm_90a", 90).empty()) GTEST_SKIP() << nvrtc->target_refusal("sm_90a", 90);

@@ -22,8 +22,6 @@ constexpr few_channels::Form form = [] {
 #define WORKERS OF_FORM(workers)
 #define LOOKERS OF_FORM(items())
 #define BODY OF_FORM(body())
-#define FILLING 0
-#define TILE_H OF_FORM(tile_rows())
 #define AHEAD OF_FORM(is_ahead())
 #define BUFFERS OF_FORM(buffers)
 #define STAGED_BYTES OF_FORM(staged_bytes())
@@ -53,8 +51,6 @@ constexpr few_channels::Form form = [] {
 #include "text/parts.kernel"
 
 #include "few_channels_units-inl.h"
-
-#include "operations/conv2d/few_channels/few_channels_patches.kernel"
 
 #include "operations/conv2d/few_channels/few_channels.kernel"
 
@@ -138,8 +134,6 @@ inline void check(const Extents& extents, int groups_of_set = 1) {
 #undef WORKERS
 #undef LOOKERS
 #undef BODY
-#undef FILLING
-#undef TILE_H
 #undef AHEAD
 #undef BUFFERS
 #undef STAGED_BYTES

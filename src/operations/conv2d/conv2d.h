@@ -44,7 +44,6 @@ const Conv2dSolver& conv2d_few_pixels_gpu();
 const Conv2dSolver& conv2d_mma_gemm_gpu();
 const Conv2dSolver& conv2d_split_gemm_gpu();
 const Conv2dSolver& conv2d_few_channels_gpu();
-const Conv2dSolver& conv2d_few_channels_strided_gpu();
 const Conv2dSolver& conv2d_few_channels_filter_gpu();
 const Conv2dSolver& conv2d_few_channels_warps_gpu();
 const Conv2dSolver& conv2d_depthwise_cpu();

@@ -6,24 +6,23 @@
 namespace omniconv::operations {
 
 std::span<const Solver* const> conv2d_solvers() {
-  static const std::array<const Solver*, 17> solvers = {
-      &conv2d_im2col_gemm_cpu(),           //
-      &conv2d_im2col_gemm_gpu(),           //
-      &conv2d_dense_gpu(),                 //
-      &conv2d_implicit_gemm_gpu(),         //
-      &conv2d_split_gemm_gpu(),            //
-      &conv2d_few_channels_gpu(),          //
-      &conv2d_few_channels_strided_gpu(),  //
-      &conv2d_few_channels_filter_gpu(),   //
-      &conv2d_few_channels_warps_gpu(),    //
-      &conv2d_few_pixels_gpu(),            //
-      &conv2d_mma_gemm_gpu(),              //
-      &conv2d_depthwise_cpu(),             //
-      &conv2d_depthwise_gpu(),             //
-      &conv2d_winograd_cpu(),              //
-      &conv2d_direct_cpu(),                //
-      &conv2d_direct_gpu(),                //
-      &conv2d_reference(),                 //
+  static const std::array<const Solver*, 16> solvers = {
+      &conv2d_im2col_gemm_cpu(),          //
+      &conv2d_im2col_gemm_gpu(),          //
+      &conv2d_dense_gpu(),                //
+      &conv2d_implicit_gemm_gpu(),        //
+      &conv2d_split_gemm_gpu(),           //
+      &conv2d_few_channels_gpu(),         //
+      &conv2d_few_channels_filter_gpu(),  //
+      &conv2d_few_channels_warps_gpu(),   //
+      &conv2d_few_pixels_gpu(),           //
+      &conv2d_mma_gemm_gpu(),             //
+      &conv2d_depthwise_cpu(),            //
+      &conv2d_depthwise_gpu(),            //
+      &conv2d_winograd_cpu(),             //
+      &conv2d_direct_cpu(),               //
+      &conv2d_direct_gpu(),               //
+      &conv2d_reference(),                //
   };
   return solvers;
 }

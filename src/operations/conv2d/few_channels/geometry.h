@@ -110,32 +110,7 @@ inline std::optional<devices::TensorMap> boxes_of(const Conv2dShape& g, const Fo
   return map;
 }
 
-// What few_channels_strided.kernel is compiled for: sets of 64 filters, tiles of `rows` times three rows of `width`
-// pixels, of groups of three or four channels. The stride along rows has an even number of columns.
-struct StridedForm {
-  static constexpr std::int64_t columns = 64, workers = 3, body = 4;
-
-  std::int64_t channels = 3, taps_h = 1, taps_w = 1, stride_h = 1, stride_w = 2, dilation_h = 1;
-  std::int64_t width = 8, rows = 1, parts = 2;
-
-  constexpr std::int64_t records() const { return up(taps_w, 4) * 4; }  // of a row of the filter
-  constexpr std::int64_t sixteens() const { return taps_h * records() / 4; }
-  constexpr std::int64_t bodies() const { return up(sixteens(), body); }
-  constexpr std::int64_t items() const { return 128 * (workers + 1); }
-  constexpr std::int64_t tile_rows() const { return workers * rows; }
-  constexpr std::int64_t patch_h() const { return (tile_rows() - 1) * stride_h + (taps_h - 1) * dilation_h + 1; }
-  constexpr std::int64_t patch_w() const { return (width - 1) * stride_w + records(); }
-  constexpr std::int64_t plane_w() const { return up(patch_w(), stride_w) * 2; }
-  constexpr std::int64_t filter_bytes() const { return parts * sixteens() * columns * 32; }
-  constexpr std::int64_t patch_bytes() const { return parts * patch_h() * stride_w / 2 * plane_w() * 8; }
-  // What a launch asks for: the filters begin at a multiple of 256 bytes.
-  constexpr std::int64_t local_bytes() const { return 256 + filter_bytes() + 2 * patch_bytes(); }
-
- private:
-  static constexpr std::int64_t up(std::int64_t a, std::int64_t b) { return (a + b - 1) / b; }
-};
-
-// task_t of few_channels_patches.kernel.
+// task_t of few_channels.kernel.
 struct Task {
   std::int32_t images = 0, groups = 0, h = 0, w = 0, out_h = 0, out_w = 0;
   std::int32_t filters = 0;
@@ -144,32 +119,20 @@ struct Task {
   std::int32_t tiles_h = 0, tiles_w = 0, tiles = 0;
   Divisor by_tiles_w, by_tiles_h;
 };
-// Of sets of so many columns, and tiles of so many rows and pixels of each. Extents of a problem have been found to be
-// counted in 32 bits (extent_refusal).
-inline Task task_of(const Conv2dShape& g, std::int64_t side, std::int64_t columns, std::int64_t rows,
-                    std::int64_t pixels) {
+// Extents of a problem have been found to be counted in 32 bits (gpu.cpp).
+inline Task task_of(const Conv2dShape& g, const Form& form) {
   const auto narrow = [](std::int64_t value) { return static_cast<std::int32_t>(value); };
   Task task;
   task.images = narrow(g.n), task.groups = narrow(g.groups), task.h = narrow(g.h), task.w = narrow(g.w);
   task.out_h = narrow(g.p), task.out_w = narrow(g.q), task.filters = narrow(g.k_group);
   task.pad_top = narrow(g.pad_top), task.pad_left = narrow(g.pad_left);
-  task.group_sets = narrow(divide_up(g.k_group * side, columns)), task.sets = task.group_sets * task.groups;
-  task.tiles_h = narrow(divide_up(g.p, rows)), task.tiles_w = narrow(divide_up(g.q, pixels));
+  task.group_sets = narrow(divide_up(g.k_group * form.side, form.columns * form.held));
+  task.sets = task.group_sets * task.groups;
+  task.tiles_h = narrow(divide_up(g.p, form.tile_rows())),
+  task.tiles_w = narrow(divide_up(g.q, form.width * form.side));
   task.tiles = narrow(g.n * task.tiles_h * task.tiles_w);
   task.by_tiles_w = Divisor(task.tiles_w), task.by_tiles_h = Divisor(task.tiles_h);
   return task;
-}
-inline Task task_of(const Conv2dShape& g, const Form& form) {
-  return task_of(g, form.side, form.columns * form.held, form.tile_rows(), form.width * form.side);
-}
-inline Task task_of(const Conv2dShape& g, const StridedForm& form) {
-  return task_of(g, 1, StridedForm::columns, form.tile_rows(), form.width);
-}
-
-// Groups of a launch: a number of them for each set of filters.
-inline std::int64_t groups_of(const Task& task, std::int64_t resident, std::int64_t units) {
-  const std::int64_t of_set = std::clamp<std::int64_t>(units * resident / task.sets, 1, task.tiles);
-  return of_set * task.sets;
 }
 
 }  // namespace omniconv::operations::few_channels

@@ -8,8 +8,9 @@
 #include "embedded/few_channels.kernel.h"
 #include "embedded/few_channels_units.kernel.h"
 #include "operations/conv2d/few_channels/data.h"
-#include "operations/conv2d/few_channels/forward_plan.h"
+#include "operations/conv2d/few_channels/geometry.h"
 #include "operations/conv2d/gpu_text.h"
+#include "operations/split/products.h"
 
 namespace omniconv::operations {
 namespace few_channels {
@@ -46,6 +47,12 @@ bool fits(const Tile& tile, const devices::Device& device) {
   if (tile.form.workers > 2 && tile.resident > 1) return false;
   constexpr std::int64_t rest = 1024 + 64;  // what the device keeps of each group's, and what the text declares
   return tile.form.local_bytes() <= device.facts().most_local_memory_bytes / tile.resident - rest;
+}
+
+// Groups of a launch: a number of them for each set of filters.
+std::int64_t groups_of(const Task& task, std::int64_t resident, std::int64_t units) {
+  const std::int64_t of_set = std::clamp<std::int64_t>(units * resident / task.sets, 1, task.tiles);
+  return of_set * task.sets;
 }
 
 // Cycles of a compute unit of 9.0. README.md, "Cost", has what they stand for.
@@ -118,6 +125,18 @@ std::optional<Tile> best_tile(const Conv2dProblem& problem, const split::Numbers
   return best;
 }
 
+// Numbers that the text counts in 32 bits.
+std::string extent_refusal(const Conv2dShape& g) {
+  constexpr std::int64_t most_extent = std::int64_t{1} << 24, most = std::int64_t{1} << 30;
+  for (const std::int64_t extent :
+       {g.n, g.c, g.h, g.w, g.k, g.r, g.s, g.p, g.q, g.pad_top, g.pad_left, g.stride_h, g.stride_w, g.dilation_h * g.r,
+        g.dilation_w * g.s, g.p * g.stride_h, g.q * g.stride_w})
+    if (extent >= most_extent) return fmt::format("an extent of {} passes the {} that it counts", extent, most_extent);
+  if (g.h * g.w >= most / g.c) return fmt::format("has images of {} numbers, and it counts {}", g.h * g.w * g.c, most);
+  if (g.n * divide_up(g.p, 8) >= most / g.q || g.r * g.s >= 1 << 16) return "has 2^30 pixels, or 2^16 taps";
+  return {};
+}
+
 std::string refusal_of(const Conv2dProblem& problem) {
   const Conv2dShape g(problem);
   if (problem.pass != Pass::forward) return "convolves forward and to the data alone";
@@ -126,63 +145,90 @@ std::string refusal_of(const Conv2dProblem& problem) {
   return extent_refusal(g);
 }
 
-class Plan final : public ForwardPlan {
+class Plan final : public Conv2dPlanBody, split::ProductLaunches {
  public:
   Plan(const Conv2dProblem& problem, devices::Device& device, const Tile& tile)
-      : ForwardPlan(problem, device, task_of(Conv2dShape(problem), tile.form), tile.resident), form_(tile.form) {
-    build(device, few_channels_units_kernel, few_channels_kernel,
-          {{"CHANNELS", form_.channels},
-           {"TAPS_H", form_.taps_h},
-           {"TAPS_W", form_.taps_w},
-           {"STRIDE_H", form_.stride_h},
-           {"STRIDE_W", form_.stride_w},
-           {"DILATION_H", form_.dilation_h},
-           {"DILATION_W", form_.dilation_w},
-           {"SIDE", form_.side},
-           {"COLUMNS", form_.columns},
-           {"HELD", form_.held},
-           {"BLOCKS", form_.blocks},
-           {"WIDTH", form_.width},
-           {"TILE_H", form_.tile_rows()},
-           {"WORKERS", form_.workers},
-           {"FILLING", 0},
-           {"LOOKERS", form_.items()},
-           {"FOLD", form_.fold()},
-           {"RECORDS", form_.records()},
-           {"SIXTEENS", form_.sixteens()},
-           {"BODY", form_.body()},
-           {"PATCH_H", form_.patch_h()},
-           {"PATCH_W", form_.patch_w()},
-           {"PLANE_W", form_.plane_w()},
-           {"AHEAD", form_.is_ahead()},
-           {"BOXED", form_.is_boxed},
-           {"BUFFERS", form_.buffers},
-           {"STAGED_BYTES", form_.staged_bytes()}});
+      : Conv2dPlanBody(problem),
+        ProductLaunches(problem.type, problem.type, split::numbers_of(problem.type), device,
+                        split::Tile{.columns = 32, .resident = tile.resident},
+                        split::Workspace(0, 0, split::numbers_of(problem.type), 0)),
+        form_(tile.form),
+        task_(few_channels::task_of(Conv2dShape(problem), tile.form)) {
+    const std::string text = std::string(kernels::gemm_elements()) + std::string(kernels::tensor_tiles()) +
+                             std::string(kernels::tensor_units()) + std::string(kernels::scales()) +
+                             std::string(kernels::plain_sums()) + std::string(kernels::parts()),
+                      text_of_tiles = text + std::string(few_channels_units_kernel) + std::string(few_channels_kernel);
+    std::vector<devices::Definition> of_passes = definitions_of(problem.type, numbers_, tile_, 32, false, 0),
+                                     of_tiles = of_passes;
+    of_passes.push_back({"TILES", "0"}), of_tiles.push_back({"TILES", "1"});
+    const auto add = [&](const char* symbol, std::int64_t value) {
+      of_tiles.push_back({symbol, std::to_string(value)});
+    };
+    add("CHANNELS", form_.channels), add("TAPS_H", form_.taps_h), add("TAPS_W", form_.taps_w);
+    add("STRIDE_H", form_.stride_h), add("STRIDE_W", form_.stride_w);
+    add("DILATION_H", form_.dilation_h), add("DILATION_W", form_.dilation_w);
+    add("FLIP", problem.flip), add("NHWC", problem.layout == Layout::nhwc);
+    add("COLUMNS", form_.columns), add("HELD", form_.held), add("BLOCKS", form_.blocks);
+    add("WIDTH", form_.width), add("SIDE", form_.side), add("WORKERS", form_.workers), add("LOOKERS", form_.items());
+    add("BODY", form_.body()), add("AHEAD", form_.is_ahead());
+    add("BOXED", form_.is_boxed), add("BUFFERS", form_.buffers), add("STAGED_BYTES", form_.staged_bytes());
+    add("FOLD", form_.fold()), add("RECORDS", form_.records()), add("SIXTEENS", form_.sixteens());
+    add("PATCH_H", form_.patch_h()), add("PATCH_W", form_.patch_w()), add("PLANE_W", form_.plane_w());
+    add("BIAS", problem.bias ? 2 : 0), add("ACCUMULATE", problem.accumulate), add("RELU", problem.relu);
+    const devices::Device::Source sources[] = {{text_of_tiles, of_tiles, {.target = "sm_90a"}},
+                                               {text, of_passes, {.target = "sm_90a"}}};
+    const auto programs = device.build_all(std::span(sources).first(numbers_.are_scaled ? 2 : 1));
+    tiles_ = programs.front(), passes_ = programs.back();
     if (!form_.is_boxed) return;
     boxes_ = *boxes_of(Conv2dShape(problem), form_);
     if (problem.type == DataType::bf16) boxes_.element = devices::TensorMap::Element::bf16;
   }
+  double compile_seconds() const override { return ProductLaunches::compile_seconds(); }
 
   void append(devices::Sequence& sequence, const Conv2dRun& run) const override {
+    const Operand& bias = problem().bias ? run.bias : run.w;  // without one some array, which is not read
+    const split::Product product{.a = run.x, .b = run.w, .out = run.y, .bias = bias, .workspace = {run.workspace}};
+    const Conv2dElements all = elements_of(problem());
+    append_scan(sequence, product, all.x, all.w, {});
     devices::TensorMap boxes = boxes_;
     boxes.buffer = run.y.buffer.impl().get(), boxes.offset_bytes = run.y.offset_bytes;
     const bool is_boxed = form_.is_boxed && split::is_aligned(run.y);
     if (!is_boxed) boxes.offset_bytes = 0;  // which is not read
-    std::vector<devices::KernelArgument> before;
-    if (form_.is_boxed) before = {&boxes, static_cast<std::int32_t>(is_boxed)};
-    append_launch(sequence, run, "few_channels", groups_of(task_, tile_.resident, units_), form_.items(),
-                  form_.local_bytes(), before);
+    const devices::KernelArgument arguments[] = {&boxes,
+                                                 static_cast<std::int32_t>(is_boxed),
+                                                 std::as_bytes(std::span(&task_, 1)),
+                                                 run.x.buffer.impl().get(),
+                                                 run.x.offset_bytes / size(),
+                                                 run.w.buffer.impl().get(),
+                                                 run.w.offset_bytes / size(),
+                                                 run.y.buffer.impl().get(),
+                                                 run.y.offset_bytes / size(),
+                                                 bias.buffer.impl().get(),
+                                                 bias.offset_bytes / size(),
+                                                 product.workspace.buffer.impl().get(),
+                                                 (product.workspace.offset_bytes + workspace_.maxima) / 4};
+    const std::int64_t groups = groups_of(task_, tile_.resident, units_);
+    sequence.launch(tiles_, "few_channels", {{groups * form_.items(), 1}, {form_.items(), 1}},
+                    std::span(arguments).subspan(form_.is_boxed ? 0 : 2),
+                    {.overlaps = numbers_.are_scaled, .local_memory_bytes = form_.local_bytes()});
   }
 
  private:
   Form form_;
+  Task task_;
   devices::TensorMap boxes_;  // of y without its buffer
 };
 
 Answer offer_of(const Conv2dProblem& problem, const DevicePointer& device, const SolverOptions& request) {
   const Conv2dShape g(problem);
-  const std::optional<Tile> tile =
-      best_tile(problem, split::numbers_of(problem.type), *device, request, streams_of(problem, *device).streamed);
+  const split::Numbers numbers = split::numbers_of(problem.type);
+  const Conv2dElements all = elements_of(problem);
+  const double of_x = static_cast<double>(all.x * size_of(problem.type)),
+               of_w = static_cast<double>(all.w * size_of(problem.type)),
+               of_y = static_cast<double>(all.y * size_of(problem.type)),
+               streamed = split::cycles_of_bytes(of_x + of_w + (problem.accumulate ? 2 : 1) * of_y, *device),
+               looked_at = split::cycles_of_bytes(of_x + of_w, *device);
+  const std::optional<Tile> tile = best_tile(problem, numbers, *device, request, streamed);
   if (!tile && !request.tuning.empty())
     return fmt::format("tuning {}: filters and a patch of x do not go together so in local memory", request.tuning);
   if (!tile)
@@ -190,10 +236,19 @@ Answer offer_of(const Conv2dProblem& problem, const DevicePointer& device, const
   const Task task = few_channels::task_of(g, tile->form);
   if (groups_of(task, tile->resident, device->info().compute_units) > most_groups)
     return fmt::format("has {} sets of filters, and a launch counts {} groups", task.sets, most_groups);
-  Offer offer = forward_offer(problem, *device, tile->cycles, tile->form.bodies(), tile->form.body());
-  offer.tuning = tuning_of(*tile);
-  offer.plan = [=, tile = *tile] { return std::make_shared<Plan>(problem, *device, tile); };
-  return offer;
+  return Offer{
+      .cost = {split::cost_of_cycles(
+          (numbers.are_scaled ? 2 * split::launch_cycles + looked_at : split::launch_cycles) +
+              std::max(tile->cycles, streamed),
+          *device)},
+      .bound = split::bound_of(numbers, static_cast<double>(tile->form.bodies()), 1, longest_sum(problem),
+                               {.of_instruction = split::cutting_of(*device).of_instruction,
+                                .instructions = static_cast<double>(tile->form.body())}),
+      .workspace_bytes = split::Workspace(0, 0, numbers, 0).bytes(),
+      .uses_only_fma = false,
+      .tuning = tuning_of(*tile),
+      .plan = [=, tile = *tile] { return std::make_shared<Plan>(problem, *device, tile); },
+  };
 }
 
 class FewChannelsGpu final : public Conv2dSolver {
