@@ -56,7 +56,7 @@ std::int64_t groups_of(const Task& task, std::int64_t resident, std::int64_t uni
 }
 
 // Cycles of a compute unit of 9.0. README.md, "Cost", has what they stand for.
-constexpr std::int64_t most_sides = 64;  // columns of a group's filters, where each has one for several pixels
+constexpr std::int64_t most_sides = 32;  // columns of a group's filters, where each has one for several pixels
 constexpr double sector_cycles = 1.8, run_cycles = 0.8, piece_cycles = 6, box_cycles = 160, line_cycles = 0.6;
 
 // Of storing a block of 64 pixels by so many columns, of pixels that are there.
