@@ -97,9 +97,10 @@ inline devices::TensorMap::Element box_element(DataType output) {
   using Element = devices::TensorMap::Element;
   return output == DataType::f16 ? Element::f16 : output == DataType::bf16 ? Element::bf16 : Element::f32;
 }
-inline devices::TensorMap::Swizzle box_swizzle(const BoxShape& box) {
+// Of lines that the matrix units read, or boxes store.
+inline devices::TensorMap::Swizzle swizzle_of(std::int64_t line_bytes) {
   using Swizzle = devices::TensorMap::Swizzle;
-  return box.line_bytes == 128 ? Swizzle::bytes_128 : Swizzle::bytes_64;
+  return line_bytes == 128 ? Swizzle::bytes_128 : line_bytes == 64 ? Swizzle::bytes_64 : Swizzle::bytes_32;
 }
 inline std::int64_t stage_bytes(const Tile& tile, const Numbers& numbers) {
   const std::int64_t rows = tile.is_shared ? 0 : (tile.is_raw ? 2 : numbers.planes()) * tile.rows;
@@ -175,6 +176,10 @@ inline std::int64_t groups_at_once(const Tile& tile, const devices::Device& devi
 inline std::int64_t whole_tiles(const Tile& tile, std::int64_t tiles, const devices::Device& device) {
   const std::int64_t at_once = groups_at_once(tile, device);
   return tile.parts == 1 ? tiles : tiles / at_once * at_once;
+}
+// The others.
+inline std::int64_t cut_tiles(const Tile& tile, std::int64_t tiles, const devices::Device& device) {
+  return tiles - whole_tiles(tile, tiles, device);
 }
 
 // Tiles, or their parts, that a compute unit makes one after the other, as many as its groups are two at once.

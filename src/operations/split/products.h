@@ -50,6 +50,12 @@ inline bool is_aligned(const Operand& operand) {
   return is_multiple_of(operand, 16);
 }
 
+// A map of what lies there.
+inline devices::TensorMap placed(devices::TensorMap map, const Operand& operand) {
+  map.buffer = operand.buffer.impl().get(), map.offset_bytes = operand.offset_bytes;
+  return map;
+}
+
 // What a run multiplies, and where its result goes.
 struct Product {
   const Operand &a, &b, &out, &bias;

@@ -10,6 +10,7 @@
 #include "devices/tensor_map.h"
 #include "operations/conv2d/shape.h"
 #include "operations/split/divisor.h"
+#include "operations/split/numbers.h"
 
 namespace omniconv::operations::few_channels {
 
@@ -99,7 +100,7 @@ inline std::optional<devices::TensorMap> boxes_of(const Conv2dShape& g, const Fo
   if (g.k_group % form.columns != 0 && !(form.nhwc && g.groups == 1)) return {};
   using Element = devices::TensorMap::Element;
   devices::TensorMap map{.element = size == 4 ? Element::f32 : Element::f16, .rank = 3};
-  map.swizzle = line == 128 ? devices::TensorMap::Swizzle::bytes_128 : devices::TensorMap::Swizzle::bytes_64;
+  map.swizzle = split_gemm::swizzle_of(line);
   if (form.nhwc) {
     map.extents = {g.k, g.q, g.n * g.p}, map.strides_bytes = {row, g.q * row};
     map.box = {line / size, form.width, 1};

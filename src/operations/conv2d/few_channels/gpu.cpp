@@ -104,7 +104,7 @@ std::optional<Tile> best_tile(const Conv2dProblem& problem, const split::Numbers
   for_each_tuning(tunables(), [&](const Tuning& each) {
     if (!wanted.is_empty() && !(each == wanted)) return;
     const std::int64_t side = each.at("side"), columns = side * g.k_group;  // of all filters of a group
-    if (side > 1 && (g.dilation_w > 1 || columns > most_sides)) return;
+    if (side > 1 && (g.dilation_w > 1 || (columns > most_sides && wanted.is_empty()))) return;
     Tile tile{.form = form_of(g, each.at("columns"), each.at("held"), each.at("blocks"), each.at("width"), side,
                               each.at("workers"), numbers.planes(), size),
               .resident = each.at("resident")};
@@ -190,8 +190,7 @@ class Plan final : public Conv2dPlanBody, split::ProductLaunches {
     const split::Product product{.a = run.x, .b = run.w, .out = run.y, .bias = bias, .workspace = {run.workspace}};
     const Conv2dElements all = elements_of(problem());
     append_scan(sequence, product, all.x, all.w, {});
-    devices::TensorMap boxes = boxes_;
-    boxes.buffer = run.y.buffer.impl().get(), boxes.offset_bytes = run.y.offset_bytes;
+    devices::TensorMap boxes = split::placed(boxes_, run.y);
     const bool is_boxed = form_.is_boxed && split::is_aligned(run.y);
     if (!is_boxed) boxes.offset_bytes = 0;  // which is not read
     const devices::KernelArgument arguments[] = {&boxes,

@@ -20,8 +20,7 @@ std::int64_t tiles_of(const FilterTask& task, const Tile& tile) {
 }
 // Tiles whose sums are in parts; and sums of all tiles and parts.
 std::int64_t cut_tiles(const FilterTask& task, const Tile& tile, const devices::Device& device) {
-  const std::int64_t tiles = tiles_of(task, tile);
-  return tiles - whole_tiles(tile, tiles, device);
+  return cut_tiles(tile, tiles_of(task, tile), device);
 }
 std::int64_t sums_of(const FilterTask& task, const Tile& tile, const devices::Device& device) {
   const std::int64_t tiles = tiles_of(task, tile), cut = cut_tiles(task, tile, device),

@@ -305,11 +305,6 @@ devices::TensorMap windows_of(const Planes& planes, const Task& task, std::int64
   return map;
 }
 
-devices::TensorMap::Swizzle swizzle_of(std::int64_t line_bytes) {
-  using Swizzle = devices::TensorMap::Swizzle;
-  return line_bytes == 128 ? Swizzle::bytes_128 : line_bytes == 64 ? Swizzle::bytes_64 : Swizzle::bytes_32;
-}
-
 }  // namespace
 
 namespace {
@@ -521,7 +516,7 @@ std::optional<devices::TensorMap> map_of_output(const PixelTask& task, DataType 
                             .extents = {line / size, pixels, 1},
                             .strides_bytes = {line, line},
                             .box = {box.line_bytes / size, box.rows, 1},
-                            .swizzle = box_swizzle(box)};
+                            .swizzle = swizzle_of(box.line_bytes)};
 }
 
 namespace {

@@ -16,8 +16,7 @@ std::int64_t tiles_of(const PixelTask& task, const Tile& tile) {
 
 // Tiles whose sums are in parts.
 std::int64_t cut_tiles(const PixelTask& task, const Tile& tile, const devices::Device& device) {
-  const std::int64_t tiles = tiles_of(task, tile);
-  return tiles - whole_tiles(tile, tiles, device);
+  return cut_tiles(tile, tiles_of(task, tile), device);
 }
 
 Workspace workspace_for(const PixelTask& task, const Numbers& numbers, const Tile& tile, const Prepared& prepared,
@@ -193,10 +192,7 @@ class Plan final : public ProductPlan {
                     .bias = problem().bias ? run.bias : b,  // without one some array, which is not read
                     .workspace = {run.workspace}};
     product.has_boxes = has_boxes_ && is_aligned(out);
-    if (product.has_boxes && boxes_) {
-      product.boxes = boxes_;
-      product.boxes->buffer = out.buffer.impl().get(), product.boxes->offset_bytes = out.offset_bytes;
-    }
+    if (product.has_boxes && boxes_) product.boxes = placed(*boxes_, out);
     append_zero(sequence, written);
     PixelTask task = task_;
     if (const auto array = array_of(task_, problem()); array && is_aligned(product.a)) task.source = *array;

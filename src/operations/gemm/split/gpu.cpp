@@ -67,10 +67,6 @@ double bytes_moved(const GemmTask& task, const MatrixTask& made, const Numbers& 
                          : bytes;
 }
 
-std::uintptr_t address_of(const Operand& operand) {
-  return operand.buffer.impl()->place().address + static_cast<std::uintptr_t>(operand.offset_bytes);
-}
-
 class Plan final : public GemmPlanBody, ProductLaunches {
  public:
   Plan(const GemmTask& product, const Numbers& numbers, devices::Device& device, const MatrixTask& made,
@@ -102,10 +98,7 @@ class Plan final : public GemmPlanBody, ProductLaunches {
                     .out = arrays.c,
                     .bias = task().bias == BiasAlong::none ? arrays.a : arrays.bias,  // which is not read then
                     .workspace = arrays.workspace};
-    if (boxes_ && address_of(arrays.c) % 16 == 0) {
-      product.has_boxes = true, product.boxes = boxes_;
-      product.boxes->buffer = arrays.c.buffer.impl().get(), product.boxes->offset_bytes = arrays.c.offset_bytes;
-    }
+    if (boxes_ && is_aligned(arrays.c)) product.has_boxes = true, product.boxes = placed(*boxes_, arrays.c);
     const bool a_as_it_is = is_part_as_it_lies(false, arrays.a), b_as_it_is = is_part_as_it_lies(true, arrays.b);
     append_scan_of_both(sequence, product);
     append_parts(sequence, product, a_as_it_is ? 0 : task_.a.groups(), b_as_it_is ? 0 : task_.b.groups(), arrays.alpha);
@@ -125,10 +118,10 @@ class Plan final : public GemmPlanBody, ProductLaunches {
 
   // Whether copies read the operand itself, whose elements are the parts.
   bool is_part_as_it_lies(bool of_b, const Operand& operand) const {
-    return !numbers_.are_scaled && can_be_copied(matrix(of_b)) && address_of(operand) % 16 == 0;
+    return !numbers_.are_scaled && can_be_copied(matrix(of_b)) && is_aligned(operand);
   }
   std::int32_t has_whole_quads(bool of_b, const Operand& operand) const {
-    return has_quads(matrix(of_b)) && address_of(operand) % static_cast<std::uintptr_t>(4 * size()) == 0 ? 1 : 0;
+    return has_quads(matrix(of_b)) && is_multiple_of(operand, 4 * size()) ? 1 : 0;
   }
 
   OperandMaps maps_of_matrix(const Matrix& matrix, const Operand& operand, bool as_it_is, const Product& product,

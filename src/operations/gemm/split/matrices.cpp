@@ -101,7 +101,7 @@ std::optional<devices::TensorMap> map_of_output(const MatrixTask& task, DataType
                             .extents = {task.n, task.m, task.batch},
                             .strides_bytes = {line, matrix},
                             .box = {box.line_bytes / size, box.rows, 1},
-                            .swizzle = box_swizzle(box)};
+                            .swizzle = swizzle_of(box.line_bytes)};
 }
 
 }  // namespace omniconv::operations::split_gemm
