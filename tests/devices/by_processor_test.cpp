@@ -312,23 +312,44 @@ TEST_F(FewChannelsByProcessor, Forward) {
                               "f16 n1c3h20w21k40r3s3p1", "bf16 nhwc acc flip n2c2h20w21k24r5s5p2u2"})
     expect_right(few_channels, problem);
 }
-// Boxes in both layouts of lines of 64 and of 128 bytes, of filters that end within a box, of groups; and results that
-// are none.
+// Boxes in both layouts of lines of 64 and of 128 bytes, of filters that end within a box, of groups; lines that no
+// boxes have; pixels side by side; four warpgroups.
+constexpr std::pair<const char*, const char*> few_channels_tunings[] = {
+    {"columns=64 held=1 blocks=1 width=32 side=1 workers=2 resident=2", "n2c3h14w40k64r3s3p1"},
+    {"columns=32 held=2 blocks=1 width=16 side=1 workers=2 resident=2", "bias relu n1c3h14w36k64r3s3p1"},
+    {"columns=64 held=1 blocks=2 width=16 side=1 workers=2 resident=2", "nhwc n2c3h20w33k60r3s3u2"},
+    {"columns=16 held=2 blocks=1 width=16 side=1 workers=2 resident=2", "bias nhwc n1c6h17w20k64r3s3g2"},
+    {"columns=16 held=3 blocks=1 width=64 side=1 workers=2 resident=2", "f16 n1c3h9w80k48r3s3p1"},
+    {"columns=64 held=1 blocks=1 width=32 side=1 workers=2 resident=2", "bias bf16 n1c3h9w72k64r3s3p1"},
+    {"columns=64 held=1 blocks=1 width=32 side=1 workers=2 resident=2", "relu f16 nhwc n2c3h9w41k56r3s3"},
+    {"columns=32 held=1 blocks=2 width=16 side=1 workers=2 resident=2", "bf16 nhwc n1c1h9w41k32r5s5p2"},
+    {"columns=24 held=1 blocks=1 width=32 side=2 workers=2 resident=1", "n1c3h21w90k10r8s8p2"},
+    {"columns=40 held=1 blocks=1 width=16 side=4 workers=2 resident=1", "acc f16 nhwc n1c3h20w75k10r6s6"},
+    {"columns=32 held=2 blocks=1 width=16 side=4 workers=2 resident=2", "tf32 n1c2h20w75k13r3s4u2"},
+    {"columns=64 held=1 blocks=1 width=32 side=1 workers=4 resident=1", "n2c3h23w80k64r7s7p3u2"},
+    {"columns=16 held=1 blocks=1 width=64 side=1 workers=4 resident=1", "nhwc n1c3h40w150k16r3s3"},
+    {"columns=24 held=1 blocks=1 width=32 side=1 workers=2 resident=2", "nhwc n1c3h14w40k24r3s3p1"},
+    {"columns=48 held=1 blocks=1 width=16 side=1 workers=2 resident=2", "f16 nhwc n1c3h14w40k48r3s3p1"},
+    {"columns=56 held=1 blocks=1 width=16 side=1 workers=2 resident=2", "n1c3h14w40k56r3s3p1"}};
 TEST_F(FewChannelsByProcessor, ForwardByEveryTuning) {
-  expect_each(few_channels,
-              {{"columns=64 held=1 blocks=1 width=32 side=1 workers=2 resident=2", "n2c3h14w40k64r3s3p1"},
-               {"columns=32 held=2 blocks=1 width=16 side=1 workers=2 resident=2", "bias relu n1c3h14w36k64r3s3p1"},
-               {"columns=64 held=1 blocks=2 width=16 side=1 workers=2 resident=2", "nhwc n2c3h20w33k60r3s3u2"},
-               {"columns=16 held=2 blocks=1 width=16 side=1 workers=2 resident=2", "bias nhwc n1c6h17w20k64r3s3g2"},
-               {"columns=16 held=3 blocks=1 width=64 side=1 workers=2 resident=2", "f16 n1c3h9w80k48r3s3p1"},
-               {"columns=64 held=1 blocks=1 width=32 side=1 workers=2 resident=2", "bias bf16 n1c3h9w72k64r3s3p1"},
-               {"columns=64 held=1 blocks=1 width=32 side=1 workers=2 resident=2", "relu f16 nhwc n2c3h9w41k56r3s3"},
-               {"columns=32 held=1 blocks=2 width=16 side=1 workers=2 resident=2", "bf16 nhwc n1c1h9w41k32r5s5p2"},
-               {"columns=24 held=1 blocks=1 width=32 side=2 workers=2 resident=1", "n1c3h21w90k10r8s8p2"},
-               {"columns=40 held=1 blocks=1 width=16 side=4 workers=2 resident=1", "acc f16 nhwc n1c3h20w75k10r6s6"},
-               {"columns=32 held=2 blocks=1 width=16 side=4 workers=2 resident=2", "tf32 n1c2h20w75k13r3s4u2"},
-               {"columns=64 held=1 blocks=1 width=32 side=1 workers=4 resident=1", "n2c3h23w80k64r7s7p3u2"},
-               {"columns=16 held=1 blocks=1 width=64 side=1 workers=4 resident=1", "nhwc n1c3h40w150k16r3s3"}});
+  for (const auto& [tuning, problem] : few_channels_tunings) expect_right(few_channels, problem, tuning);
+}
+// One compute unit, whose groups make one tile after the other: patches and boxes that others were in.
+using FewChannelsOnOneUnit = SplitGemmOnUnits<1>;
+TEST_F(FewChannelsOnOneUnit, ForwardByEveryTuning) {
+  for (const auto& [tuning, problem] : few_channels_tunings) expect_right(few_channels, problem, tuning);
+  expect_right(few_channels, "n5c3h34w40k64r3s3p1", "columns=64 held=1 blocks=1 width=32 side=1 workers=2 resident=2");
+}
+// Results that are none among boxes, and of pixels side by side; y that begins where copies store nothing.
+TEST_F(FewChannelsByProcessor, OddNumbersAndPlaces) {
+  const std::array forward = {Pass::forward};
+  expect_infinities_as_defined(Context(device),
+                               {few_channels, false, "columns=64 held=1 blocks=1 width=32 side=1 workers=2 resident=2"},
+                               {"f16 n1c3h9w34k64r3s3", "bf16 nhwc n1c3h9w34k64r3s3"}, forward);
+  expect_infinities_as_defined(Context(device),
+                               {few_channels, false, "columns=24 held=1 blocks=1 width=16 side=2 workers=2 resident=1"},
+                               {"f16 n1c3h9w34k10r3s3"}, forward);
+  expect_same_wherever_arrays_begin(Context(device), conv2d_problem("n2c3h24w40k64r3s3p1"), few_channels);
 }
 TEST_F(FewChannelsByProcessor, ToTheData) {
   for (const char* problem : {"bwd_data n2c3h23w25k64r7s7p3u2", "bwd_data acc nhwc n1c3h24w33k40r3s3p1",

@@ -762,6 +762,7 @@ TEST_F(CudaCompile, FewChannelsInEveryForm) {
            {"n8c3h224w224k64r7s7p3u2", "columns=64 held=1 blocks=1 width=32 side=1 workers=4 resident=1"},
            {"n10c3h128w128k10r16s16", "columns=24 held=1 blocks=1 width=16 side=2 workers=4 resident=1"},
            {"n32c3h224w224k64r3s3p1", ""},
+           {"n8c3h224w224k48r3s3p1", "columns=16 held=3 blocks=1 width=64 side=1 workers=2 resident=2"},
            {"n8c3h224w224k64r3s3p1", "columns=64 held=1 blocks=2 width=64 side=1 workers=2 resident=2"},
            {"n10c3h128w128k10r16s16", ""},
            {"n8c1h28w28k64r5s5p2", "columns=32 held=2 blocks=2 width=32 side=1 workers=2 resident=3"},

@@ -95,7 +95,9 @@ inline Form form_of(const Conv2dShape& g, std::int64_t columns, std::int64_t hel
 inline std::optional<devices::TensorMap> boxes_of(const Conv2dShape& g, const Form& form) {
   const std::int64_t size = form.output_bytes, along = form.nhwc ? form.columns : form.width,
                      line = std::min<std::int64_t>(128, along * size), row = (form.nhwc ? g.k : g.q) * size;
-  if (form.side > 1 || line < 64 || along * size % line != 0 || row % 16 != 0 || (size == 2 && form.columns % 16 != 0))
+  constexpr std::int64_t most = std::int64_t{1} << 31;  // coordinates count less
+  if (form.side > 1 || (line != 64 && line != 128) || along * size % line != 0 || row % 16 != 0 ||
+      (size == 2 && form.columns % 16 != 0) || g.n * (form.nhwc ? g.p : g.k) >= most)
     return {};
   if (g.k_group % form.columns != 0 && !(form.nhwc && g.groups == 1)) return {};
   using Element = devices::TensorMap::Element;

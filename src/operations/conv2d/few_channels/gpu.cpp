@@ -25,8 +25,10 @@ struct Tile {
   double cycles = 0;  // of a compute unit, for all
 };
 
+constexpr std::int64_t most_items = 512;  // of a group
+
 std::span<const Tunable> tunables() {
-  static const std::vector<Tunable> all = {{"columns", {8, 16, 24, 32, 40, 48, 64}},
+  static const std::vector<Tunable> all = {{"columns", {8, 16, 24, 32, 40, 48, 56, 64}},
                                            {"held", {1, 2, 3, 4, 6, 8}},
                                            {"blocks", {1, 2}},
                                            {"width", {16, 32, 64, 128}},
@@ -55,9 +57,11 @@ std::int64_t groups_of(const Task& task, std::int64_t resident, std::int64_t uni
   return of_set * task.sets;
 }
 
-// Cycles of a compute unit of 9.0. README.md, "Cost", has what they stand for.
 constexpr std::int64_t most_sides = 32;  // columns of a group's filters, where each has one for several pixels
-constexpr double sector_cycles = 1.8, run_cycles = 0.8, piece_cycles = 6, box_cycles = 160, line_cycles = 0.6;
+
+// Cycles of a compute unit of 9.0. README.md, "Cost", has what they stand for.
+constexpr double sector_cycles = 1.8, run_cycles = 0.8, piece_cycles = 6, box_cycles = 160, line_cycles = 0.6,
+                 pixel_cycles = 0.6, ahead_cycles = 300, ahead_alone_cycles = 800, loading_cycles = 450;
 
 // Of storing a block of 64 pixels by so many columns, of pixels that are there.
 double storing_cycles(const Conv2dShape& g, const Form& form) {
@@ -69,7 +73,8 @@ double storing_cycles(const Conv2dShape& g, const Form& form) {
   }
   const std::int64_t line = g.nhwc ? g.k : g.q;
   const double unaligned = 1 - static_cast<double>(std::gcd(line, std::int64_t{8})) / 8;
-  return 8 * columns * sector_cycles + runs * (run_cycles + unaligned * (2 * piece_cycles - sector_cycles));
+  return 2 * columns * static_cast<double>(form.output_bytes) * sector_cycles +
+         runs * (run_cycles + unaligned * (2 * piece_cycles - sector_cycles));
 }
 double cycles_of(const Conv2dShape& g, const Tile& tile, const split::Numbers& numbers, const devices::Device& device) {
   const Form& form = tile.form;
@@ -81,10 +86,10 @@ double cycles_of(const Conv2dShape& g, const Tile& tile, const split::Numbers& n
                        static_cast<double>(task.tiles_h * form.tile_rows() * task.tiles_w * form.width * form.side),
                of_block = static_cast<double>(form.sixteens()) * of_sixteen + there * storing_cycles(g, form),
                blocks = static_cast<double>(form.workers * form.blocks * form.held),
-               // What other groups do not hide of a patch, and of warpgroups that wait for each other.
-      waiting = form.is_ahead() ? (tile.resident == 1 ? 800 : 300)
-                                : 450 * static_cast<double>(form.parts * (tile.resident == 1 ? 3 : 1)),
-               of_patch = waiting + 0.6 * static_cast<double>(form.patch_h() * form.patch_w()),
+               // What other groups do not hide of a patch.
+      waiting = form.is_ahead() ? (tile.resident == 1 ? ahead_alone_cycles : ahead_cycles)
+                                : loading_cycles * static_cast<double>(form.parts * (tile.resident == 1 ? 3 : 1)),
+               of_patch = waiting + pixel_cycles * static_cast<double>(form.patch_h() * form.patch_w()),
                of_filters = 3000 + static_cast<double>(form.filter_bytes()) / 32 / 256 * 500;
   const std::int64_t units = device.info().compute_units, of_set = groups_of(task, tile.resident, units) / task.sets,
                      tiles = std::max(divide_up(std::int64_t{task.tiles} * task.sets, units),
@@ -190,9 +195,10 @@ class Plan final : public Conv2dPlanBody, split::ProductLaunches {
     const split::Product product{.a = run.x, .b = run.w, .out = run.y, .bias = bias, .workspace = {run.workspace}};
     const Conv2dElements all = elements_of(problem());
     append_scan(sequence, product, all.x, all.w, {});
-    devices::TensorMap boxes = split::placed(boxes_, run.y);
     const bool is_boxed = form_.is_boxed && split::is_aligned(run.y);
-    if (!is_boxed) boxes.offset_bytes = 0;  // which is not read
+    // A launch checks what it is given: where y is stored otherwise, some map of the workspace, which nobody reads.
+    constexpr devices::TensorMap none{.rank = 3, .extents = {4, 1, 1}, .strides_bytes = {16, 16}, .box = {4, 1, 1}};
+    const devices::TensorMap boxes = is_boxed ? split::placed(boxes_, run.y) : split::placed(none, product.workspace);
     const devices::KernelArgument arguments[] = {&boxes,
                                                  static_cast<std::int32_t>(is_boxed),
                                                  std::as_bytes(std::span(&task_, 1)),
@@ -218,6 +224,16 @@ class Plan final : public Conv2dPlanBody, split::ProductLaunches {
   devices::TensorMap boxes_;  // of y without its buffer
 };
 
+// Of `terms` of the definition. README.md, "Error", derives it.
+ErrorBound bound_of(const Form& form, const split::Numbers& numbers, double terms, const devices::Device& device) {
+  const split::Cutting cutting{.of_instruction = split::cutting_of(device).of_instruction,
+                               .instructions = static_cast<double>(form.body())};
+  const double bodies = static_cast<double>(form.bodies()), cut = cutting.of_instruction * cutting.instructions;
+  if (numbers.products > 1) return split::bound_of(numbers, bodies, 1, terms, cutting);
+  if (numbers.are_scaled) return {.chain = bodies + 1, .constant = 2 + 0x1p13 + cut, .absolute = terms * 0x1p-38};
+  return {.chain = bodies + 1, .constant = cut};
+}
+
 Answer offer_of(const Conv2dProblem& problem, const DevicePointer& device, const SolverOptions& request) {
   const Conv2dShape g(problem);
   const split::Numbers numbers = split::numbers_of(problem.type);
@@ -240,9 +256,7 @@ Answer offer_of(const Conv2dProblem& problem, const DevicePointer& device, const
           (numbers.are_scaled ? 2 * split::launch_cycles + looked_at : split::launch_cycles) +
               std::max(tile->cycles, streamed),
           *device)},
-      .bound = split::bound_of(numbers, static_cast<double>(tile->form.bodies()), 1, longest_sum(problem),
-                               {.of_instruction = split::cutting_of(*device).of_instruction,
-                                .instructions = static_cast<double>(tile->form.body())}),
+      .bound = bound_of(tile->form, numbers, longest_sum(problem), *device),
       .workspace_bytes = split::Workspace(0, 0, numbers, 0).bytes(),
       .uses_only_fma = false,
       .tuning = tuning_of(*tile),
@@ -254,7 +268,7 @@ class FewChannelsGpu final : public Conv2dSolver {
  public:
   std::string_view id() const override { return "conv2d/few_channels/gpu.1"; }
   Answer offer(const Conv2dProblem& problem, const DevicePointer& device, const SolverOptions& request) const override {
-    if (std::string reason = conv2d_gpu_refusal(problem, *device, group_items); !reason.empty()) return reason;
+    if (std::string reason = conv2d_gpu_refusal(problem, *device, most_items); !reason.empty()) return reason;
     if (std::string reason = split::tensor_refusal(*device); !reason.empty()) return reason;
     if (problem.pass == Pass::backward_data) return data_offer(problem, device, request, tunables());
     if (std::string reason = refusal_of(problem); !reason.empty()) return reason;
