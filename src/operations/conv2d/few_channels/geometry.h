@@ -2,7 +2,6 @@
 // in local memory. No device.
 #pragma once
 
-#include <algorithm>
 #include <cstdint>
 #include <optional>
 
@@ -57,6 +56,11 @@ struct Form {
                        boxes = is_boxed ? buffers * columns * 64 * output_bytes : 0;
     return workers * up(turned > boxes ? turned : boxes, alignment()) * alignment();
   }
+  // Bytes of a line of a box: of filters of a pixel, or of pixels of a filter.
+  constexpr std::int64_t box_line() const {
+    const std::int64_t all = (nhwc ? columns : width) * output_bytes;
+    return all < 128 ? all : 128;
+  }
   // Where what is staged begins: boxes are swizzled by their addresses, as filters are.
   constexpr std::int64_t alignment() const { return is_boxed ? 1024 : 256; }
   // What a launch asks for.
@@ -90,18 +94,17 @@ inline Form form_of(const Conv2dShape& g, std::int64_t columns, std::int64_t hel
           .nhwc = g.nhwc};
 }
 
-// y as boxes, without its buffer: of rows of pixels lines of filters, or of filters lines of rows; nothing where copies
-// cannot store it so, or would store what is another group's.
+// y as boxes, without its buffer and the type of its numbers: of rows of pixels lines of filters, or of filters lines
+// of rows; nothing where copies cannot store it so, or would store what is another group's.
 inline std::optional<devices::TensorMap> boxes_of(const Conv2dShape& g, const Form& form) {
-  const std::int64_t size = form.output_bytes, along = form.nhwc ? form.columns : form.width,
-                     line = std::min<std::int64_t>(128, along * size), row = (form.nhwc ? g.k : g.q) * size;
+  const std::int64_t size = form.output_bytes, along = form.nhwc ? form.columns : form.width, line = form.box_line(),
+                     row = (form.nhwc ? g.k : g.q) * size;
   constexpr std::int64_t most = std::int64_t{1} << 31;  // coordinates count less
   if (form.side > 1 || (line != 64 && line != 128) || along * size % line != 0 || row % 16 != 0 ||
       (size == 2 && form.columns % 16 != 0) || g.n * (form.nhwc ? g.p : g.k) >= most)
     return {};
   if (g.k_group % form.columns != 0 && !(form.nhwc && g.groups == 1)) return {};
-  using Element = devices::TensorMap::Element;
-  devices::TensorMap map{.element = size == 4 ? Element::f32 : Element::f16, .rank = 3};
+  devices::TensorMap map{.rank = 3};
   map.swizzle = split_gemm::swizzle_of(line);
   if (form.nhwc) {
     map.extents = {g.k, g.q, g.n * g.p}, map.strides_bytes = {row, g.q * row};

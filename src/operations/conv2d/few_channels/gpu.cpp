@@ -67,10 +67,8 @@ constexpr double sector_cycles = 1.8, run_cycles = 0.8, piece_cycles = 6, box_cy
 double storing_cycles(const Conv2dShape& g, const Form& form) {
   const double columns = static_cast<double>(form.columns),
                runs = columns * 64 / static_cast<double>(g.nhwc ? 8 : form.width * form.side);
-  if (form.is_boxed) {
-    const std::int64_t line = std::min<std::int64_t>(128, (g.nhwc ? form.columns : form.width) * form.output_bytes);
-    return box_cycles + line_cycles * static_cast<double>(64 * form.columns * form.output_bytes / line);
-  }
+  if (form.is_boxed)
+    return box_cycles + line_cycles * static_cast<double>(64 * form.columns * form.output_bytes / form.box_line());
   const std::int64_t line = g.nhwc ? g.k : g.q;
   const double unaligned = 1 - static_cast<double>(std::gcd(line, std::int64_t{8})) / 8;
   return 2 * columns * static_cast<double>(form.output_bytes) * sector_cycles +
@@ -186,7 +184,7 @@ class Plan final : public Conv2dPlanBody, split::ProductLaunches {
     tiles_ = programs.front(), passes_ = programs.back();
     if (!form_.is_boxed) return;
     boxes_ = *boxes_of(Conv2dShape(problem), form_);
-    if (problem.type == DataType::bf16) boxes_.element = devices::TensorMap::Element::bf16;
+    boxes_.element = split::box_element(problem.type);
   }
   double compile_seconds() const override { return ProductLaunches::compile_seconds(); }
 
