@@ -195,7 +195,17 @@ void check_pixels(const Conv2dProblem& problem) {
   for (const TapClass& of : task->of_class)
     most_along = std::max<std::int64_t>(most_along, (of.taps_w - 1) * task->dilation_w);
   EXPECT_EQ(shared->stride_w, 1);
-  EXPECT_EQ(shared->columns, task->columns + most_along) << to_text(problem);
+  // What a tap reads behind a row's last pixel is the next row's, and must be a zero that stands for another.
+  const std::int64_t columns = shared->columns, w = task->source.w;
+  EXPECT_GE(columns, task->columns) << to_text(problem);
+  EXPECT_LE(columns, task->columns + most_along) << to_text(problem);
+  for (std::int32_t i = 0; i < task->classes; ++i) {
+    const TapClass& of = task->of_class[static_cast<std::size_t>(i)];
+    for (std::int64_t at = columns; at < task->columns + (of.taps_w - 1) * task->dilation_w; ++at) {
+      const std::int64_t first = task->corner_w + of.offset_w, wanted = first + at, read = first + at % columns;
+      EXPECT_TRUE((wanted < 0 || wanted >= w) && (read < 0 || read >= w)) << to_text(problem) << ": " << at;
+    }
+  }
   EXPECT_EQ(window_rows(*shared), tile_rows + most_along) << to_text(problem);
 }
 
@@ -380,18 +390,21 @@ TEST(SplitGeometry, SharesWindowsAlongARow) {
   };
   const auto three = shared("n1c64h8w8k64r3s3p1");
   ASSERT_TRUE(three);
-  EXPECT_EQ(three->columns, 10);
+  EXPECT_EQ(three->columns, 9);  // a zero between a row and the next is both's
   EXPECT_EQ(three->steps_of_all(true), 9);
   const auto five = shared("n1c32h8w8k64r5s5p2");  // five taps of 32 channels: two, two and one a step
   ASSERT_TRUE(five);
   EXPECT_EQ(five->steps_of_all(false), 13);
   EXPECT_EQ(five->steps_of_all(true), 15);
+  EXPECT_EQ(five->columns, 10);
+  EXPECT_EQ(shared("n1c64h8w8k64r3s3")->columns, 8);     // without padding all that taps reach are the row's
+  EXPECT_EQ(shared("n1c64h8w8k64r3s3p2")->columns, 10);  // all of it are the row's behind its last pixel
   EXPECT_FALSE(shared("n1c64h8w8k64r1s1"));
   EXPECT_FALSE(shared("n1c64h8w8k64r3s3p1u2"));      // positions lie two columns apart
   EXPECT_FALSE(shared("n1c64h8w300k64r3s3p1dw90"));  // windows of 308 pixels
   const auto classes = shared("bwd_data n1c64h8w8k64r3s3p1u2");
   ASSERT_TRUE(classes);
-  EXPECT_EQ(classes->columns, 5);
+  EXPECT_EQ(classes->columns, 5);  // a pixel behind the last: one class begins with none
 }
 
 TEST(SplitGeometry, RefusesWhatCopiesCannotReach) {

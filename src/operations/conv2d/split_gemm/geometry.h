@@ -90,7 +90,7 @@ std::optional<PixelTask> block_task(const Conv2dProblem& problem);
 // such product.
 std::optional<PixelTask> row_block_task(const Conv2dProblem& problem, const PixelTask& task);
 // The same where the taps of a row of the filter share a window of pixels: positions are then also those behind the
-// last column, as far as taps reach. None, where they cannot.
+// last column, as far as taps reach, but for zeros that the next row begins with. None, where they cannot.
 std::optional<PixelTask> with_shared_taps(const PixelTask& task);
 // Whether the array of filters has their terms in the order of the steps, so that copies can read it in the place of
 // planes: where it begins at a multiple of 16 bytes.
