@@ -151,6 +151,29 @@ TEST_F(SplitGemmByProcessor, EveryTile) {
                {"tile_n=64 resident=2 parts=3 shared=0 raw=0", "bwd_filter n2c70h19w9k60r3s3p1"}});
 }
 
+TEST_F(SplitGemmByProcessor, TilesOf96Columns) {
+  expect_each(split_gemm,
+              {{"tile_n=96 resident=1 parts=1 shared=0 raw=0", "bias relu n2c64h9w9k96r3s3p1"},
+               {"tile_n=96 resident=1 parts=2 shared=0 raw=0", "nhwc acc n2c32h9w9k90r5s5p2"},
+               {"tile_n=96 resident=1 parts=1 shared=1 raw=0", "nhwc n1c32h9w20k96r5s5p2"},
+               {"tile_n=96 resident=1 parts=1 shared=0 raw=0", "nhwc bias bf16 n2c64h9w9k96r3s3p1"},
+               {"tile_n=96 resident=1 parts=1 shared=1 raw=0", "bwd_data tf32 n1c184h9w20k64r3s3p1"},
+               {"tile_n=96 resident=1 parts=1 shared=0 raw=0", "bwd_data bf16 nhwc n2c96h9w9k72r3s3p1"},
+               {"tile_n=96 resident=1 parts=2 shared=0 raw=0", "bwd_filter n4c64h9w9k96r3s3p1"},
+               {"tile_n=96 resident=1 parts=2 shared=0 raw=0", "bwd_filter bf16 nhwc n4c136h9w9k184r3s3p1"}});
+}
+
+// Boxes of 32 channels, of rows or of columns.
+TEST_F(SplitGemmByProcessor, NarrowBoxesToTheFilter) {
+  expect_each(split_gemm,
+              {{"tile_n=96 resident=1 parts=3 shared=0 raw=0", "bwd_filter n4c32h9w9k96r5s5p2"},
+               {"tile_n=128 resident=1 parts=2 shared=0 raw=0", "bwd_filter nhwc n4c96h9w9k130r3s3p1"},
+               {"tile_n=64 resident=2 parts=2 shared=0 raw=0", "bwd_filter flip n4c80h9w9k60r3s3p1u2g2"},
+               {"tile_n=64 resident=1 parts=2 shared=0 raw=0", "bwd_filter bf16 nhwc n4c96h9w9k64r3s3p1"},
+               {"tile_n=128 resident=1 parts=2 shared=0 raw=1", "bwd_filter nhwc n2c96h12w12k128r3s3p1"},
+               {"tile_n=64 resident=1 parts=1 shared=0 raw=1", "bwd_filter tf32 n2c32h12w12k96r3s3p1d2"}});
+}
+
 // Under nhwc results are stored as boxes, where their lines are multiples of 16 bytes: of whole tiles, of positions
 // behind the columns and the last image, of fewer filters than a tile's, of groups.
 TEST_F(SplitGemmByProcessor, Boxes) {

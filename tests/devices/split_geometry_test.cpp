@@ -334,14 +334,14 @@ TEST(SplitGeometry, CopiesTheRowsOfYBesideTaps) {
   const auto rows = [](const char* text, std::int64_t terms) {
     const Conv2dProblem problem = conv2d_problem(text);
     const auto task = raw_filter_task(problem, std::get<FilterTask>(filter_task(problem)));
-    return task ? fmt::format("{} boxes, {} columns, {} steps", task->boxes(), task->columns(), task->steps_of(terms))
+    return task ? fmt::format("{} rows, {} columns, {} steps", task->rows(), task->columns(), task->steps_of(terms))
                 : "";
   };
-  EXPECT_EQ(rows("bwd_filter n2c64h8w8k128r3s3p1", 64), "2 boxes, 576 columns, 2 steps");
+  EXPECT_EQ(rows("bwd_filter n2c64h8w8k128r3s3p1", 64), "128 rows, 576 columns, 2 steps");
   EXPECT_EQ(rows("bwd_filter n2c80h10w8k72r3s3p1", 64),
-            "2 boxes, 1152 columns, 4 steps");  // each image begins with one
-  EXPECT_EQ(rows("bwd_filter n2c80h10w8k72r3s3p1", 32), "2 boxes, 1152 columns, 6 steps");
-  EXPECT_EQ(rows("bwd_filter nhwc n2c80h10w8k72r3s3p1", 32), "2 boxes, 1152 columns, 5 steps");
+            "128 rows, 1152 columns, 4 steps");  // each image begins with one
+  EXPECT_EQ(rows("bwd_filter n2c80h10w8k72r3s3p1", 32), "128 rows, 1152 columns, 6 steps");
+  EXPECT_EQ(rows("bwd_filter nhwc n2c80h10w8k72r3s3p1", 32), "128 rows, 1152 columns, 5 steps");
   EXPECT_EQ(rows("bwd_filter tf32 n2c64h14w14k128r3s3p1u2g2", 32), "");  // 49 pixels
   EXPECT_EQ(rows("bwd_filter n2c64h9w9k128r3s3p1", 64), "");             // channels are no multiples of 16 bytes apart
   EXPECT_EQ(rows("bwd_filter nhwc n2c64h9w9k66r3s3p1", 64), "");         // nor are pixels

@@ -91,7 +91,7 @@ struct BoxShape {
 inline BoxShape box_of(const Tile& tile, DataType output) {
   const std::int64_t size = size_of(output);
   const bool is_swapped = (tile.columns == 64 || tile.columns == 128) && !tile.is_raw;
-  return {std::min<std::int64_t>(128, tile.columns * size), is_swapped && size == 4 ? 32 : 64};
+  return {tile.columns * size % 128 == 0 ? 128 : 64, is_swapped && size == 4 ? 32 : 64};
 }
 inline devices::TensorMap::Element box_element(DataType output) {
   using Element = devices::TensorMap::Element;
@@ -103,8 +103,9 @@ inline devices::TensorMap::Swizzle swizzle_of(std::int64_t line_bytes) {
   return line_bytes == 128 ? Swizzle::bytes_128 : line_bytes == 64 ? Swizzle::bytes_64 : Swizzle::bytes_32;
 }
 inline std::int64_t stage_bytes(const Tile& tile, const Numbers& numbers) {
-  const std::int64_t rows = tile.is_shared ? 0 : (tile.is_raw ? 2 : numbers.planes()) * tile.rows;
-  return (rows + numbers.planes() * tile.columns) * 2 * tile.terms;
+  const std::int64_t rows = tile.is_shared ? 0 : (tile.is_raw ? 2 : numbers.planes()) * tile.rows,
+                     columns = tile.columns > 64 ? round_up(tile.columns, 64) : tile.columns;
+  return (rows + numbers.planes() * columns) * 2 * tile.terms;
 }
 inline std::int64_t window_bytes(const Tile& tile, const Numbers& numbers) {
   const std::int64_t rings = tile.is_kept ? 2 : 1;
@@ -153,17 +154,18 @@ inline double step_cycles(const Tile& tile, const Numbers& numbers) {
   if (tile.is_kept) return tile.columns == 32 ? 220 : 320;
   double cycles = tile.is_shared ? of(700, 340) : of(750, 400);
   if (tile.columns == 128) cycles = tile.is_shared ? of(1750, 850) : of(1750, 700);
+  if (tile.columns == 96) cycles = tile.is_shared ? of(1330, 640) : of(1330, 560);
   if (tile.columns == 64) cycles = tile.is_shared ? of(880, 410) : of(1190, 540);
   if (!tile.is_shared) {
     const double copies = numbers.products == 6 ? 98400 : of(65600, 22000);
     cycles = std::max(cycles, copies / static_cast<double>(tile.window.line));  // copies of lines
   }
-  if (tile.columns < 128 && tile.resident == 1) cycles += of(250, 85);  // nobody multiplies while sums are added
+  if (tile.columns <= 64 && tile.resident == 1) cycles += of(250, 85);  // nobody multiplies while sums are added
   return cycles;
 }
 inline double tile_cycles(const Tile& tile) {
   if (tile.is_raw) return tile.columns == 64 || tile.rows < tile_rows ? 3000 : 5500;
-  return tile.columns == 256 ? 7200 : tile.columns == 128 ? 3600 : tile.columns == 64 ? 1650 : 1900;
+  return tile.columns == 256 ? 7200 : tile.columns >= 96 ? 3600 : tile.columns == 64 ? 1650 : 1900;
 }
 // Groups that a compute unit, and that all of them, have at once.
 inline std::int64_t groups_of_unit(const Tile& tile) {
@@ -210,7 +212,7 @@ inline double cycles_of_cut(const Tile& tile, std::int64_t tiles, double steps, 
 }
 
 inline std::span<const Tunable> tile_tunables() {
-  static const std::vector<Tunable> all = {{"tile_n", {32, 64, 128, 256}},
+  static const std::vector<Tunable> all = {{"tile_n", {32, 64, 96, 128, 256}},
                                            {"resident", {1, 2}},
                                            {"parts", {1,  2,  3,  4,  5,  6,  7,  8,  10,  12,  14,  16,  20,  24,
                                                       28, 32, 40, 48, 56, 64, 80, 96, 112, 128, 160, 192, 224, 256}},

@@ -10,7 +10,7 @@ namespace omniconv::operations::split_gemm {
 namespace {
 
 std::int64_t tiles_m_of(const FilterTask& task, const Tile& tile) {
-  return divide_up(task.boxes(), tile.rows / step_terms);
+  return divide_up(task.rows(), tile.rows);
 }
 std::int64_t tiles_n_of(const FilterTask& task, const Tile& tile) {
   return divide_up(task.columns(), tile.columns);
@@ -37,7 +37,7 @@ void set_sums(FilterTask& task, bool nhwc, std::int64_t units) {
   const auto narrow = [](std::int64_t value) { return static_cast<std::int32_t>(value); };
   const bool exchanged = task.exchanged != 0;
   const std::int64_t taps = task.taps();
-  task.tap_step = narrow((task.have_columns_taps() ? task.column_blocks : task.blocks) * step_terms);
+  task.tap_step = narrow((task.have_columns_taps() ? task.column_blocks : task.blocks) * task.box);
   task.filters = exchanged ? task.x.channels : task.y.channels;
   task.channels = exchanged ? task.y.channels : task.x.channels;
   const std::int64_t fours = divide_up(task.channels, 4), most_slices = std::min<std::int64_t>(task.parts, 32);
@@ -119,7 +119,7 @@ double bytes_before(const FilterTask& task, const Conv2dProblem& problem, const 
 // steps are on their way, and each waits for its own; raw rows of nhwc are read from local memory number by number.
 double step_cycles_of(const Tile& tile, const Numbers& numbers, bool nhwc) {
   if (numbers.products == 1) return step_cycles(tile, numbers);
-  double cycles = tile.columns == 128 ? 1800 : tile.resident == 1 ? 1150 : 1420;
+  double cycles = tile.columns == 128 ? 1800 : tile.columns == 96 ? 1420 : tile.resident == 1 ? 1150 : 1420;
   if (tile.is_raw) cycles = (tile.rows < tile_rows ? 1260 : tile.columns == 64 ? 1300 : 1800) * (nhwc ? 1.15 : 1.0);
   return numbers.products == 6 ? 2 * cycles : cycles;
 }
@@ -176,8 +176,11 @@ class Plan final : public ProductPlan {
     if (task_.image_steps > 0) task_.image_steps = static_cast<std::int32_t>(task_.image_steps_of(tile.terms));
     task_.by_image_steps = Divisor(std::max(task_.image_steps, 1));
     set_sums(task_, problem.layout == Layout::nhwc, units_);
+    constexpr std::int64_t whole_line = 2 * step_terms;
+    const std::int64_t line = std::int64_t{2} * task.box;  // of the operand with taps
     std::vector<devices::Definition> definitions =
-        definitions_of(problem.type, numbers_, tile, 2 * step_terms, true, sampling_.bits());
+        definitions_of(problem.type, numbers_, tile, tile.is_raw ? whole_line : line, true, sampling_.bits());
+    definitions.push_back({"B_LINE", std::to_string(task.have_columns_taps() ? line : whole_line)});
     const bool nhwc = problem.layout == Layout::nhwc;
     const std::int64_t forms =
         (tile.is_raw ? 0 : forms_of(task.x, problem.type, nhwc)) | forms_of(task.y, problem.type, nhwc);
@@ -330,12 +333,17 @@ Answer filter_offer(const Conv2dProblem& problem, const DevicePointer& device, c
     const std::optional<FilterTask> of_one_tap = raw_filter_task(problem);
     return of_one_tap ? of_one_tap : raw_filter_task(problem, task);
   };
-  Made made = made_of({.plain = plain, .raw = raw_of(plain)}, problem, *device, request, prepared);
+  Made made;
+  const auto consider = [&](const FilterTask& task) {
+    const Made other = made_of({.plain = task, .raw = raw_of(task)}, problem, *device, request, prepared);
+    if (other.tile.columns != 0 && (made.tile.columns == 0 || other.tile.cycles < made.tile.cycles)) made = other;
+  };
+  consider(plain);
+  if (const auto narrow = narrow_filter_task(plain)) consider(*narrow);
   // A prepared x has the planes of the forward pass.
   if (auto folded = prepared.a ? std::nullopt : folded_filter_task(problem)) {
     folded->y = plain.y;
-    const Made other = made_of({.plain = *folded, .raw = raw_of(*folded)}, problem, *device, request, prepared);
-    if (other.tile.columns != 0 && (made.tile.columns == 0 || other.tile.cycles < made.tile.cycles)) made = other;
+    consider(*folded);
   }
   const FilterTask& task = made.task;
   const Tile& tile = made.tile;

@@ -611,7 +611,7 @@ std::variant<FilterTask, std::string> made_filter_task(const Conv2dProblem& prob
   task.dilation_h = narrow(x.down.dilation), task.dilation_w = narrow(x.along.dilation);
   task.x.padded = narrow(round_up(task.x.channels, 16)), task.y.padded = narrow(round_up(task.y.channels, 16));
   task.blocks = narrow(divide_up(task.x.channels, step_terms));
-  if (task.boxes() >= most / 128) return "has 2^30 rows of channels at taps";
+  if (task.rows() >= most / 2) return "has 2^30 rows of channels at taps";
   task.steps = narrow(divide_up(g.n * g.p * g.q, step_terms));
   return task;
 }
@@ -619,6 +619,15 @@ std::variant<FilterTask, std::string> made_filter_task(const Conv2dProblem& prob
 
 std::variant<FilterTask, std::string> filter_task(const Conv2dProblem& problem) {
   return made_filter_task(problem, Fold::none);
+}
+
+std::optional<FilterTask> narrow_filter_task(const FilterTask& task) {
+  constexpr std::int64_t box = 32;
+  const std::int64_t blocks = divide_up(task.x.channels, box);
+  if (blocks * box >= task.blocks * step_terms) return {};
+  FilterTask narrow_task = task;
+  narrow_task.box = box, narrow_task.blocks = narrow(blocks);
+  return narrow_task;
 }
 
 std::optional<FilterTask> folded_filter_task(const Conv2dProblem& problem) {
@@ -648,7 +657,7 @@ std::optional<FilterTask> raw_filter_task(const Conv2dProblem& problem) {
   task.blocks = narrow(divide_up(task.x.channels, step_terms));
   task.image_steps = nhwc ? 0 : narrow(divide_up(pixels, step_terms));
   const std::int64_t steps = nhwc ? divide_up(g.n * pixels, step_terms) : g.n * task.image_steps;
-  if (steps >= most / step_terms || task.boxes() >= most / 128) return {};
+  if (steps >= most / step_terms || task.rows() >= most / 2) return {};
   task.steps = narrow(steps);
   return task;
 }
@@ -666,7 +675,7 @@ std::optional<FilterTask> raw_filter_task(const Conv2dProblem& problem, const Fi
   raw.column_blocks = task.blocks, raw.blocks = narrow(divide_up(raw.x.channels, step_terms));
   raw.image_steps = nhwc ? 0 : narrow(divide_up(pixels, step_terms));
   const std::int64_t steps = nhwc ? task.steps : g.n * raw.image_steps;
-  if (steps >= most / step_terms || raw.columns() >= most || raw.boxes() >= most / 128) return {};
+  if (steps >= most / step_terms || raw.columns() >= most || raw.rows() >= most / 2) return {};
   raw.steps = narrow(steps);
   return raw;
 }
@@ -697,8 +706,8 @@ void store_as_for_pixels(Planes& planes) {
 devices::TensorMap map_of_x(const FilterTask& task, std::int64_t terms) {
   const Planes &x = task.have_columns_taps() ? task.y : task.x, &y = task.without_taps();
   devices::TensorMap map = windows_of(x, task, y.h, y.w);
-  map.channels = step_terms, map.pixels = terms;
-  map.swizzle = swizzle_of(2 * step_terms);
+  map.channels = task.box, map.pixels = terms;
+  map.swizzle = swizzle_of(2 * task.box);
   return map;
 }
 

@@ -119,7 +119,7 @@ struct FilterTask {
   std::int32_t taps_h = 0, taps_w = 0;
   std::int32_t all_h = 0, all_w = 0, flip = 0;
   std::int32_t stride_h = 1, stride_w = 1, corner_h = 0, corner_w = 0, dilation_h = 1, dilation_w = 1;
-  std::int32_t blocks = 0, column_blocks = 0;
+  std::int32_t box = step_terms, blocks = 0, column_blocks = 0;
   std::int32_t steps = 0, tiles_m = 0, tiles_n = 0, parts = 1, whole = 0, cut = 0;
   std::int32_t tap_step = 0, filters = 0, channels = 0;
   std::int32_t items_at_once = 0, slices_at_once = 1, filters_at_once = 1, channels_at_once = 4, channel_slices = 1,
@@ -131,9 +131,9 @@ struct FilterTask {
 
   std::int64_t taps() const { return std::int64_t{taps_h} * taps_w; }
   bool have_columns_taps() const { return column_blocks > 0; }
-  // Boxes of rows, and columns.
-  std::int64_t boxes() const { return have_columns_taps() ? blocks : taps() * blocks; }
-  std::int64_t columns() const { return have_columns_taps() ? taps() * column_blocks * step_terms : y.channels; }
+  // Of boxes.
+  std::int64_t rows() const { return have_columns_taps() ? blocks * step_terms : taps() * blocks * box; }
+  std::int64_t columns() const { return have_columns_taps() ? taps() * column_blocks * box : y.channels; }
   const Planes& without_taps() const { return have_columns_taps() ? x : y; }
   // Steps of so many pixels: of an image, where each begins with one, and of all.
   std::int64_t image_steps_of(std::int64_t terms) const {
@@ -148,6 +148,9 @@ struct FilterTask {
 std::variant<FilterTask, std::string> filter_task(const Conv2dProblem& problem);
 // With as many channels as the other passes store of the same array.
 void store_as_for_pixels(Planes& planes);
+// The same with boxes of 32 channels, where fewer of their rows stand for no channel. None, where those of 64 have as
+// few.
+std::optional<FilterTask> narrow_filter_task(const FilterTask& task);
 // The same where the taps of a row of the filter stand among the channels, which are less than a box. None, where they
 // do so anyway, or need not.
 std::optional<FilterTask> folded_filter_task(const Conv2dProblem& problem);
@@ -156,7 +159,7 @@ std::optional<FilterTask> folded_filter_task(const Conv2dProblem& problem);
 // the task's planes of x at its taps. None, where copies have no such boxes.
 std::optional<FilterTask> raw_filter_task(const Conv2dProblem& problem);
 std::optional<FilterTask> raw_filter_task(const Conv2dProblem& problem, const FilterTask& task);
-// What copies 64 channels of so many positions: of the operand with taps, and of the other.
+// What copies boxes of so many positions: of the operand with taps, and of the other.
 devices::TensorMap map_of_x(const FilterTask& task, std::int64_t terms);
 devices::TensorMap map_of_y(const FilterTask& task, std::int64_t terms);
 // Of a raw task: so many pixels of so many rows, in boxes of 32 pixels under nchw, of 32 rows under nhwc.

@@ -83,11 +83,12 @@ Tile tile_for(const Forms& forms, const Conv2dProblem& problem, const devices::D
     const double apart = task.classes > 1 && task.out_step_w > 1 ? 1 : 0;
     const double bytes = bytes_before(task, problem, numbers, tile, prepared, cut < tiles) +
                          apart * static_cast<double>(elements_of(problem).x * size_of(problem.type));
-    // Raw tiles take longer to store under nchw, and those whose rows are filters under nhwc. Blocks' rows are stored
-    // in short runs.
-    constexpr double raw_store = 3500, turned_store = 2000;
+    // Tiles whose rows are pixels take longer to store under nchw, and those whose rows are filters under nhwc. Blocks'
+    // rows are stored in short runs.
+    constexpr double pixels_store = 3500, turned_store = 2000;
+    const bool are_pixels = tile.is_raw || tile.columns == 96;
     const double of_blocks = task.are_row_blocks() ? (nhwc ? 5000 : 3000) : 0;
-    const double of_store = (tile.is_raw                  ? (nhwc ? 0 : raw_store)
+    const double of_store = (are_pixels                   ? (nhwc ? 0 : pixels_store)
                              : nhwc && tile.columns >= 64 ? turned_store
                                                           : 0) +
                             of_blocks;
