@@ -689,6 +689,27 @@ TEST_F(CudaCompile, SplitGemmOfFewColumns) {
   }
 }
 
+// Of 96 columns, and of boxes of 32 channels to the filter.
+TEST_F(CudaCompile, SplitGemmOf96ColumnsAndNarrowBoxes) {
+  if (!nvrtc->target_refusal("sm_90a", 90).empty()) GTEST_SKIP() << nvrtc->target_refusal("sm_90a", 90);
+  for (const auto& [problem, tuning] : std::initializer_list<std::pair<const char*, const char*>>{
+           {"bias n2c32h20w20k96r5s5p2", "tile_n=96 resident=1 parts=1 shared=0 raw=0"},
+           {"nhwc n2c32h20w20k96r5s5p2", "tile_n=96 resident=1 parts=1 shared=1 raw=0"},
+           {"bwd_data bf16 nhwc n2c96h20w20k64r3s3p1", "tile_n=96 resident=1 parts=2 shared=0 raw=0"},
+           {"bwd_filter n8c32h20w20k96r5s5p2", "tile_n=96 resident=1 parts=2 shared=0 raw=0"},
+           {"bwd_filter f16 nhwc n8c96h20w20k96r3s3p1", "tile_n=96 resident=1 parts=2 shared=0 raw=0"},
+           {"bwd_filter n8c96h20w20k64r3s3p1", "tile_n=64 resident=2 parts=2 shared=0 raw=0"},
+           {"bwd_filter n8c32h20w20k128r3s3p1", "tile_n=128 resident=1 parts=2 shared=0 raw=1"}}) {
+    const auto device = std::make_shared<devices::RecordingDevice>(devices::DeviceKind::cuda);
+    device->be_of_capability_90();
+    const operations::Answer answer = operations::conv2d_split_gemm_gpu().offer(
+        get<Conv2dProblem>(parse_problem(problem)), device, {.tuning = tuning});
+    ASSERT_NE(answer.offer(), nullptr) << problem << ": " << answer.refusal();
+    answer.offer()->plan();
+    for (const auto& built : device->built) expect_products_overlap(built, problem);
+  }
+}
+
 // Rows of a split in registers.
 TEST_F(CudaCompile, SplitGemmOfRawRows) {
   if (!nvrtc->target_refusal("sm_90a", 90).empty()) GTEST_SKIP() << nvrtc->target_refusal("sm_90a", 90);
