@@ -203,6 +203,15 @@ class SplitGemmOnUnits : public SolversByProcessor {
 using SplitGemmOnOneUnit = SplitGemmOnUnits<1>;
 using SplitGemmOnFewUnits = SplitGemmOnUnits<3>;
 
+// Tiles of blocks of rows, of 104, 112 and 96 positions: as many as six groups make at once.
+TEST_F(SplitGemmOnFewUnits, RowsFillARound) {
+  const char* const tuning = "tile_n=64 resident=2 parts=1 shared=1 raw=0";
+  expect_each(split_gemm, {{tuning, "bwd_data n1c32h20w60k24r5s5p2"},
+                           {tuning, "nhwc bias f16 n1c24h20w60k32r5s5p2"},
+                           {tuning, "bias relu n1c24h20w64k30r5s5p2"},
+                           {tuning, "bwd_data nhwc acc n1c32h19w54k24r5s5p2"}});
+}
+
 // Of more tiles than are made at once, the last ones have sums in parts: of 7, 10, 14 and 28 tiles one or two.
 TEST_F(SplitGemmOnFewUnits, CutsTheLastTiles) {
   expect_each(split_gemm,

@@ -61,12 +61,14 @@ inline Sampling sampling_of(std::int64_t a_elements, std::int64_t b_elements, co
   return numbers.products == 6 ? Sampling{} : sampling_of(a_elements, b_elements);
 }
 
-// A window of a's rows that several steps read: rows of it, and bytes of a row of a plane. Where all tiles have the
-// same columns, so many, the steps of them all.
+// A window of a's rows that several steps read: rows of it for 128 of a tile, and bytes of a row of a plane. Where all
+// tiles have the same columns, so many, the steps of them all.
 struct Window {
   std::int64_t rows = 0, line = 0;
   std::int64_t kept_columns = 0, kept_steps = 0;
 };
+// Rows of tiles of 64 columns, where an operation can make tiles of fewer: so that they fill rounds.
+constexpr std::int64_t tile_heights[] = {tile_rows, 112, 104, 96};
 
 // Of rows by so many columns, by groups of which so many share a compute unit; sums in so many parts. Where steps share
 // windows, so many of them are in local memory. Where b is kept there, all its steps are, and each warpgroup has tiles
@@ -156,6 +158,7 @@ inline double step_cycles(const Tile& tile, const Numbers& numbers) {
   if (tile.columns == 128) cycles = tile.is_shared ? of(1750, 850) : of(1750, 700);
   if (tile.columns == 96) cycles = tile.is_shared ? of(1330, 640) : of(1330, 560);
   if (tile.columns == 64) cycles = tile.is_shared ? of(880, 410) : of(1190, 540);
+  if (tile.columns == 64) cycles *= static_cast<double>(tile.rows) / tile_rows;
   if (!tile.is_shared) {
     const double copies = numbers.products == 6 ? 98400 : of(65600, 22000);
     cycles = std::max(cycles, copies / static_cast<double>(tile.window.line));  // copies of lines
@@ -234,7 +237,7 @@ inline Tuning tuning_of(const Tile& tile) {
 template <typename Cycles, typename WorkspaceBytes>
 Tile best_tile(const SolverOptions& request, const Numbers& numbers, const devices::Device& device,
                const Window& window, const Cycles& cycles, const WorkspaceBytes& workspace,
-               std::int64_t terms_of_two = step_terms) {
+               std::int64_t terms_of_two = step_terms, bool has_heights = false) {
   Tile best{.columns = 0};
   std::int64_t excess_of_best = 0;
   const Tuning wanted = Tuning::parse(request.tuning);
@@ -251,13 +254,24 @@ Tile best_tile(const SolverOptions& request, const Numbers& numbers, const devic
     if (tile.resident == 2) tile.terms = terms_of_two;
     if (tile.is_shared) tile.window = window, tile.windows = tile.is_kept ? 3 : 2;
     if (!fits(tile, numbers) || (tile.is_shared && window.rows == 0)) return;
-    tile.stages = stages_for(tile, numbers, device);
-    if (tile.stages >= 2) tile.cycles = cycles(tile);
-    if (!(tile.cycles > 0)) return;
-    const std::int64_t limit = request.max_workspace_bytes,
-                       excess = limit < 0 ? 0 : std::max<std::int64_t>(workspace(tile) - limit, 0);
-    if (best.columns != 0 && std::pair(excess, tile.cycles) >= std::pair(excess_of_best, best.cycles)) return;
-    best = tile, excess_of_best = excess;
+    const auto consider = [&](Tile one) {
+      one.stages = stages_for(one, numbers, device);
+      if (one.stages >= 2) one.cycles = cycles(one);
+      if (!(one.cycles > 0)) return;
+      const std::int64_t limit = request.max_workspace_bytes,
+                         excess = limit < 0 ? 0 : std::max<std::int64_t>(workspace(one) - limit, 0);
+      if (best.columns != 0 && std::pair(excess, one.cycles) >= std::pair(excess_of_best, best.cycles)) return;
+      best = one, excess_of_best = excess;
+    };
+    consider(tile);
+    if (!has_heights || tile.columns != 64 || tile.is_raw || tile.is_kept || tile.parts > 1) return;
+    for (const std::int64_t height : tile_heights) {
+      if (height == tile.rows) continue;
+      Tile low = tile;
+      low.rows = height;
+      if (tile.is_shared) low.window.rows -= tile.rows - height;
+      consider(low);
+    }
   });
   return best;
 }

@@ -107,9 +107,11 @@ Tile tile_for(const Forms& forms, const Conv2dProblem& problem, const devices::D
                       .line = 2 * plain.box(),
                       .kept_columns = plain.filters,
                       .kept_steps = can_keep ? forms.shared->steps_of_all(true) : 0};
-  return best_tile(request, numbers, device, window, cycles, [&](const Tile& tile) {
+  const auto workspace = [&](const Tile& tile) {
     return workspace_for(forms.of(tile), numbers, tile, prepared, device).bytes();
-  });
+  };
+  // Rows of blocks are stored one by one.
+  return best_tile(request, numbers, device, window, cycles, workspace, step_terms, plain.are_row_blocks());
 }
 
 PreparedOperand prepared_source(const PixelTask& task, const Conv2dProblem& problem) {
