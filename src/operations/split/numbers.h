@@ -28,7 +28,7 @@ struct Sampling {
   std::int64_t bits() const { return (a > 1 ? 1 : 0) | (b > 1 ? 2 : 0); }  // SAMPLED of the text
 };
 inline Sampling sampling_of(std::int64_t a_elements, std::int64_t b_elements) {
-  constexpr std::int64_t least = std::int64_t{1} << 24;
+  constexpr std::int64_t least = std::int64_t{1} << 22;
   if (a_elements < least && b_elements < least - a_elements) return {};
   const auto every = [](std::int64_t elements) -> std::int64_t {
     for (const std::int64_t one : {61, 29, 13, 7})
