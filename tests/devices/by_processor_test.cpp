@@ -165,13 +165,12 @@ TEST_F(SplitGemmByProcessor, TilesOf96Columns) {
 
 // Boxes of 32 channels, of rows or of columns.
 TEST_F(SplitGemmByProcessor, NarrowBoxesToTheFilter) {
-  expect_each(split_gemm,
-              {{"tile_n=96 resident=1 parts=3 shared=0 raw=0", "bwd_filter n4c32h9w9k96r5s5p2"},
-               {"tile_n=128 resident=1 parts=2 shared=0 raw=0", "bwd_filter nhwc n4c96h9w9k130r3s3p1"},
-               {"tile_n=64 resident=2 parts=2 shared=0 raw=0", "bwd_filter flip n4c80h9w9k60r3s3p1u2g2"},
-               {"tile_n=64 resident=1 parts=2 shared=0 raw=0", "bwd_filter bf16 nhwc n4c96h9w9k64r3s3p1"},
-               {"tile_n=128 resident=1 parts=2 shared=0 raw=1", "bwd_filter nhwc n2c96h12w12k128r3s3p1"},
-               {"tile_n=64 resident=1 parts=1 shared=0 raw=1", "bwd_filter tf32 n2c32h12w12k96r3s3p1d2"}});
+  expect_each(split_gemm, {{"tile_n=96 resident=1 parts=3 shared=0 raw=0", "bwd_filter n4c32h9w9k96r5s5p2"},
+                           {"tile_n=128 resident=1 parts=2 shared=0 raw=0", "bwd_filter nhwc n4c96h9w9k130r3s3p1"},
+                           {"tile_n=64 resident=2 parts=2 shared=0 raw=0", "bwd_filter flip n4c80h9w9k60r3s3p1u2g2"},
+                           {"tile_n=64 resident=1 parts=2 shared=0 raw=0", "bwd_filter bf16 nhwc n4c96h9w9k64r3s3p1"},
+                           {"tile_n=128 resident=1 parts=2 shared=0 raw=1", "bwd_filter nhwc n2c96h12w12k128r3s3p1"},
+                           {"tile_n=64 resident=1 parts=1 shared=0 raw=1", "bwd_filter tf32 n2c32h12w12k96r3s3p1d2"}});
 }
 
 // Under nhwc results are stored as boxes, where their lines are multiples of 16 bytes: of whole tiles, of positions
@@ -202,6 +201,20 @@ class SplitGemmOnUnits : public SolversByProcessor {
 };
 using SplitGemmOnOneUnit = SplitGemmOnUnits<1>;
 using SplitGemmOnFewUnits = SplitGemmOnUnits<3>;
+
+// Two warpgroups share windows and filters: whole tiles, those of which the second has no positions, parts, classes.
+TEST_F(SplitGemmOnFewUnits, PairsOfTiles) {
+  expect_each(split_gemm,
+              {{"tile_n=64 resident=1 parts=1 shared=3 raw=0", "bias relu n2c64h18w20k64r3s3p1"},
+               {"tile_n=64 resident=1 parts=1 shared=3 raw=0", "nhwc bias n1c64h7w36k60r3s3"},
+               {"tile_n=64 resident=1 parts=2 shared=3 raw=0", "n4c128h19w20k64r3s3p1"},
+               {"tile_n=64 resident=1 parts=3 shared=3 raw=0", "bwd_data nhwc acc n4c64h19w20k128r3s3p1"},
+               {"tile_n=64 resident=1 parts=1 shared=3 raw=0", "bwd_data nhwc n2c64h31w33k40r5s5p2u2"},
+               {"tile_n=64 resident=1 parts=1 shared=3 raw=0", "bf16 nhwc n2c64h19w20k72r3s3p1"},
+               {"tile_n=64 resident=1 parts=1 shared=3 raw=0", "f16 n2c64h16w20k64r5s5p2g2"},
+               {"tile_n=64 resident=1 parts=1 shared=3 raw=0", "bwd_data n1c32h20w60k24r5s5p2"},
+               {"tile_n=64 resident=1 parts=1 shared=3 raw=0", "nhwc n1c24h20w64k32r5s5p2"}});
+}
 
 // Tiles of blocks of rows, of 104, 112 and 96 positions: as many as six groups make at once.
 TEST_F(SplitGemmOnFewUnits, RowsFillARound) {

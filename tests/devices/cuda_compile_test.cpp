@@ -689,8 +689,8 @@ TEST_F(CudaCompile, SplitGemmOfFewColumns) {
   }
 }
 
-// Of 96 columns, and of boxes of 32 channels to the filter.
-TEST_F(CudaCompile, SplitGemmOf96ColumnsAndNarrowBoxes) {
+// Of 96 columns, of boxes of 32 channels to the filter, of pairs of tiles.
+TEST_F(CudaCompile, SplitGemmOf96ColumnsNarrowBoxesAndPairs) {
   if (!nvrtc->target_refusal("sm_90a", 90).empty()) GTEST_SKIP() << nvrtc->target_refusal("sm_90a", 90);
   for (const auto& [problem, tuning] : std::initializer_list<std::pair<const char*, const char*>>{
            {"bias n2c32h20w20k96r5s5p2", "tile_n=96 resident=1 parts=1 shared=0 raw=0"},
@@ -699,7 +699,10 @@ TEST_F(CudaCompile, SplitGemmOf96ColumnsAndNarrowBoxes) {
            {"bwd_filter n8c32h20w20k96r5s5p2", "tile_n=96 resident=1 parts=2 shared=0 raw=0"},
            {"bwd_filter f16 nhwc n8c96h20w20k96r3s3p1", "tile_n=96 resident=1 parts=2 shared=0 raw=0"},
            {"bwd_filter n8c96h20w20k64r3s3p1", "tile_n=64 resident=2 parts=2 shared=0 raw=0"},
-           {"bwd_filter n8c32h20w20k128r3s3p1", "tile_n=128 resident=1 parts=2 shared=0 raw=1"}}) {
+           {"bwd_filter n8c32h20w20k128r3s3p1", "tile_n=128 resident=1 parts=2 shared=0 raw=1"},
+           {"n2c64h20w20k64r3s3p1", "tile_n=64 resident=1 parts=1 shared=3 raw=0"},
+           {"bwd_data nhwc n2c32h20w20k96r5s5p2", "tile_n=64 resident=1 parts=1 shared=3 raw=0"},
+           {"bf16 nhwc n2c64h20w20k64r3s3p1", "tile_n=64 resident=1 parts=1 shared=3 raw=0"}}) {
     const auto device = std::make_shared<devices::RecordingDevice>(devices::DeviceKind::cuda);
     device->be_of_capability_90();
     const operations::Answer answer = operations::conv2d_split_gemm_gpu().offer(
@@ -720,9 +723,8 @@ TEST_F(CudaCompile, SplitGemmOfFewerRows) {
            {"bwd_data n76c32h28w28k96r5s5p2", "128"}}) {
     const auto device = std::make_shared<devices::RecordingDevice>(devices::DeviceKind::cuda);
     device->be_of_capability_90(), device->set_compute_units(132);
-    const operations::Answer answer =
-        operations::conv2d_split_gemm_gpu().offer(get<Conv2dProblem>(parse_problem(problem)), device,
-                                                  {.tuning = "tile_n=64 resident=2 parts=1 shared=1 raw=0"});
+    const operations::Answer answer = operations::conv2d_split_gemm_gpu().offer(
+        get<Conv2dProblem>(parse_problem(problem)), device, {.tuning = "tile_n=64 resident=2 parts=1 shared=1 raw=0"});
     ASSERT_NE(answer.offer(), nullptr) << problem << ": " << answer.refusal();
     answer.offer()->plan();
     for (const auto& built : device->built) {

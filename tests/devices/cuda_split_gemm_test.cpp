@@ -85,7 +85,8 @@ TEST_F(SplitGemm, TilesOf96ColumnsAndNarrowBoxes) {
       for (const checking::VerifyResult& result :
            checking::verify(context, parse_problem(problem), {.solver = {.solver = solver, .tuning = tuning}}))
         EXPECT_EQ(result.status, checking::Status::ok) << tuning << ", " << problem << ": " << result.reason;
-  for (const char* tuning : {"tile_n=96 resident=1 parts=1 shared=0 raw=0", "tile_n=96 resident=1 parts=1 shared=1 raw=0"})
+  for (const char* tuning :
+       {"tile_n=96 resident=1 parts=1 shared=0 raw=0", "tile_n=96 resident=1 parts=1 shared=1 raw=0"})
     for (const char* problem : {"bias relu n2c64h14w14k96r3s3p1", "nhwc n2c32h14w14k96r5s5p2",
                                 "bwd_data bf16 nhwc n2c96h14w14k72r3s3p1", "bwd_data acc f16 n2c190h14w14k64r3s3p1"})
       for (const checking::VerifyResult& result :

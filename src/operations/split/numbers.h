@@ -68,14 +68,14 @@ struct Window {
   std::int64_t kept_columns = 0, kept_steps = 0;
 };
 // Rows of tiles of 64 columns, where an operation can make tiles of fewer: so that they fill rounds.
-constexpr std::int64_t tile_heights[] = {tile_rows, 112, 104, 96};
+constexpr std::int64_t tile_heights[] = {112, 104, 96};
 
 // Of rows by so many columns, by groups of which so many share a compute unit; sums in so many parts. Where steps share
 // windows, so many of them are in local memory. Where b is kept there, all its steps are, and each warpgroup has tiles
-// and windows of its own.
+// and windows of its own; paired, each has a half of the rows.
 struct Tile {
   std::int64_t columns = 128, resident = 1, parts = 1;
-  bool is_shared = false, is_kept = false;
+  bool is_shared = false, is_kept = false, is_paired = false;
   bool is_raw = false;  // raw: a's rows are copied as they are, and split in registers
   Window window = {};   // without rows, where each step has its own
   std::int64_t windows = 0, stages = 0;
@@ -83,7 +83,10 @@ struct Tile {
   double cycles = 0;                                  // of a compute unit, for all
 
   // A tile of few columns, or of 64 raw rows, is made by one warpgroup, others by two (tensor_tiles.kernel).
-  std::int64_t warpgroups() const { return !is_kept && (rows < tile_rows || (columns <= 64 && !is_raw)) ? 1 : 2; }
+  std::int64_t warpgroups() const {
+    return !is_kept && !is_paired && (rows < tile_rows || (columns <= 64 && !is_raw)) ? 1 : 2;
+  }
+  std::int64_t rows_of_warpgroup() const { return is_paired ? rows / 2 : rows; }  // TILE_M of the text
   std::int64_t group() const { return 128 * (1 + warpgroups()); }
 };
 // Boxes that a tile's results are stored as (tile_boxes.kernel): so many rows of so many bytes.
@@ -137,6 +140,7 @@ inline bool fits(const Tile& tile, const Numbers& numbers) {
     return numbers.products == 1 && tile.resident == 1 && tile.parts == 1 && !tile.is_raw &&
            (tile.columns == 32 || tile.columns == 64) && tile.columns >= tile.window.kept_columns &&
            tile.window.kept_steps > 0;
+  if (tile.is_paired) return tile.columns == 64 && tile.resident == 1 && !tile.is_raw;
   if (tile.columns == 256) return tile.resident == 1 && numbers.products == 1 && !tile.is_shared && !tile.is_raw;
   if (tile.is_raw)
     return numbers.products < 6 && !tile.is_shared &&
@@ -158,16 +162,19 @@ inline double step_cycles(const Tile& tile, const Numbers& numbers) {
   if (tile.columns == 128) cycles = tile.is_shared ? of(1750, 850) : of(1750, 700);
   if (tile.columns == 96) cycles = tile.is_shared ? of(1330, 640) : of(1330, 560);
   if (tile.columns == 64) cycles = tile.is_shared ? of(880, 410) : of(1190, 540);
+  if (tile.is_paired) cycles = of(820, 380);
   if (tile.columns == 64) cycles *= static_cast<double>(tile.rows) / tile_rows;
   if (!tile.is_shared) {
     const double copies = numbers.products == 6 ? 98400 : of(65600, 22000);
     cycles = std::max(cycles, copies / static_cast<double>(tile.window.line));  // copies of lines
   }
-  if (tile.columns <= 64 && tile.resident == 1) cycles += of(250, 85);  // nobody multiplies while sums are added
+  if (tile.columns <= 64 && tile.resident == 1 && !tile.is_paired)
+    cycles += of(250, 85);  // nobody multiplies while sums are added
   return cycles;
 }
 inline double tile_cycles(const Tile& tile) {
   if (tile.is_raw) return tile.columns == 64 || tile.rows < tile_rows ? 3000 : 5500;
+  if (tile.is_paired) return 3300;
   return tile.columns == 256 ? 7200 : tile.columns >= 96 ? 3600 : tile.columns == 64 ? 1650 : 1900;
 }
 // Groups that a compute unit, and that all of them, have at once.
@@ -219,7 +226,7 @@ inline std::span<const Tunable> tile_tunables() {
                                            {"resident", {1, 2}},
                                            {"parts", {1,  2,  3,  4,  5,  6,  7,  8,  10,  12,  14,  16,  20,  24,
                                                       28, 32, 40, 48, 56, 64, 80, 96, 112, 128, 160, 192, 224, 256}},
-                                           {"shared", {0, 1, 2}},  // 2: and b is kept
+                                           {"shared", {0, 1, 2, 3}},  // 2: and b is kept; 3: tiles are paired
                                            {"raw", {0, 1}}};
   return all;
 }
@@ -227,7 +234,9 @@ inline Tuning tuning_of(const Tile& tile) {
   return {{"tile_n", tile.columns},
           {"resident", tile.resident},
           {"parts", tile.parts},
-          {"shared", tile.is_kept ? 2 : tile.is_shared},
+          {"shared", tile.is_kept     ? 2
+                     : tile.is_paired ? 3
+                                      : tile.is_shared},
           {"raw", tile.is_raw}};
 }
 
@@ -248,11 +257,13 @@ Tile best_tile(const SolverOptions& request, const Numbers& numbers, const devic
               .parts = each.at("parts"),
               .is_shared = each.at("shared") != 0,
               .is_kept = each.at("shared") == 2,
+              .is_paired = each.at("shared") == 3,
               .is_raw = each.at("raw") != 0,
               .window = {.line = window.line}};
     if (tile.is_raw && tile.resident == 2) tile.rows /= 2;  // registers hold the parts of so many for each
     if (tile.resident == 2) tile.terms = terms_of_two;
     if (tile.is_shared) tile.window = window, tile.windows = tile.is_kept ? 3 : 2;
+    if (tile.is_paired) tile.rows += tile_rows, tile.window.rows += tile_rows;
     if (!fits(tile, numbers) || (tile.is_shared && window.rows == 0)) return;
     const auto consider = [&](Tile one) {
       one.stages = stages_for(one, numbers, device);
@@ -266,10 +277,9 @@ Tile best_tile(const SolverOptions& request, const Numbers& numbers, const devic
     consider(tile);
     if (!has_heights || tile.columns != 64 || tile.is_raw || tile.is_kept || tile.parts > 1) return;
     for (const std::int64_t height : tile_heights) {
-      if (height == tile.rows) continue;
       Tile low = tile;
-      low.rows = height;
-      if (tile.is_shared) low.window.rows -= tile.rows - height;
+      low.rows = tile.is_paired ? 2 * height : height;
+      if (tile.is_shared) low.window.rows -= tile.rows - low.rows;
       consider(low);
     }
   });
@@ -320,8 +330,8 @@ inline std::vector<devices::Definition> definitions_of(DataType type, DataType o
   const auto add = [&](const char* symbol, std::int64_t value) { all.push_back({symbol, std::to_string(value)}); };
   add("PRODUCTS", numbers.products), add("SCALED", numbers.are_scaled), add("MAXIMA", maxima);
   add("SAMPLED", numbers.are_scaled ? sampled : 0);
-  add("TILE_M", tile.rows), add("TILE_N", tile.columns), add("TERMS", tile.terms), add("STAGES", tile.stages),
-      add("RESIDENT", tile.resident);
+  add("TILE_M", tile.rows_of_warpgroup()), add("PAIRED", tile.is_paired), add("TILE_N", tile.columns),
+      add("TERMS", tile.terms), add("STAGES", tile.stages), add("RESIDENT", tile.resident);
   add("WINDOW", tile.window.rows), add("WINDOWS", tile.windows), add("KEPT", tile.is_kept);
   add("A_LINE", a_line);
   add("A_TURNED", a_turned), add("B_TURNED", b_turned);
