@@ -57,7 +57,7 @@ void ProductLaunches::append_parts(devices::Sequence& sequence, std::span<const 
                   {.overlaps = numbers_.are_scaled});
   if (!numbers_.are_scaled || !sampled) return;
   all.back() = std::int32_t{1};
-  const std::int64_t mending = std::min(groups, 4 * units_);
+  const std::int64_t mending = std::min(groups, units_);
   sequence.launch(passes_, "make_parts", {{mending * pass_group, 1}, {pass_group, 1}}, all, {.overlaps = true});
 }
 

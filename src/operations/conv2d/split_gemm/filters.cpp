@@ -115,13 +115,28 @@ double bytes_before(const FilterTask& task, const Conv2dProblem& problem, const 
   return bytes;
 }
 
+// Lines of 128 bytes or less that are copied for 64 terms of a tile.
+double lines_of(const FilterTask& task, const Tile& tile, const Numbers& numbers) {
+  const auto boxes = [&](std::int64_t count, std::int64_t box) {
+    return static_cast<double>(numbers.planes() * step_terms * divide_up(count, box));
+  };
+  const double raw_rows = 2 * static_cast<double>(tile.rows);  // of fp32
+  if (task.have_columns_taps()) return raw_rows + boxes(tile.columns, task.box);
+  return (tile.is_raw ? raw_rows : boxes(tile.rows, task.box)) + boxes(tile.columns, step_terms);
+}
+
 // Cycles of a compute unit for 64 terms of a tile, as an H100 takes them. Where two groups share it, copies of few
 // steps are on their way, and each waits for its own; raw rows of nhwc are read from local memory number by number.
-double step_cycles_of(const Tile& tile, const Numbers& numbers, bool nhwc) {
+double products_cycles(const Tile& tile, const Numbers& numbers, bool nhwc) {
   if (numbers.products == 1) return step_cycles(tile, numbers);
   double cycles = tile.columns == 128 ? 1800 : tile.columns == 96 ? 1420 : tile.resident == 1 ? 1150 : 1420;
   if (tile.is_raw) cycles = (tile.rows < tile_rows ? 1260 : tile.columns == 64 ? 1300 : 1800) * (nhwc ? 1.15 : 1.0);
   return numbers.products == 6 ? 2 * cycles : cycles;
+}
+// Its products wait for copies, which take as long for each line whatever its length.
+double step_cycles_of(const FilterTask& task, const Tile& tile, const Numbers& numbers, bool nhwc) {
+  constexpr double line = 2.66;
+  return std::max(products_cycles(tile, numbers, nhwc), line * lines_of(task, tile, numbers));
 }
 
 Tile tile_for(const Forms& forms, const Conv2dProblem& problem, const devices::Device& device,
@@ -138,9 +153,14 @@ Tile tile_for(const Forms& forms, const Conv2dProblem& problem, const devices::D
       return 0;
     const std::int64_t tiles = tiles_of(task, tile);
     const double bytes = 8 * static_cast<double>(sums_of(task, tile, device));
-    const double of_step =
-        step_cycles_of(tile, numbers, problem.layout == Layout::nhwc) * static_cast<double>(tile.terms) / step_terms;
-    return cycles_of_cut(tile, tiles, static_cast<double>(steps), of_step, tile_cycles(tile), device) + launch_cycles +
+    const double of_step = step_cycles_of(task, tile, numbers, problem.layout == Layout::nhwc) *
+                           static_cast<double>(tile.terms) / step_terms;
+    const double of_tiles = cycles_of_cut(tile, tiles, static_cast<double>(steps), of_step, tile_cycles(tile), device);
+    // Raw rows come from memory.
+    const double of_rows =
+        tile.is_raw ? cycles_of_bytes(static_cast<double>(task.x.source_elements() * size_of(problem.type)), device)
+                    : 0;
+    return std::max(of_tiles, of_rows) + launch_cycles +
            cycles_of_bytes(bytes + bytes_before(task, problem, numbers, tile, prepared), device);
   };
   return best_tile(

@@ -49,8 +49,8 @@ std::int64_t groups_for(const Planes& planes, Form form) {
 double bytes_moved(const Planes& planes, const Numbers& numbers, std::int64_t sampling, DataType type) {
   const double source = static_cast<double>(planes.source_elements() * size_of(type)),
                looked_at = source / static_cast<double>(sampling);
-  // Taps among the channels are found one by one, at half of the rate.
-  const double made = static_cast<double>(planes.elements() * 2 * numbers.planes()) * (planes.have_taps() ? 2 : 1);
+  // Taps among the channels are found one by one, at a third of the rate.
+  const double made = static_cast<double>(planes.elements() * 2 * numbers.planes()) * (planes.have_taps() ? 3 : 1);
   return source + (numbers.are_scaled ? looked_at : 0) + made;
 }
 
