@@ -52,6 +52,10 @@ constexpr few_channels::Form form = [] {
 
 #include "few_channels_units-inl.h"
 
+#include "operations/conv2d/few_channels/few_channels_patch.kernel"
+
+#include "operations/conv2d/few_channels/few_channels_stores.kernel"
+
 #include "operations/conv2d/few_channels/few_channels.kernel"
 
 // Both launches of a run, of so many groups of work items for each set of filters.

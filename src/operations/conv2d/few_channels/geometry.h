@@ -1,4 +1,4 @@
-// What few_channels.kernel is compiled for: which records of a tile's patch the terms of a product are, and what lies
+// What few_channels_patch.kernel is compiled for: which records of a tile's patch the terms of a product are, and what lies
 // in local memory. No device.
 #pragma once
 
@@ -116,7 +116,7 @@ inline std::optional<devices::TensorMap> boxes_of(const Conv2dShape& g, const Fo
   return map;
 }
 
-// task_t of few_channels.kernel.
+// task_t of few_channels_patch.kernel.
 struct Task {
   std::int32_t images = 0, groups = 0, h = 0, w = 0, out_h = 0, out_w = 0;
   std::int32_t filters = 0;

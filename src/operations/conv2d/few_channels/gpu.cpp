@@ -6,6 +6,8 @@
 #include <tuple>
 
 #include "embedded/few_channels.kernel.h"
+#include "embedded/few_channels_patch.kernel.h"
+#include "embedded/few_channels_stores.kernel.h"
 #include "embedded/few_channels_units.kernel.h"
 #include "operations/conv2d/few_channels/data.h"
 #include "operations/conv2d/few_channels/geometry.h"
@@ -160,7 +162,9 @@ class Plan final : public Conv2dPlanBody, split::ProductLaunches {
     const std::string text = std::string(kernels::gemm_elements()) + std::string(kernels::tensor_tiles()) +
                              std::string(kernels::tensor_units()) + std::string(kernels::scales()) +
                              std::string(kernels::plain_sums()) + std::string(kernels::parts()),
-                      text_of_tiles = text + std::string(few_channels_units_kernel) + std::string(few_channels_kernel);
+                      text_of_tiles = text + std::string(few_channels_units_kernel) +
+                                      std::string(few_channels_patch_kernel) + std::string(few_channels_stores_kernel) +
+                                      std::string(few_channels_kernel);
     std::vector<devices::Definition> of_passes = definitions_of(problem.type, numbers_, tile_, 32, false, 0),
                                      of_tiles = of_passes;
     of_passes.push_back({"TILES", "0"}), of_tiles.push_back({"TILES", "1"});
