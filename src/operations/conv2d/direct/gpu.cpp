@@ -111,9 +111,8 @@ class DirectGpu final : public Conv2dSolver {
     const double of_step = (steps + loads) / steps + place / static_cast<double>(shared);
     const double compute = idle * multiply_adds(problem) * of_step;
     if (!is_gpu) return gpu_launch_cost + compute;
-    return gpu_launch_cost +
-           std::max({byte_cost(device) * least_bytes(problem), compute + storing_cost(problem),
-                     waiting_cost(problem, tiling, device)});
+    return gpu_launch_cost + std::max({byte_cost(device) * least_bytes(problem), compute + storing_cost(problem),
+                                       waiting_cost(problem, tiling, device)});
   }
 
   // Neighbouring work items read neighbouring pixels: under nhwc these lie apart, in so many lines of memory.

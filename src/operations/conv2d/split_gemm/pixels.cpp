@@ -2,6 +2,7 @@
 #include <memory>
 
 #include "embedded/split_pixels.kernel.h"
+#include "embedded/split_pixels_stores.kernel.h"
 #include "embedded/split_planes.kernel.h"
 #include "operations/conv2d/gpu_text.h"
 #include "operations/conv2d/split_gemm/plans.h"
@@ -180,7 +181,8 @@ class Plan final : public ProductPlan {
     add("BOXED", !has_boxes_ ? 0 : !boxes_ ? 2 : nhwc ? 1 : 3);
     if (prepared.bits() != 0) add("PREPARED", prepared.bits());
     if (prepared.measures) add("LARGEST", 1);
-    build(device, split_planes_kernel, split_pixels_kernel, definitions);
+    const std::string tiles = std::string(split_pixels_kernel) + std::string(split_pixels_stores_kernel);
+    build(device, split_planes_kernel, tiles, definitions);
   }
 
   void append(devices::Sequence& sequence, const Conv2dRun& run) const override {
