@@ -1,5 +1,5 @@
-// What few_channels_patch.kernel is compiled for: which records of a tile's patch the terms of a product are, and what lies
-// in local memory. No device.
+// What few_channels_patch.kernel is compiled for: which records of a tile's patch the terms of a product are, and what
+// lies in local memory. No device.
 #pragma once
 
 #include <cstdint>

@@ -181,8 +181,8 @@ class Plan final : public ProductPlan {
     add("BOXED", !has_boxes_ ? 0 : !boxes_ ? 2 : nhwc ? 1 : 3);
     if (prepared.bits() != 0) add("PREPARED", prepared.bits());
     if (prepared.measures) add("LARGEST", 1);
-    const std::string tiles = std::string(split_pixels_kernel) + std::string(split_pixels_stores_kernel);
-    build(device, split_planes_kernel, tiles, definitions);
+    const std::string text = std::string(split_pixels_kernel) + std::string(split_pixels_stores_kernel);
+    build(device, split_planes_kernel, text, definitions);
   }
 
   void append(devices::Sequence& sequence, const Conv2dRun& run) const override {
