@@ -204,16 +204,15 @@ using SplitGemmOnFewUnits = SplitGemmOnUnits<3>;
 
 // Two warpgroups share windows and filters: whole tiles, those of which the second has no positions, parts, classes.
 TEST_F(SplitGemmOnFewUnits, PairsOfTiles) {
-  expect_each(split_gemm,
-              {{"tile_n=64 resident=1 parts=1 shared=3 raw=0", "bias relu n2c64h18w20k64r3s3p1"},
-               {"tile_n=64 resident=1 parts=1 shared=3 raw=0", "nhwc bias n1c64h7w36k60r3s3"},
-               {"tile_n=64 resident=1 parts=2 shared=3 raw=0", "n4c128h19w20k64r3s3p1"},
-               {"tile_n=64 resident=1 parts=3 shared=3 raw=0", "bwd_data nhwc acc n4c64h19w20k128r3s3p1"},
-               {"tile_n=64 resident=1 parts=1 shared=3 raw=0", "bwd_data nhwc n2c64h31w33k40r5s5p2u2"},
-               {"tile_n=64 resident=1 parts=1 shared=3 raw=0", "bf16 nhwc n2c64h19w20k72r3s3p1"},
-               {"tile_n=64 resident=1 parts=1 shared=3 raw=0", "f16 n2c64h16w20k64r5s5p2g2"},
-               {"tile_n=64 resident=1 parts=1 shared=3 raw=0", "bwd_data n1c32h20w60k24r5s5p2"},
-               {"tile_n=64 resident=1 parts=1 shared=3 raw=0", "nhwc n1c24h20w64k32r5s5p2"}});
+  expect_each(split_gemm, {{"tile_n=64 resident=1 parts=1 shared=3 raw=0", "bias relu n2c64h18w20k64r3s3p1"},
+                           {"tile_n=64 resident=1 parts=1 shared=3 raw=0", "nhwc bias n1c64h7w36k60r3s3"},
+                           {"tile_n=64 resident=1 parts=2 shared=3 raw=0", "n4c128h19w20k64r3s3p1"},
+                           {"tile_n=64 resident=1 parts=3 shared=3 raw=0", "bwd_data nhwc acc n4c64h19w20k128r3s3p1"},
+                           {"tile_n=64 resident=1 parts=1 shared=3 raw=0", "bwd_data nhwc n2c64h31w33k40r5s5p2u2"},
+                           {"tile_n=64 resident=1 parts=1 shared=3 raw=0", "bf16 nhwc n2c64h19w20k72r3s3p1"},
+                           {"tile_n=64 resident=1 parts=1 shared=3 raw=0", "f16 n2c64h16w20k64r5s5p2g2"},
+                           {"tile_n=64 resident=1 parts=1 shared=3 raw=0", "bwd_data n1c32h20w60k24r5s5p2"},
+                           {"tile_n=64 resident=1 parts=1 shared=3 raw=0", "nhwc n1c24h20w64k32r5s5p2"}});
 }
 
 // Tiles of blocks of rows, of 104, 112 and 96 positions: as many as six groups make at once.
