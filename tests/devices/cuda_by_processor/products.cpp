@@ -29,8 +29,9 @@ std::uint16_t element_at(std::uint64_t descriptor, bool is_turned, int line, int
   const auto l = static_cast<std::uint32_t>(line), t = static_cast<std::uint32_t>(term);
   const std::uint32_t line_bytes = 16u << swizzle;
   const std::uint32_t of_line = line_bytes / 2;
-  std::uint32_t address = is_turned ? start + l / of_line * leading + t / 8 * stride + t % 8 * line_bytes + l % of_line * 2
-                                    : start + l / 8 * stride + l % 8 * line_bytes + t * 2;
+  std::uint32_t address = is_turned
+                              ? start + l / of_line * leading + t / 8 * stride + t % 8 * line_bytes + l % of_line * 2
+                              : start + l / 8 * stride + l % 8 * line_bytes + t * 2;
   if (swizzle == 0 && !is_turned)  // cores of 8 lines by 16 bytes
     address = start + l / 8 * stride + l % 8 * 16 + t / 8 * leading + t % 8 * 2;
   else
