@@ -43,7 +43,7 @@ std::int64_t groups_for(const Planes& planes, Form form) {
     return images * divide_up(pixels, 4096 / side) * divide_up(planes.padded, side);
   }
   const bool whole_pixels = form == Form::any && chunks <= 8;
-  return divide_up(images * pixels * (whole_pixels ? 1 : chunks), pass_group * (form == Form::lines ? 4 : 1));
+  return divide_up(images * pixels * (whole_pixels ? 1 : chunks), pass_group * (form == Form::lines ? 2 : 1));
 }
 
 double bytes_moved(const Planes& planes, const Numbers& numbers, std::int64_t sampling, DataType type) {
