@@ -246,11 +246,11 @@ TEST_F(SplitLaunches, ScaledNumbersAreLookedAtFirst) {
 // Of packed operands alone: the sample is of one run of elements.
 TEST_F(SplitLaunches, LargeArraysAreSampledAndMended) {
   EXPECT_EQ(launches("f32 nn m4096n4096k2048", 0, 0, whole),
-            (Kernels{"find_largest 528", "make_parts 8192", "make_parts 528", "tile_products 132"}));
+            (Kernels{"find_largest 528", "make_parts 8192", "make_parts 132", "tile_products 132"}));
   EXPECT_EQ(launches("f32 nn m4096n4096k2048", 4, 0, whole),
             (Kernels{"find_largest_of_lines 528", "make_parts 8192", "tile_products 132"}));
-  EXPECT_EQ(launches("f32 nn m2048n2048k2048", 0, 0, whole),
-            (Kernels{"find_largest 528", "make_parts 4096", "tile_products 132"}));
+  EXPECT_EQ(launches("f32 nn m1024n1024k1024", 0, 0, whole),
+            (Kernels{"find_largest 528", "make_parts 1024", "tile_products 64"}));
 }
 
 TEST_F(SplitLaunches, OthersAreCopiedAsTheyAreStoredWhereTheyCanBe) {

@@ -80,21 +80,25 @@ std::string problem_refusal(const Conv2dProblem& problem) {
 }
 
 // In multiply-adds at the peak: groups in rounds, by the warps that share a scheduler, each of which issues one
-// instruction in a cycle; what a wait for memory takes for each image; and the arrays' way, of which stores follow the
-// sums.
+// instruction in a cycle; what waits for memory take for each image, of which the first of x and of y are one; and the
+// arrays' way, of which stores follow the sums.
 double cost_of(const Conv2dProblem& problem, const Tile& tile, const devices::Device& device) {
   constexpr double wait_cost = 3e7, schedulers = 4, share_of_rate = 0.85, of_fetch = 14, of_row = 20;
+  constexpr std::int64_t at_once = 32;  // of the text
   const Conv2dShape g(problem);
   const auto real = [](std::int64_t value) { return static_cast<double>(value); };
   const double pairs = real(inner_pairs(g)), filters = real(tile.filters);
   const double row = real(g.r) * pairs * filters + real(g.q) * filters / 4 + real(g.r * g.w) + of_row;
   const double fetches = real(rows_of(g) * g.w) / real(tile.warps) + real(g.p * g.q) * filters / real(lanes);
+  const std::int64_t of_x = divide_up(lanes, tile.warps) * divide_up(rows_of(g) * g.w, lanes),
+                     of_y = divide_up(g.p * g.q, 8) * divide_up(tile.filters, 4);
+  const double waits = real(divide_up(of_x, at_once) + divide_up(of_y, at_once) - 1);
   const double stores = 2 * filters * real(g.r * g.s);
   const double of_warp = real(g.n) * (real(g.p) * row + of_fetch * fetches) + stores;
   const double units = std::max(device.info().compute_units, 1);
   const double groups = real(divide_up(g.c, lanes) * divide_up(g.k, tile.group_filters()));
   const double of_scheduler = std::ceil(std::ceil(groups / units) * real(tile.warps) / schedulers);
-  return of_scheduler * of_warp / share_of_rate * real(lanes) * schedulers * units + wait_cost * real(g.n) +
+  return of_scheduler * of_warp / share_of_rate * real(lanes) * schedulers * units + wait_cost * real(g.n) * waits +
          byte_cost(device) * least_bytes(problem);
 }
 

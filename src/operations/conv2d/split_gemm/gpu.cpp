@@ -36,13 +36,14 @@ std::int64_t forms_of(const Planes& planes, DataType type, bool nhwc) {
 }
 
 std::int64_t groups_for(const Planes& planes, Form form) {
+  constexpr std::int64_t many_pixels = 1 << 17;  // of split_any
   const std::int64_t images = std::int64_t{planes.images} * planes.groups, pixels = std::int64_t{planes.h} * planes.w,
                      chunks = planes.padded / 8;
   if (form == Form::turned) {
     const std::int64_t side = (planes.padded - 1) % 64 < 32 ? 32 : 64;  // of the text
     return images * divide_up(pixels, 4096 / side) * divide_up(planes.padded, side);
   }
-  const bool whole_pixels = form == Form::any && chunks <= 8;
+  const bool whole_pixels = form == Form::any && chunks <= 8 && images * pixels >= many_pixels;
   return divide_up(images * pixels * (whole_pixels ? 1 : chunks), pass_group * (form == Form::lines ? 2 : 1));
 }
 
