@@ -212,7 +212,10 @@ TEST_F(SplitGemmOnFewUnits, PairsOfTiles) {
                            {"tile_n=64 resident=1 parts=1 shared=3 raw=0", "bf16 nhwc n2c64h19w20k72r3s3p1"},
                            {"tile_n=64 resident=1 parts=1 shared=3 raw=0", "f16 n2c64h16w20k64r5s5p2g2"},
                            {"tile_n=64 resident=1 parts=1 shared=3 raw=0", "bwd_data n1c32h20w60k24r5s5p2"},
-                           {"tile_n=64 resident=1 parts=1 shared=3 raw=0", "nhwc n1c24h20w64k32r5s5p2"}});
+                           {"tile_n=64 resident=1 parts=1 shared=3 raw=0", "nhwc n1c24h20w64k32r5s5p2"},
+                           // Without padding positions are the output's pixels: boxes of whole lines.
+                           {"tile_n=64 resident=1 parts=1 shared=3 raw=0", "n3c64h10w18k64r3s3"},
+                           {"tile_n=64 resident=2 parts=1 shared=1 raw=0", "n3c64h10w18k64r3s3"}});
 }
 
 // Tiles of blocks of rows, of 104, 112 and 96 positions: as many as six groups make at once.
@@ -221,7 +224,20 @@ TEST_F(SplitGemmOnFewUnits, RowsFillARound) {
   expect_each(split_gemm, {{tuning, "bwd_data n1c32h20w60k24r5s5p2"},
                            {tuning, "nhwc bias f16 n1c24h20w60k32r5s5p2"},
                            {tuning, "bias relu n1c24h20w64k30r5s5p2"},
-                           {tuning, "bwd_data nhwc acc n1c32h19w54k24r5s5p2"}});
+                           {tuning, "bwd_data nhwc acc n1c32h19w54k24r5s5p2"},
+                           {"tile_n=64 resident=2 parts=1 shared=0 raw=0", "bwd_data n1c32h20w62k24r5s5p2"}});
+}
+
+// Of 96 columns a tile has three boxes, and the next tile begins where the last one was made.
+TEST_F(SplitGemmOnOneUnit, BoxesOf96Columns) {
+  expect_each(split_gemm, {{"tile_n=96 resident=1 parts=1 shared=0 raw=0", "nhwc n5c16h12w12k96r1s1"},
+                           {"tile_n=96 resident=1 parts=1 shared=0 raw=0", "nhwc bias bf16 n5c16h12w12k96r1s1"},
+                           {"tile_n=96 resident=1 parts=1 shared=1 raw=0", "nhwc n5c16h12w12k96r1s3pl1pr1"}});
+}
+
+// So many pixels that a work item makes all channels of one, which are no eights.
+TEST_F(SplitGemmOnFewUnits, ManyPixelsOfFewChannels) {
+  expect_each(split_gemm, {{"tile_n=32 resident=2 parts=1 shared=0 raw=0", "nhwc n2c12h260w256k16r1s1"}});
 }
 
 // Of more tiles than are made at once, the last ones have sums in parts: of 7, 10, 14 and 28 tiles one or two.

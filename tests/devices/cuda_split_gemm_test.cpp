@@ -73,8 +73,9 @@ TEST_F(SplitGemm, EveryTuning) {
         EXPECT_EQ(result.status, checking::Status::ok) << tuning << ", " << problem << ": " << result.reason;
 }
 
-// Rows and columns to the filter that boxes of 64 and tiles of 64 or 128 do not fit.
-TEST_F(SplitGemm, TilesOf96ColumnsAndNarrowBoxes) {
+// Rows and columns to the filter that boxes of 64 and tiles of 64 or 128 do not fit; pairs of tiles, and rows that fill
+// rounds.
+TEST_F(SplitGemm, TilesOf96ColumnsNarrowBoxesAndPairs) {
   const Context context(device);
   for (const char* tuning :
        {"tile_n=96 resident=1 parts=1 shared=0 raw=0", "tile_n=96 resident=1 parts=2 shared=0 raw=0",
@@ -82,6 +83,14 @@ TEST_F(SplitGemm, TilesOf96ColumnsAndNarrowBoxes) {
     for (const char* problem :
          {"bwd_filter n8c32h12w12k96r5s5p2", "bwd_filter nhwc n8c96h12w12k96r3s3p1",
           "bwd_filter flip n8c80h12w12k128r3s3p1u2g2", "bwd_filter acc tf32 nhwc n8c224h12w12k100r3s3p1"})
+      for (const checking::VerifyResult& result :
+           checking::verify(context, parse_problem(problem), {.solver = {.solver = solver, .tuning = tuning}}))
+        EXPECT_EQ(result.status, checking::Status::ok) << tuning << ", " << problem << ": " << result.reason;
+  for (const char* tuning :
+       {"tile_n=64 resident=1 parts=1 shared=3 raw=0", "tile_n=64 resident=2 parts=1 shared=1 raw=0"})
+    for (const char* problem :
+         {"bias relu n2c64h18w20k64r3s3p1", "n3c64h10w18k64r3s3", "bf16 nhwc n2c64h19w20k72r3s3p1",
+          "bwd_data nhwc n2c64h31w33k40r5s5p2u2", "bwd_data n64c32h28w28k96r5s5p2", "nhwc n60c96h28w28k32r5s5p2"})
       for (const checking::VerifyResult& result :
            checking::verify(context, parse_problem(problem), {.solver = {.solver = solver, .tuning = tuning}}))
         EXPECT_EQ(result.status, checking::Status::ok) << tuning << ", " << problem << ": " << result.reason;

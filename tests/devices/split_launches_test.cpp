@@ -315,6 +315,28 @@ TEST_F(SplitLaunches, BlocksOfRows) {
   }
 }
 
+// Their tiles have as many rows as let them fill a round, of 264 groups or of 132 pairs of tiles.
+TEST_F(SplitLaunches, BlocksOfRowsFillRounds) {
+  for (const auto& [problem, rows] : std::initializer_list<std::pair<const char*, const char*>>{
+           {"bwd_data n64c32h28w28k96r5s5p2", "104"},  // 26880 positions
+           {"bwd_data nhwc n60c32h28w28k96r5s5p2", "96"},
+           {"bwd_data nhwc n70c32h28w28k96r5s5p2", "112"},
+           {"bwd_data n76c32h28w28k96r5s5p2", "128"}})
+    for (const char* const tuning :
+         {"tile_n=64 resident=2 parts=1 shared=1 raw=0", "tile_n=64 resident=1 parts=1 shared=3 raw=0"}) {
+      const auto asked = std::make_shared<devices::RecordingDevice>(devices::DeviceKind::cuda);
+      asked->be_of_capability_90(), asked->set_compute_units(132);
+      const operations::Answer answer = operations::conv2d_split_gemm_gpu().offer(
+          get<Conv2dProblem>(parse_problem(problem)), asked, {.tuning = tuning});
+      ASSERT_NE(answer.offer(), nullptr) << problem << ": " << answer.refusal();
+      answer.offer()->plan();
+      std::string made;
+      for (const devices::Definition& each : asked->built.front().definitions)
+        if (each.name == "TILE_M") made = each.value;
+      EXPECT_EQ(made, rows) << problem << ' ' << tuning;
+    }
+}
+
 // As many groups as share the device, at least one for each set of filters; 53,248 bytes of filters, 23,680 of x and
 // 34,816 of sums.
 TEST_F(SplitLaunches, FewChannelsAreTwoLaunches) {

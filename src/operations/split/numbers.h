@@ -61,14 +61,20 @@ inline Sampling sampling_of(std::int64_t a_elements, std::int64_t b_elements, co
   return numbers.products == 6 ? Sampling{} : sampling_of(a_elements, b_elements);
 }
 
-// A window of a's rows that several steps read: rows of it for 128 of a tile, and bytes of a row of a plane. Where all
-// tiles have the same columns, so many, the steps of them all.
+// A window of a's rows that several steps read: rows of it, of an operation's for 128 of a tile, and bytes of a row of
+// a plane. Where all tiles have the same columns, so many, the steps of them all.
 struct Window {
   std::int64_t rows = 0, line = 0;
   std::int64_t kept_columns = 0, kept_steps = 0;
 };
 // Rows of tiles of 64 columns, where an operation can make tiles of fewer: so that they fill rounds.
 constexpr std::int64_t tile_heights[] = {112, 104, 96};
+// What else an operation's tiles may be: steps of fewer terms where two groups share a compute unit, of fewer rows; and
+// whether its columns lie side by side.
+struct TileForms {
+  std::int64_t terms_of_two = step_terms;
+  bool have_heights = false, are_turned = false;
+};
 
 // Of rows by so many columns, by groups of which so many share a compute unit; sums in so many parts. Where steps share
 // windows, so many of them are in local memory. Where b is kept there, all its steps are, and each warpgroup has tiles
@@ -76,8 +82,9 @@ constexpr std::int64_t tile_heights[] = {112, 104, 96};
 struct Tile {
   std::int64_t columns = 128, resident = 1, parts = 1;
   bool is_shared = false, is_kept = false, is_paired = false;
-  bool is_raw = false;  // raw: a's rows are copied as they are, and split in registers
-  Window window = {};   // without rows, where each step has its own
+  bool is_raw = false;     // raw: a's rows are copied as they are, and split in registers
+  bool is_turned = false;  // b's columns are copied 64 at a time
+  Window window = {};      // without rows, where each step has its own
   std::int64_t windows = 0, stages = 0;
   std::int64_t rows = tile_rows, terms = step_terms;  // terms of a step
   double cycles = 0;                                  // of a compute unit, for all
@@ -109,7 +116,7 @@ inline devices::TensorMap::Swizzle swizzle_of(std::int64_t line_bytes) {
 }
 inline std::int64_t stage_bytes(const Tile& tile, const Numbers& numbers) {
   const std::int64_t rows = tile.is_shared ? 0 : (tile.is_raw ? 2 : numbers.planes()) * tile.rows,
-                     columns = tile.columns > 64 ? round_up(tile.columns, 64) : tile.columns;
+                     columns = tile.is_turned && tile.columns > 64 ? round_up(tile.columns, 64) : tile.columns;
   return (rows + numbers.planes() * columns) * 2 * tile.terms;
 }
 inline std::int64_t window_bytes(const Tile& tile, const Numbers& numbers) {
@@ -246,7 +253,7 @@ inline Tuning tuning_of(const Tile& tile) {
 template <typename Cycles, typename WorkspaceBytes>
 Tile best_tile(const SolverOptions& request, const Numbers& numbers, const devices::Device& device,
                const Window& window, const Cycles& cycles, const WorkspaceBytes& workspace,
-               std::int64_t terms_of_two = step_terms, bool has_heights = false) {
+               const TileForms& forms = {}) {
   Tile best{.columns = 0};
   std::int64_t excess_of_best = 0;
   const Tuning wanted = Tuning::parse(request.tuning);
@@ -261,7 +268,8 @@ Tile best_tile(const SolverOptions& request, const Numbers& numbers, const devic
               .is_raw = each.at("raw") != 0,
               .window = {.line = window.line}};
     if (tile.is_raw && tile.resident == 2) tile.rows /= 2;  // registers hold the parts of so many for each
-    if (tile.resident == 2) tile.terms = terms_of_two;
+    if (tile.resident == 2) tile.terms = forms.terms_of_two;
+    tile.is_turned = forms.are_turned;
     if (tile.is_shared) tile.window = window, tile.windows = tile.is_kept ? 3 : 2;
     if (tile.is_paired) tile.rows += tile_rows, tile.window.rows += tile_rows;
     if (!fits(tile, numbers) || (tile.is_shared && window.rows == 0)) return;
@@ -275,7 +283,7 @@ Tile best_tile(const SolverOptions& request, const Numbers& numbers, const devic
       best = one, excess_of_best = excess;
     };
     consider(tile);
-    if (!has_heights || tile.columns != 64 || tile.is_raw || tile.is_kept || tile.parts > 1) return;
+    if (!forms.have_heights || tile.columns != 64 || tile.is_raw || tile.is_kept || tile.parts > 1) return;
     for (const std::int64_t height : tile_heights) {
       Tile low = tile;
       low.rows = tile.is_paired ? 2 * height : height;

@@ -166,7 +166,7 @@ Tile tile_for(const Forms& forms, const Conv2dProblem& problem, const devices::D
   return best_tile(
       request, numbers, device, {.line = 2 * step_terms}, cycles,
       [&](const Tile& tile) { return workspace_for(forms.of(tile), numbers, tile, prepared, device).bytes(); },
-      numbers.products == 3 ? step_terms / 2 : step_terms);
+      {.terms_of_two = numbers.products == 3 ? step_terms / 2 : step_terms, .are_turned = true});
 }
 
 PreparedOperand prepared_planes(const Planes& planes, DataType type) {

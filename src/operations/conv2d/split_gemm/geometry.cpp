@@ -424,10 +424,10 @@ std::optional<PixelTask> with_shared_taps(const PixelTask& task) {
   const std::int64_t rows = window_rows(task);
   if (task.stride_w != 1 || rows == tile_rows || rows > most_rows) return {};
   PixelTask shared = task;
-  const std::int64_t reached = task.columns + rows - tile_rows;
-  shared.columns = task.columns;
   for (std::int32_t i = 0; i < task.classes; ++i) {
     const TapClass& of = task.of_class[static_cast<std::size_t>(i)];
+    if (of.taps_w == 0) continue;
+    const std::int64_t reached = task.columns + std::int64_t{of.taps_w - 1} * task.dilation_w;
     const std::int64_t first = task.corner_w + of.offset_w;  // column of the source that a row's first pixel is
     // The next row's pixels stand for those behind this one's last where both are zeros.
     const std::int64_t columns = std::max(reached + first, task.source.w - first);

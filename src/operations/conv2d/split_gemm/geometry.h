@@ -131,7 +131,7 @@ struct FilterTask {
 
   std::int64_t taps() const { return std::int64_t{taps_h} * taps_w; }
   bool have_columns_taps() const { return column_blocks > 0; }
-  // Of boxes.
+  // What tiles are made of: channels at taps, those of whole boxes, and the other operand's channels.
   std::int64_t rows() const { return have_columns_taps() ? blocks * step_terms : taps() * blocks * box; }
   std::int64_t columns() const { return have_columns_taps() ? taps() * column_blocks * box : y.channels; }
   const Planes& without_taps() const { return have_columns_taps() ? x : y; }

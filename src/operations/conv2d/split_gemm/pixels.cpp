@@ -112,7 +112,9 @@ Tile tile_for(const Forms& forms, const Conv2dProblem& problem, const devices::D
     return workspace_for(forms.of(tile), numbers, tile, prepared, device).bytes();
   };
   // Rows of blocks are stored one by one.
-  return best_tile(request, numbers, device, window, cycles, workspace, step_terms, plain.are_row_blocks());
+  return best_tile(request, numbers, device, window, cycles, workspace,
+                   {.have_heights = plain.are_row_blocks(),
+                    .are_turned = can_filters_be_turned(problem, plain, step_terms) && !prepared.b});
 }
 
 PreparedOperand prepared_source(const PixelTask& task, const Conv2dProblem& problem) {
