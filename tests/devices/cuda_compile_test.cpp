@@ -54,6 +54,32 @@ class CudaCompile : public testing::Test {
   const Nvrtc* nvrtc = nullptr;
 };
 
+// Text for the matrix units of 9.0, which NVRTC has known since 12.0: of an older one there is nothing to compile.
+class CudaCompileFor90 : public CudaCompile {
+ protected:
+  void SetUp() override {
+    CudaCompile::SetUp();
+    if (!nvrtc) return;
+    if (const std::string reason = nvrtc->target_refusal("sm_90a", 90); !reason.empty()) GTEST_SKIP() << reason;
+  }
+  // What split_gemm builds, whose products overlap; for so many compute units.
+  std::size_t expect_split_gemm_overlaps(const Conv2dProblem& problem, const SolverOptions& options,
+                                         int units = 1) const {
+    const auto device = std::make_shared<devices::RecordingDevice>(devices::DeviceKind::cuda);
+    device->be_of_capability_90(), device->set_compute_units(units);
+    const operations::Answer answer = operations::conv2d_split_gemm_gpu().offer(problem, device, options);
+    const std::string text = to_text(problem);
+    EXPECT_NE(answer.offer(), nullptr) << text << ": " << answer.refusal();
+    if (answer.offer() == nullptr) return 0;
+    answer.offer()->plan();
+    for (const auto& built : device->built) expect_products_overlap(built, text);
+    return device->built.size();
+  }
+  std::size_t expect_split_gemm_overlaps(const char* problem, const SolverOptions& options, int units = 1) const {
+    return expect_split_gemm_overlaps(get<Conv2dProblem>(parse_problem(problem)), options, units);
+  }
+};
+
 int count(const std::string& text, const std::string& part) {
   int found = 0;
   for (std::size_t at = text.find(part); at != std::string::npos; at = text.find(part, at + 1)) ++found;
@@ -588,8 +614,7 @@ TEST_F(CudaCompile, MmaGemmInEveryForm) {
 }
 
 // Products on the matrix units of 9.0: every tile, box, type and pass; the rest in turn.
-TEST_F(CudaCompile, SplitGemmInEveryForm) {
-  if (!nvrtc->target_refusal("sm_90a", 90).empty()) GTEST_SKIP() << nvrtc->target_refusal("sm_90a", 90);
+TEST_F(CudaCompileFor90, SplitGemmInEveryForm) {
   int number = 0, turn = 0;
   const std::set<std::string_view> fused = {"", "bias relu acc", "bias", "acc"};
   auto words = fused.begin();
@@ -625,8 +650,7 @@ TEST_F(CudaCompile, SplitGemmInEveryForm) {
 }
 
 // What makes the parts of prepared operands, and tiles that find their largest magnitudes.
-TEST_F(CudaCompile, SplitGemmOfPreparedOperands) {
-  if (!nvrtc->target_refusal("sm_90a", 90).empty()) GTEST_SKIP() << nvrtc->target_refusal("sm_90a", 90);
+TEST_F(CudaCompileFor90, SplitGemmOfPreparedOperands) {
   for (const auto& [problem, prepared] : std::initializer_list<std::pair<const char*, std::vector<std::string>>>{
            {"n2c64h20w20k128r3s3p1", {"x", "w"}},
            {"tf32 nhwc n2c64h20w20k128r1s1", {"w"}},
@@ -634,20 +658,12 @@ TEST_F(CudaCompile, SplitGemmOfPreparedOperands) {
            {"bwd_data nhwc acc n2c64h20w20k64r3s3p1u2", {"dy"}},
            {"bwd_filter n2c64h20w20k64r3s3p1", {"x", "dy"}},
            {"bwd_filter nhwc n2c3h20w20k64r3s3p1", {"dy"}}}) {
-    const auto device = std::make_shared<devices::RecordingDevice>(devices::DeviceKind::cuda);
-    device->be_of_capability_90();
-    const operations::Answer answer = operations::conv2d_split_gemm_gpu().offer(
-        get<Conv2dProblem>(parse_problem(problem)), device, {.prepared = prepared});
-    ASSERT_NE(answer.offer(), nullptr) << problem << ": " << answer.refusal();
-    answer.offer()->plan();
-    ASSERT_EQ(device->built.size(), 2u);
-    for (const auto& built : device->built) expect_products_overlap(built, problem);
+    EXPECT_EQ(expect_split_gemm_overlaps(problem, {.prepared = prepared}), 2u);
   }
 }
 
 // Tiles that leave the largest magnitude of what they store, by every way of storing.
-TEST_F(CudaCompile, SplitGemmOfMeasuredOutputs) {
-  if (!nvrtc->target_refusal("sm_90a", 90).empty()) GTEST_SKIP() << nvrtc->target_refusal("sm_90a", 90);
+TEST_F(CudaCompileFor90, SplitGemmOfMeasuredOutputs) {
   for (const auto& [problem, tuning] : std::initializer_list<std::pair<const char*, const char*>>{
            {"bias relu n2c64h20w20k128r3s3p1", "tile_n=128 resident=1 parts=1 shared=0 raw=0"},
            {"nhwc n2c64h20w20k64r3s3p1", "tile_n=64 resident=2 parts=1 shared=1 raw=0"},
@@ -655,20 +671,13 @@ TEST_F(CudaCompile, SplitGemmOfMeasuredOutputs) {
            {"nhwc n2c256h20w20k128r1s1", "tile_n=128 resident=1 parts=1 shared=0 raw=1"},
            {"bwd_data n2c3h32w32k64r7s7p3u2", ""},
            {"bwd_data nhwc acc n2c64h16w16k32r1s1u2", ""}}) {
-    const auto device = std::make_shared<devices::RecordingDevice>(devices::DeviceKind::cuda);
-    device->be_of_capability_90();
     const auto parsed = get<Conv2dProblem>(parse_problem(problem));
-    const operations::Answer answer = operations::conv2d_split_gemm_gpu().offer(
-        parsed, device, {.tuning = tuning, .measured = {parsed.pass == Pass::forward ? "y" : "dx"}});
-    ASSERT_NE(answer.offer(), nullptr) << problem << ": " << answer.refusal();
-    answer.offer()->plan();
-    for (const auto& built : device->built) expect_products_overlap(built, problem);
+    expect_split_gemm_overlaps(parsed, {.tuning = tuning, .measured = {parsed.pass == Pass::forward ? "y" : "dx"}});
   }
 }
 
 // Of 32 columns, whose two halves one warpgroup makes: boxes of every size.
-TEST_F(CudaCompile, SplitGemmOfFewColumns) {
-  if (!nvrtc->target_refusal("sm_90a", 90).empty()) GTEST_SKIP() << nvrtc->target_refusal("sm_90a", 90);
+TEST_F(CudaCompileFor90, SplitGemmOfFewColumns) {
   // Kept filters, blocks of rows, boxes of each kind, windows of three steps or of a half step, turned filters.
   for (const auto& [problem, tuning] : std::initializer_list<std::pair<const char*, const char*>>{
            {"bwd_data n2c32h20w20k96r5s5p2", "tile_n=32 resident=2 parts=1 shared=1 raw=0"},
@@ -679,19 +688,12 @@ TEST_F(CudaCompile, SplitGemmOfFewColumns) {
            {"bwd_data f16 nhwc n2c64h20w20k32r3s3p1", "tile_n=64 resident=1 parts=1 shared=2 raw=0"},
            {"bwd_data nhwc n2c32h20w20k96r5s5p2", "tile_n=64 resident=2 parts=1 shared=1 raw=0"},
            {"bias n2c64h16w16k64r3s3p1", "tile_n=64 resident=2 parts=1 shared=0 raw=0"}}) {
-    const auto device = std::make_shared<devices::RecordingDevice>(devices::DeviceKind::cuda);
-    device->be_of_capability_90();
-    const operations::Answer answer = operations::conv2d_split_gemm_gpu().offer(
-        get<Conv2dProblem>(parse_problem(problem)), device, {.tuning = tuning});
-    ASSERT_NE(answer.offer(), nullptr) << problem << ": " << answer.refusal();
-    answer.offer()->plan();
-    for (const auto& built : device->built) expect_products_overlap(built, problem);
+    expect_split_gemm_overlaps(problem, {.tuning = tuning});
   }
 }
 
 // Of 96 columns, of boxes of 32 channels to the filter, of pairs of tiles.
-TEST_F(CudaCompile, SplitGemmOf96ColumnsNarrowBoxesAndPairs) {
-  if (!nvrtc->target_refusal("sm_90a", 90).empty()) GTEST_SKIP() << nvrtc->target_refusal("sm_90a", 90);
+TEST_F(CudaCompileFor90, SplitGemmOf96ColumnsNarrowBoxesAndPairs) {
   for (const auto& [problem, tuning] : std::initializer_list<std::pair<const char*, const char*>>{
            {"bias n2c32h20w20k96r5s5p2", "tile_n=96 resident=1 parts=1 shared=0 raw=0"},
            {"nhwc n2c32h20w20k96r5s5p2", "tile_n=96 resident=1 parts=1 shared=1 raw=0"},
@@ -703,34 +705,20 @@ TEST_F(CudaCompile, SplitGemmOf96ColumnsNarrowBoxesAndPairs) {
            {"n2c64h20w20k64r3s3p1", "tile_n=64 resident=1 parts=1 shared=3 raw=0"},
            {"bwd_data nhwc n2c32h20w20k96r5s5p2", "tile_n=64 resident=1 parts=1 shared=3 raw=0"},
            {"bf16 nhwc n2c64h20w20k64r3s3p1", "tile_n=64 resident=1 parts=1 shared=3 raw=0"}}) {
-    const auto device = std::make_shared<devices::RecordingDevice>(devices::DeviceKind::cuda);
-    device->be_of_capability_90();
-    const operations::Answer answer = operations::conv2d_split_gemm_gpu().offer(
-        get<Conv2dProblem>(parse_problem(problem)), device, {.tuning = tuning});
-    ASSERT_NE(answer.offer(), nullptr) << problem << ": " << answer.refusal();
-    answer.offer()->plan();
-    for (const auto& built : device->built) expect_products_overlap(built, problem);
+    expect_split_gemm_overlaps(problem, {.tuning = tuning});
   }
 }
 
 // Tiles of blocks of rows, of 104, 96 and 112 rows.
-TEST_F(CudaCompile, SplitGemmOfFewerRows) {
-  if (!nvrtc->target_refusal("sm_90a", 90).empty()) GTEST_SKIP() << nvrtc->target_refusal("sm_90a", 90);
+TEST_F(CudaCompileFor90, SplitGemmOfFewerRows) {
   for (const char* const problem : {"bwd_data n64c32h28w28k96r5s5p2", "bwd_data nhwc n60c32h28w28k96r5s5p2",
                                     "bwd_data nhwc n70c32h28w28k96r5s5p2"}) {
-    const auto device = std::make_shared<devices::RecordingDevice>(devices::DeviceKind::cuda);
-    device->be_of_capability_90(), device->set_compute_units(132);
-    const operations::Answer answer = operations::conv2d_split_gemm_gpu().offer(
-        get<Conv2dProblem>(parse_problem(problem)), device, {.tuning = "tile_n=64 resident=2 parts=1 shared=1 raw=0"});
-    ASSERT_NE(answer.offer(), nullptr) << problem << ": " << answer.refusal();
-    answer.offer()->plan();
-    for (const auto& built : device->built) expect_products_overlap(built, problem);
+    expect_split_gemm_overlaps(problem, {.tuning = "tile_n=64 resident=2 parts=1 shared=1 raw=0"}, 132);
   }
 }
 
 // Rows of a split in registers.
-TEST_F(CudaCompile, SplitGemmOfRawRows) {
-  if (!nvrtc->target_refusal("sm_90a", 90).empty()) GTEST_SKIP() << nvrtc->target_refusal("sm_90a", 90);
+TEST_F(CudaCompileFor90, SplitGemmOfRawRows) {
   for (const char* const problem :
        {"nhwc n2c64h20w20k128r3s3p1", "tf32 nhwc bias n2c32h20w20k64r5s5p2", "bwd_data nhwc n2c64h20w20k64r3s3p1u2",
         "n2c256h20w20k128r1s1", "bwd_filter n8c256h20w20k128r1s1", "bwd_filter acc tf32 nhwc n8c64h20w20k128r1s1",
@@ -738,23 +726,17 @@ TEST_F(CudaCompile, SplitGemmOfRawRows) {
     for (const char* const tuning :
          {"tile_n=128 resident=1 parts=1 shared=0 raw=1", "tile_n=64 resident=1 parts=2 shared=0 raw=1",
           "tile_n=128 resident=2 parts=2 shared=0 raw=1"}) {
-      const auto device = std::make_shared<devices::RecordingDevice>(devices::DeviceKind::cuda);
-      device->be_of_capability_90();
       const auto parsed = get<Conv2dProblem>(parse_problem(problem));
       if (parsed.pass == Pass::backward_data && std::string_view(tuning).find("parts=2") != std::string_view::npos)
         continue;
       if (parsed.pass != Pass::backward_filter && std::string_view(tuning).find("resident=2") != std::string_view::npos)
         continue;
-      const operations::Answer answer = operations::conv2d_split_gemm_gpu().offer(parsed, device, {.tuning = tuning});
-      ASSERT_NE(answer.offer(), nullptr) << problem << ": " << answer.refusal();
-      answer.offer()->plan();
-      for (const auto& built : device->built) expect_products_overlap(built, problem);
+      expect_split_gemm_overlaps(parsed, {.tuning = tuning});
     }
 }
 
 // Of three parts of bf16, where errors are to be relative: every tile, pass and layout, windows that steps share.
-TEST_F(CudaCompile, SplitGemmOfSixProducts) {
-  if (!nvrtc->target_refusal("sm_90a", 90).empty()) GTEST_SKIP() << nvrtc->target_refusal("sm_90a", 90);
+TEST_F(CudaCompileFor90, SplitGemmOfSixProducts) {
   for (const auto& [problem, tuning] : std::initializer_list<std::pair<const char*, const char*>>{
            {"n2c64h20w20k128r3s3p1", "tile_n=128 resident=1 parts=1 shared=0 raw=0"},
            {"nhwc bias relu acc n2c128h20w20k64r3s3p1", "tile_n=64 resident=1 parts=2 shared=1 raw=0"},
@@ -776,23 +758,15 @@ TEST_F(CudaCompile, SplitGemmOfSixProducts) {
 }
 
 // Tiles of 256 columns, which one product has.
-TEST_F(CudaCompile, SplitGemmOfWideTiles) {
-  if (!nvrtc->target_refusal("sm_90a", 90).empty()) GTEST_SKIP() << nvrtc->target_refusal("sm_90a", 90);
+TEST_F(CudaCompileFor90, SplitGemmOfWideTiles) {
   for (const char* const problem : {"bf16 nhwc n2c64h20w20k256r3s3p1", "tf32 bias relu n2c16h20w20k200r3s3p1",
                                     "bwd_data f16 n2c256h20w20k64r3s3p1u2", "bwd_filter bf16 n2c64h20w20k256r3s3p1"}) {
-    const auto device = std::make_shared<devices::RecordingDevice>(devices::DeviceKind::cuda);
-    device->be_of_capability_90();
-    const operations::Answer answer = operations::conv2d_split_gemm_gpu().offer(
-        get<Conv2dProblem>(parse_problem(problem)), device, {.tuning = "tile_n=256 resident=1 parts=1 shared=0 raw=0"});
-    ASSERT_NE(answer.offer(), nullptr) << problem << ": " << answer.refusal();
-    answer.offer()->plan();
-    for (const auto& built : device->built) expect_products_overlap(built, problem);
+    expect_split_gemm_overlaps(problem, {.tuning = "tile_n=256 resident=1 parts=1 shared=0 raw=0"});
   }
 }
 
 // The same of few channels: every number of columns, records of one tap and of several; layouts and endings in turn.
-TEST_F(CudaCompile, FewChannelsInEveryForm) {
-  if (!nvrtc->target_refusal("sm_90a", 90).empty()) GTEST_SKIP() << nvrtc->target_refusal("sm_90a", 90);
+TEST_F(CudaCompileFor90, FewChannelsInEveryForm) {
   constexpr const char *endings[] = {"", "bias relu acc", "bias", "acc", "flip relu"},
                        *all[] = {"f32", "f16", "tf32", "bf16"};
   int number = 0;
@@ -827,8 +801,7 @@ TEST_F(CudaCompile, FewChannelsInEveryForm) {
 }
 
 // The same of the filter's gradient: rows of y and of x, every number of columns.
-TEST_F(CudaCompile, FewChannelsFilterInEveryForm) {
-  if (!nvrtc->target_refusal("sm_90a", 90).empty()) GTEST_SKIP() << nvrtc->target_refusal("sm_90a", 90);
+TEST_F(CudaCompileFor90, FewChannelsFilterInEveryForm) {
   constexpr const char *words[] = {"", "acc", "flip", "flip acc"}, *all[] = {"f32", "f32", "tf32"};
   int number = 0;
   for (const auto& [geometry, tuning] : std::initializer_list<std::pair<const char*, const char*>>{
@@ -861,8 +834,7 @@ TEST_F(CudaCompile, FewChannelsFilterInEveryForm) {
 }
 
 // The same by warps: blocks that share pixels and not, one product and three, most registers of each number of warps.
-TEST_F(CudaCompile, FewChannelsFilterByWarpsInEveryForm) {
-  if (!nvrtc->target_refusal("sm_90a", 90).empty()) GTEST_SKIP() << nvrtc->target_refusal("sm_90a", 90);
+TEST_F(CudaCompileFor90, FewChannelsFilterByWarpsInEveryForm) {
   constexpr const char *words[] = {"", "acc", "flip", "flip acc"}, *all[] = {"f32", "f32", "tf32"};
   int number = 0;
   for (const auto& [geometry, tuning] : std::initializer_list<std::pair<const char*, const char*>>{
@@ -888,8 +860,7 @@ TEST_F(CudaCompile, FewChannelsFilterByWarpsInEveryForm) {
 }
 
 // The same of few channels to the data: one slice and several, one body and several; layouts and types in turn.
-TEST_F(CudaCompile, FewChannelsToTheDataInEveryForm) {
-  if (!nvrtc->target_refusal("sm_90a", 90).empty()) GTEST_SKIP() << nvrtc->target_refusal("sm_90a", 90);
+TEST_F(CudaCompileFor90, FewChannelsToTheDataInEveryForm) {
   constexpr const char *words[] = {"", "acc", "flip"}, *all[] = {"f32", "f32", "tf32", "f32"};
   int number = 0;
   for (const char* const geometry :
@@ -914,8 +885,7 @@ TEST_F(CudaCompile, FewChannelsToTheDataInEveryForm) {
 }
 
 // The same of gemm: every type, transposition, tile and ending.
-TEST_F(CudaCompile, SplitMatricesInEveryForm) {
-  if (!nvrtc->target_refusal("sm_90a", 90).empty()) GTEST_SKIP() << nvrtc->target_refusal("sm_90a", 90);
+TEST_F(CudaCompileFor90, SplitMatricesInEveryForm) {
   constexpr const char *transpositions[] = {"nn", "nt", "tn", "tt"},
                        *tunings[] = {"tile_n=128 resident=1 parts=1 shared=0 raw=0",
                                      "tile_n=64 resident=2 parts=4 shared=0 raw=0",
@@ -948,8 +918,7 @@ TEST_F(CudaCompile, SplitMatricesInEveryForm) {
     }
 }
 
-TEST_F(CudaCompile, SplitMatricesOfSixProducts) {
-  if (!nvrtc->target_refusal("sm_90a", 90).empty()) GTEST_SKIP() << nvrtc->target_refusal("sm_90a", 90);
+TEST_F(CudaCompileFor90, SplitMatricesOfSixProducts) {
   for (const auto& [problem, tuning] : std::initializer_list<std::pair<const char*, const char*>>{
            {"gemm f32 nn m300n200k1000batch2", "tile_n=128 resident=1 parts=1 shared=0 raw=0"},
            {"gemm f32 tt m300n200k1000", "tile_n=64 resident=1 parts=4 shared=0 raw=0"},

@@ -26,6 +26,7 @@ Tile tile_for(const GemmProblem& problem, const MatrixTask& task, const devices:
   const auto cycles = [&](const Tile& tile) -> double {
     const bool is_wide = tile.columns > least_columns && tile.columns / 2 >= task.n;
     const std::int64_t tiles = task.tiles(tile.columns);
+    // Tiles of 96 columns copy columns of convolutions alone.
     if (tile.is_raw || tile.columns == 96 || tile.columns < least_columns || (is_wide && request.tuning.empty()) ||
         (tile.parts > 1 && tile.parts * 2 > task.steps) || tiles > most_groups / tile.parts)
       return 0;
