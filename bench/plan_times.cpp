@@ -1,8 +1,9 @@
 // How long plans take to make, and the host's part of a run: the plans of a problem list in all passes, made at once
 // with an empty cache of programs, again from that cache, and asked for again of a context that remembers them; then
-// runs of one small convolution in batches of 32, without timing.
+// runs of one small convolution in batches of 32, without timing. With `alone`, each problem and pass by itself: plan
+// and first run on an open context with an empty cache, until the device is done.
 //
-//   plan_times DEVICE PROBLEM_LIST CACHE_FOLDER
+//   plan_times DEVICE PROBLEM_LIST CACHE_FOLDER [alone]
 #include <omniconv/conv2d.h>
 
 #include <algorithm>
@@ -36,14 +37,33 @@ std::vector<Problem> in_all_passes(const char* path) {
   return problems;
 }
 
+Conv2dRun arrays_of(const Context& context, const Conv2dPlan& plan) {
+  const Conv2dElements elements = elements_of(plan.problem());
+  return {.x = {context.allocate(elements.x * 4)},
+          .w = {context.allocate(elements.w * 4)},
+          .y = {context.allocate(elements.y * 4)},
+          .bias = {},
+          .workspace = context.allocate(plan.workspace_bytes())};
+}
+
+void time_each_alone(const char* device, const std::vector<Problem>& problems, const std::string& cache) {
+  for (std::size_t i = 0; i < problems.size(); ++i) {
+    const Context context({.device = device, .program_cache = cache + "/" + std::to_string(i)});
+    Queue queue = context.make_queue();
+    queue.finish();
+    const double took = seconds([&] {
+      const Conv2dPlan plan(context, get<Conv2dProblem>(problems[i]));
+      plan.run(queue, arrays_of(context, plan));
+      queue.finish();
+    });
+    std::printf("%.3f s  %s\n", took, to_text(problems[i]).c_str());
+    std::fflush(stdout);
+  }
+}
+
 double host_microseconds_of_a_run(const Context& context) {
   const Conv2dPlan plan(context, get<Conv2dProblem>(parse_problem("n1c8h8w8k8r1s1")), {.allow = {"conv2d/direct"}});
-  const Conv2dElements elements = elements_of(plan.problem());
-  const Conv2dRun run{.x = {context.allocate(elements.x * 4)},
-                      .w = {context.allocate(elements.w * 4)},
-                      .y = {context.allocate(elements.y * 4)},
-                      .bias = {},
-                      .workspace = context.allocate(plan.workspace_bytes())};
+  const Conv2dRun run = arrays_of(context, plan);
   Queue queue = context.make_queue({.timing = false});
   double best = 1e9;
   for (int batch = 0; batch < 200; ++batch) {
@@ -60,8 +80,10 @@ double host_microseconds_of_a_run(const Context& context) {
 }  // namespace
 
 int main(int count, char** arguments) {
-  if (count != 4) return std::fputs("plan_times DEVICE PROBLEM_LIST CACHE_FOLDER\n", stderr), 2;
+  const bool alone = count == 5 && std::string_view(arguments[4]) == "alone";
+  if (count != 4 && !alone) return std::fputs("plan_times DEVICE PROBLEM_LIST CACHE_FOLDER [alone]\n", stderr), 2;
   const std::vector<Problem> problems = in_all_passes(arguments[2]);
+  if (alone) return time_each_alone(arguments[1], problems, arguments[3]), 0;
   for (const char* const what : {"with an empty cache", "from the cache"}) {
     const Context context({.device = arguments[1], .program_cache = arguments[3]});
     context.make_queue().finish();

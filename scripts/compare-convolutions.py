@@ -3,6 +3,7 @@
 
     scripts/compare-convolutions.py [PROBLEMS.txt ...] [--type f32] [--passes all] [--layouts nchw,nhwc] [--omniconv build/lean/bin/omniconv]
                                     [--budget 0.05] [--seconds S] [--json convolutions.json] [--resume JSON] [--only-own JSON]
+                                    [--asking WORDS]
 
 PROBLEMS.txt (data/problems/anchors.txt if none is named) has a problem a line. omniconv's times, cuDNN's and cuBLAS's come from `omniconv bench
 --vendor`, a process for --chunk problems; PyTorch's from its own operators, TF32 allowed where the type is tf32 alone. cuDNN is searched whole;
@@ -12,6 +13,7 @@ divided by omniconv's: above 1 omniconv is faster. Products have one layout, `pl
 
 The report is written after each chunk. After --seconds, or Ctrl-C, it has what there is, and `--resume` goes on with what a report of the same
 command lacks. `--only-own` asks no other library: their times are those of an earlier report of a device of the same name, and marked so.
+`--asking` has more words for `omniconv bench`, as --asking="--units fma --device opencl"; the report names them.
 Where a peer has no such operation, its reason stands there. PyTorch's part needs PyTorch; `--peers vendor` leaves it out.
 Exit status 1 where omniconv fails, 130 where it was stopped.
 """
@@ -19,6 +21,7 @@ import argparse
 import json
 import pathlib
 import re
+import shlex
 import signal
 import statistics
 import subprocess
@@ -69,6 +72,7 @@ class Omniconv:
                    "--budget", str(options.budget), "--quiet", "--json", str(report)]
         command += [] if is_gemm else ["--pass", options.passes, "--layout", options.layouts]
         command += ["--vendor"] if "vendor" in options.peers else []
+        command += shlex.split(options.asking)
         with subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True) as process:
             stopped = False
             try:
@@ -138,6 +142,8 @@ class Comparison:
             self.head = {"schema": "omniconv-convolutions/1", "type": self.options.type} | {
                 name: report[name] for name in ("version", "commit", "date", "device")}
             self.head["libraries"] = {}
+            if self.options.asking:
+                self.head["asking"] = self.options.asking
         if report["commit"] != self.head["commit"]:
             self.head["commits"] = sorted({*self.head.get("commits", [self.head["commit"]]), report["commit"]})
         self.head["libraries"] |= report.get("libraries", {})
@@ -266,6 +272,7 @@ def main():
     parser.add_argument("--json", default="convolutions.json")
     parser.add_argument("--resume", metavar="JSON", help="a report that lacks some")
     parser.add_argument("--only-own", metavar="JSON", help="the report that has the peers' times")
+    parser.add_argument("--asking", default="", metavar="WORDS", help="more words for omniconv bench")
     options = parser.parse_args()
     if options.only_own:
         options.peers = []

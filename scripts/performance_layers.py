@@ -76,7 +76,8 @@ def layers(report):
     libraries = ", ".join(f"{name} {version}" for name, version in report["libraries"].items())
     earlier = report.get("peers_from")
     times_of_peers = f" The others' times are those of {earlier['date'][:10]} (commit {earlier['commit']})." if earlier else ""
-    yield (f"## {report['type']} on {report['device']['name']}\n\nBeside {libraries or 'nothing'}; commit {', '.join(report.get('commits', [report['commit']]))}, {report['date'][:10]}, "
+    asking = f", `{report['asking']}`" if report.get("asking") else ""
+    yield (f"## {report['type']} on {report['device']['name']}{asking}\n\nBeside {libraries or 'nothing'}; commit {', '.join(report.get('commits', [report['commit']]))}, {report['date'][:10]}, "
            f"driver {report['device']['driver']}; {report['device']['peak_tflops']:.1f} TFLOP/s of fp32 multiply-adds and {report['device']['peak_gbps']:.0f} GB/s of copying, "
            f"measured.{times_of_peers} The ratio is the fastest peer's time, in either layout, divided by omniconv's.\n\n")
     yield from means(report)

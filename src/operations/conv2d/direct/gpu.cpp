@@ -134,11 +134,18 @@ class DirectGpu final : public Conv2dSolver {
            static_cast<double>(std::min<std::int64_t>(channels, 32));
   }
 
+  // Of nchw's.
+  static double nhwc_lines(const Conv2dShape& g) {
+    constexpr double line = 0.05;
+    return 1 + line * static_cast<double>(std::min<std::int64_t>(std::max(g.c, g.k), 32));
+  }
+
   // A work item waits for what it loads, term by term: on an H200 120 cycles, and where few pixels meet a filter, so
-  // that it comes from memory, 200 forward and 400 backward. So many groups of a compute unit wait at once. Backward of
-  // the filter a group's sums then meet.
+  // that it comes from memory, 200 forward and 400 backward; 900 backward of the filter, and under nhwc more the more
+  // lines its neighbours read. So many groups of a compute unit wait at once. Backward of the filter a group's sums
+  // then meet.
   static double waiting_cost(const Conv2dProblem& problem, const Tiling& tiling, const devices::Device& device) {
-    constexpr double at_once = 16, near = 120, forward = 200, backward = 400, meeting = 4000,
+    constexpr double at_once = 16, near = 120, forward = 200, backward = 400, of_pixel = 900, meeting = 8000,
                      multiply_adds_a_cycle = 128;
     constexpr std::int64_t many_pixels = 16 * places * group;
     const double units = std::max(device.info().compute_units, 1),
@@ -147,7 +154,9 @@ class DirectGpu final : public Conv2dSolver {
     const double of_term = problem.pass == Pass::forward ? (g.n * g.p * g.q >= many_pixels ? near : forward)
                                                          : (g.n * g.h * g.w >= many_pixels ? near : backward);
     const double cycles =
-        problem.pass == Pass::backward_filter ? backward * std::ceil(sum / group) + meeting : of_term * sum;
+        problem.pass == Pass::backward_filter
+            ? of_pixel * std::ceil(sum / group) * (problem.layout == Layout::nhwc ? nhwc_lines(g) : 1) + meeting
+            : of_term * sum;
     return rounds * cycles * multiply_adds_a_cycle * units;
   }
 };

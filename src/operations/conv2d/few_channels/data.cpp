@@ -241,7 +241,8 @@ Answer data_offer(const Conv2dProblem& problem, const DevicePointer& device, con
                looked_at =
                    split::cycles_of_bytes(of_y / static_cast<double>(DataPlan::data_sampling(all.y).a) + of_w, *device);
   return Offer{
-      .cost = {split::cost_of_cycles(2 * split::launch_cycles + looked_at + std::max(tile->cycles, streamed), *device)},
+      .cost = {split::cost_of_cycles(
+          2 * split::launch_cycles + split::others_wait + looked_at + std::max(tile->cycles, streamed), *device)},
       .bound = split::bound_of(split::numbers_of(problem.type), 1, static_cast<double>(tile->form.additions()),
                                longest_sum(problem), split::cutting_of(*device)),
       .workspace_bytes = split::Workspace(0, 0, numbers, 0).bytes(),

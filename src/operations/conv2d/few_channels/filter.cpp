@@ -162,7 +162,8 @@ Answer filter_offer(const Conv2dProblem& problem, const DevicePointer& device, c
                bytes = of_rows * (1 + task.sets_n) / 2 + of_patches * (1 + task.sets_m) / 2;
   const double pixels = longest_sum(problem), steps = static_cast<double>(divide_up(task.steps, task.parts));
   return Offer{
-      .cost = {split::cost_of_cycles(launches * split::launch_cycles + split::cycles_of_bytes(looked_at, *device) +
+      .cost = {split::cost_of_cycles(launches * split::launch_cycles + split::others_wait +
+                                         split::cycles_of_bytes(looked_at, *device) +
                                          std::max(tile->cycles, split::cycles_of_bytes(bytes, *device)),
                                      *device)},
       .bound = split::bound_of(split::numbers_of(problem.type), std::max(steps, pixels / (64 * 256) + 1),

@@ -255,7 +255,7 @@ Answer offer_of(const Conv2dProblem& problem, const DevicePointer& device, const
     return fmt::format("has {} sets of filters, and a launch counts {} groups", task.sets, most_groups);
   return Offer{
       .cost = {split::cost_of_cycles(
-          (numbers.are_scaled ? 2 * split::launch_cycles + looked_at : split::launch_cycles) +
+          (numbers.are_scaled ? 2 * split::launch_cycles + split::others_wait + looked_at : split::launch_cycles) +
               std::max(tile->cycles, streamed),
           *device)},
       .bound = bound_of(tile->form, numbers, longest_sum(problem), *device),

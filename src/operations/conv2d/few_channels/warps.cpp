@@ -199,7 +199,8 @@ Answer warps_offer(const Conv2dProblem& problem, const DevicePointer& device, co
                steps =
                    tiles * static_cast<double>(divide_up(form.height * form.width / (16 * form.sixteens), sets.shares));
   return Offer{
-      .cost = {split::cost_of_cycles(launches * split::launch_cycles + split::cycles_of_bytes(looked_at, *device) +
+      .cost = {split::cost_of_cycles(launches * split::launch_cycles + split::others_wait +
+                                         split::cycles_of_bytes(looked_at, *device) +
                                          std::max(tile->cycles, split::cycles_of_bytes(bytes, *device)),
                                      *device)},
       .bound = split::bound_of(split::numbers_of(problem.type), std::max(steps, pixels / (64 * 256) + 1),

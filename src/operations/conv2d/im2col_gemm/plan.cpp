@@ -357,6 +357,13 @@ static ErrorBound bound_of(const Conv2dProblem& problem, const Parting& parting,
   return bound;
 }
 
+// A work item of a GPU gathers its taps one after the other: on an H200 350 cycles each, of which a compute unit does
+// 128 multiply-adds.
+static double taps_cost(const Conv2dProblem& problem, const devices::Device& device) {
+  constexpr double cycles = 350, multiply_adds = 128;
+  return cycles * multiply_adds * static_cast<double>(problem.r * problem.s * std::max(device.info().compute_units, 1));
+}
+
 // Instructions of adding up columns on a GPU: of an element of x, and of each tap that it tries.
 static double scatter_cost(const Conv2dProblem& problem) {
   constexpr double of_element = 60, of_tap = 16;
@@ -400,8 +407,9 @@ Answer im2col_offer(const Conv2dProblem& problem, const DevicePointer& device, P
     }
     cost += static_cast<double>(products_of_a_part(problem)) * products[key].cost.multiply_adds;
     if (parting.has_columns)
-      cost += 2 * byte_cost(*device) * static_cast<double>(parts[i].images) *
-                  static_cast<double>(image_bytes(problem, parting, parts[i].rows)) +
+      cost += std::max(2 * byte_cost(*device) * static_cast<double>(parts[i].images) *
+                           static_cast<double>(image_bytes(problem, parting, parts[i].rows)),
+                       is_gpu && problem.pass != Pass::backward_data ? taps_cost(problem, *device) : 0) +
               (is_gpu ? gpu_launch_cost : 0);
   }
   if (is_gpu && problem.pass == Pass::backward_filter) cost += gpu_launch_cost;

@@ -236,7 +236,8 @@ double cost_of(const Conv2dProblem& problem, const devices::Device& device, cons
   double bytes = number(2 * 16 * workspace.panel_chunks);
   if (numbers.are_scaled) bytes += number((work.first / sampling.a + work.second / sampling.b) * size_of(problem.type));
   if (tile.parts > 1) bytes += number(2 * 4 * tile.parts * work.out);
-  const double launches = (filter ? 1 : 2) + (numbers.are_scaled ? 1 : 0) + (filter && numbers.are_scaled ? 1 : 0) +
+  // One more for what launches one behind the other wait.
+  const double launches = (filter ? 2 : 3) + (numbers.are_scaled ? 1 : 0) + (filter && numbers.are_scaled ? 1 : 0) +
                           (sampling.bits() != 0 ? 1 : 0) + (tile.parts > 1 ? 1 : 0);
   const double products = cycles_of(problem, device, tile, numbers, rates) * rates.plain * device.info().compute_units;
   return launches * launch_cost(device) + byte_cost(device) * bytes +

@@ -375,7 +375,7 @@ Answer filter_offer(const Conv2dProblem& problem, const DevicePointer& device, c
   const double steps = static_cast<double>(divide_up(task.steps_of(tile.terms), are_all_cut ? tile.parts : 1) +
                                            (tile.is_raw && tile.columns == 64));
   return Offer{
-      .cost = {cost_of_cycles((prepared.all() ? 0 : 2) * launch_cycles + tile.cycles, *device)},
+      .cost = {cost_of_cycles((prepared.all() ? 0 : 2 * launch_cycles + others_wait) + tile.cycles, *device)},
       .bound = bound_of(numbers, steps, static_cast<double>(tile.parts), longest_sum(problem), cutting_of(*device)),
       .workspace_bytes = workspace_for(task, numbers, tile, prepared, *device).bytes(),
       .prepared = formats,

@@ -73,6 +73,14 @@ OperandMaps ProductPlan::append_array_maps(devices::Sequence& sequence, devices:
 
 namespace {
 
+// Where all arrays lie as channels last have them, too, since images and filters are single pixels: as those, which
+// copies read as they lie.
+Conv2dProblem channels_last(Conv2dProblem problem) {
+  const Conv2dShape g(problem);
+  if (g.h == 1 && g.w == 1 && g.p == 1 && g.q == 1 && g.r == 1 && g.s == 1) problem.layout = Layout::nhwc;
+  return problem;
+}
+
 class SplitGemmGpu final : public Conv2dSolver {
  public:
   std::string_view id() const override { return "conv2d/split_gemm/gpu.1"; }
@@ -80,8 +88,9 @@ class SplitGemmGpu final : public Conv2dSolver {
     if (std::string reason = conv2d_gpu_refusal(problem, *device, split_gemm::most_product_group); !reason.empty())
       return reason;
     if (std::string reason = split_gemm::tensor_refusal(*device); !reason.empty()) return reason;
-    return problem.pass == Pass::backward_filter ? split_gemm::filter_offer(problem, device, request)
-                                                 : split_gemm::pixel_offer(problem, device, request);
+    const Conv2dProblem as_it_lies = channels_last(problem);
+    return problem.pass == Pass::backward_filter ? split_gemm::filter_offer(as_it_lies, device, request)
+                                                 : split_gemm::pixel_offer(as_it_lies, device, request);
   }
   std::span<const Tunable> tunables() const override { return split_gemm::tile_tunables(); }
 };

@@ -86,10 +86,11 @@ Tile tile_for(const Forms& forms, const Conv2dProblem& problem, const devices::D
                          apart * static_cast<double>(elements_of(problem).x * size_of(problem.type));
     // Tiles whose rows are pixels take longer to store under nchw, and those whose rows are filters under nhwc. Blocks'
     // rows are stored in short runs.
-    constexpr double pixels_store = 3500, turned_store = 2000;
+    constexpr double pixels_store = 3500, wide_store = 6200, turned_store = 2000;
     const bool are_pixels = tile.is_raw || tile.columns == 96;
     const double of_blocks = task.are_row_blocks() ? (nhwc ? 5000 : 3000) : 0;
     const double of_store = (are_pixels                   ? (nhwc ? 0 : pixels_store)
+                             : tile.columns == 256        ? (nhwc ? 0 : wide_store)
                              : nhwc && tile.columns >= 64 ? turned_store
                                                           : 0) +
                             of_blocks;
@@ -374,7 +375,7 @@ Answer pixel_offer(const Conv2dProblem& problem, const DevicePointer& device, co
   const double steps = static_cast<double>(std::max<std::int64_t>(task.steps, task.steps_of_all(tile.is_shared)) +
                                            (tile.columns == 32 || (tile.is_raw && tile.columns == 64) ? 1 : 0));
   return Offer{
-      .cost = {cost_of_cycles((prepared.all() ? 0 : 2) * launch_cycles + tile.cycles, *device)},
+      .cost = {cost_of_cycles((prepared.all() ? 0 : 2 * launch_cycles + pixels_wait) + tile.cycles, *device)},
       .bound = bound_of(numbers, steps, static_cast<double>(tile.parts), longest_sum(problem), cutting_of(*device)),
       .workspace_bytes = workspace_for(task, numbers, tile, prepared, *device).bytes(),
       .prepared = formats,

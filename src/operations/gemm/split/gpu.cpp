@@ -207,7 +207,8 @@ class SplitGpu final : public GemmSolver {
     // Tiles of 32 columns add low products to a step's high ones.
     const auto steps = static_cast<double>(divide_up(product.steps, tile.parts) + (tile.columns == 32 ? 1 : 0));
     return Offer{
-        .cost = {cost_of_cycles(2 * launch_cycles + tile.cycles + cycles_of_bytes(bytes, *device), *device)},
+        .cost = {cost_of_cycles(2 * launch_cycles + others_wait + tile.cycles + cycles_of_bytes(bytes, *device),
+                                *device)},
         .bound = bound_of(numbers, steps, static_cast<double>(tile.parts), static_cast<double>(task.problem.k),
                           cutting_of(*device)),
         .workspace_bytes = workspace_bytes,

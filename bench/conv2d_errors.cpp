@@ -1,0 +1,207 @@
+// Errors of convolutions beside those of fp32 chains: on random data, signed and non-negative, the largest
+// |result - exact| / sum |x*w| of sampled elements, of what a device's plans make and of fp32 multiply-adds one after
+// the other in the order of the definition. Exact is the sum in f64.
+//
+//   conv2d_errors [--device cuda] [--json FILE] [--samples 2048] [--relative-error] PROBLEM_LIST...
+//
+// fp32, nchw, every pass. Exit status 1 where a result's error passes the chain's.
+#include <omniconv/conv2d.h>
+
+#include <algorithm>
+#include <cmath>
+#include <execution>
+#include <fstream>
+#include <numeric>
+#include <sstream>
+
+#include "comparing.h"
+
+namespace {
+
+using namespace omniconv;
+
+struct Errors {
+  double own = 0, chain = 0;  // units of 2^-24
+};
+
+// A number in [0, 1) of 24 bits for each index, by splitmix64 (Steele, Lea and Flood, 2014).
+float uniform(std::uint64_t index) {
+  std::uint64_t z = (index + 1) * 0x9E3779B97F4A7C15U;
+  z = (z ^ (z >> 30)) * 0xBF58476D1CE4E5B9U;
+  z = (z ^ (z >> 27)) * 0x94D049BB133111EBU;
+  return static_cast<float>((z ^ (z >> 31)) >> 40) * 0x1p-24F;
+}
+std::vector<float> random_array(std::int64_t count, std::uint64_t seed, bool is_signed) {
+  std::vector<float> values(static_cast<std::size_t>(count));
+  std::vector<std::size_t> places(values.size());
+  std::iota(places.begin(), places.end(), std::size_t{0});
+  std::for_each(std::execution::par_unseq, places.begin(), places.end(), [&](std::size_t i) {
+    const float value = uniform(seed << 40 | i);
+    values[i] = is_signed ? 2 * value - 1 : value;
+  });
+  return values;
+}
+
+// The terms of one element of the pass's output, in the order of the definition, to `take` one after the other.
+template <typename Take>
+void for_each_term(const Conv2dProblem& p, std::int64_t element, const Take& take) {
+  const std::int64_t rows = P(p), columns = Q(p), of_group = p.c / p.groups, filters = p.k / p.groups;
+  const auto x_at = [&](std::int64_t n, std::int64_t c, std::int64_t h, std::int64_t w) {
+    return ((n * p.c + c) * p.h + h) * p.w + w;
+  };
+  const auto w_at = [&](std::int64_t k, std::int64_t c, std::int64_t r, std::int64_t s) {
+    return ((k * of_group + c) * p.r + r) * p.s + s;
+  };
+  const auto y_at = [&](std::int64_t n, std::int64_t k, std::int64_t row, std::int64_t column) {
+    return ((n * p.k + k) * rows + row) * columns + column;
+  };
+  const auto in_x = [&](std::int64_t row, std::int64_t column, std::int64_t r, std::int64_t s, const auto& use) {
+    const std::int64_t h = row * p.stride_h + r * p.dilation_h - p.pad_top,
+                       w = column * p.stride_w + s * p.dilation_w - p.pad_left;
+    if (h >= 0 && h < p.h && w >= 0 && w < p.w) use(h, w);
+  };
+  if (p.pass == Pass::forward) {
+    const std::int64_t column = element % columns, row = element / columns % rows, k = element / columns / rows % p.k,
+                       n = element / columns / rows / p.k, first = k / filters * of_group;
+    for (std::int64_t c = 0; c < of_group; ++c)
+      for (std::int64_t r = 0; r < p.r; ++r)
+        for (std::int64_t s = 0; s < p.s; ++s)
+          in_x(row, column, r, s,
+               [&](std::int64_t h, std::int64_t w) { take(x_at(n, first + c, h, w), w_at(k, c, r, s)); });
+  } else if (p.pass == Pass::backward_data) {
+    const std::int64_t w = element % p.w, h = element / p.w % p.h, c = element / p.w / p.h % p.c,
+                       n = element / p.w / p.h / p.c, group = c / of_group;
+    for (std::int64_t k = group * filters; k < (group + 1) * filters; ++k)
+      for (std::int64_t r = 0; r < p.r; ++r)
+        for (std::int64_t s = 0; s < p.s; ++s) {
+          const std::int64_t down = h + p.pad_top - r * p.dilation_h, along = w + p.pad_left - s * p.dilation_w;
+          if (down < 0 || along < 0 || down % p.stride_h != 0 || along % p.stride_w != 0) continue;
+          if (down / p.stride_h >= rows || along / p.stride_w >= columns) continue;
+          take(y_at(n, k, down / p.stride_h, along / p.stride_w), w_at(k, c % of_group, r, s));
+        }
+  } else {
+    const std::int64_t s = element % p.s, r = element / p.s % p.r, c = element / p.s / p.r % of_group,
+                       k = element / p.s / p.r / of_group, channel = k / filters * of_group + c;
+    for (std::int64_t n = 0; n < p.n; ++n)
+      for (std::int64_t row = 0; row < rows; ++row)
+        for (std::int64_t column = 0; column < columns; ++column)
+          in_x(row, column, r, s,
+               [&](std::int64_t h, std::int64_t w) { take(x_at(n, channel, h, w), y_at(n, k, row, column)); });
+  }
+}
+
+Errors errors_of(const Conv2dProblem& problem, const std::vector<float>& first, const std::vector<float>& second,
+                 const std::vector<float>& result, std::int64_t samples) {
+  // A sum of a million terms takes a hundred times one of ten thousand.
+  const auto count = static_cast<std::int64_t>(result.size());
+  const std::int64_t terms =
+      std::max<std::int64_t>(1, problem.pass == Pass::backward_filter ? problem.n * P(problem) * Q(problem)
+                                                                      : problem.c * problem.r * problem.s);
+  const std::int64_t taken = std::clamp<std::int64_t>(samples * 10'000 / terms, 64, std::min(samples, count));
+  std::vector<std::int64_t> elements(static_cast<std::size_t>(std::min(taken, count)));
+  for (std::size_t i = 0; i < elements.size(); ++i)
+    elements[i] = static_cast<std::int64_t>(static_cast<double>(uniform(i + 77)) * static_cast<double>(count));
+  std::vector<Errors> each(elements.size());
+  std::transform(std::execution::par, elements.begin(), elements.end(), each.begin(), [&](std::int64_t element) {
+    double exact = 0, norm = 0;
+    float chain = 0;
+    for_each_term(problem, element, [&](std::int64_t a, std::int64_t b) {
+      const float x = first[static_cast<std::size_t>(a)], w = second[static_cast<std::size_t>(b)];
+      exact += static_cast<double>(x) * w, norm += std::fabs(static_cast<double>(x) * w);
+      chain = std::fma(x, w, chain);
+    });
+    const auto error = [&](float value) { return norm == 0 ? 0 : std::fabs(value - exact) / norm * 0x1p24; };
+    return Errors{error(result[static_cast<std::size_t>(element)]), error(chain)};
+  });
+  Errors worst;
+  for (const Errors& one : each)
+    worst.own = std::max(worst.own, one.own), worst.chain = std::max(worst.chain, one.chain);
+  return worst;
+}
+
+nlohmann::json measure(const Context& context, const Conv2dProblem& problem, std::int64_t samples,
+                       const SolverOptions& options) {
+  const Conv2dPlan plan(context, problem, options);
+  const Conv2dElements count = elements_of(problem);
+  Queue queue = context.make_queue();
+  nlohmann::json row = {{"problem", to_text(problem)}, {"name", problem.name}, {"solver", plan.solver()}};
+  for (const bool is_signed : {true, false}) {
+    std::vector<float> x = random_array(count.x, 1, is_signed), w = random_array(count.w, 2, is_signed),
+                       y = random_array(count.y, 3, is_signed);
+    const Conv2dRun run{.x = {context.allocate(count.x * 4)},
+                        .w = {context.allocate(count.w * 4)},
+                        .y = {context.allocate(count.y * 4)},
+                        .bias = {},
+                        .workspace = context.allocate(plan.workspace_bytes())};
+    queue.upload(run.x.buffer, 0, x.data(), count.x * 4);
+    queue.upload(run.w.buffer, 0, w.data(), count.w * 4);
+    queue.upload(run.y.buffer, 0, y.data(), count.y * 4);
+    plan.run(queue, run);
+    const bool forward = problem.pass == Pass::forward, of_filter = problem.pass == Pass::backward_filter;
+    std::vector<float>& result = forward ? y : of_filter ? w : x;
+    queue.download(result.data(),
+                   (forward     ? run.y
+                    : of_filter ? run.w
+                                : run.x)
+                       .buffer,
+                   0, static_cast<std::int64_t>(result.size()) * 4);
+    queue.finish();
+    const Errors worst = errors_of(problem, forward || of_filter ? x : y, of_filter ? y : w, result, samples);
+    row[is_signed ? "signed" : "non_negative"] = {{"own", worst.own}, {"chain", worst.chain}};
+  }
+  return row;
+}
+
+int run(int argc, char** argv) {
+  std::string device = "cuda", path;
+  std::int64_t samples = 2048;
+  SolverOptions options;
+  const std::vector<std::string> lists = bench::parse_arguments(
+      argc, argv,
+      {{"--device", [&](const std::string& value) { device = value; }},
+       {"--json", [&](const std::string& value) { path = value; }},
+       {"--samples", [&](const std::string& value) { samples = std::max<std::int64_t>(1, std::stoll(value)); }}},
+      {{"--relative-error", [&] { options.relative_error = true; }}});
+  if (lists.empty()) throw bad_input("which problems? name a list, as data/problems/anchors.txt");
+  const Context context({.device = device});
+  nlohmann::json report = bench::report_head("omniconv-errors/1");
+  report["device"] = {{"name", context.device().name}, {"driver", context.device().driver}};
+  report["relative_error"] = options.relative_error;
+  bool is_worse = false;
+  fmt::print("largest |error| / sum |x*w|, in units of 2^-24; own, then an fp32 chain's\n{:<52}{:>18}{:>18}\n",
+             "problem", "signed", "non-negative");
+  for (const std::string& list : lists) {
+    std::ifstream file(list);
+    if (!file) throw bad_input(fmt::format("{}: cannot be read", list));
+    std::stringstream text;
+    text << file.rdbuf();
+    for (const Problem& problem : parse_problem_list(text.str(), list))
+      for (const Pass pass : {Pass::forward, Pass::backward_data, Pass::backward_filter}) {
+        auto conv = get<Conv2dProblem>(problem);
+        conv.pass = pass, conv.bias = conv.relu = false;
+        const nlohmann::json row = measure(context, conv, samples, options);
+        fmt::print("{:<52}", row["problem"].get<std::string>());
+        for (const char* const data : {"signed", "non_negative"}) {
+          const double own = row[data]["own"], chain = row[data]["chain"];
+          fmt::print("{:>9.2f}{:>9.2f}", own, chain);
+          is_worse |= own > chain;
+        }
+        fmt::print("\n");
+        std::fflush(stdout);
+        report["results"].push_back(row);
+      }
+  }
+  bench::write_report(path, report);
+  return is_worse ? 1 : 0;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  try {
+    return run(argc, argv);
+  } catch (const std::exception& error) {
+    fmt::print(stderr, "conv2d_errors: error: {}\n", error.what());
+    return 2;
+  }
+}
