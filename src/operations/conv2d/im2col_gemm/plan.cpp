@@ -358,10 +358,22 @@ static ErrorBound bound_of(const Conv2dProblem& problem, const Parting& parting,
 }
 
 // A work item of a GPU gathers its taps one after the other: on an H200 350 cycles each, of which a compute unit does
-// 128 multiply-adds.
-static double taps_cost(const Conv2dProblem& problem, const devices::Device& device) {
-  constexpr double cycles = 350, multiply_adds = 128;
-  return cycles * multiply_adds * static_cast<double>(problem.r * problem.s * std::max(device.info().compute_units, 1));
+// 128 multiply-adds. Few channels that stand last are stored apart from each other.
+static double gather_cost(const Conv2dProblem& problem, const devices::Device& device, double bytes) {
+  constexpr double cycles = 350, multiply_adds = 128, line = 8;
+  const Conv2dShape g(problem);
+  const double apart = g.nhwc ? std::max(1.0, line / static_cast<double>(g.c_group)) : 1,
+               of_tap = cycles * multiply_adds * std::max(device.info().compute_units, 1);
+  return std::max(2 * byte_cost(device) * bytes * apart,
+                  of_tap * static_cast<double>(g.r * g.s) * std::min(apart, 2.0));
+}
+
+// Of nchw's products on an H200 to the data, and where rows of pixels begin anywhere.
+static double unaligned_cost(const Conv2dProblem& problem, bool has_columns) {
+  const Conv2dShape g(problem);
+  if (g.nhwc || problem.pass == Pass::backward_filter) return 0;
+  if (problem.pass == Pass::backward_data) return 2 * gpu_launch_cost;
+  return has_columns || g.p * g.q % 4 == 0 ? 0 : 1.5 * gpu_launch_cost;
 }
 
 // Instructions of adding up columns on a GPU: of an element of x, and of each tap that it tries.
@@ -406,12 +418,14 @@ Answer im2col_offer(const Conv2dProblem& problem, const DevicePointer& device, P
       parting.gemm_bytes = std::max(parting.gemm_bytes, products[key].workspace_bytes);
     }
     cost += static_cast<double>(products_of_a_part(problem)) * products[key].cost.multiply_adds;
-    if (parting.has_columns)
-      cost += std::max(2 * byte_cost(*device) * static_cast<double>(parts[i].images) *
-                           static_cast<double>(image_bytes(problem, parting, parts[i].rows)),
-                       is_gpu && problem.pass != Pass::backward_data ? taps_cost(problem, *device) : 0) +
-              (is_gpu ? gpu_launch_cost : 0);
+    if (!parting.has_columns) continue;
+    const double bytes =
+        static_cast<double>(parts[i].images) * static_cast<double>(image_bytes(problem, parting, parts[i].rows));
+    cost += is_gpu && problem.pass != Pass::backward_data ? gather_cost(problem, *device, bytes)
+                                                          : 2 * byte_cost(*device) * bytes;
+    cost += is_gpu ? gpu_launch_cost : 0;
   }
+  if (is_gpu) cost += unaligned_cost(problem, parting.has_columns);
   if (is_gpu && problem.pass == Pass::backward_filter) cost += gpu_launch_cost;
   if (is_gpu && problem.pass == Pass::backward_data && parting.has_columns) cost += scatter_cost(problem);
   const Offer& first = products.at(key_of(problem, parts, 0));

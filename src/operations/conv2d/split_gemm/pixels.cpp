@@ -94,7 +94,9 @@ Tile tile_for(const Forms& forms, const Conv2dProblem& problem, const devices::D
                              : nhwc && tile.columns >= 64 ? turned_store
                                                           : 0) +
                             of_blocks;
-    const double of_tiles = cycles_of_cut(tile, tiles, steps, step_cycles(tile, tiles, numbers, device),
+    // To split rows takes as long for one product as for three.
+    const double of_split = tile.is_raw && numbers.products == 1 ? (tile.columns == 128 ? 350 : 100) : 0;
+    const double of_tiles = cycles_of_cut(tile, tiles, steps, step_cycles(tile, tiles, numbers, device) + of_split,
                                           tile_cycles(tile) + of_store, device) +
                             cycles_of_bytes(bytes, device);
     if (cut == 0) return of_tiles;
