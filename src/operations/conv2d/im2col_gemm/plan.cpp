@@ -426,7 +426,7 @@ Answer im2col_offer(const Conv2dProblem& problem, const DevicePointer& device, P
     cost += is_gpu ? gpu_launch_cost : 0;
   }
   if (is_gpu) cost += unaligned_cost(problem, parting.has_columns);
-  if (is_gpu && problem.pass == Pass::backward_filter) cost += gpu_launch_cost;
+  if (is_gpu && problem.pass == Pass::backward_filter) cost += 2 * gpu_launch_cost;  // and what it waits
   if (is_gpu && problem.pass == Pass::backward_data && parting.has_columns) cost += scatter_cost(problem);
   const Offer& first = products.at(key_of(problem, parts, 0));
   const bool tuned_alike = std::all_of(products.begin(), products.end(),
