@@ -181,10 +181,21 @@ def before_after(report):
         yield (f"| `{result['problem']}` | {solvers} | {before['median_ms']:.4f} | {after['median_ms']:.4f} | {result['ratio']:.3f} ({low:.3f} to {high:.3f}) |\n")
 
 
+def errors(report):
+    worse = [f"`{result['problem']}`" for result in report["results"] for data in ("signed", "non_negative") if result[data]["own"] > result[data]["chain"]]
+    yield (f"## Errors on {report['device']['name']}, fp32\n\n`bench/conv2d_errors.cpp`, commit {report['commit']}, {report['date'][:10]}. The largest |error| / Σ|x·w| of sampled elements, in units of "
+           "2⁻²⁴, beside that of a chain of fp32 multiply-adds in the order of the definition; on data of [-1, 1) and of [0, 1). "
+           f"Above the chain's: {', '.join(dict.fromkeys(worse)) or 'none'}.\n\n"
+           "| problem | solver | signed | chain | non-negative | chain |\n| --- | --- | --- | --- | --- | --- |\n")
+    for result in report["results"]:
+        cells = [f"{result[data][which]:.2f}" for data in ("signed", "non_negative") for which in ("own", "chain")]
+        yield f"| `{result['problem']}` | `{result['solver']}` | {' | '.join(cells)} |\n"
+
+
 MAKERS = {"omniconv-compare/1": compared, "omniconv-compare-conv2d/1": compared_layers, "omniconv-compare-gemm/1": compared_products,
           "omniconv-bench/1": benched, "omniconv-files/1": files, "omniconv-huge/1": huge,
           "omniconv-peers/1": peers, "omniconv-end-to-end/1": end_to_end, "omniconv-huge-gpu/1": huge_gpu, "omniconv-gpu-check/1": gpu_check,
-          "omniconv-before-after/1": before_after, "omniconv-convolutions/1": layers}
+          "omniconv-before-after/1": before_after, "omniconv-convolutions/1": layers, "omniconv-errors/1": errors}
 
 
 def table(report):
