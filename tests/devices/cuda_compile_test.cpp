@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cstring>
 #include <set>
 
 #include "../conformance/solver_testing.h"
@@ -79,6 +80,35 @@ class CudaCompileFor90 : public CudaCompile {
     return expect_split_gemm_overlaps(get<Conv2dProblem>(parse_problem(problem)), options, units);
   }
 };
+
+// Bytes of the largest stack frame of a program's kernels, as a cubin's section .nv.info has them: an attribute is its
+// format, its number (17: frames) and two bytes, of format 4 the length of what follows, here a symbol and its bytes.
+std::uint32_t largest_frame(const std::string& cubin) {
+  const auto number = [&](std::size_t at, std::size_t bytes) {
+    std::uint64_t value = 0;
+    EXPECT_LE(at + bytes, cubin.size());
+    if (at + bytes <= cubin.size()) std::memcpy(&value, cubin.data() + at, bytes);
+    return value;
+  };
+  const std::size_t sections = number(0x28, 8), count = number(0x3C, 2),
+                    names = number(sections + 64 * number(0x3E, 2) + 0x18, 8);
+  std::uint32_t largest = 0;
+  bool found = false;
+  for (std::size_t i = 0; i < count; ++i) {
+    const std::size_t section = sections + 64 * i;
+    if (std::strcmp(cubin.c_str() + names + number(section, 4), ".nv.info") != 0) continue;
+    const std::size_t begin = number(section + 0x18, 8), end = begin + number(section + 0x20, 8);
+    for (std::size_t at = begin; at < end;) {
+      const bool has_payload = number(at, 1) == 4;
+      const std::size_t length = has_payload ? number(at + 2, 2) : 0;
+      if (has_payload && number(at + 1, 1) == 17)
+        largest = std::max(largest, static_cast<std::uint32_t>(number(at + 8, 4))), found = true;
+      at += 4 + length;
+    }
+  }
+  EXPECT_TRUE(found) << "the program says nothing of its kernels' frames";
+  return largest;
+}
 
 int count(const std::string& text, const std::string& part) {
   int found = 0;
@@ -659,6 +689,25 @@ TEST_F(CudaCompileFor90, SplitGemmOfPreparedOperands) {
            {"bwd_filter n2c64h20w20k64r3s3p1", {"x", "dy"}},
            {"bwd_filter nhwc n2c3h20w20k64r3s3p1", {"dy"}}}) {
     EXPECT_EQ(expect_split_gemm_overlaps(problem, {.prepared = prepared}), 2u);
+  }
+}
+
+// The launches before the tiles stream: what leaves their registers costs a quarter of their rate.
+TEST_F(CudaCompileFor90, SplitGemmMakesPartsInRegisters) {
+  if (nvrtc->version() != "13.0") GTEST_SKIP() << "NVRTC " << nvrtc->version() << " has registers of its own choice";
+  for (const char* const problem :
+       {"n2c64h224w224k64r3s3p1", "nhwc n2c64h224w224k64r3s3p1", "bwd_data nhwc n2c64h224w224k64r3s3p1",
+        "tf32 nhwc n2c64h56w56k64r3s3p1", "tf32 bwd_data nhwc n2c64h56w56k64r3s3p1", "nhwc n2c256h14w14k256r3s3p1",
+        "bwd_data nhwc n2c32h28w28k96r5s5p2", "nhwc n2c33h57w43k130r3s3p1u3", "bwd_filter n2c64h56w56k64r3s3p1"}) {
+    const auto device = std::make_shared<devices::RecordingDevice>(devices::DeviceKind::cuda);
+    device->be_of_capability_90(), device->set_compute_units(132);
+    const operations::Answer answer =
+        operations::conv2d_split_gemm_gpu().offer(get<Conv2dProblem>(parse_problem(problem)), device, {});
+    ASSERT_NE(answer.offer(), nullptr) << problem << ": " << answer.refusal();
+    answer.offer()->plan();
+    ASSERT_EQ(device->built.size(), 2u);
+    const devices::RecordingDevice::Text& passes = device->built[1];  // the tiles' program is the first
+    EXPECT_EQ(largest_frame(nvrtc->compile(passes.text, passes.definitions, 90, passes.target).image), 0u) << problem;
   }
 }
 
