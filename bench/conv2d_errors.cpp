@@ -11,6 +11,7 @@
 #include <cmath>
 #include <execution>
 #include <fstream>
+#include <limits>
 #include <numeric>
 #include <sstream>
 
@@ -24,12 +25,15 @@ struct Errors {
   double own = 0, chain = 0;  // units of 2^-24
 };
 
-// A number in [0, 1) of 24 bits for each index, by splitmix64 (Steele, Lea and Flood, 2014).
-float uniform(std::uint64_t index) {
+// A number of 64 bits for each index, by splitmix64 (Steele, Lea and Flood, 2014); and one in [0, 1) of 24 bits.
+std::uint64_t random_bits(std::uint64_t index) {
   std::uint64_t z = (index + 1) * 0x9E3779B97F4A7C15U;
   z = (z ^ (z >> 30)) * 0xBF58476D1CE4E5B9U;
   z = (z ^ (z >> 27)) * 0x94D049BB133111EBU;
-  return static_cast<float>((z ^ (z >> 31)) >> 40) * 0x1p-24F;
+  return z ^ (z >> 31);
+}
+float uniform(std::uint64_t index) {
+  return static_cast<float>(random_bits(index) >> 40) * 0x1p-24F;
 }
 std::vector<float> random_array(std::int64_t count, std::uint64_t seed, bool is_signed) {
   std::vector<float> values(static_cast<std::size_t>(count));
@@ -92,15 +96,18 @@ void for_each_term(const Conv2dProblem& p, std::int64_t element, const Take& tak
 
 Errors errors_of(const Conv2dProblem& problem, const std::vector<float>& first, const std::vector<float>& second,
                  const std::vector<float>& result, std::int64_t samples) {
-  // So many sums of ten thousand terms; of longer ones fewer, of shorter ones more.
+  // So many sums of about ten thousand terms; of longer ones fewer, of shorter ones more; all, where they are no more.
   const auto count = static_cast<std::int64_t>(result.size());
-  const std::int64_t terms =
-      std::max<std::int64_t>(1, problem.pass == Pass::backward_filter ? problem.n * P(problem) * Q(problem)
-                                                                      : problem.c * problem.r * problem.s);
+  const std::int64_t taps = problem.r * problem.s;
+  const std::int64_t terms = std::max<std::int64_t>(
+      1, problem.pass == Pass::forward         ? problem.c / problem.groups * taps
+         : problem.pass == Pass::backward_data ? problem.k / problem.groups * taps / problem.stride_h / problem.stride_w
+                                               : problem.n * P(problem) * Q(problem));
   const std::int64_t taken = std::clamp<std::int64_t>(samples * 10'000 / terms, 64, 64 * samples);
   std::vector<std::int64_t> elements(static_cast<std::size_t>(std::min(taken, count)));
   for (std::size_t i = 0; i < elements.size(); ++i)
-    elements[i] = static_cast<std::int64_t>(static_cast<double>(uniform(i + 77)) * static_cast<double>(count));
+    elements[i] = taken >= count ? static_cast<std::int64_t>(i)
+                                 : static_cast<std::int64_t>(random_bits(i + 77) % static_cast<std::uint64_t>(count));
   std::vector<Errors> each(elements.size());
   std::transform(std::execution::par, elements.begin(), elements.end(), each.begin(), [&](std::int64_t element) {
     double exact = 0, norm = 0;
@@ -110,7 +117,11 @@ Errors errors_of(const Conv2dProblem& problem, const std::vector<float>& first, 
       exact += static_cast<double>(x) * w, norm += std::fabs(static_cast<double>(x) * w);
       chain = std::fma(x, w, chain);
     });
-    const auto error = [&](float value) { return norm == 0 ? 0 : std::fabs(value - exact) / norm * 0x1p24; };
+    const auto error = [&](float value) {
+      if (value == exact) return 0.0;
+      return norm == 0 || !std::isfinite(value) ? std::numeric_limits<double>::infinity()
+                                                : std::fabs(value - exact) / norm * 0x1p24;
+    };
     return Errors{error(result[static_cast<std::size_t>(element)]), error(chain)};
   });
   Errors worst;
@@ -178,7 +189,10 @@ int run(int argc, char** argv) {
     for (const Problem& problem : parse_problem_list(text.str(), list))
       for (const Pass pass : {Pass::forward, Pass::backward_data, Pass::backward_filter}) {
         auto conv = get<Conv2dProblem>(problem);
-        conv.pass = pass, conv.bias = conv.relu = false;
+        if (conv.flip)
+          throw bad_input(fmt::format("{}: flip is not what is summed here: leave it out", to_text(problem)));
+        conv.pass = pass, conv.bias = conv.relu = conv.accumulate = false;
+        conv.type = DataType::f32, conv.layout = Layout::nchw;
         const nlohmann::json row = measure(context, conv, samples, options);
         fmt::print("{:<52}", row["problem"].get<std::string>());
         for (const char* const data : {"signed", "non_negative"}) {

@@ -37,23 +37,31 @@ std::vector<Problem> in_all_passes(const char* path) {
   return problems;
 }
 
-Conv2dRun arrays_of(const Context& context, const Conv2dPlan& plan) {
-  const Conv2dElements elements = elements_of(plan.problem());
-  return {.x = {context.allocate(elements.x * 4)},
-          .w = {context.allocate(elements.w * 4)},
-          .y = {context.allocate(elements.y * 4)},
-          .bias = {},
-          .workspace = context.allocate(plan.workspace_bytes())};
+// Of zeros.
+Conv2dRun arrays_of(const Context& context, const Conv2dProblem& problem) {
+  const Conv2dElements elements = elements_of(problem);
+  Queue queue = context.make_queue();
+  const auto zeros = [&](std::int64_t count) {
+    const std::vector<float> values(static_cast<std::size_t>(count));
+    const Buffer buffer = context.allocate(count * 4);
+    queue.upload(buffer, 0, values.data(), count * 4);
+    queue.finish();
+    return Operand{buffer};
+  };
+  return {.x = zeros(elements.x), .w = zeros(elements.w), .y = zeros(elements.y), .bias = {}, .workspace = {}};
 }
 
 void time_each_alone(const char* device, const std::vector<Problem>& problems, const std::string& cache) {
   for (std::size_t i = 0; i < problems.size(); ++i) {
     const Context context({.device = device, .program_cache = cache + "/" + std::to_string(i)});
+    const auto problem = get<Conv2dProblem>(problems[i]);
+    Conv2dRun run = arrays_of(context, problem);
     Queue queue = context.make_queue();
     queue.finish();
     const double took = seconds([&] {
-      const Conv2dPlan plan(context, get<Conv2dProblem>(problems[i]));
-      plan.run(queue, arrays_of(context, plan));
+      const Conv2dPlan plan(context, problem);
+      run.workspace = context.allocate(plan.workspace_bytes());
+      plan.run(queue, run);
       queue.finish();
     });
     std::printf("%.3f s  %s\n", took, to_text(problems[i]).c_str());
@@ -63,7 +71,8 @@ void time_each_alone(const char* device, const std::vector<Problem>& problems, c
 
 double host_microseconds_of_a_run(const Context& context) {
   const Conv2dPlan plan(context, get<Conv2dProblem>(parse_problem("n1c8h8w8k8r1s1")), {.allow = {"conv2d/direct"}});
-  const Conv2dRun run = arrays_of(context, plan);
+  Conv2dRun run = arrays_of(context, plan.problem());
+  run.workspace = context.allocate(plan.workspace_bytes());
   Queue queue = context.make_queue({.timing = false});
   double best = 1e9;
   for (int batch = 0; batch < 200; ++batch) {
