@@ -698,7 +698,8 @@ TEST_F(CudaCompileFor90, SplitGemmMakesPartsInRegisters) {
   for (const char* const problem :
        {"n2c64h224w224k64r3s3p1", "nhwc n2c64h224w224k64r3s3p1", "bwd_data nhwc n2c64h224w224k64r3s3p1",
         "tf32 nhwc n2c64h56w56k64r3s3p1", "tf32 bwd_data nhwc n2c64h56w56k64r3s3p1", "nhwc n2c256h14w14k256r3s3p1",
-        "bwd_data nhwc n2c32h28w28k96r5s5p2", "nhwc n2c33h57w43k130r3s3p1u3", "bwd_filter n2c64h56w56k64r3s3p1"}) {
+        "bwd_data nhwc n2c32h28w28k96r5s5p2", "nhwc n2c33h57w43k130r3s3p1u3", "f16 nhwc n64c32h32w32k32r3s3p1",
+        "bf16 bwd_data nhwc n64c32h32w32k32r3s3p1", "bwd_filter n2c64h56w56k64r3s3p1"}) {
     const auto device = std::make_shared<devices::RecordingDevice>(devices::DeviceKind::cuda);
     device->be_of_capability_90(), device->set_compute_units(132);
     const operations::Answer answer =
