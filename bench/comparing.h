@@ -10,10 +10,12 @@
 #include <functional>
 #include <map>
 #include <nlohmann/json.hpp>
+#include <sstream>
 #include <string>
 #include <vector>
 
 #include "core/build_info.h"
+#include "omniconv/conv2d.h"
 #include "omniconv/error.h"
 #include "timing/stopwatch.h"
 
@@ -64,6 +66,23 @@ inline void write_report(const std::string& path, const nlohmann::json& report) 
   std::ofstream file(path);
   file << report.dump(2) << "\n";
   if (!file.flush()) throw environment_error(fmt::format("{}: the report cannot be written", path));
+}
+
+// The convolutions of a list, each in every pass, backward without bias and relu.
+inline std::vector<Conv2dProblem> in_all_passes(const std::string& path) {
+  std::ifstream file(path);
+  if (!file) throw bad_input(fmt::format("{}: cannot be read", path));
+  std::stringstream text;
+  text << file.rdbuf();
+  std::vector<Conv2dProblem> problems;
+  for (const Problem& problem : parse_problem_list(text.str(), path))
+    for (const Pass pass : {Pass::forward, Pass::backward_data, Pass::backward_filter}) {
+      auto conv = get<Conv2dProblem>(problem);
+      conv.pass = pass;
+      if (pass != Pass::forward) conv.bias = conv.relu = false;
+      problems.push_back(conv);
+    }
+  return problems;
 }
 
 inline double seconds_of(const std::function<void()>& work) {

@@ -10,12 +10,13 @@
 #include <algorithm>
 #include <cmath>
 #include <execution>
-#include <fstream>
 #include <limits>
 #include <numeric>
-#include <sstream>
+#include <random>
+#include <span>
 
 #include "comparing.h"
+#include "operations/random.h"
 
 namespace {
 
@@ -25,24 +26,12 @@ struct Errors {
   double own = 0, chain = 0;  // units of 2^-24
 };
 
-// A number of 64 bits for each index, by splitmix64 (Steele, Lea and Flood, 2014); and one in [0, 1) of 24 bits.
-std::uint64_t random_bits(std::uint64_t index) {
-  std::uint64_t z = (index + 1) * 0x9E3779B97F4A7C15U;
-  z = (z ^ (z >> 30)) * 0xBF58476D1CE4E5B9U;
-  z = (z ^ (z >> 27)) * 0x94D049BB133111EBU;
-  return z ^ (z >> 31);
-}
-float uniform(std::uint64_t index) {
-  return static_cast<float>(random_bits(index) >> 40) * 0x1p-24F;
-}
 std::vector<float> random_array(std::int64_t count, std::uint64_t seed, bool is_signed) {
   std::vector<float> values(static_cast<std::size_t>(count));
-  std::vector<std::size_t> places(values.size());
-  std::iota(places.begin(), places.end(), std::size_t{0});
-  std::for_each(std::execution::par_unseq, places.begin(), places.end(), [&](std::size_t i) {
-    const float value = uniform(seed << 40 | i);
-    values[i] = is_signed ? 2 * value - 1 : value;
-  });
+  operations::fill_random(DataType::f32, 0, seed, std::as_writable_bytes(std::span(values)));
+  if (!is_signed)
+    std::for_each(std::execution::par_unseq, values.begin(), values.end(),
+                  [](float& value) { value = std::fabs(value); });
   return values;
 }
 
@@ -105,9 +94,11 @@ Errors errors_of(const Conv2dProblem& problem, const std::vector<float>& first, 
                                                : problem.n * P(problem) * Q(problem));
   const std::int64_t taken = std::clamp<std::int64_t>(samples * 10'000 / terms, 64, 64 * samples);
   std::vector<std::int64_t> elements(static_cast<std::size_t>(std::min(taken, count)));
-  for (std::size_t i = 0; i < elements.size(); ++i)
-    elements[i] = taken >= count ? static_cast<std::int64_t>(i)
-                                 : static_cast<std::int64_t>(random_bits(i + 77) % static_cast<std::uint64_t>(count));
+  std::mt19937_64 generator(1);
+  std::iota(elements.begin(), elements.end(), std::int64_t{0});
+  if (taken < count)
+    for (std::int64_t& element : elements)
+      element = static_cast<std::int64_t>(generator() % static_cast<std::uint64_t>(count));
   std::vector<Errors> each(elements.size());
   std::transform(std::execution::par, elements.begin(), elements.end(), each.begin(), [&](std::int64_t element) {
     double exact = 0, norm = 0;
@@ -181,30 +172,22 @@ int run(int argc, char** argv) {
   bool is_worse = false;
   fmt::print("largest |error| / sum |x*w|, in units of 2^-24; own, then an fp32 chain's\n{:<52}{:>18}{:>18}\n",
              "problem", "signed", "non-negative");
-  for (const std::string& list : lists) {
-    std::ifstream file(list);
-    if (!file) throw bad_input(fmt::format("{}: cannot be read", list));
-    std::stringstream text;
-    text << file.rdbuf();
-    for (const Problem& problem : parse_problem_list(text.str(), list))
-      for (const Pass pass : {Pass::forward, Pass::backward_data, Pass::backward_filter}) {
-        auto conv = get<Conv2dProblem>(problem);
-        if (conv.flip)
-          throw bad_input(fmt::format("{}: flip is not what is summed here: leave it out", to_text(problem)));
-        conv.pass = pass, conv.bias = conv.relu = conv.accumulate = false;
-        conv.type = DataType::f32, conv.layout = Layout::nchw;
-        const nlohmann::json row = measure(context, conv, samples, options);
-        fmt::print("{:<52}", row["problem"].get<std::string>());
-        for (const char* const data : {"signed", "non_negative"}) {
-          const double own = row[data]["own"], chain = row[data]["chain"];
-          fmt::print("{:>9.2f}{:>9.2f}", own, chain);
-          is_worse |= own > chain;
-        }
-        fmt::print("\n");
-        std::fflush(stdout);
-        report["results"].push_back(row);
+  for (const std::string& list : lists)
+    for (Conv2dProblem conv : bench::in_all_passes(list)) {
+      if (conv.flip) throw bad_input(fmt::format("{}: flip is not what is summed here: leave it out", to_text(conv)));
+      conv.bias = conv.relu = conv.accumulate = false;
+      conv.type = DataType::f32, conv.layout = Layout::nchw;
+      const nlohmann::json row = measure(context, conv, samples, options);
+      fmt::print("{:<52}", row["problem"].get<std::string>());
+      for (const char* const data : {"signed", "non_negative"}) {
+        const double own = row[data]["own"], chain = row[data]["chain"];
+        fmt::print("{:>9.2f}{:>9.2f}", own, chain);
+        is_worse |= own > chain;
       }
-  }
+      fmt::print("\n");
+      std::fflush(stdout);
+      report["results"].push_back(row);
+    }
   bench::write_report(path, report);
   return is_worse ? 1 : 0;
 }

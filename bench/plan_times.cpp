@@ -7,35 +7,13 @@
 #include <omniconv/conv2d.h>
 
 #include <algorithm>
-#include <chrono>
 #include <cstdio>
-#include <fstream>
-#include <sstream>
+
+#include "comparing.h"
 
 namespace {
 
 using namespace omniconv;
-
-double seconds(const auto& work) {
-  const auto start = std::chrono::steady_clock::now();
-  work();
-  return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
-}
-
-std::vector<Problem> in_all_passes(const char* path) {
-  std::ifstream file(path);
-  std::stringstream text;
-  text << file.rdbuf();
-  std::vector<Problem> problems;
-  for (const Problem& problem : parse_problem_list(text.str(), path))
-    for (const Pass pass : {Pass::forward, Pass::backward_data, Pass::backward_filter}) {
-      auto conv = get<Conv2dProblem>(problem);
-      conv.pass = pass;
-      if (pass != Pass::forward) conv.bias = conv.relu = false;
-      problems.emplace_back(conv);
-    }
-  return problems;
-}
 
 // Of zeros.
 Conv2dRun arrays_of(const Context& context, const Conv2dProblem& problem) {
@@ -51,20 +29,20 @@ Conv2dRun arrays_of(const Context& context, const Conv2dProblem& problem) {
   return {.x = zeros(elements.x), .w = zeros(elements.w), .y = zeros(elements.y), .bias = {}, .workspace = {}};
 }
 
-void time_each_alone(const char* device, const std::vector<Problem>& problems, const std::string& cache) {
+void time_each_alone(const char* device, const std::vector<Conv2dProblem>& problems, const std::string& cache) {
   for (std::size_t i = 0; i < problems.size(); ++i) {
     const Context context({.device = device, .program_cache = cache + "/" + std::to_string(i)});
-    const auto problem = get<Conv2dProblem>(problems[i]);
+    const Conv2dProblem& problem = problems[i];
     Conv2dRun run = arrays_of(context, problem);
     Queue queue = context.make_queue();
     queue.finish();
-    const double took = seconds([&] {
+    const double took = bench::seconds_of([&] {
       const Conv2dPlan plan(context, problem);
       run.workspace = context.allocate(plan.workspace_bytes());
       plan.run(queue, run);
       queue.finish();
     });
-    std::printf("%.3f s  %s\n", took, to_text(problems[i]).c_str());
+    std::printf("%.3f s  %s\n", took, to_text(problem).c_str());
     std::fflush(stdout);
   }
 }
@@ -78,7 +56,7 @@ double host_microseconds_of_a_run(const Context& context) {
   for (int batch = 0; batch < 200; ++batch) {
     queue.finish();
     constexpr int runs = 32;
-    const double all = seconds([&] {
+    const double all = bench::seconds_of([&] {
       for (int i = 0; i < runs; ++i) plan.run(queue, run);
     });
     best = std::min(best, all / runs * 1e6);
@@ -91,13 +69,15 @@ double host_microseconds_of_a_run(const Context& context) {
 int main(int count, char** arguments) {
   const bool alone = count == 5 && std::string_view(arguments[4]) == "alone";
   if (count != 4 && !alone) return std::fputs("plan_times DEVICE PROBLEM_LIST CACHE_FOLDER [alone]\n", stderr), 2;
-  const std::vector<Problem> problems = in_all_passes(arguments[2]);
-  if (alone) return time_each_alone(arguments[1], problems, arguments[3]), 0;
+  const std::vector<Conv2dProblem> layers = bench::in_all_passes(arguments[2]);
+  const std::vector<Problem> problems(layers.begin(), layers.end());
+  if (alone) return time_each_alone(arguments[1], layers, arguments[3]), 0;
   for (const char* const what : {"with an empty cache", "from the cache"}) {
     const Context context({.device = arguments[1], .program_cache = arguments[3]});
     context.make_queue().finish();
-    std::printf("%zu plans %s: %.3f s\n", problems.size(), what, seconds([&] { make_plans(context, problems); }));
-    const double again = seconds([&] {
+    std::printf("%zu plans %s: %.3f s\n", problems.size(), what,
+                bench::seconds_of([&] { make_plans(context, problems); }));
+    const double again = bench::seconds_of([&] {
       for (const Problem& problem : problems) Plan(context, problem);
     });
     std::printf("a plan that the context remembers: %.2f us\n", again / static_cast<double>(problems.size()) * 1e6);
