@@ -147,34 +147,35 @@ std::shared_ptr<Program> CpuDevice::build(std::string_view, std::span<const Defi
 namespace {
 
 // What the items of one parallel_for share. oneTBB orders its own memory, out of sight of a thread sanitizer that did
-// not instrument it: the two counters say the same again, at two atomic operations an item.
+// not instrument it: the counter says the same again, at two atomic operations an item. A slot passes from a thread
+// that leaves to one that comes within one parallel_for, so that an item comes after all that ended before it began.
 class Items {
  public:
   Items(void (*body)(const void*, std::int64_t, int), const void* context) : body_(body), context_(context) {
-    entered_.store(0, std::memory_order_release);
+    running_.store(0, std::memory_order_release);
   }
   ~Items() {
-    while (left_.load(std::memory_order_acquire) < entered_.load(std::memory_order_relaxed)) {
+    while (running_.load(std::memory_order_acquire) != 0) {
     }
   }
 
   [[gnu::noinline]] void run(std::int64_t i) {
     static_cast<void>(
-        entered_.load(std::memory_order_acquire));  // the sanitizer looks at an addition before it orders it
-    entered_.fetch_add(1, std::memory_order_acq_rel);
-    const Leaving leaving{left_};
+        running_.load(std::memory_order_acquire));  // the sanitizer looks at an addition before it orders it
+    running_.fetch_add(1, std::memory_order_acq_rel);
+    const Running running{running_};
     body_(context_, i, tbb::this_task_arena::current_thread_index());
   }
 
  private:
-  struct Leaving {
-    std::atomic<std::int64_t>& left;
-    ~Leaving() { left.fetch_add(1, std::memory_order_acq_rel); }
+  struct Running {
+    std::atomic<std::int64_t>& count;
+    ~Running() { count.fetch_sub(1, std::memory_order_acq_rel); }
   };
 
   void (*body_)(const void*, std::int64_t, int);
   const void* context_;
-  std::atomic<std::int64_t> entered_{0}, left_{0};
+  std::atomic<std::int64_t> running_{0};
 };
 
 // Reads the pointer that oneTBB's task holds, which no counter can order, and nothing else.

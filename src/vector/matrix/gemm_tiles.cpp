@@ -38,12 +38,10 @@ HWY_INLINE void add_step(D d, const Real* HWY_RESTRICT a, const Real* HWY_RESTRI
   const auto lanes = static_cast<std::int64_t>(hn::Lanes(d));
   hn::Vec<D> column[V];
   OMNICONV_UNROLL for (int v = 0; v < V; ++v) {
-    column[v] = hn::Load(d, b + v * lanes);
-    keep_in_register(column[v]);
+    column[v] = in_register(hn::Load(d, b + v * lanes));
   }
   OMNICONV_UNROLL for (int i = 0; i < rows; ++i) {
-    auto element = hn::Set(d, a[i]);
-    keep_in_register(element);
+    const auto element = in_register(hn::Set(d, a[i]));
     OMNICONV_UNROLL for (int v = 0; v < V; ++v) {
       sums[i][v] = hn::MulAdd(element, column[v], sums[i][v]);
     }

@@ -222,15 +222,13 @@ HWY_INLINE void add_block(D d, const PlaneSums<Real>& s, const Real* from, Real*
   for (const std::int64_t offset : s.offsets) {
     hn::Vec<D> weight[taps];
     OMNICONV_UNROLL for (int t = 0; t < taps; ++t) {
-      weight[t] = of_lanes ? hn::LoadU(d, weights + t * lanes) : hn::Set(d, weights[t]);
-      keep_in_register(weight[t]);
+      weight[t] = in_register(of_lanes ? hn::LoadU(d, weights + t * lanes) : hn::Set(d, weights[t]));
     }
     weights += of_lanes ? taps * lanes : taps;
     const Real* row = from + offset;
     OMNICONV_UNROLL for (int j = 0; j < taps + B - 1; ++j) {
       OMNICONV_UNROLL for (int v = 0; v < V; ++v) {
-        auto value = hn::LoadU(d, row + v * s.from_vector);
-        keep_in_register(value);
+        const auto value = in_register(hn::LoadU(d, row + v * s.from_vector));
         OMNICONV_UNROLL for (int b = 0; b < B; ++b) {
           if (j - b >= 0 && j - b < taps) sums[b][v] = hn::MulAdd(weight[j - b], value, sums[b][v]);
         }
@@ -288,15 +286,13 @@ HWY_INLINE void add_product_rows(D d, const PlaneProducts<Real>& p, const Real* 
   for (std::int64_t v = 0; v < p.vectors; ++v, from += p.from_vector, to += p.to_vector) {
     hn::Vec<D> gradient[B];
     OMNICONV_UNROLL for (int b = 0; b < B; ++b) {
-      gradient[b] = hn::LoadU(d, to + b * p.to_row);
-      keep_in_register(gradient[b]);
+      gradient[b] = in_register(hn::LoadU(d, to + b * p.to_row));
     }
     const Real* row = from;
     // An infinity beside what is there would make NaN of a zero.
     const auto is_there = hn::FirstN(d, static_cast<std::size_t>(v + 1 < p.vectors ? lanes : p.last_lanes));
     OMNICONV_UNROLL for (int j = 0; j < taps + B - 1; ++j) {
-      auto value = hn::IfThenElseZero(is_there, hn::LoadU(d, row));
-      keep_in_register(value);
+      const auto value = in_register(hn::IfThenElseZero(is_there, hn::LoadU(d, row)));
       OMNICONV_UNROLL for (int b = 0; b < B; ++b) {
         if (j - b >= 0 && j - b < taps) sums[b % 2][j - b] = hn::MulAdd(value, gradient[b], sums[b % 2][j - b]);
       }

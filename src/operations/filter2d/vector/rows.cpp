@@ -56,12 +56,12 @@ HWY_INLINE void add_row(D d, const Real* HWY_RESTRICT input, const Real* HWY_RES
     hn::Vec<D> w[last + 1];
     OMNICONV_UNROLL for (int j = first; j <= last; ++j) {
       auto weight = hn::Set(d, weights[k - j * s]);
-      if constexpr (V > 1) keep_in_register(weight);
+      if constexpr (V > 1) weight = in_register(weight);
       w[j] = weight;
     }
     OMNICONV_UNROLL for (int v = 0; v < V; ++v) {
       auto x = hn::LoadU(d, input + v * lanes);
-      if constexpr (last > first) keep_in_register(x);
+      if constexpr (last > first) x = in_register(x);
       OMNICONV_UNROLL for (int j = first; j <= last; ++j) {
         sums[j][v] = multiply_add<fused>(w[j], x, sums[j][v]);
       }
@@ -144,7 +144,7 @@ HWY_INLINE void along_row(D d, const Real* HWY_RESTRICT input, const Real* HWY_R
     }
     OMNICONV_UNROLL for (int v = 0; v < V; ++v) {
       auto x = hn::LoadU(d, input + e + k * step + v * lanes);
-      if constexpr (kernels > 1) keep_in_register(x);
+      if constexpr (kernels > 1) x = in_register(x);
       OMNICONV_UNROLL for (int j = 0; j < kernels; ++j) {
         sums[j][v] = multiply_add<fused>(w[j], x, sums[j][v]);
       }
