@@ -65,17 +65,17 @@ HWY_INLINE void transpose_one(const GemmLines& lines, std::int64_t line, std::in
 }
 
 #if HWY_TARGET != HWY_SCALAR
-// turned_steps of four lines, in squares of 4 x 4.
+// `steps` of four lines, in squares of 4 x 4.
 template <DataType type>
-HWY_INLINE void transpose_four(const GemmLines& lines, std::int64_t line, std::int64_t first, std::int64_t width,
-                               float* HWY_RESTRICT to) {
+HWY_INLINE void transpose_four(const GemmLines& lines, std::int64_t line, std::int64_t first, std::int64_t steps,
+                               std::int64_t width, float* HWY_RESTRICT to) {
   const hn::Full128<float> d;
   const hn::RepartitionToWide<decltype(d)> pairs;
   const std::int64_t size = size_of(type), line_bytes = lines.ld * size;
   const std::byte* from = lines.from + line * line_bytes + first * size;
   float* at = to + first * width + line;
   for (int i = 0; i < 4; ++i) hwy::Prefetch(from + i * line_bytes + ahead_bytes);
-  for (std::int64_t t = 0; t < turned_steps; t += 4, from += 4 * size, at += 4 * width) {
+  for (std::int64_t t = 0; t < steps; t += 4, from += 4 * size, at += 4 * width) {
     const auto a = load_stored<type>(d, from), b = load_stored<type>(d, from + line_bytes),
                c = load_stored<type>(d, from + 2 * line_bytes), e = load_stored<type>(d, from + 3 * line_bytes);
     const auto ab_low = hn::BitCast(pairs, hn::InterleaveLower(d, a, b)),
@@ -90,14 +90,14 @@ HWY_INLINE void transpose_four(const GemmLines& lines, std::int64_t line, std::i
 }
 
 template <DataType type>
-HWY_INLINE void transpose_four(const GemmLines& lines, std::int64_t line, std::int64_t first, std::int64_t width,
-                               double* HWY_RESTRICT to) {
+HWY_INLINE void transpose_four(const GemmLines& lines, std::int64_t line, std::int64_t first, std::int64_t steps,
+                               std::int64_t width, double* HWY_RESTRICT to) {
   const hn::Full128<double> d;
   const std::int64_t size = size_of(type), line_bytes = lines.ld * size;
   const std::byte* from = lines.from + line * line_bytes + first * size;
   double* at = to + first * width + line;
   for (int i = 0; i < 4; ++i) hwy::Prefetch(from + i * line_bytes + ahead_bytes);
-  for (std::int64_t t = 0; t < turned_steps; t += 2, from += 2 * size, at += 2 * width)
+  for (std::int64_t t = 0; t < steps; t += 2, from += 2 * size, at += 2 * width)
     for (std::int64_t i = 0; i < 4; i += 2) {
       const auto a = load_stored<type>(d, from + i * line_bytes), b = load_stored<type>(d, from + (i + 1) * line_bytes);
       hn::StoreU(hn::InterleaveLower(d, a, b), d, at + i);
@@ -111,11 +111,19 @@ template <DataType type, typename Real>
 void pack_lines(const GemmLines& lines, std::int64_t count, std::int64_t width, std::int64_t steps, Real* to) {
   std::int64_t t = 0;
 #if HWY_TARGET != HWY_SCALAR
-  if (count >= 4)
-    for (; t + turned_steps <= steps; t += turned_steps) {
-      for (std::int64_t line = 0; line + 4 <= count; line += 4) transpose_four<type>(lines, line, t, width, to);
-      if (count % 4 != 0) transpose_four<type>(lines, count - 4, t, width, to);  // again some of those before
+  if (count >= 4 && steps >= 4) {
+    const auto transpose = [&](std::int64_t first, std::int64_t some) HWY_ATTR {
+      for (std::int64_t line = 0; line + 4 <= count; line += 4)
+        transpose_four<type>(lines, line, first, some, width, to);
+      if (count % 4 != 0) transpose_four<type>(lines, count - 4, first, some, width, to);  // again some of those before
+    };
+    for (; t + turned_steps <= steps; t += turned_steps) transpose(t, turned_steps);
+    if (const std::int64_t rest = steps - t; rest > 0) {
+      if (rest >= 4) transpose(t, rest / 4 * 4);
+      if (rest % 4 != 0) transpose(steps - 4, 4);
     }
+    return;
+  }
 #endif
   for (std::int64_t line = 0; line < count; ++line) transpose_one<type>(lines, line, t, steps, width, to);
 }

@@ -11,42 +11,19 @@
 #include <hwy/foreach_target.h>
 #include <hwy/highway.h>
 
+#include "vector/matrix/step-inl.h"
 #include "vector/partial-inl.h"
-#include "vector/registers-inl.h"
 #include "vector/stored-inl.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace omniconv::kernels::HWY_NAMESPACE {
 namespace hn = hwy::HWY_NAMESPACE;
 
-// For loops over registers: their indices must be constants, or the compiler keeps the registers in memory.
-#undef OMNICONV_UNROLL
-#define OMNICONV_UNROLL _Pragma("GCC unroll 16")
-
-// Sums of a tile are most_rows x vectors registers: 28 of AVX-512's 32, 12 of AVX2's 16. One vector of the rest holds
-// an element of a, the others a step of b.
-constexpr int vectors = 2;
-constexpr int most_rows = HWY_TARGET <= HWY_AVX3 ? 14 : HWY_TARGET == HWY_SCALAR ? 4 : 6;
 // Of few rows there are more vectors, since as many sums as that are needed to hide the time that one addition takes.
 constexpr int few_rows = 2, few_rows_vectors = HWY_TARGET <= HWY_AVX3 ? 8 : HWY_TARGET == HWY_SCALAR ? 2 : 4;
 
 // Steps of b that are fetched ahead of their use.
 constexpr std::int64_t steps_ahead = 32;
-
-template <int rows, int V, class D, typename Real = hn::TFromD<D>>
-HWY_INLINE void add_step(D d, const Real* HWY_RESTRICT a, const Real* HWY_RESTRICT b, hn::Vec<D> (&sums)[rows][V]) {
-  const auto lanes = static_cast<std::int64_t>(hn::Lanes(d));
-  hn::Vec<D> column[V];
-  OMNICONV_UNROLL for (int v = 0; v < V; ++v) {
-    column[v] = in_register(hn::Load(d, b + v * lanes));
-  }
-  OMNICONV_UNROLL for (int i = 0; i < rows; ++i) {
-    const auto element = in_register(hn::Set(d, a[i]));
-    OMNICONV_UNROLL for (int v = 0; v < V; ++v) {
-      sums[i][v] = hn::MulAdd(element, column[v], sums[i][v]);
-    }
-  }
-}
 
 template <int rows, int V, typename Real>
 HWY_NOINLINE void tile(const GemmPanels<Real>& p) {
