@@ -19,9 +19,6 @@ HWY_BEFORE_NAMESPACE();
 namespace omniconv::kernels::HWY_NAMESPACE {
 namespace hn = hwy::HWY_NAMESPACE;
 
-// Of few rows there are more vectors, since as many sums as that are needed to hide the time that one addition takes.
-constexpr int few_rows = 2, few_rows_vectors = HWY_TARGET <= HWY_AVX3 ? 8 : HWY_TARGET == HWY_SCALAR ? 2 : 4;
-
 // Steps of b that are fetched ahead of their use.
 constexpr std::int64_t steps_ahead = 32;
 
@@ -48,24 +45,11 @@ HWY_NOINLINE void tile(const GemmPanels<Real>& p) {
       OMNICONV_UNROLL for (int v = 0; v < V; ++v) {
         hwy::Prefetch(b + (steps_ahead * V + v) * lanes);
       }
-      add_step<rows, V>(d, a, b, sums);
+      add_step<rows, V, true>(d, a, b, sums);
     }
     left -= steps;
   }
-  // Only the last vector may be in part outside.
-  const std::int64_t last = p.columns - (V - 1) * lanes;
-  OMNICONV_UNROLL for (int i = 0; i < rows; ++i) {
-    Real* const to = p.sums + i * p.ld;
-    OMNICONV_UNROLL for (int v = 0; v < V; ++v) {
-      if (v < V - 1 || last == lanes) {
-        const auto before = p.add ? hn::LoadU(d, to + v * lanes) : hn::Zero(d);
-        hn::StoreU(hn::Add(before, sums[i][v]), d, to + v * lanes);
-      } else {
-        const auto before = p.add ? load_first(d, to + v * lanes, last) : hn::Zero(d);
-        store_first(d, hn::Add(before, sums[i][v]), to + v * lanes, last);
-      }
-    }
-  }
+  store_sums<rows, V>(d, sums, p.sums, p.ld, p.columns, p.add);
 }
 
 template <typename Real>

@@ -31,15 +31,9 @@ HWY_NOINLINE void shifted_tile(const ShiftedPanels<Real>& p) {
       const Real* a = p.a + image * p.a_image + line * p.a_line;
       const Real* b = p.b + image * p.b_image + line * p.b_line;
       for (const Real* const end = b + p.pixels * V * lanes; b != end; a += a_pixel, b += V * lanes)
-        add_step<rows, V>(d, a, b, sums);
+        add_step<rows, V, true>(d, a, b, sums);
     }
-  OMNICONV_UNROLL for (int i = 0; i < rows; ++i) {
-    Real* const to = p.sums + i * p.ld;
-    OMNICONV_UNROLL for (int v = 0; v < V; ++v) {
-      const auto before = p.add ? hn::LoadU(d, to + v * lanes) : hn::Zero(d);
-      hn::StoreU(hn::Add(before, sums[i][v]), d, to + v * lanes);
-    }
-  }
+  store_sums<rows, V>(d, sums, p.sums, p.ld, p.columns, p.add);
 }
 
 template <typename Real>

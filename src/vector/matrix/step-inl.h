@@ -7,6 +7,7 @@
 #define OMNICONV_STEP_INL_H
 #endif
 
+#include "vector/partial-inl.h"
 #include "vector/registers-inl.h"
 
 // For loops over registers: their indices must be constants, or the compiler keeps the registers in memory.
@@ -21,20 +22,41 @@ namespace omniconv::kernels::HWY_NAMESPACE {
 constexpr int vectors = 2;
 constexpr int most_rows = HWY_TARGET <= HWY_AVX3 ? 14 : HWY_TARGET == HWY_SCALAR ? 4 : 6;
 
-// sums[i][v] += a[i] * b[v], of vectors v that begin at a multiple of their size.
-template <int rows, int V, class D, typename Real = hwy::HWY_NAMESPACE::TFromD<D>>
-HWY_INLINE void add_step(D d, const Real* HWY_RESTRICT a, const Real* HWY_RESTRICT b,
-                         hwy::HWY_NAMESPACE::Vec<D> (&sums)[rows][V]) {
-  namespace hn = hwy::HWY_NAMESPACE;
+// Of few rows there are more vectors, since as many sums as that are needed to hide the time that one addition takes.
+constexpr int few_rows = 2, few_rows_vectors = HWY_TARGET <= HWY_AVX3 ? 8 : HWY_TARGET == HWY_SCALAR ? 2 : 4;
+
+// sums[i][v] += a[i] * b[v]. Vectors begin at a multiple of their size, or anywhere.
+template <int rows, int V, bool aligned, class D, typename Real = hn::TFromD<D>>
+HWY_INLINE void add_step(D d, const Real* HWY_RESTRICT a, const Real* HWY_RESTRICT b, hn::Vec<D> (&sums)[rows][V]) {
   const auto lanes = static_cast<std::int64_t>(hn::Lanes(d));
   hn::Vec<D> column[V];
   OMNICONV_UNROLL for (int v = 0; v < V; ++v) {
-    column[v] = in_register(hn::Load(d, b + v * lanes));
+    column[v] = in_register(aligned ? hn::Load(d, b + v * lanes) : hn::LoadU(d, b + v * lanes));
   }
   OMNICONV_UNROLL for (int i = 0; i < rows; ++i) {
     const auto element = in_register(hn::Set(d, a[i]));
     OMNICONV_UNROLL for (int v = 0; v < V; ++v) {
       sums[i][v] = hn::MulAdd(element, column[v], sums[i][v]);
+    }
+  }
+}
+
+// (Adds) sums to `columns` elements of rows, of which the last vector may hold some that are not stored.
+template <int rows, int V, class D, typename Real = hn::TFromD<D>>
+HWY_INLINE void store_sums(D d, const hn::Vec<D> (&sums)[rows][V], Real* to, std::int64_t ld, std::int64_t columns,
+                           bool add) {
+  const auto lanes = static_cast<std::int64_t>(hn::Lanes(d));
+  const std::int64_t last = columns - (V - 1) * lanes;
+  OMNICONV_UNROLL for (int i = 0; i < rows; ++i) {
+    Real* const row = to + i * ld;
+    OMNICONV_UNROLL for (int v = 0; v < V; ++v) {
+      if (v < V - 1 || last == lanes) {
+        const auto before = add ? hn::LoadU(d, row + v * lanes) : hn::Zero(d);
+        hn::StoreU(hn::Add(before, sums[i][v]), d, row + v * lanes);
+      } else {
+        const auto before = add ? load_first(d, row + v * lanes, last) : hn::Zero(d);
+        store_first(d, hn::Add(before, sums[i][v]), row + v * lanes, last);
+      }
     }
   }
 }

@@ -1,0 +1,218 @@
+#include "operations/conv2d/blocked/blocking.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "core/checked.h"
+
+namespace omniconv::operations {
+namespace {
+
+using kernels::PanelCut;
+
+// Steps that a tile adds up in registers: its panel of filters stays in the first cache while the block passes by.
+constexpr std::int64_t chunk_steps = 512, chunk_channels = 256;
+// Of a block: the copy of a chunk's source, which the second cache holds, and outputs, so that panels of filters that
+// come from farther away are worth their way.
+constexpr std::int64_t plane_bytes = 160 << 10, most_slots = 512;
+// Rows longer than that are cut.
+constexpr std::int64_t longest_row = 1024;
+// Sums of an item stay in the second cache.
+constexpr std::int64_t sum_bytes = 256 << 10;
+// Items of each thread, so that all end at nearly the same time.
+constexpr std::int64_t items_per_thread = 4;
+constexpr std::int64_t alignment = 16;  // elements
+
+std::int64_t even_part(std::int64_t all, std::int64_t most) {
+  return divide_up(all, divide_up(all, most));
+}
+
+}  // namespace
+
+BlockedCut::BlockedCut(const Conv2dProblem& problem, int of_threads, std::int64_t workspace_limit,
+                       bool prepared_filters)
+    : shape(problem),
+      forward(problem.pass == Pass::forward),
+      prepared(prepared_filters),
+      real(problem.type == DataType::f64 ? DataType::f64 : DataType::f32),
+      threads(of_threads),
+      source(forward ? shape.c_group : shape.k_group),
+      target(forward ? shape.k_group : shape.c_group),
+      down(BlockedAxis::down(shape, forward)),
+      along(BlockedAxis::along(shape, forward)),
+      tile(kernels::register_tile(real, target)),
+      filters(PanelCut::even(target, tile.rows)),
+      panel_rows(filters.height + (filters.taller > 0 ? 1 : 0)) {
+  const std::int64_t of_taps =
+      std::max<std::int64_t>(checked_multiply(down.most_taps(), along.most_taps(), "the taps"), 1);
+  channels = PanelCut::even(source, std::clamp<std::int64_t>(chunk_steps / of_taps, 1, chunk_channels));
+  set_block(plane_bytes);
+  for (std::int64_t bytes = plane_bytes; workspace_limit >= 0 && bytes > 0 && workspace_bytes() > workspace_limit;
+       bytes /= 2)
+    set_block(bytes);
+  set_taps();
+}
+
+// Rows and columns of a block, or images, and then panels of filters.
+void BlockedCut::set_block(std::int64_t bytes) {
+  const std::int64_t most_channels = channels.height + (channels.taller > 0 ? 1 : 0),
+                     slots_at_most = std::max<std::int64_t>(most_slots * bytes / plane_bytes, 1),
+                     room = std::max<std::int64_t>(bytes / size_of(real) / most_channels, 1),
+                     of_row = along.count() > longest_row ? longest_row / 2 : along.count();
+  images = 1, rows = 1;
+  columns = even_part(along.count(), std::clamp<std::int64_t>(of_row * bytes / plane_bytes, 1, of_row));
+  set_geometry();
+  const auto fits = [&] { return plane <= room && slots() <= slots_at_most; };
+  if (columns == along.count()) {
+    std::int64_t least = 1, most = std::min(down.count(), slots_at_most);
+    while (least < most) {
+      rows = (least + most + 1) / 2;
+      set_geometry();
+      fits() ? least = rows : most = rows - 1;
+    }
+    rows = even_part(down.count(), least);
+    set_geometry();
+    if (rows == down.count())
+      images = even_part(
+          shape.n, std::clamp<std::int64_t>(std::min(room / std::max<std::int64_t>(plane, 1), slots_at_most / slots()),
+                                            1, shape.n));
+  }
+  const std::int64_t of_panel =
+                         static_cast<std::int64_t>(along.classes.size()) * panel_rows * sums_pitch() * size_of(real),
+                     most = std::clamp<std::int64_t>(sum_bytes * bytes / plane_bytes / of_panel, 1, filters.panels);
+  range_panels = filters.panels;
+  const std::int64_t enough = items_per_thread * threads, of_all = items();
+  const std::int64_t wanted = std::clamp<std::int64_t>(divide_up(enough, of_all), 1, filters.panels);
+  range_panels = even_part(filters.panels, std::min(most, divide_up(filters.panels, wanted)));
+}
+
+void BlockedCut::set_geometry() {
+  width = columns + along.reach();
+  // Zeros before a row's first element, and behind its last one, in each phase: so many are shared.
+  std::int64_t shared = columns == along.count() ? width : 0;
+  for (const std::int64_t phase : along.phases) {
+    const auto count_until = [&](std::int64_t end) {  // elements of the source below `end`
+      return std::clamp<std::int64_t>(
+          end - phase <= along.low * along.unit ? 0 : divide_up(end - phase - along.low * along.unit, along.unit), 0,
+          width);
+    };
+    shared = std::min({shared, count_until(0), width - count_until(along.extent)});
+  }
+  pitch = width - shared;
+  const std::int64_t of_rows = rows + down.reach(),
+                     phases = static_cast<std::int64_t>(down.phases.size() * along.phases.size());
+  phase_plane = checked_add(checked_multiply(of_rows, pitch, "a plane of the source"), shared, "a plane of the source");
+  plane = checked_multiply(phases, phase_plane, "a plane of the source");
+  const auto vectors_of = [&](std::int64_t count) { return divide_up(count, tile.lanes); };
+  flattened = vectors_of(slots()) <= rows * vectors_of(columns);
+}
+
+void BlockedCut::set_taps() {
+  std::int64_t taps_before = 0;
+  for (const BlockedClass& of_rows : down.classes)
+    for (const BlockedClass& of_columns : along.classes) {
+      BlockedTaps some{{}, {}, taps_before * filters.panels * panel_pitch(), {}};
+      for (const BlockedTap& r : of_rows.taps)
+        for (const BlockedTap& s : of_columns.taps) {
+          some.taps.push_back(r.tap * shape.s + s.tap);
+          some.offsets.push_back((r.phase * static_cast<std::int64_t>(along.phases.size()) + s.phase) * phase_plane +
+                                 (r.index - down.low) * pitch + s.index - along.low);
+        }
+      const auto count = static_cast<std::int64_t>(some.taps.size());
+      for (std::int64_t more = 0; more < 2; ++more) {
+        std::vector<std::int64_t>& steps = some.steps[static_cast<std::size_t>(more)];
+        // Under nhwc channels of a tap follow each other in w, else taps of a channel.
+        const std::int64_t of_chunk = channels.height + more;
+        for (std::int64_t i = 0; i < of_chunk * count; ++i) {
+          const std::int64_t c = shape.nhwc ? i % of_chunk : i / count, tap = shape.nhwc ? i / of_chunk : i % count;
+          steps.push_back(c * images * plane + some.offsets[static_cast<std::size_t>(tap)]);
+        }
+      }
+      taps_before += count;
+      taps.push_back(std::move(some));
+    }
+}
+
+std::int64_t BlockedCut::filter_elements() const {
+  return checked_multiply(checked_multiply(filters.panels, panel_pitch(), "the filters"), shape.r * shape.s,
+                          "the filters");
+}
+std::int64_t BlockedCut::sums_pitch() const {
+  return round_up(checked_multiply(images, slots(), "the sums"), alignment);
+}
+std::int64_t BlockedCut::ranges() const {
+  return divide_up(filters.panels, range_panels);
+}
+std::int64_t BlockedCut::blocks(const BlockedClass& of_rows) const {
+  return checked_multiply(divide_up(shape.n, images) * divide_up(of_rows.count, rows),
+                          divide_up(along.count(), columns), "the blocks");
+}
+std::int64_t BlockedCut::items() const {
+  std::int64_t all = 0;
+  for (const BlockedClass& of_rows : down.classes) all = checked_add(all, blocks(of_rows), "the blocks");
+  return checked_multiply(all, shape.groups * ranges(), "the blocks");
+}
+
+// Whole tiles are read, and so some elements behind the last.
+std::int64_t BlockedCut::plane_elements() const {
+  const std::int64_t most_channels = channels.height + (channels.taller > 0 ? 1 : 0);
+  return round_up(checked_multiply(most_channels * images, plane, "the source's copy") + tile.columns, alignment);
+}
+std::int64_t BlockedCut::sum_elements() const {
+  const std::int64_t of_rows = (finishes_panels() ? 1 : range_panels) * panel_rows;
+  return checked_multiply(of_rows * static_cast<std::int64_t>(along.classes.size()), sums_pitch(), "the sums");
+}
+// A row of outputs, of all classes; under nhwc of all channels of a range; or what is read of a row of the source.
+std::int64_t BlockedCut::row_elements() const {
+  const std::int64_t of_source = shape.nhwc ? channels.height + 1 : 1,
+                     of_target =
+                         shape.nhwc ? range_panels * panel_rows : static_cast<std::int64_t>(along.classes.size());
+  return round_up(
+      checked_add(checked_multiply(width, of_source, "a row"), checked_multiply(columns, of_target, "a row"), "a row") +
+          shape.r * shape.s * panel_rows,
+      alignment);
+}
+std::int64_t BlockedCut::workspace_bytes() const {
+  std::int64_t elements =
+      checked_add(plane_elements(), checked_add(sum_elements(), row_elements(), "a block"), "a block");
+  elements = checked_multiply(threads, elements, "the blocks");
+  if (!prepared)
+    elements = checked_add(elements, checked_multiply(shape.groups, filter_elements(), "the filters"), "the workspace");
+  return checked_multiply(elements, size_of(real), "the workspace");
+}
+
+PreparedFormat BlockedCut::format(const Conv2dProblem& problem) const {
+  return {
+      fmt::format("w of {}{} k{}c{}r{}s{}, {} groups, strides {} {}, in panels of {} {} and chunks of {}",
+                  shape.nhwc ? "nhwc" : "nchw", forward ? "" : " bwd_data", problem.k, problem.c, problem.r, problem.s,
+                  problem.groups, problem.stride_h, problem.stride_w, panel_rows, name(real), channels.height),
+      checked_multiply(shape.groups * size_of(real), filter_elements(), "the prepared filters")};
+}
+
+double BlockedCut::chain() const {
+  std::size_t most = 1;
+  for (const BlockedTaps& some : taps) most = std::max(most, some.taps.size());
+  const std::int64_t most_channels = channels.height + (channels.taller > 0 ? 1 : 0);
+  return static_cast<double>(most_channels) * static_cast<double>(most) + static_cast<double>(channels.panels - 1);
+}
+
+// A run's vectors, two at a time; panels of fewer rows than four take as long.
+double BlockedCut::padded_products() const {
+  constexpr std::int64_t least_rows = 4;
+  const auto real_of = [](std::int64_t value) { return static_cast<double>(value); };
+  const std::int64_t runs = flattened ? 1 : rows, length = flattened ? slots() : columns;
+  const double lanes = real_of(runs * round_up(length, tile.lanes)) / real_of(rows * columns);
+  const double high =
+      filters.height < least_rows && target > 2 ? real_of(filters.panels * least_rows) : real_of(target);
+  double products = 0;
+  for (std::size_t i = 0; i < taps.size(); ++i) {
+    const BlockedClass &of_rows = down.classes[i / along.classes.size()],
+                       &of_columns = along.classes[i % along.classes.size()];
+    products +=
+        real_of(static_cast<std::int64_t>(taps[i].taps.size())) * real_of(of_rows.count) * real_of(of_columns.count);
+  }
+  return products * lanes * high * real_of(source) * real_of(shape.groups) * real_of(shape.n);
+}
+
+}  // namespace omniconv::operations

@@ -1,0 +1,75 @@
+// How a run is cut on the CPU: panels of filters, chunks of source channels that a tile adds up in registers, and
+// blocks of outputs whose sources one thread copies and multiplies.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <vector>
+
+#include "operations/conv2d/blocked/axis.h"
+#include "operations/solver.h"
+#include "vector/matrix/gemm_tiles.h"
+#include "vector/matrix/panel_cut.h"
+
+namespace omniconv::operations {
+
+// Taps of a pair of classes: where each lies in w, and what it adds to where an output begins in a plane's copy.
+struct BlockedTaps {
+  std::vector<std::int64_t> taps, offsets;
+  std::int64_t filters_before;  // elements of a group's panels for the pairs before
+  // Of the steps of a chunk of so many channels, and of one with one channel more.
+  std::array<std::vector<std::int64_t>, 2> steps;
+};
+
+class BlockedCut {
+ public:
+  // With what a plan takes under a workspace limit (negative: none), or the least that will do.
+  BlockedCut(const Conv2dProblem& problem, int threads, std::int64_t workspace_limit, bool prepared_filters);
+
+  Conv2dShape shape;
+  bool forward, prepared;
+  DataType real;  // f32 or f64
+  int threads;
+  std::int64_t source, target;  // channels of a group
+  BlockedAxis down, along;
+  kernels::RegisterTile tile;
+  kernels::PanelCut filters, channels;  // panels of target channels, chunks of source channels
+  std::int64_t panel_rows;              // of the highest panel
+
+  // A block: some rows and columns of a class of an image, or some whole images.
+  std::int64_t images, rows, columns;
+  std::int64_t range_panels;  // of filters, that an item multiplies a block with
+  // The copy of a channel's source: for each phase of rows and of columns a plane of rows `pitch` apart, whose zeros
+  // beside one row may be those of the next.
+  std::int64_t width, pitch, phase_plane, plane;
+  bool flattened;                 // rows of outputs follow each other in a tile, with what lies between them
+  std::vector<BlockedTaps> taps;  // of rows' class i and columns' class j, at [i * columns' classes + j]
+
+  const BlockedTaps& taps_of(std::size_t row_class, std::size_t column_class) const {
+    return taps[row_class * along.classes.size() + column_class];
+  }
+  std::int64_t slots() const { return (rows - 1) * pitch + columns; }  // of an image's outputs, with what lies between
+  std::int64_t sums_pitch() const;                                     // of a block
+  bool finishes_panels() const { return channels.panels == 1 && !shape.nhwc; }  // as soon as each is multiplied
+  std::int64_t ranges() const;
+  std::int64_t blocks(const BlockedClass& of_rows) const;
+  std::int64_t items() const;
+
+  // Elements: of a group's panels of filters, from one panel to the next for each tap; of a thread.
+  std::int64_t filter_elements() const;
+  std::int64_t panel_pitch() const { return panel_rows * source; }
+  std::int64_t plane_elements() const;
+  std::int64_t sum_elements() const;
+  std::int64_t row_elements() const;
+  std::int64_t workspace_bytes() const;
+  PreparedFormat format(const Conv2dProblem& problem) const;
+  double chain() const;            // L of the bound
+  double padded_products() const;  // multiply-adds, with those of tiles' empty places
+
+ private:
+  void set_block(std::int64_t plane_bytes);
+  void set_geometry();
+  void set_taps();
+};
+
+}  // namespace omniconv::operations

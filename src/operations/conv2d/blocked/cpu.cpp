@@ -1,0 +1,430 @@
+// Convolution by its definition on the CPU, blocked for registers and caches.
+#include <algorithm>
+
+#include "core/checked.h"
+#include "core/convert.h"
+#include "devices/cpu/cpu_device.h"
+#include "operations/conv2d/blocked/blocking.h"
+#include "operations/conv2d/conv2d.h"
+#include "operations/host_operand.h"
+#include "vector/matrix/gemm_panels.h"
+#include "vector/matrix/offset_tiles.h"
+#include "vector/matrix/shifted_panels.h"
+
+namespace omniconv::operations {
+namespace {
+
+using devices::CpuDevice;
+
+template <typename Real>
+struct Memory {
+  const std::byte *source, *w, *bias;
+  std::byte* target;
+  Real *filters, *rooms;
+};
+
+// What a thread works in.
+template <typename Real>
+struct Room {
+  Real *planes, *sums, *row;
+};
+
+// Outputs [row, row + rows) and [column, column + columns) of a class of some images, and panels of filters.
+struct Block {
+  std::size_t row_class;
+  std::int64_t group, first_panel, panels, image, images, row, rows, column, columns;
+};
+
+template <typename Real>
+class Plan final : public Conv2dPlanBody {
+ public:
+  Plan(const Conv2dProblem& problem, const DevicePointer& device, const BlockedCut& cut)
+      : Conv2dPlanBody(problem),
+        device_(device),
+        cpu_(dynamic_cast<CpuDevice&>(*device)),
+        cut_(cut),
+        g_(cut.shape),
+        size_(size_of(problem.type)) {}
+
+  void append(devices::Sequence& sequence, const Conv2dRun& run) const override {
+    sequence.call(devices::HostTask([self = shared_from_this(), this, run] { execute(run); }));
+  }
+  void append_prepare(devices::Sequence& sequence, std::size_t, const Operand& from, const Operand& to) const override {
+    sequence.call(devices::HostTask(
+        [self = shared_from_this(), this, from, to] { pack_filters(host(from), reinterpret_cast<Real*>(host(to))); }));
+  }
+
+ private:
+  void execute(const Conv2dRun& run) const;
+  Block block_of(std::int64_t item) const;
+  void pack_filters(const std::byte* w, Real* to) const;
+  void pack_panel_of(const std::byte* w, std::int64_t group, std::size_t pair, std::int64_t panel, std::int64_t chunk,
+                     Real* to) const;
+  void compute(const Memory<Real>& memory, const Block& block, const Room<Real>& room) const;
+  void copy_source(const Memory<Real>& memory, const Block& block, std::int64_t chunk, const Room<Real>& room) const;
+  void copy_row(const std::byte* row, std::int64_t channels, std::int64_t phase, std::int64_t column,
+                const Room<Real>& room, Real* to) const;
+  void multiply(const Memory<Real>& memory, const Block& block, std::int64_t chunk, std::int64_t panel,
+                const Room<Real>& room) const;
+  void finish_planes(const Memory<Real>& memory, const Block& block, std::int64_t panel, const Room<Real>& room) const;
+  void finish_pixels(const Memory<Real>& memory, const Block& block, const Room<Real>& room) const;
+
+  std::size_t column_classes() const { return cut_.along.classes.size(); }
+  // Elements of the source's copy from one channel to the next.
+  std::int64_t channel_pitch() const { return cut_.images * cut_.plane; }
+  std::int64_t source_at(std::int64_t n, std::int64_t c, std::int64_t h, std::int64_t w) const {
+    return cut_.forward ? g_.x_at(n, c, h, w) : g_.y_at(n, c, h, w);
+  }
+  std::int64_t target_at(std::int64_t n, std::int64_t c, std::int64_t h, std::int64_t w) const {
+    return cut_.forward ? g_.y_at(n, c, h, w) : g_.x_at(n, c, h, w);
+  }
+  // Sums of a class of columns, for a panel's first row.
+  Real* sums_of(const Block& block, std::int64_t panel, std::size_t column_class, const Room<Real>& room) const {
+    const std::int64_t line =
+        cut_.finishes_panels() ? 0 : cut_.filters.start(panel) - cut_.filters.start(block.first_panel);
+    const std::int64_t lines = (cut_.finishes_panels() ? 1 : cut_.range_panels) * cut_.panel_rows;
+    return room.sums + (static_cast<std::int64_t>(column_class) * lines + line) * cut_.sums_pitch();
+  }
+  // The outputs of a block's class of columns, where rows end with their class.
+  std::int64_t columns_of(const Block& block, const BlockedClass& some) const {
+    return std::clamp<std::int64_t>(some.count - block.column, 0, block.columns);
+  }
+
+  DevicePointer device_;
+  CpuDevice& cpu_;
+  BlockedCut cut_;
+  Conv2dShape g_;
+  std::int64_t size_;  // of a stored element
+};
+
+template <typename Real>
+void Plan<Real>::execute(const Conv2dRun& run) const {
+  Real* const workspace = reinterpret_cast<Real*>(host({run.workspace, 0}));
+  const std::int64_t filters = cut_.prepared ? 0 : g_.groups * cut_.filter_elements();
+  const Memory<Real> memory{.source = host(cut_.forward ? run.x : run.y),
+                            .w = host(run.w),
+                            .bias = problem().bias ? host(run.bias) : nullptr,
+                            .target = host(cut_.forward ? run.y : run.x),
+                            .filters = cut_.prepared ? reinterpret_cast<Real*>(host(run.w)) : workspace,
+                            .rooms = workspace + filters};
+  if (!cut_.prepared) pack_filters(memory.w, memory.filters);
+  const std::int64_t of_thread = cut_.plane_elements() + cut_.sum_elements() + cut_.row_elements();
+  cpu_.parallel_for(cut_.items(), [&](std::int64_t i, int slot) {
+    Real* const room = memory.rooms + slot * of_thread;
+    compute(memory, block_of(i),
+            {room, room + cut_.plane_elements(), room + cut_.plane_elements() + cut_.sum_elements()});
+  });
+}
+
+template <typename Real>
+Block Plan<Real>::block_of(std::int64_t item) const {
+  std::size_t row_class = 0;
+  const auto of_class = [&] { return cut_.blocks(cut_.down.classes[row_class]) * g_.groups * cut_.ranges(); };
+  while (item >= of_class()) item -= of_class(), ++row_class;
+  const BlockedClass& of_rows = cut_.down.classes[row_class];
+  const std::int64_t across = divide_up(cut_.along.count(), cut_.columns),
+                     downwards = divide_up(of_rows.count, cut_.rows), blocks = cut_.blocks(of_rows),
+                     block = item % blocks, range = item / blocks % cut_.ranges(),
+                     column = block % across * cut_.columns, row = block / across % downwards * cut_.rows,
+                     image = block / across / downwards * cut_.images, panel = range * cut_.range_panels;
+  return {.row_class = row_class,
+          .group = item / blocks / cut_.ranges(),
+          .first_panel = panel,
+          .panels = std::min(cut_.range_panels, cut_.filters.panels - panel),
+          .image = image,
+          .images = std::min(cut_.images, g_.n - image),
+          .row = row,
+          .rows = std::min(cut_.rows, of_rows.count - row),
+          .column = column,
+          .columns = std::min(cut_.columns, cut_.along.count() - column)};
+}
+
+template <typename Real>
+void Plan<Real>::pack_filters(const std::byte* w, Real* to) const {
+  const auto pairs = static_cast<std::int64_t>(cut_.taps.size());
+  const std::int64_t of_group = pairs * cut_.filters.panels * cut_.channels.panels;
+  cpu_.parallel_for(g_.groups * of_group, [&](std::int64_t i, int) {
+    const std::int64_t group = i / of_group, panel = i / cut_.channels.panels % cut_.filters.panels;
+    const auto pair = static_cast<std::size_t>(i % of_group / cut_.channels.panels / cut_.filters.panels);
+    pack_panel_of(w, group, pair, panel, i % cut_.channels.panels, to + group * cut_.filter_elements());
+  });
+}
+
+// A chunk's steps of a panel of filters, in the order in which a tile takes them.
+template <typename Real>
+void Plan<Real>::pack_panel_of(const std::byte* w, std::int64_t group, std::size_t pair, std::int64_t panel,
+                               std::int64_t chunk, Real* to) const {
+  const BlockedTaps& taps = cut_.taps[pair];
+  const auto count = static_cast<std::int64_t>(taps.taps.size());
+  const DataType type = problem().type;
+  const std::int64_t rows = cut_.filters.count(panel), all_taps = g_.r * g_.s, line = cut_.filters.start(panel),
+                     source = cut_.channels.start(chunk), channels = cut_.channels.count(chunk);
+  to += taps.filters_before + panel * cut_.panel_pitch() * count + source * count * rows;
+  const auto pack = [&](std::int64_t k, std::int64_t c, std::int64_t tap, std::int64_t ld, bool steps_adjacent,
+                        std::int64_t steps, Real* at) {
+    const std::byte* const from = w + (g_.w_at(group * g_.k_group + k, c, tap / g_.s, tap % g_.s)) * size_;
+    kernels::pack_panel({from, type, ld, steps_adjacent}, rows, rows, steps, at);
+  };
+  if (g_.nhwc) {
+    for (std::int64_t i = 0; i < count; ++i) {
+      const std::int64_t tap = taps.taps[static_cast<std::size_t>(i)];
+      Real* const at = to + i * channels * rows;
+      cut_.forward ? pack(line, source, tap, all_taps * g_.c_group, true, channels, at)
+                   : pack(source, line, tap, all_taps * g_.c_group, false, channels, at);
+    }
+  } else if (cut_.forward) {
+    pack(line, source, 0, all_taps * g_.c_group, true, channels * all_taps, to);
+  } else {
+    for (std::int64_t c = 0; c < channels; ++c)
+      if (count == all_taps)
+        pack(source + c, line, 0, all_taps, true, all_taps, to + c * all_taps * rows);
+      else
+        for (std::int64_t i = 0; i < count; ++i)
+          pack(source + c, line, taps.taps[static_cast<std::size_t>(i)], all_taps, true, 1,
+               to + (c * count + i) * rows);
+  }
+}
+
+template <typename Real>
+void Plan<Real>::compute(const Memory<Real>& memory, const Block& block, const Room<Real>& room) const {
+  for (std::int64_t chunk = 0; chunk < cut_.channels.panels; ++chunk) {
+    copy_source(memory, block, chunk, room);
+    for (std::int64_t panel = block.first_panel; panel < block.first_panel + block.panels; ++panel) {
+      multiply(memory, block, chunk, panel, room);
+      if (!g_.nhwc && chunk + 1 == cut_.channels.panels) finish_planes(memory, block, panel, room);
+    }
+  }
+  if (g_.nhwc) finish_pixels(memory, block, room);
+}
+
+// A chunk's channels of what the block reads, with zeros where nothing is.
+template <typename Real>
+void Plan<Real>::copy_source(const Memory<Real>& memory, const Block& block, std::int64_t chunk,
+                             const Room<Real>& room) const {
+  const BlockedAxis &down = cut_.down, &along = cut_.along;
+  const std::int64_t channels = cut_.channels.count(chunk),
+                     channel = block.group * cut_.source + cut_.channels.start(chunk);
+  const std::int64_t together = g_.nhwc ? channels : 1;  // channels that lie side by side
+  for (std::int64_t c = 0; c < channels; c += together)
+    for (std::int64_t image = 0; image < block.images; ++image)
+      for (std::size_t i = 0; i < down.phases.size(); ++i)
+        for (std::size_t j = 0; j < along.phases.size(); ++j)
+          for (std::int64_t row = 0; row < block.rows + down.reach(); ++row) {
+            const std::int64_t h = (block.row + down.low + row) * down.unit + down.phases[i];
+            Real* const to = room.planes + c * channel_pitch() + image * cut_.plane +
+                             static_cast<std::int64_t>(i * along.phases.size() + j) * cut_.phase_plane +
+                             row * cut_.pitch;
+            const std::byte* const from =
+                h < 0 || h >= down.extent ? nullptr
+                                          : memory.source + source_at(block.image + image, channel + c, h, 0) * size_;
+            copy_row(from, together, along.phases[j], block.column + along.low, room, to);
+          }
+}
+
+// Elements (column + i) * unit + phase of a row of the source (null: nothing is there), of some channels side by side.
+template <typename Real>
+void Plan<Real>::copy_row(const std::byte* row, std::int64_t channels, std::int64_t phase, std::int64_t column,
+                          const Room<Real>& room, Real* to) const {
+  const std::int64_t unit = cut_.along.unit, first = column * unit + phase;
+  const auto until = [&](std::int64_t end) {
+    return std::clamp<std::int64_t>(end <= first ? 0 : divide_up(end - first, unit), 0, cut_.width);
+  };
+  const std::int64_t begin = row == nullptr ? cut_.width : until(0),
+                     end = row == nullptr ? cut_.width : until(cut_.along.extent), count = end - begin,
+                     of_pixel = g_.nhwc ? g_.groups * cut_.source : 1;
+  for (std::int64_t c = 0; c < channels; ++c) {
+    std::fill_n(to + c * channel_pitch(), begin, Real{0});
+    std::fill_n(to + c * channel_pitch() + end, cut_.width - end, Real{0});
+  }
+  if (count <= 0) return;
+  const std::byte* const from = row + (first + begin * unit) * of_pixel * size_;
+  const DataType type = problem().type;
+  const bool is_real = size_ == static_cast<std::int64_t>(sizeof(Real));
+  if (!g_.nhwc) {
+    if (unit != 1) return kernels::pack_panel({from, type, unit, false}, 1, 1, count, to + begin);
+    if (!is_real) return kernels::pack_panel({from, type, count, false}, count, count, 1, to + begin);
+    std::copy_n(reinterpret_cast<const Real*>(from), count, to + begin);
+    return;
+  }
+  kernels::TurnedSums<Real> turned{.sums = reinterpret_cast<const Real*>(from),
+                                   .ld = unit * of_pixel,
+                                   .lines = count,
+                                   .columns = channels,
+                                   .to = to + begin,
+                                   .pitch = channel_pitch(),
+                                   .add = false};
+  if (!is_real) {
+    kernels::pack_panel({from, type, unit * of_pixel, false}, channels, channels, count, room.row);
+    turned.sums = room.row, turned.ld = channels;
+  }
+  kernels::store_turned(turned);
+}
+
+template <typename Real>
+void Plan<Real>::multiply(const Memory<Real>& memory, const Block& block, std::int64_t chunk, std::int64_t panel,
+                          const Room<Real>& room) const {
+  const std::int64_t rows = cut_.filters.count(panel), channels = cut_.channels.count(chunk);
+  for (std::size_t j = 0; j < column_classes(); ++j) {
+    const BlockedTaps& taps = cut_.taps_of(block.row_class, j);
+    const auto count = static_cast<std::int64_t>(taps.taps.size());
+    const std::int64_t columns = columns_of(block, cut_.along.classes[j]);
+    Real* const sums = sums_of(block, panel, j, room);
+    if (columns == 0) continue;
+    if (count == 0) {
+      std::fill_n(sums, rows * cut_.sums_pitch(), Real{0});
+      continue;
+    }
+    kernels::OffsetTile<Real> tile{
+        .a = memory.filters + block.group * cut_.filter_elements() + taps.filters_before +
+             panel * cut_.panel_pitch() * count + cut_.channels.start(chunk) * count * rows,
+        .b = nullptr,
+        .offsets = taps.steps[static_cast<std::size_t>(channels - cut_.channels.height)].data(),
+        .steps = channels * count,
+        .rows = rows,
+        .columns = 0,
+        .sums = nullptr,
+        .ld = cut_.sums_pitch(),
+        .add = chunk > 0,
+    };
+    const std::int64_t runs = cut_.flattened ? 1 : block.rows,
+                       length = cut_.flattened ? (block.rows - 1) * cut_.pitch + columns : columns;
+    for (std::int64_t image = 0; image < block.images; ++image)
+      for (std::int64_t run = 0; run < runs; ++run)
+        for (std::int64_t at = 0; at < length; at += cut_.tile.columns) {
+          const std::int64_t slot = run * cut_.pitch + at;
+          tile.columns = std::min(cut_.tile.columns, length - at);
+          tile.b = room.planes + image * cut_.plane + slot;
+          tile.sums = sums + image * cut_.slots() + slot;
+          kernels::multiply_offsets(tile);
+        }
+  }
+}
+
+// Of a panel: rows of a channel's outputs lie side by side, those of several classes in turn.
+template <typename Real>
+void Plan<Real>::finish_planes(const Memory<Real>& memory, const Block& block, std::int64_t panel,
+                               const Room<Real>& room) const {
+  const DataType type = problem().type;
+  const BlockedClass& of_rows = cut_.down.classes[block.row_class];
+  const std::int64_t rows = cut_.filters.count(panel), channel = block.group * cut_.target + cut_.filters.start(panel),
+                     step = cut_.along.classes.front().step, plane = target_at(0, 1, 0, 0), all = target_at(0, 0, 1, 0);
+  const kernels::GemmFinish finish{.type = type,
+                                   .output = type,
+                                   .row_bias = memory.bias == nullptr ? nullptr : memory.bias + channel * size_,
+                                   .accumulate = problem().accumulate,
+                                   .relu = problem().relu};
+  const auto target = [&](std::int64_t image, std::int64_t row, std::int64_t i) {
+    return memory.target + target_at(block.image + image, channel + i, of_rows.begin + (block.row + row) * of_rows.step,
+                                     block.column * step) *
+                               size_;
+  };
+  const Real* const sums = sums_of(block, panel, 0, room);
+  const bool rows_follow = step == 1 && of_rows.step == 1 && cut_.pitch == block.columns && block.columns == all;
+  const std::int64_t together = rows_follow ? block.rows : 1;
+  for (std::int64_t image = 0; image < block.images; ++image)
+    for (std::int64_t row = 0; row < block.rows; row += together) {
+      const std::int64_t slot = image * cut_.slots() + row * cut_.pitch;
+      if (step == 1) {
+        kernels::finish_tile(finish, sums + slot, cut_.sums_pitch(), rows, together * block.columns,
+                             target(image, row, 0), plane);
+        continue;
+      }
+      const std::int64_t length = std::min(block.columns * step, all - block.column * step);
+      for (std::int64_t i = 0; i < rows; ++i) {
+        for (std::size_t j = 0; j < column_classes(); ++j) {
+          const BlockedClass& some = cut_.along.classes[j];
+          const Real* const from = sums_of(block, panel, j, room) + i * cut_.sums_pitch() + slot;
+          for (std::int64_t q = 0; q < columns_of(block, some); ++q) room.row[q * step + some.begin] = from[q];
+        }
+        kernels::finish_tile(finish, room.row, length, 1, length, target(image, row, i), plane);
+      }
+    }
+}
+
+// Of a range of filters: channels of an output lie side by side.
+template <typename Real>
+void Plan<Real>::finish_pixels(const Memory<Real>& memory, const Block& block, const Room<Real>& room) const {
+  const DataType type = problem().type;
+  const BlockedClass& of_rows = cut_.down.classes[block.row_class];
+  const std::int64_t line = cut_.filters.start(block.first_panel),
+                     lines = cut_.filters.start(block.first_panel + block.panels) - line,
+                     channel = block.group * cut_.target + line, pixel = target_at(0, 0, 0, 1);
+  const kernels::GemmFinish finish{.type = type,
+                                   .output = type,
+                                   .column_bias = memory.bias == nullptr ? nullptr : memory.bias + channel * size_,
+                                   .accumulate = problem().accumulate,
+                                   .relu = problem().relu};
+  for (std::int64_t image = 0; image < block.images; ++image)
+    for (std::int64_t row = 0; row < block.rows; ++row)
+      for (std::size_t j = 0; j < column_classes(); ++j) {
+        const BlockedClass& some = cut_.along.classes[j];
+        const std::int64_t columns = columns_of(block, some), slot = image * cut_.slots() + row * cut_.pitch;
+        if (columns == 0) continue;
+        kernels::store_turned(kernels::TurnedSums<Real>{.sums = sums_of(block, block.first_panel, j, room) + slot,
+                                                        .ld = cut_.sums_pitch(),
+                                                        .lines = lines,
+                                                        .columns = columns,
+                                                        .to = room.row,
+                                                        .pitch = lines,
+                                                        .add = false});
+        std::byte* const to =
+            memory.target + target_at(block.image + image, channel, of_rows.begin + (block.row + row) * of_rows.step,
+                                      some.begin + block.column * some.step) *
+                                size_;
+        kernels::finish_tile(finish, room.row, lines, columns, lines, to, some.step * pixel);
+      }
+}
+
+class BlockedCpu final : public Conv2dSolver {
+ public:
+  std::string_view id() const override { return "conv2d/blocked/cpu.1"; }
+  Answer offer(const Conv2dProblem& problem, const DevicePointer& device, const SolverOptions& request) const override {
+    const auto* const cpu = dynamic_cast<const CpuDevice*>(device.get());
+    if (cpu == nullptr) return "this variant runs on the CPU";
+    if (problem.pass == Pass::backward_filter) return "serves the forward pass and bwd_data";
+    constexpr std::int64_t most_classes = 16;
+    if (problem.pass == Pass::backward_data &&
+        problem.stride_h > most_classes / std::min(problem.stride_w, most_classes))
+      return "serves strides of bwd_data whose product is at most 16";
+    const bool prepared = !request.prepared.empty();
+    if (prepared && request.prepared != std::vector<std::string>{"w"}) return "has a prepared form of w alone";
+    const BlockedCut cut(problem, cpu->threads(), request.max_workspace_bytes, prepared);
+    std::map<std::size_t, PreparedFormat> formats;
+    if (prepared) formats[1] = cut.format(problem);
+    return Offer{
+        .cost = {cost(problem, cut, *device)},
+        .bound = conv2d_bound(problem, cut.chain()),
+        .workspace_bytes = cut.workspace_bytes(),
+        .prepared = formats,
+        .plan = [=]() -> std::shared_ptr<const PlanBody> {
+          if (cut.real == DataType::f64) return std::make_shared<Plan<double>>(problem, device, cut);
+          return std::make_shared<Plan<float>>(problem, device, cut);
+        },
+    };
+  }
+
+ private:
+  static double cost(const Conv2dProblem& problem, const BlockedCut& cut, const devices::Device& device);
+};
+
+// Of a run. README.md says where the numbers come from.
+double BlockedCpu::cost(const Conv2dProblem& problem, const BlockedCut& cut, const devices::Device& device) {
+  constexpr double phase = 1e5, of_filter = 10, of_source = 8, of_output = 16;
+  const auto real = [](std::int64_t value) { return static_cast<double>(value); };
+  const double copied = real(cut.items()) * real(cut.source) * real(cut.images) * real(cut.plane),
+               stored = real(cut.forward ? elements_of(problem).y : elements_of(problem).x),
+               packed = cut.prepared ? 0 : real(elements_of(problem).w);
+  return phase * (cut.prepared ? 1 : 2) +
+         (cut.padded_products() + of_source * copied + of_output * stored + of_filter * packed) *
+             (cut.real == DataType::f64 ? 2 : 1) +
+         byte_cost(device) * least_bytes(problem);
+}
+
+}  // namespace
+
+const Conv2dSolver& conv2d_blocked_cpu() {
+  static const BlockedCpu solver;
+  return solver;
+}
+
+}  // namespace omniconv::operations
