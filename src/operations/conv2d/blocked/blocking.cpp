@@ -12,7 +12,7 @@ namespace {
 using kernels::PanelCut;
 
 // Steps that a tile adds up in registers: its panel of filters stays in the first cache while the block passes by.
-constexpr std::int64_t chunk_steps = 512, chunk_channels = 256;
+constexpr std::int64_t chunk_steps = 256, chunk_channels = 256;
 // Of a block: the copy of a chunk's source, which the second cache holds, and outputs, so that panels of filters that
 // come from farther away are worth their way.
 constexpr std::int64_t plane_bytes = 160 << 10, most_slots = 512;
@@ -21,7 +21,7 @@ constexpr std::int64_t longest_row = 1024;
 // Sums of an item stay in the second cache.
 constexpr std::int64_t sum_bytes = 256 << 10;
 // Items of each thread, so that all end at nearly the same time.
-constexpr std::int64_t items_per_thread = 4;
+constexpr std::int64_t items_per_thread = 2;
 constexpr std::int64_t alignment = 16;  // elements
 
 std::int64_t even_part(std::int64_t all, std::int64_t most) {
@@ -106,6 +106,8 @@ void BlockedCut::set_geometry() {
   plane = checked_multiply(phases, phase_plane, "a plane of the source");
   const auto vectors_of = [&](std::int64_t count) { return divide_up(count, tile.lanes); };
   flattened = vectors_of(slots()) <= rows * vectors_of(columns);
+  const bool is_whole = along.classes.size() == 1 && down.classes.size() == 1 && !shape.nhwc;
+  stores_rows = is_whole && (!flattened || (pitch == columns && columns == along.count()));
 }
 
 void BlockedCut::set_taps() {

@@ -43,6 +43,7 @@ class BlockedCut {
   // beside one row may be those of the next.
   std::int64_t width, pitch, phase_plane, plane;
   bool flattened;                 // rows of outputs follow each other in a tile, with what lies between them
+  bool stores_rows;               // outputs lie as in a tile: rows alone, or one after the other with nothing between
   std::vector<BlockedTaps> taps;  // of rows' class i and columns' class j, at [i * columns' classes + j]
 
   const BlockedTaps& taps_of(std::size_t row_class, std::size_t column_class) const {

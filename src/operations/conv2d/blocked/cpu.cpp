@@ -35,6 +35,11 @@ struct Block {
   std::int64_t group, first_panel, panels, image, images, row, rows, column, columns;
 };
 
+// Elements [begin, end) of a row's copy hold the source's from `from` on; the others are zero.
+struct RowPart {
+  std::int64_t begin, end, from;
+};
+
 template <typename Real>
 class Plan final : public Conv2dPlanBody {
  public:
@@ -44,7 +49,8 @@ class Plan final : public Conv2dPlanBody {
         cpu_(dynamic_cast<CpuDevice&>(*device)),
         cut_(cut),
         g_(cut.shape),
-        size_(size_of(problem.type)) {}
+        size_(size_of(problem.type)),
+        stores_sums_(cut.stores_rows && size_of(problem.type) == static_cast<std::int64_t>(sizeof(Real))) {}
 
   void append(devices::Sequence& sequence, const Conv2dRun& run) const override {
     sequence.call(devices::HostTask([self = shared_from_this(), this, run] { execute(run); }));
@@ -62,8 +68,10 @@ class Plan final : public Conv2dPlanBody {
                      Real* to) const;
   void compute(const Memory<Real>& memory, const Block& block, const Room<Real>& room) const;
   void copy_source(const Memory<Real>& memory, const Block& block, std::int64_t chunk, const Room<Real>& room) const;
-  void copy_row(const std::byte* row, std::int64_t channels, std::int64_t phase, std::int64_t column,
-                const Room<Real>& room, Real* to) const;
+  RowPart part_of(std::int64_t first) const;
+  RowPart nowhere() const { return {cut_.width, cut_.width, 0}; }
+  void copy_row(const std::byte* from, std::int64_t channels, const RowPart& part, const Room<Real>& room,
+                Real* to) const;
   void multiply(const Memory<Real>& memory, const Block& block, std::int64_t chunk, std::int64_t panel,
                 const Room<Real>& room) const;
   void finish_planes(const Memory<Real>& memory, const Block& block, std::int64_t panel, const Room<Real>& room) const;
@@ -85,6 +93,15 @@ class Plan final : public Conv2dPlanBody {
     const std::int64_t lines = (cut_.finishes_panels() ? 1 : cut_.range_panels) * cut_.panel_rows;
     return room.sums + (static_cast<std::int64_t>(column_class) * lines + line) * cut_.sums_pitch();
   }
+  // The first output of a panel's first channel in a row of an image of the block.
+  std::byte* target_of(const Memory<Real>& memory, const Block& block, std::int64_t panel, std::int64_t image,
+                       std::int64_t row) const {
+    const BlockedClass& of_rows = cut_.down.classes[block.row_class];
+    return memory.target + target_at(block.image + image, block.group * cut_.target + cut_.filters.start(panel),
+                                     of_rows.begin + (block.row + row) * of_rows.step,
+                                     block.column * cut_.along.classes.front().step) *
+                               size_;
+  }
   // The outputs of a block's class of columns, where rows end with their class.
   std::int64_t columns_of(const Block& block, const BlockedClass& some) const {
     return std::clamp<std::int64_t>(some.count - block.column, 0, block.columns);
@@ -95,6 +112,7 @@ class Plan final : public Conv2dPlanBody {
   BlockedCut cut_;
   Conv2dShape g_;
   std::int64_t size_;  // of a stored element
+  bool stores_sums_;   // where the results lie
 };
 
 template <typename Real>
@@ -205,59 +223,69 @@ void Plan<Real>::copy_source(const Memory<Real>& memory, const Block& block, std
   const std::int64_t channels = cut_.channels.count(chunk),
                      channel = block.group * cut_.source + cut_.channels.start(chunk);
   const std::int64_t together = g_.nhwc ? channels : 1;  // channels that lie side by side
-  for (std::int64_t c = 0; c < channels; c += together)
-    for (std::int64_t image = 0; image < block.images; ++image)
-      for (std::size_t i = 0; i < down.phases.size(); ++i)
-        for (std::size_t j = 0; j < along.phases.size(); ++j)
+  for (std::size_t j = 0; j < along.phases.size(); ++j) {
+    const RowPart part = part_of((block.column + along.low) * along.unit + along.phases[j]);
+    for (std::int64_t c = 0; c < channels; c += together)
+      for (std::int64_t image = 0; image < block.images; ++image)
+        for (std::size_t i = 0; i < down.phases.size(); ++i) {
+          Real* const plane = room.planes + c * channel_pitch() + image * cut_.plane +
+                              static_cast<std::int64_t>(i * along.phases.size() + j) * cut_.phase_plane;
+          const std::int64_t first = (block.row + down.low) * down.unit + down.phases[i];
           for (std::int64_t row = 0; row < block.rows + down.reach(); ++row) {
-            const std::int64_t h = (block.row + down.low + row) * down.unit + down.phases[i];
-            Real* const to = room.planes + c * channel_pitch() + image * cut_.plane +
-                             static_cast<std::int64_t>(i * along.phases.size() + j) * cut_.phase_plane +
-                             row * cut_.pitch;
+            const std::int64_t h = first + row * down.unit;
+            const bool is_there = h >= 0 && h < down.extent;
             const std::byte* const from =
-                h < 0 || h >= down.extent ? nullptr
-                                          : memory.source + source_at(block.image + image, channel + c, h, 0) * size_;
-            copy_row(from, together, along.phases[j], block.column + along.low, room, to);
+                is_there ? memory.source + source_at(block.image + image, channel + c, h, part.from) * size_ : nullptr;
+            copy_row(from, together, is_there ? part : nowhere(), room, plane + row * cut_.pitch);
           }
+        }
+  }
 }
 
-// Elements (column + i) * unit + phase of a row of the source (null: nothing is there), of some channels side by side.
+// Of elements first + i * unit of a row, those that are there.
 template <typename Real>
-void Plan<Real>::copy_row(const std::byte* row, std::int64_t channels, std::int64_t phase, std::int64_t column,
-                          const Room<Real>& room, Real* to) const {
-  const std::int64_t unit = cut_.along.unit, first = column * unit + phase;
+RowPart Plan<Real>::part_of(std::int64_t first) const {
+  const std::int64_t unit = cut_.along.unit;
   const auto until = [&](std::int64_t end) {
     return std::clamp<std::int64_t>(end <= first ? 0 : divide_up(end - first, unit), 0, cut_.width);
   };
-  const std::int64_t begin = row == nullptr ? cut_.width : until(0),
-                     end = row == nullptr ? cut_.width : until(cut_.along.extent), count = end - begin,
-                     of_pixel = g_.nhwc ? g_.groups * cut_.source : 1;
+  const std::int64_t begin = until(0), end = until(cut_.along.extent);
+  return begin == end ? nowhere() : RowPart{begin, end, first + begin * unit};
+}
+
+// A row of some channels side by side.
+template <typename Real>
+void Plan<Real>::copy_row(const std::byte* from, std::int64_t channels, const RowPart& part, const Room<Real>& room,
+                          Real* to) const {
   for (std::int64_t c = 0; c < channels; ++c) {
-    std::fill_n(to + c * channel_pitch(), begin, Real{0});
-    std::fill_n(to + c * channel_pitch() + end, cut_.width - end, Real{0});
+    Real* const line = to + c * channel_pitch();
+    for (std::int64_t i = 0; i < part.begin; ++i) line[i] = 0;
+    for (std::int64_t i = part.end; i < cut_.width; ++i) line[i] = 0;
   }
-  if (count <= 0) return;
-  const std::byte* const from = row + (first + begin * unit) * of_pixel * size_;
+  const std::int64_t count = part.end - part.begin, unit = cut_.along.unit;
+  if (count == 0) return;
+  to += part.begin;
   const DataType type = problem().type;
   const bool is_real = size_ == static_cast<std::int64_t>(sizeof(Real));
-  if (!g_.nhwc) {
-    if (unit != 1) return kernels::pack_panel({from, type, unit, false}, 1, 1, count, to + begin);
-    if (!is_real) return kernels::pack_panel({from, type, count, false}, count, count, 1, to + begin);
-    std::copy_n(reinterpret_cast<const Real*>(from), count, to + begin);
-    return;
+  const auto* const elements = reinterpret_cast<const Real*>(from);
+  if (g_.nhwc) {
+    const std::int64_t pitch = unit * g_.groups * cut_.source;
+    if (!is_real) kernels::pack_panel({from, type, pitch, false}, channels, channels, count, room.row);
+    kernels::store_turned(kernels::TurnedSums<Real>{.sums = is_real ? elements : room.row,
+                                                    .ld = is_real ? pitch : channels,
+                                                    .lines = count,
+                                                    .columns = channels,
+                                                    .to = to,
+                                                    .pitch = channel_pitch(),
+                                                    .add = false});
+  } else if (!is_real) {
+    unit == 1 ? kernels::pack_panel({from, type, count, false}, count, count, 1, to)
+              : kernels::pack_panel({from, type, unit, false}, 1, 1, count, to);
+  } else if (unit == 1) {
+    for (std::int64_t i = 0; i < count; ++i) to[i] = elements[i];
+  } else {
+    for (std::int64_t i = 0; i < count; ++i) to[i] = elements[i * unit];
   }
-  kernels::TurnedSums<Real> turned{.sums = reinterpret_cast<const Real*>(from),
-                                   .ld = unit * of_pixel,
-                                   .lines = count,
-                                   .columns = channels,
-                                   .to = to + begin,
-                                   .pitch = channel_pitch(),
-                                   .add = false};
-  if (!is_real) {
-    kernels::pack_panel({from, type, unit * of_pixel, false}, channels, channels, count, room.row);
-    turned.sums = room.row, turned.ld = channels;
-  }
-  kernels::store_turned(turned);
 }
 
 template <typename Real>
@@ -283,8 +311,8 @@ void Plan<Real>::multiply(const Memory<Real>& memory, const Block& block, std::i
         .rows = rows,
         .columns = 0,
         .sums = nullptr,
-        .ld = cut_.sums_pitch(),
-        .add = chunk > 0,
+        .ld = stores_sums_ ? target_at(0, 1, 0, 0) : cut_.sums_pitch(),
+        .add = chunk > 0 || (stores_sums_ && problem().accumulate),
     };
     const std::int64_t runs = cut_.flattened ? 1 : block.rows,
                        length = cut_.flattened ? (block.rows - 1) * cut_.pitch + columns : columns;
@@ -294,7 +322,8 @@ void Plan<Real>::multiply(const Memory<Real>& memory, const Block& block, std::i
           const std::int64_t slot = run * cut_.pitch + at;
           tile.columns = std::min(cut_.tile.columns, length - at);
           tile.b = room.planes + image * cut_.plane + slot;
-          tile.sums = sums + image * cut_.slots() + slot;
+          tile.sums = stores_sums_ ? reinterpret_cast<Real*>(target_of(memory, block, panel, image, run)) + at
+                                   : sums + image * cut_.slots() + slot;
           kernels::multiply_offsets(tile);
         }
   }
@@ -305,28 +334,27 @@ template <typename Real>
 void Plan<Real>::finish_planes(const Memory<Real>& memory, const Block& block, std::int64_t panel,
                                const Room<Real>& room) const {
   const DataType type = problem().type;
-  const BlockedClass& of_rows = cut_.down.classes[block.row_class];
   const std::int64_t rows = cut_.filters.count(panel), channel = block.group * cut_.target + cut_.filters.start(panel),
                      step = cut_.along.classes.front().step, plane = target_at(0, 1, 0, 0), all = target_at(0, 0, 1, 0);
   const kernels::GemmFinish finish{.type = type,
                                    .output = type,
                                    .row_bias = memory.bias == nullptr ? nullptr : memory.bias + channel * size_,
-                                   .accumulate = problem().accumulate,
+                                   .accumulate = problem().accumulate && !stores_sums_,
                                    .relu = problem().relu};
-  const auto target = [&](std::int64_t image, std::int64_t row, std::int64_t i) {
-    return memory.target + target_at(block.image + image, channel + i, of_rows.begin + (block.row + row) * of_rows.step,
-                                     block.column * step) *
-                               size_;
-  };
+  if (stores_sums_ && finish.row_bias == nullptr && !finish.relu) return;
   const Real* const sums = sums_of(block, panel, 0, room);
-  const bool rows_follow = step == 1 && of_rows.step == 1 && cut_.pitch == block.columns && block.columns == all;
-  const std::int64_t together = rows_follow ? block.rows : 1;
+  const std::int64_t together = cut_.flattened && cut_.stores_rows ? block.rows : 1;
   for (std::int64_t image = 0; image < block.images; ++image)
     for (std::int64_t row = 0; row < block.rows; row += together) {
       const std::int64_t slot = image * cut_.slots() + row * cut_.pitch;
+      std::byte* const to = target_of(memory, block, panel, image, row);
+      if (stores_sums_) {
+        kernels::finish_tile(finish, reinterpret_cast<const Real*>(to), plane, rows, together * block.columns, to,
+                             plane);
+        continue;
+      }
       if (step == 1) {
-        kernels::finish_tile(finish, sums + slot, cut_.sums_pitch(), rows, together * block.columns,
-                             target(image, row, 0), plane);
+        kernels::finish_tile(finish, sums + slot, cut_.sums_pitch(), rows, together * block.columns, to, plane);
         continue;
       }
       const std::int64_t length = std::min(block.columns * step, all - block.column * step);
@@ -336,7 +364,7 @@ void Plan<Real>::finish_planes(const Memory<Real>& memory, const Block& block, s
           const Real* const from = sums_of(block, panel, j, room) + i * cut_.sums_pitch() + slot;
           for (std::int64_t q = 0; q < columns_of(block, some); ++q) room.row[q * step + some.begin] = from[q];
         }
-        kernels::finish_tile(finish, room.row, length, 1, length, target(image, row, i), plane);
+        kernels::finish_tile(finish, room.row, length, 1, length, to + i * plane * size_, plane);
       }
     }
 }
