@@ -1,5 +1,6 @@
 #include "vector/matrix/offset_tiles.h"
 
+#include <algorithm>
 #include <array>
 #include <cstddef>
 #include <utility>
@@ -16,7 +17,7 @@ namespace omniconv::kernels::HWY_NAMESPACE {
 namespace hn = hwy::HWY_NAMESPACE;
 
 template <int rows, int V, typename Real>
-HWY_NOINLINE void offset_tile(const OffsetTile<Real>& p) {
+HWY_NOINLINE void offset_tile(const OffsetTiles<Real>& p) {
   const hn::ScalableTag<Real> d;
   hn::Vec<decltype(d)> sums[rows][V];
   OMNICONV_UNROLL for (int i = 0; i < rows; ++i) {
@@ -31,7 +32,7 @@ HWY_NOINLINE void offset_tile(const OffsetTile<Real>& p) {
 }
 
 template <typename Real>
-using OffsetFunction = void (*)(const OffsetTile<Real>&);
+using OffsetFunction = void (*)(const OffsetTiles<Real>&);
 
 // At [v - 1]: tiles of so many rows and v vectors.
 template <typename Real, int rows, int... v>
@@ -48,17 +49,22 @@ constexpr std::array<std::array<OffsetFunction<Real>, few_rows_vectors>, most_ro
 }
 
 template <typename Real>
-void multiply(const OffsetTile<Real>& tile) {
+void multiply(const OffsetTiles<Real>& tile) {
   static constexpr auto tiles = all_offset_tiles<Real>(std::make_integer_sequence<int, most_rows>());
   const auto lanes = static_cast<std::int64_t>(hn::Lanes(hn::ScalableTag<Real>()));
-  const std::int64_t v = (tile.columns - 1) / lanes;
-  tiles[static_cast<std::size_t>(tile.rows - 1)][static_cast<std::size_t>(v)](tile);
+  const auto& of_rows = tiles[static_cast<std::size_t>(tile.rows - 1)];
+  const std::int64_t most = (tile.rows <= few_rows ? few_rows_vectors : vectors) * lanes;
+  OffsetTiles<Real> some = tile;
+  for (std::int64_t left = tile.columns; left > 0; left -= most, some.b += most, some.sums += most) {
+    some.columns = std::min(left, most);
+    of_rows[static_cast<std::size_t>((some.columns - 1) / lanes)](some);
+  }
 }
 
-void MultiplyOffsetsF32(const OffsetTile<float>& tile) {
+void MultiplyOffsetsF32(const OffsetTiles<float>& tile) {
   multiply(tile);
 }
-void MultiplyOffsetsF64(const OffsetTile<double>& tile) {
+void MultiplyOffsetsF64(const OffsetTiles<double>& tile) {
   multiply(tile);
 }
 
@@ -71,10 +77,10 @@ namespace omniconv::kernels {
 HWY_EXPORT(MultiplyOffsetsF32);
 HWY_EXPORT(MultiplyOffsetsF64);
 
-void multiply_offsets(const OffsetTile<float>& tile) {
+void multiply_offsets(const OffsetTiles<float>& tile) {
   HWY_DYNAMIC_DISPATCH(MultiplyOffsetsF32)(tile);
 }
-void multiply_offsets(const OffsetTile<double>& tile) {
+void multiply_offsets(const OffsetTiles<double>& tile) {
   HWY_DYNAMIC_DISPATCH(MultiplyOffsetsF64)(tile);
 }
 

@@ -6,17 +6,17 @@
 namespace omniconv::kernels {
 
 // sums[i][j] = sum over steps t of a[t * rows + i] * b[offsets[t] + j] (+ sums[i][j] as it was), for i < rows and
-// j < columns. Whole vectors of b are read.
+// j < columns, a tile after the other. Whole vectors of b are read.
 template <typename Real>
-struct OffsetTile {
+struct OffsetTiles {
   const Real *a, *b;
   const std::int64_t* offsets;
-  std::int64_t steps, rows, columns;  // at most a register_tile of so many rows
+  std::int64_t steps, rows, columns;  // rows: at most a register_tile's
   Real* sums;
   std::int64_t ld;  // from row to row
   bool add;
 };
-void multiply_offsets(const OffsetTile<float>& tile);
-void multiply_offsets(const OffsetTile<double>& tile);
+void multiply_offsets(const OffsetTiles<float>& tiles);
+void multiply_offsets(const OffsetTiles<double>& tiles);
 
 }  // namespace omniconv::kernels

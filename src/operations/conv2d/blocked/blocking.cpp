@@ -15,7 +15,7 @@ using kernels::PanelCut;
 constexpr std::int64_t chunk_steps = 256, chunk_channels = 256;
 // Of a block: the copy of a chunk's source, which the second cache holds, and outputs, so that panels of filters that
 // come from farther away are worth their way.
-constexpr std::int64_t plane_bytes = 160 << 10, most_slots = 512;
+constexpr std::int64_t plane_bytes = 128 << 10, most_slots = 512;
 // Rows longer than that are cut.
 constexpr std::int64_t longest_row = 1024;
 // Sums of an item stay in the second cache.

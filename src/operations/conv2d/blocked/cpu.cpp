@@ -35,6 +35,9 @@ struct Block {
   std::int64_t group, first_panel, panels, image, images, row, rows, column, columns;
 };
 
+// Channels that are fetched ahead of their copies: each lies on pages of its own, and no hardware follows.
+constexpr std::int64_t channels_ahead = 2;
+
 // Elements [begin, end) of a row's copy hold the source's from `from` on; the others are zero.
 struct RowPart {
   std::int64_t begin, end, from;
@@ -68,6 +71,7 @@ class Plan final : public Conv2dPlanBody {
                      Real* to) const;
   void compute(const Memory<Real>& memory, const Block& block, const Room<Real>& room) const;
   void copy_source(const Memory<Real>& memory, const Block& block, std::int64_t chunk, const Room<Real>& room) const;
+  void fetch_row(const std::byte* from, const RowPart& part) const;
   RowPart part_of(std::int64_t first) const;
   RowPart nowhere() const { return {cut_.width, cut_.width, 0}; }
   void copy_row(const std::byte* from, std::int64_t channels, const RowPart& part, const Room<Real>& room,
@@ -223,6 +227,7 @@ void Plan<Real>::copy_source(const Memory<Real>& memory, const Block& block, std
   const std::int64_t channels = cut_.channels.count(chunk),
                      channel = block.group * cut_.source + cut_.channels.start(chunk);
   const std::int64_t together = g_.nhwc ? channels : 1;  // channels that lie side by side
+  const std::int64_t plane_bytes = source_at(0, 1, 0, 0) * size_;
   for (std::size_t j = 0; j < along.phases.size(); ++j) {
     const RowPart part = part_of((block.column + along.low) * along.unit + along.phases[j]);
     for (std::int64_t c = 0; c < channels; c += together)
@@ -236,10 +241,18 @@ void Plan<Real>::copy_source(const Memory<Real>& memory, const Block& block, std
             const bool is_there = h >= 0 && h < down.extent;
             const std::byte* const from =
                 is_there ? memory.source + source_at(block.image + image, channel + c, h, part.from) * size_ : nullptr;
+            if (is_there && !g_.nhwc) fetch_row(from + channels_ahead * plane_bytes, part);
             copy_row(from, together, is_there ? part : nowhere(), room, plane + row * cut_.pitch);
           }
         }
   }
+}
+
+template <typename Real>
+void Plan<Real>::fetch_row(const std::byte* from, const RowPart& part) const {
+  constexpr std::int64_t line = 64;
+  const std::int64_t bytes = (part.end - part.begin) * cut_.along.unit * size_;
+  for (std::int64_t at = 0; at < bytes; at += line) __builtin_prefetch(from + at);
 }
 
 // Of elements first + i * unit of a row, those that are there.
@@ -302,7 +315,7 @@ void Plan<Real>::multiply(const Memory<Real>& memory, const Block& block, std::i
       std::fill_n(sums, rows * cut_.sums_pitch(), Real{0});
       continue;
     }
-    kernels::OffsetTile<Real> tile{
+    kernels::OffsetTiles<Real> tiles{
         .a = memory.filters + block.group * cut_.filter_elements() + taps.filters_before +
              panel * cut_.panel_pitch() * count + cut_.channels.start(chunk) * count * rows,
         .b = nullptr,
@@ -314,18 +327,16 @@ void Plan<Real>::multiply(const Memory<Real>& memory, const Block& block, std::i
         .ld = stores_sums_ ? target_at(0, 1, 0, 0) : cut_.sums_pitch(),
         .add = chunk > 0 || (stores_sums_ && problem().accumulate),
     };
-    const std::int64_t runs = cut_.flattened ? 1 : block.rows,
-                       length = cut_.flattened ? (block.rows - 1) * cut_.pitch + columns : columns;
+    const std::int64_t runs = cut_.flattened ? 1 : block.rows;
+    tiles.columns = cut_.flattened ? (block.rows - 1) * cut_.pitch + columns : columns;
     for (std::int64_t image = 0; image < block.images; ++image)
-      for (std::int64_t run = 0; run < runs; ++run)
-        for (std::int64_t at = 0; at < length; at += cut_.tile.columns) {
-          const std::int64_t slot = run * cut_.pitch + at;
-          tile.columns = std::min(cut_.tile.columns, length - at);
-          tile.b = room.planes + image * cut_.plane + slot;
-          tile.sums = stores_sums_ ? reinterpret_cast<Real*>(target_of(memory, block, panel, image, run)) + at
-                                   : sums + image * cut_.slots() + slot;
-          kernels::multiply_offsets(tile);
-        }
+      for (std::int64_t run = 0; run < runs; ++run) {
+        const std::int64_t slot = run * cut_.pitch;
+        tiles.b = room.planes + image * cut_.plane + slot;
+        tiles.sums = stores_sums_ ? reinterpret_cast<Real*>(target_of(memory, block, panel, image, run))
+                                  : sums + image * cut_.slots() + slot;
+        kernels::multiply_offsets(tiles);
+      }
   }
 }
 
