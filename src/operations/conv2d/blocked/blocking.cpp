@@ -199,22 +199,26 @@ double BlockedCut::chain() const {
   return static_cast<double>(most_channels) * static_cast<double>(most) + static_cast<double>(channels.panels - 1);
 }
 
-// A run's vectors, two at a time; panels of fewer rows than four take as long.
-double BlockedCut::padded_products() const {
-  constexpr std::int64_t least_rows = 4;
+// A tile's step takes a cycle for two vectors of sums, and no less than an addition takes; a tile takes some cycles to
+// begin and end.
+double BlockedCut::tile_products() const {
+  constexpr double addition = 4, of_tile = 30, above_peak = 1.1;
   const auto real_of = [](std::int64_t value) { return static_cast<double>(value); };
-  const std::int64_t runs = flattened ? 1 : rows, length = flattened ? slots() : columns;
-  const double lanes = real_of(runs * round_up(length, tile.lanes)) / real_of(rows * columns);
-  const double high =
-      filters.height < least_rows && target > 2 ? real_of(filters.panels * least_rows) : real_of(target);
-  double products = 0;
-  for (std::size_t i = 0; i < taps.size(); ++i) {
-    const BlockedClass &of_rows = down.classes[i / along.classes.size()],
-                       &of_columns = along.classes[i % along.classes.size()];
-    products +=
-        real_of(static_cast<std::int64_t>(taps[i].taps.size())) * real_of(of_rows.count) * real_of(of_columns.count);
+  const std::int64_t most = tile.columns / tile.lanes, runs = flattened ? 1 : rows,
+                     vectors = divide_up(flattened ? slots() : columns, tile.lanes), whole = vectors / most;
+  const double high = real_of(target) / real_of(filters.panels);
+  double cycles = 0;
+  for (const BlockedTaps& some : taps) {
+    const double steps = real_of(source) * real_of(static_cast<std::int64_t>(some.taps.size()));
+    const auto of_vectors = [&](std::int64_t count) {
+      return steps * std::max(high * real_of(count) / 2, addition) + of_tile * real_of(channels.panels);
+    };
+    cycles += real_of(whole) * of_vectors(most) + (vectors % most > 0 ? of_vectors(vectors % most) : 0);
   }
-  return products * lanes * high * real_of(source) * real_of(shape.groups) * real_of(shape.n);
+  const double blocks = real_of(divide_up(shape.n, images)) * real_of(divide_up(down.count(), rows)) *
+                        real_of(divide_up(along.count(), columns));
+  return above_peak * 2 * real_of(tile.lanes) * cycles * real_of(runs * images) * blocks * real_of(filters.panels) *
+         real_of(shape.groups);
 }
 
 }  // namespace omniconv::operations

@@ -64,8 +64,8 @@ class BlockedCut {
   std::int64_t row_elements() const;
   std::int64_t workspace_bytes() const;
   PreparedFormat format(const Conv2dProblem& problem) const;
-  double chain() const;            // L of the bound
-  double padded_products() const;  // multiply-adds, with those of tiles' empty places
+  double chain() const;          // L of the bound
+  double tile_products() const;  // multiply-adds at the peak that take as long as the tiles
 
  private:
   void set_block(std::int64_t plane_bytes);

@@ -196,6 +196,8 @@ void Plan<Real>::pack_panel_of(const std::byte* w, std::int64_t group, std::size
     }
   } else if (cut_.forward) {
     pack(line, source, 0, all_taps * g_.c_group, true, channels * all_taps, to);
+  } else if (all_taps == 1) {
+    pack(source, line, 0, g_.c_group, false, channels, to);
   } else {
     for (std::int64_t c = 0; c < channels; ++c)
       if (count == all_taps)
@@ -448,13 +450,15 @@ class BlockedCpu final : public Conv2dSolver {
 
 // Of a run. README.md says where the numbers come from.
 double BlockedCpu::cost(const Conv2dProblem& problem, const BlockedCut& cut, const devices::Device& device) {
-  constexpr double phase = 1e5, of_filter = 10, of_source = 8, of_output = 16;
+  constexpr double phase = 1e5, of_filter = 10;
+  const bool turns = problem.layout == Layout::nhwc;  // channels side by side to rows, and back
+  const double of_source = turns ? 16 : 4, of_output = turns ? 16 : 2;
   const auto real = [](std::int64_t value) { return static_cast<double>(value); };
   const double copied = real(cut.items()) * real(cut.source) * real(cut.images) * real(cut.plane),
                stored = real(cut.forward ? elements_of(problem).y : elements_of(problem).x),
                packed = cut.prepared ? 0 : real(elements_of(problem).w);
   return phase * (cut.prepared ? 1 : 2) +
-         (cut.padded_products() + of_source * copied + of_output * stored + of_filter * packed) *
+         (cut.tile_products() + of_source * copied + of_output * stored + of_filter * packed) *
              (cut.real == DataType::f64 ? 2 : 1) +
          byte_cost(device) * least_bytes(problem);
 }

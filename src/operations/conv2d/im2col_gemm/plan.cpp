@@ -425,6 +425,10 @@ Answer im2col_offer(const Conv2dProblem& problem, const DevicePointer& device, P
                                                           : 2 * byte_cost(*device) * bytes;
     cost += is_gpu ? gpu_launch_cost : 0;
   }
+  // On the CPU elements look for the taps that meet them one by one where strides part them.
+  const bool is_parted = problem.stride_h > 1 || problem.stride_w > 1;
+  if (!is_gpu && problem.pass == Pass::backward_data && parting.has_columns && is_parted)
+    cost += 250 * static_cast<double>(elements_of(problem).x);
   if (is_gpu) cost += unaligned_cost(problem, parting.has_columns);
   if (is_gpu && problem.pass == Pass::backward_filter) cost += 2 * gpu_launch_cost;  // and what it waits
   if (is_gpu && problem.pass == Pass::backward_data && parting.has_columns) cost += scatter_cost(problem);

@@ -452,12 +452,13 @@ class PackedCpu final : public GemmSolver {
 // Whole vectors of columns at the rate that was measured, and every matrix once through memory.
 double PackedCpu::cost(const GemmTask& task, const devices::Device& device) {
   constexpr double efficiency = 0.9, begin = 2e6;  // of a run: its phases begin and end
+  constexpr double steps_of_tile = 8;              // that it takes to begin and end a tile
   const GemmProblem& problem = task.problem;
   const kernels::RegisterTile tile = kernels::register_tile(problem.type, problem.m);
   const auto real = [](std::int64_t value) { return static_cast<double>(value); };
   const double m = real(problem.m), n = real(problem.n), k = real(problem.k), batch = real(problem.batch);
   const double size = real(size_of(problem.type)), size_c = real(size_of(task.output));
-  const double products = batch * m * k * real(round_up(problem.n, tile.lanes)) / efficiency;
+  const double products = batch * m * (k + steps_of_tile) * real(round_up(problem.n, tile.lanes)) / efficiency;
   const double bytes = (task.batch_a == 0 ? 1 : batch) * m * k * size + (task.batch_b == 0 ? 1 : batch) * k * n * size +
                        batch * m * n * size_c * (task.accumulate ? 2 : 1);
   return begin + products * (problem.type == DataType::f64 ? 2 : 1) + bytes * byte_cost(device);
