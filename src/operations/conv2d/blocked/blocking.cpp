@@ -77,9 +77,10 @@ void BlockedCut::set_block(std::int64_t bytes) {
       images = even_part(
           shape.n, std::clamp<std::int64_t>(std::min(room / std::max<std::int64_t>(plane, 1), slots_at_most / slots()),
                                             1, shape.n));
+    set_geometry();
   }
   const std::int64_t of_panel =
-                         static_cast<std::int64_t>(along.classes.size()) * panel_rows * sums_pitch() * size_of(real),
+                         static_cast<std::int64_t>(along.classes.size()) * panel_rows * sums_pitch * size_of(real),
                      most = std::clamp<std::int64_t>(sum_bytes * bytes / plane_bytes / of_panel, 1, filters.panels);
   range_panels = filters.panels;
   const std::int64_t enough = items_per_thread * threads, of_all = items();
@@ -104,6 +105,7 @@ void BlockedCut::set_geometry() {
                      phases = static_cast<std::int64_t>(down.phases.size() * along.phases.size());
   phase_plane = checked_add(checked_multiply(of_rows, pitch, "a plane of the source"), shared, "a plane of the source");
   plane = checked_multiply(phases, phase_plane, "a plane of the source");
+  sums_pitch = round_up(checked_multiply(images, slots(), "the sums"), alignment);
   const auto vectors_of = [&](std::int64_t count) { return divide_up(count, tile.lanes); };
   flattened = vectors_of(slots()) <= rows * vectors_of(columns);
   const bool is_whole = along.classes.size() == 1 && down.classes.size() == 1 && !shape.nhwc;
@@ -140,9 +142,6 @@ std::int64_t BlockedCut::filter_elements() const {
   return checked_multiply(checked_multiply(filters.panels, panel_pitch(), "the filters"), shape.r * shape.s,
                           "the filters");
 }
-std::int64_t BlockedCut::sums_pitch() const {
-  return round_up(checked_multiply(images, slots(), "the sums"), alignment);
-}
 std::int64_t BlockedCut::ranges() const {
   return divide_up(filters.panels, range_panels);
 }
@@ -163,7 +162,7 @@ std::int64_t BlockedCut::plane_elements() const {
 }
 std::int64_t BlockedCut::sum_elements() const {
   const std::int64_t of_rows = (finishes_panels() ? 1 : range_panels) * panel_rows;
-  return checked_multiply(of_rows * static_cast<std::int64_t>(along.classes.size()), sums_pitch(), "the sums");
+  return checked_multiply(of_rows * static_cast<std::int64_t>(along.classes.size()), sums_pitch, "the sums");
 }
 // A row of outputs, of all classes; under nhwc of all channels of a range; or what is read of a row of the source.
 std::int64_t BlockedCut::row_elements() const {

@@ -42,6 +42,7 @@ class BlockedCut {
   // The copy of a channel's source: for each phase of rows and of columns a plane of rows `pitch` apart, whose zeros
   // beside one row may be those of the next.
   std::int64_t width, pitch, phase_plane, plane;
+  std::int64_t sums_pitch;        // of a block's outputs of a filter, with what lies between them
   bool flattened;                 // rows of outputs follow each other in a tile, with what lies between them
   bool stores_rows;               // outputs lie as in a tile: rows alone, or one after the other with nothing between
   std::vector<BlockedTaps> taps;  // of rows' class i and columns' class j, at [i * columns' classes + j]
@@ -50,7 +51,6 @@ class BlockedCut {
     return taps[row_class * along.classes.size() + column_class];
   }
   std::int64_t slots() const { return (rows - 1) * pitch + columns; }  // of an image's outputs, with what lies between
-  std::int64_t sums_pitch() const;                                     // of a block
   bool finishes_panels() const { return channels.panels == 1 && !shape.nhwc; }  // as soon as each is multiplied
   std::int64_t ranges() const;
   std::int64_t blocks(const BlockedClass& of_rows) const;

@@ -70,6 +70,7 @@ class Plan final : public Conv2dPlanBody {
   void pack_panel_of(const std::byte* w, std::int64_t group, std::size_t pair, std::int64_t panel, std::int64_t chunk,
                      Real* to) const;
   void compute(const Memory<Real>& memory, const Block& block, const Room<Real>& room) const;
+  void clear_planes(const Memory<Real>& memory, const Block& block) const;
   void copy_source(const Memory<Real>& memory, const Block& block, std::int64_t chunk, const Room<Real>& room) const;
   void fetch_row(const std::byte* from, const RowPart& part) const;
   RowPart part_of(std::int64_t first) const;
@@ -95,7 +96,7 @@ class Plan final : public Conv2dPlanBody {
     const std::int64_t line =
         cut_.finishes_panels() ? 0 : cut_.filters.start(panel) - cut_.filters.start(block.first_panel);
     const std::int64_t lines = (cut_.finishes_panels() ? 1 : cut_.range_panels) * cut_.panel_rows;
-    return room.sums + (static_cast<std::int64_t>(column_class) * lines + line) * cut_.sums_pitch();
+    return room.sums + (static_cast<std::int64_t>(column_class) * lines + line) * cut_.sums_pitch;
   }
   // The first output of a panel's first channel in a row of an image of the block.
   std::byte* target_of(const Memory<Real>& memory, const Block& block, std::int64_t panel, std::int64_t image,
@@ -211,6 +212,7 @@ void Plan<Real>::pack_panel_of(const std::byte* w, std::int64_t group, std::size
 
 template <typename Real>
 void Plan<Real>::compute(const Memory<Real>& memory, const Block& block, const Room<Real>& room) const {
+  if (!g_.nhwc && cut_.down.classes[block.row_class].taps.empty()) return clear_planes(memory, block);
   for (std::int64_t chunk = 0; chunk < cut_.channels.panels; ++chunk) {
     copy_source(memory, block, chunk, room);
     for (std::int64_t panel = block.first_panel; panel < block.first_panel + block.panels; ++panel) {
@@ -219,6 +221,20 @@ void Plan<Real>::compute(const Memory<Real>& memory, const Block& block, const R
     }
   }
   if (g_.nhwc) finish_pixels(memory, block, room);
+}
+
+// Rows that no tap meets.
+template <typename Real>
+void Plan<Real>::clear_planes(const Memory<Real>& memory, const Block& block) const {
+  if (problem().accumulate) return;
+  const std::int64_t step = cut_.along.classes.front().step, all = target_at(0, 0, 1, 0),
+                     length = std::min(block.columns * step, all - block.column * step);
+  for (std::int64_t panel = block.first_panel; panel < block.first_panel + block.panels; ++panel)
+    for (std::int64_t image = 0; image < block.images; ++image)
+      for (std::int64_t i = 0; i < cut_.filters.count(panel); ++i)
+        for (std::int64_t row = 0; row < block.rows; ++row)
+          std::fill_n(target_of(memory, block, panel, image, row) + i * target_at(0, 1, 0, 0) * size_, length * size_,
+                      std::byte{0});
 }
 
 // A chunk's channels of what the block reads, with zeros where nothing is.
@@ -314,7 +330,7 @@ void Plan<Real>::multiply(const Memory<Real>& memory, const Block& block, std::i
     Real* const sums = sums_of(block, panel, j, room);
     if (columns == 0) continue;
     if (count == 0) {
-      std::fill_n(sums, rows * cut_.sums_pitch(), Real{0});
+      std::fill_n(sums, rows * cut_.sums_pitch, Real{0});
       continue;
     }
     kernels::OffsetTiles<Real> tiles{
@@ -326,7 +342,7 @@ void Plan<Real>::multiply(const Memory<Real>& memory, const Block& block, std::i
         .rows = rows,
         .columns = 0,
         .sums = nullptr,
-        .ld = stores_sums_ ? target_at(0, 1, 0, 0) : cut_.sums_pitch(),
+        .ld = stores_sums_ ? target_at(0, 1, 0, 0) : cut_.sums_pitch,
         .add = chunk > 0 || (stores_sums_ && problem().accumulate),
     };
     const std::int64_t runs = cut_.flattened ? 1 : block.rows;
@@ -367,14 +383,14 @@ void Plan<Real>::finish_planes(const Memory<Real>& memory, const Block& block, s
         continue;
       }
       if (step == 1) {
-        kernels::finish_tile(finish, sums + slot, cut_.sums_pitch(), rows, together * block.columns, to, plane);
+        kernels::finish_tile(finish, sums + slot, cut_.sums_pitch, rows, together * block.columns, to, plane);
         continue;
       }
       const std::int64_t length = std::min(block.columns * step, all - block.column * step);
       for (std::int64_t i = 0; i < rows; ++i) {
         for (std::size_t j = 0; j < column_classes(); ++j) {
           const BlockedClass& some = cut_.along.classes[j];
-          const Real* const from = sums_of(block, panel, j, room) + i * cut_.sums_pitch() + slot;
+          const Real* const from = sums_of(block, panel, j, room) + i * cut_.sums_pitch + slot;
           for (std::int64_t q = 0; q < columns_of(block, some); ++q) room.row[q * step + some.begin] = from[q];
         }
         kernels::finish_tile(finish, room.row, length, 1, length, to + i * plane * size_, plane);
@@ -402,7 +418,7 @@ void Plan<Real>::finish_pixels(const Memory<Real>& memory, const Block& block, c
         const std::int64_t columns = columns_of(block, some), slot = image * cut_.slots() + row * cut_.pitch;
         if (columns == 0) continue;
         kernels::store_turned(kernels::TurnedSums<Real>{.sums = sums_of(block, block.first_panel, j, room) + slot,
-                                                        .ld = cut_.sums_pitch(),
+                                                        .ld = cut_.sums_pitch,
                                                         .lines = lines,
                                                         .columns = columns,
                                                         .to = room.row,
