@@ -33,14 +33,15 @@ TEST(Options, NamesAreWholeWordsOfIds) {
 }
 
 TEST(Options, WhatIsDeniedIsNotTakenWhereItIsAllowedToo) {
-  EXPECT_EQ(chosen({}), "conv2d/direct/cpu.1");
-  EXPECT_EQ(chosen({.allow = {"conv2d"}, .deny = {"conv2d/direct", "conv2d/winograd"}}), "conv2d/im2col_gemm/cpu.1");
+  EXPECT_EQ(chosen({}), "conv2d/blocked/cpu.1");
+  EXPECT_EQ(chosen({.allow = {"conv2d"}, .deny = {"conv2d/blocked", "conv2d/direct", "conv2d/winograd"}}),
+            "conv2d/im2col_gemm/cpu.1");
   const std::string message = refused({.allow = {"conv2d/direct"}, .deny = {"conv2d"}});
   EXPECT_NE(message.find("conv2d/direct/cpu.1: is denied"), std::string::npos) << message;
 }
 
 TEST(Options, ErrorsOfJustTheLimitAreWithinIt) {
-  EXPECT_EQ(chosen({.max_error = 1}), "conv2d/direct/cpu.1");
+  EXPECT_EQ(chosen({.max_error = 1}), "conv2d/blocked/cpu.1");
   const std::string message = refused({.max_error = std::nextafter(1.0, 0.0)});
   EXPECT_NE(message.find("its errors are amplified 1 times"), std::string::npos) << message;
   EXPECT_EQ(refused({.max_error = NAN}), "max_error is nan: must be an amplification of at least 0, as in 1024");

@@ -443,6 +443,13 @@ class BlockedCpu final : public Conv2dSolver {
     if (problem.pass == Pass::backward_data &&
         problem.stride_h > most_classes / std::min(problem.stride_w, most_classes))
       return "serves strides of bwd_data whose product is at most 16";
+    const Conv2dShape shape(problem);
+    const bool forward = problem.pass == Pass::forward;
+    constexpr double most_between = 1 << 28;
+    if (static_cast<double>(BlockedAxis::down(shape, forward).reach() + 1) *
+            static_cast<double>(BlockedAxis::along(shape, forward).reach() + 1) >
+        most_between)
+      return "serves taps within 2^28 elements of a plane: what lies between them is copied";
     const bool prepared = !request.prepared.empty();
     if (prepared && request.prepared != std::vector<std::string>{"w"}) return "has a prepared form of w alone";
     const BlockedCut cut(problem, cpu->threads(), request.max_workspace_bytes, prepared);

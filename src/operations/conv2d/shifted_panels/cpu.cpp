@@ -318,6 +318,12 @@ class ShiftedPanelsCpu final : public Conv2dSolver {
     const auto* const cpu = dynamic_cast<const CpuDevice*>(device.get());
     if (cpu == nullptr) return "this variant runs on the CPU";
     if (problem.pass != Pass::backward_filter) return "serves bwd_filter";
+    const Conv2dShape g(problem);
+    constexpr double most_between = 1 << 28;
+    if (static_cast<double>(PanelAxis(g.r, g.stride_h, g.dilation_h).reach + 1) *
+            static_cast<double>(PanelAxis(g.s, g.stride_w, g.dilation_w).reach + 1) >
+        most_between)
+      return "serves taps within 2^28 elements of a plane: what lies between them is copied";
     const ShiftedBlocking cut(problem, cpu->threads(), request.max_workspace_bytes);
     return Offer{
         .cost = {cost(problem, cut, *device)},
