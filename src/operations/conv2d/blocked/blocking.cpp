@@ -184,11 +184,11 @@ std::int64_t BlockedCut::workspace_bytes() const {
 }
 
 PreparedFormat BlockedCut::format(const Conv2dProblem& problem) const {
-  return {
-      fmt::format("w of {}{} k{}c{}r{}s{}, {} groups, strides {} {}, in panels of {} {} and chunks of {}",
-                  shape.nhwc ? "nhwc" : "nchw", forward ? "" : " bwd_data", problem.k, problem.c, problem.r, problem.s,
-                  problem.groups, problem.stride_h, problem.stride_w, panel_rows, name(real), channels.height),
-      checked_multiply(shape.groups * size_of(real), filter_elements(), "the prepared filters")};
+  return {fmt::format("{} w of {}{} k{}c{}r{}s{}, {} groups, strides {} {}, in panels of {} {} and chunks of {}",
+                      name(problem.type), shape.nhwc ? "nhwc" : "nchw", forward ? "" : " bwd_data", problem.k,
+                      problem.c, problem.r, problem.s, problem.groups, problem.stride_h, problem.stride_w, panel_rows,
+                      name(real), channels.height),
+          checked_multiply(shape.groups * size_of(real), filter_elements(), "the prepared filters")};
 }
 
 double BlockedCut::chain() const {
