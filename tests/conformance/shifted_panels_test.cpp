@@ -1,4 +1,6 @@
 // conv2d/shifted_panels on the CPU: how it cuts a problem, and what it computes of its panels, bands, chunks and parts.
+#include <hwy/targets.h>
+
 #include <cmath>
 #include <limits>
 #include <set>
@@ -444,6 +446,28 @@ TEST(ShiftedPanels, PanelsArePackedWhole) {
   expect_packed<float>(DataType::f16);
   expect_packed<float>(DataType::bf16);
   expect_packed<double>(DataType::f64);
+}
+
+// Tiles and vectors of each size; panels begin at whole vectors, or loads of them fail.
+TEST(ShiftedPanels, InstructionSets) {
+  int sets = 0;
+  for (const std::int64_t target : {HWY_SCALAR, HWY_SSE4, HWY_AVX2, HWY_AVX3}) {
+    if (target != HWY_SCALAR && (hwy::SupportedTargets() & HWY_TARGETS & target) == 0) continue;
+    hwy::GetChosenTarget().Update(target);
+    ++sets;
+    for (const char* type : {"f32", "f64", "f16", "bf16"})
+      for (const char* words : {"nchw acc", "nhwc flip"})
+        for (const char* geometry : {"n3c9h7w9k35r3s3p1", "n2c3h9w11k20r5s5p2u2", "n2c15h8w9k17r1s1u2",
+                                     "n1c29h5w7k70r2s3p1", "n2c10h6w7k6r3s3p1g2"})
+          expect_shifted(filter_gradient(fmt::format("{} {} {}", type, words, geometry)));
+    for (const char* text : {"n3c40h70w70k48r3s3p1", "f64 nhwc n7c60h33w30k40r3s3p1"}) {
+      const Conv2dProblem problem = filter_gradient(text);
+      expect_shifted(problem, blocking(problem, 0).workspace_bytes(), 100);
+    }
+    hwy::GetChosenTarget().Update(hwy::SupportedTargets());
+  }
+  // Where there is AVX2 there is SSE4 too.
+  EXPECT_GE(sets, (hwy::SupportedTargets() & HWY_TARGETS & HWY_AVX2) != 0 ? 2 : 1);
 }
 
 TEST(ShiftedPanels, IsChosen) {
