@@ -58,7 +58,7 @@ ShiftedBlocking::ShiftedBlocking(const Conv2dProblem& problem, int of_threads, s
   joins_taps = shape.c_group <= tile.rows && shape.s > 1 && along.dilation == 1;
   x_cut = PanelCut::even(shape.c_group, tile.rows);
   y_cut = PanelCut::full(shape.k_group, tile.columns);
-  line_cut = PanelCut::even(joins_taps ? shape.s * shape.c_group : 0, tile.rows);
+  line_cut = joins_taps ? PanelCut::even(shape.s * shape.c_group, tile.rows) : PanelCut{};
   x_width = x_cut.height + (x_cut.taller > 0 ? 1 : 0);
   y_width = round_up(std::min(shape.k_group, tile.columns), lanes);
   item_panels = std::clamp<std::int64_t>(item_tiles / (shape.r * shape.s), 1, x_cut.panels);
