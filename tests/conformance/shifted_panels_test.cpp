@@ -109,7 +109,9 @@ TEST(ShiftedPanels, JoinedTaps) {
                           "n3c1h6w40k5r1s31p15", "n1c6h8w9k7r3s3p1", "n1c3h9w20k7r3s3p1dh2uw3", "n2c6h9w11k16r3s4p2g2",
                           "n1c3h9w20k7r3s3p1d2"});
   EXPECT_TRUE(blocking(filter_gradient("n2c3h15w17k20r7s7p3u2")).joins_taps);
-  EXPECT_FALSE(blocking(filter_gradient("n2c3h15w17k20r7s7p3d2")).joins_taps);
+  const ShiftedBlocking apart = blocking(filter_gradient("n2c3h15w17k20r7s7p3d2"));
+  EXPECT_FALSE(apart.joins_taps);
+  EXPECT_EQ(apart.line_cut.panels, 0);
 }
 
 TEST(ShiftedPanels, RowsAndColumnsOfTaps) {
@@ -259,8 +261,10 @@ void run_shifted(const Context& context, const Conv2dProblem& problem, const Sol
 
 // The bits follow neither from the number of threads nor from a limit of the workspace.
 TEST(ShiftedPanels, ThreadsAndLimitsChangeNothing) {
+  int number = 0;
   for (const char* text : {"n3c20h90w110k40r3s3p1", "nhwc acc n3c20h90w110k40r3s3p1u2", "n5c3h120w150k20r5s5p2u2",
                            "nhwc flip n70c40h7w7k50r3s3p1g2", "n2c30h70w90k17r1s1u2", "n1c9h40w1500k40r1s3p1"}) {
+    if (instrumented && number++ % 3 != 0) continue;
     const Conv2dProblem problem = filter_gradient(text);
     const Conv2dElements elements = elements_of(problem);
     std::vector<float> x = random_floats(elements.x, 1), y = random_floats(elements.y, 2), expected;
@@ -461,6 +465,7 @@ TEST(ShiftedPanels, InstructionSets) {
                                      "n1c29h5w7k70r2s3p1", "n2c10h6w7k6r3s3p1g2"})
           expect_shifted(filter_gradient(fmt::format("{} {} {}", type, words, geometry)));
     for (const char* text : {"n3c40h70w70k48r3s3p1", "f64 nhwc n7c60h33w30k40r3s3p1"}) {
+      if (instrumented) continue;  // slow, where vectors are emulated
       const Conv2dProblem problem = filter_gradient(text);
       expect_shifted(problem, blocking(problem, 0).workspace_bytes(), 100);
     }
