@@ -1,6 +1,7 @@
 #include "operations/conv2d/shifted_panels/blocking.h"
 
 #include <algorithm>
+#include <string_view>
 
 #include "core/checked.h"
 
@@ -25,6 +26,11 @@ std::int64_t dilated(std::int64_t taps, std::int64_t dilation) {
   return taps == 1 ? 0 : checked_multiply(taps - 1, dilation, "the reach of the filter");
 }
 
+// So many elements, the next of which may begin where vectors do.
+std::int64_t aligned(std::int64_t elements, std::string_view what) {
+  return checked_add(elements, alignment - 1, what) / alignment * alignment;
+}
+
 // Even parts of `all`, of at most so many.
 std::int64_t even_part(std::int64_t all, std::int64_t most) {
   return divide_up(all, divide_up(all, most));
@@ -32,18 +38,18 @@ std::int64_t even_part(std::int64_t all, std::int64_t most) {
 
 }  // namespace
 
-PanelAxis::PanelAxis(std::int64_t taps, std::int64_t stride, std::int64_t of_dilation)
-    : step(taps == 1 ? 1 : stride),
+PanelAxis::PanelAxis(std::int64_t outputs, std::int64_t taps, std::int64_t stride, std::int64_t of_dilation)
+    : step(taps == 1 || outputs == 1 ? 1 : stride),
       reach(dilated(taps, of_dilation)),
-      taken(taps == 1 ? stride : 1),
+      taken(taps == 1 && outputs > 1 ? stride : 1),
       dilation(taps == 1 ? 0 : of_dilation) {}
 
 ShiftedBlocking::ShiftedBlocking(const Conv2dProblem& problem, int of_threads, std::int64_t workspace_limit)
     : shape(problem),
       real(problem.type == DataType::f64 ? DataType::f64 : DataType::f32),
       threads(of_threads),
-      down(shape.r, shape.stride_h, shape.dilation_h),
-      along(shape.s, shape.stride_w, shape.dilation_w),
+      down(shape.p, shape.r, shape.stride_h, shape.dilation_h),
+      along(shape.q, shape.s, shape.stride_w, shape.dilation_w),
       lanes(0),
       band_images(1),
       band_rows(1) {
@@ -52,15 +58,26 @@ ShiftedBlocking::ShiftedBlocking(const Conv2dProblem& problem, int of_threads, s
   joins_taps = shape.c_group <= tile.rows && shape.s > 1 && along.dilation == 1;
   x_cut = PanelCut::even(shape.c_group, tile.rows);
   y_cut = PanelCut::full(shape.k_group, tile.columns);
-  line_cut = PanelCut::even(joins_taps ? shape.s * shape.c_group : 0, tile.rows);
+  line_cut = joins_taps ? PanelCut::even(shape.s * shape.c_group, tile.rows) : PanelCut{};
   x_width = x_cut.height + (x_cut.taller > 0 ? 1 : 0);
   y_width = round_up(std::min(shape.k_group, tile.columns), lanes);
   item_panels = std::clamp<std::int64_t>(item_tiles / (shape.r * shape.s), 1, x_cut.panels);
   set_chunks();
   set_band(band_bytes);
   parts = std::clamp<std::int64_t>(enough_items / units(), 1, all_chunks());
-  if (workspace_limit < 0) return;
-  for (std::int64_t bytes = band_bytes; bytes > 0 && workspace_bytes() > workspace_limit; bytes /= 2) set_band(bytes);
+  if (workspace_limit >= 0) keep_to(workspace_limit);
+}
+
+// The largest bands that do. Where none does, those of the least workspace: several bands may need more of it than one,
+// since sums are kept from one to the next.
+void ShiftedBlocking::keep_to(std::int64_t workspace_limit) {
+  std::int64_t taken = band_bytes, least = workspace_bytes();
+  for (std::int64_t bytes = band_bytes / 2; bytes > 0 && least > workspace_limit; bytes /= 2) {
+    set_band(bytes);
+    if (workspace_bytes() >= least) continue;
+    taken = bytes, least = workspace_bytes();
+  }
+  set_band(taken);
 }
 
 void ShiftedBlocking::set_chunks() {
@@ -76,8 +93,9 @@ void ShiftedBlocking::set_chunks() {
 void ShiftedBlocking::set_band(std::int64_t bytes) {
   const auto real_of = [](std::int64_t value) { return static_cast<double>(value); };
   const auto bytes_of = [&](std::int64_t rows) {
-    const double x = real_of(shape.groups * x_cut.panels * x_width) * real_of(x_rows(rows)) * real_of(x_columns()),
-                 y = real_of(shape.groups * y_cut.panels * y_width) * real_of(rows) * real_of(shape.q);
+    const double x = real_of(shape.groups * x_cut.panels) * real_of(x_width) * real_of(x_rows(rows)) *
+                     real_of(x_columns()),
+                 y = real_of(shape.groups * y_cut.panels) * real_of(y_width) * real_of(rows) * real_of(shape.q);
     return (x + y) * real_of(size_of(real));
   };
   band_images = 1, band_rows = shape.p;
@@ -92,7 +110,7 @@ void ShiftedBlocking::set_band(std::int64_t bytes) {
   // A first chunk of rows has beside it the rows that its taps reach.
   const std::int64_t all = divide_up(shape.p, chunk_rows);
   std::int64_t chunks = all;
-  while (chunks > 1 && bytes_of(chunks * chunk_rows) > real_of(bytes)) chunks = divide_up(chunks, 2);
+  while (chunks > 1 && bytes_of(std::min(chunks * chunk_rows, shape.p)) > real_of(bytes)) chunks = divide_up(chunks, 2);
   band_rows = std::min(even_part(all, chunks) * chunk_rows, shape.p);
 }
 
@@ -127,15 +145,18 @@ std::int64_t ShiftedBlocking::item_ranges() const {
   return divide_up(x_cut.panels, item_panels);
 }
 std::int64_t ShiftedBlocking::x_panel() const {
-  const std::int64_t pixels = checked_multiply(band_images * x_rows(band_rows), x_columns(), "a panel of x");
-  return round_up(checked_multiply(pixels, x_width, "a panel of x"), alignment) + alignment;
+  constexpr std::string_view what = "a panel of x";
+  const std::int64_t rows = checked_multiply(band_images, x_rows(band_rows), what),
+                     pixels = checked_multiply(rows, x_columns(), what);
+  return checked_add(aligned(checked_multiply(pixels, x_width, what), what), alignment, what);
 }
 std::int64_t ShiftedBlocking::y_panel() const {
-  const std::int64_t pixels = checked_multiply(band_images * band_rows, shape.q, "a panel of y");
-  return round_up(checked_multiply(pixels, y_width, "a panel of y"), alignment) + alignment;
+  constexpr std::string_view what = "a panel of y";
+  const std::int64_t pixels = band_images * band_rows * shape.q;  // of y
+  return checked_add(aligned(checked_multiply(pixels, y_width, what), what), alignment, what);
 }
 std::int64_t ShiftedBlocking::item_sums() const {
-  return round_up(checked_multiply(item_panels * x_width * y_width, shape.r * shape.s, "the sums"), alignment);
+  return aligned(checked_multiply(item_panels * x_width * y_width, shape.r * shape.s, "the sums"), "the sums");
 }
 
 std::int64_t ShiftedBlocking::x_elements() const {
@@ -145,7 +166,8 @@ std::int64_t ShiftedBlocking::y_elements() const {
   return checked_multiply(shape.groups * y_cut.panels, y_panel(), "the panels of y");
 }
 std::int64_t ShiftedBlocking::line_elements() const {
-  return along.taken == 1 || shape.nhwc ? 0 : round_up(checked_multiply(x_columns(), x_width, "a row of x"), alignment);
+  if (along.taken == 1 || shape.nhwc) return 0;
+  return aligned(checked_multiply(x_columns(), x_width, "a row of x"), "a row of x");
 }
 std::int64_t ShiftedBlocking::sum_elements() const {
   const std::int64_t items = keeps_sums() ? checked_multiply(parts, units(), "the parts of the sums") : threads;

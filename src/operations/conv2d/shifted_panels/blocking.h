@@ -10,12 +10,12 @@
 
 namespace omniconv::operations {
 
-// Of one axis of x: what a panel holds for `outputs` outputs that follow each other. A single tap reads every
+// Of one axis of x: what a panel holds for outputs that follow each other, of so many in all. A single tap reads every
 // stride-th element, and no other is kept.
 struct PanelAxis {
   std::int64_t step, reach, taken;  // from output to output in the panel, from its first to its last tap; in x
   std::int64_t dilation;            // from tap to tap in the panel
-  PanelAxis(std::int64_t taps, std::int64_t stride, std::int64_t of_dilation);
+  PanelAxis(std::int64_t outputs, std::int64_t taps, std::int64_t stride, std::int64_t of_dilation);
   std::int64_t extent(std::int64_t outputs) const { return (outputs - 1) * step + reach + 1; }
 };
 
@@ -26,7 +26,8 @@ struct PixelBlock {
 
 class ShiftedBlocking {
  public:
-  // With what a plan takes under a workspace limit (negative: none), or the least that will do.
+  // With what a plan takes under a workspace limit (negative: none), or the least that will do. Throws where sizes pass
+  // 2^63.
   ShiftedBlocking(const Conv2dProblem& problem, int threads, std::int64_t workspace_limit);
 
   Conv2dShape shape;
@@ -75,6 +76,7 @@ class ShiftedBlocking {
  private:
   void set_chunks();
   void set_band(std::int64_t bytes);
+  void keep_to(std::int64_t workspace_limit);
 };
 
 }  // namespace omniconv::operations

@@ -158,7 +158,7 @@ void Plan<Real>::pack_x(const Memory<Real>& memory, const PixelBlock& band, std:
     return memory.x + g_.x_at(band.image + image, channel, h, w) * size_;
   };
   // Columns [begin, end) are within x.
-  const std::int64_t begin = std::min(divide_up(g_.pad_left, taken), columns),
+  const std::int64_t begin = std::min(g_.pad_left / taken + (g_.pad_left % taken == 0 ? 0 : 1), columns),
                      end = std::max(std::min((g_.w - 1 + g_.pad_left) / taken + 1, columns), begin);
   for (std::int64_t i = first; i < last; ++i) {
     const std::int64_t h = row_of(i);
@@ -184,9 +184,9 @@ void Plan<Real>::pack_x(const Memory<Real>& memory, const PixelBlock& band, std:
 template <typename Real>
 void Plan<Real>::pack_row(const std::byte* row, std::int64_t count, std::int64_t pixels, Real* lines, Real* to) const {
   const DataType type = problem().type;
-  const std::int64_t taken = cut_.along.taken, plane = g_.h * g_.w;
+  const std::int64_t taken = std::min(cut_.along.taken, g_.w), plane = g_.h * g_.w;  // of one pixel it does not matter
   if (g_.nhwc) return kernels::pack_panel({row, type, taken * g_.c, false}, count, count, pixels, to);
-  if (taken == 1) return kernels::pack_panel({row, type, plane, true}, count, count, pixels, to);
+  if (cut_.along.taken == 1) return kernels::pack_panel({row, type, plane, true}, count, count, pixels, to);
   for (std::int64_t line = 0; line < count; ++line)
     kernels::pack_panel({row + line * plane * size_, type, taken, false}, 1, 1, pixels, lines + line * pixels);
   kernels::pack_panel({reinterpret_cast<const std::byte*>(lines), cut_.real, pixels, true}, count, count, pixels, to);
@@ -318,22 +318,20 @@ class ShiftedPanelsCpu final : public Conv2dSolver {
     const auto* const cpu = dynamic_cast<const CpuDevice*>(device.get());
     if (cpu == nullptr) return "this variant runs on the CPU";
     if (problem.pass != Pass::backward_filter) return "serves bwd_filter";
-    const Conv2dShape g(problem);
-    constexpr double most_between = 1 << 28;
-    if (static_cast<double>(PanelAxis(g.r, g.stride_h, g.dilation_h).reach + 1) *
-            static_cast<double>(PanelAxis(g.s, g.stride_w, g.dilation_w).reach + 1) >
-        most_between)
-      return "serves taps within 2^28 elements of a plane: what lies between them is copied";
-    const ShiftedBlocking cut(problem, cpu->threads(), request.max_workspace_bytes);
-    return Offer{
-        .cost = {cost(problem, cut, *device)},
-        .bound = conv2d_bound(problem, cut.chain(), 2),
-        .workspace_bytes = cut.workspace_bytes(),
-        .plan = [=]() -> std::shared_ptr<const PlanBody> {
-          if (cut.real == DataType::f64) return std::make_shared<Plan<double>>(problem, device, cut);
-          return std::make_shared<Plan<float>>(problem, device, cut);
-        },
-    };
+    try {
+      const ShiftedBlocking cut(problem, cpu->threads(), request.max_workspace_bytes);
+      return Offer{
+          .cost = {cost(problem, cut, *device)},
+          .bound = conv2d_bound(problem, cut.chain(), 2),
+          .workspace_bytes = cut.workspace_bytes(),
+          .plan = [=]() -> std::shared_ptr<const PlanBody> {
+            if (cut.real == DataType::f64) return std::make_shared<Plan<double>>(problem, device, cut);
+            return std::make_shared<Plan<float>>(problem, device, cut);
+          },
+      };
+    } catch (const Error& error) {  // panels hold the padding, too, of which others write nothing
+      return error.what();
+    }
   }
 
  private:
