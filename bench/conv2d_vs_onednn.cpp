@@ -17,6 +17,7 @@
 #include <sstream>
 #include <string>
 #include <thread>
+#include <type_traits>
 #include <vector>
 
 #include "comparing.h"
@@ -50,10 +51,23 @@ class Peer {
     const memory::dims strides{p.stride_h, p.stride_w}, dilations{p.dilation_h - 1, p.dilation_w - 1},
         before{p.pad_top, p.pad_left}, after{p.pad_bottom, p.pad_right};
     const bool forward = p.pass == Pass::forward;
+    const auto kind = forward ? dnnl::prop_kind::forward_inference : dnnl::prop_kind::forward_training;
+    // Since version 3 primitives are described at once, no operation before them.
+#if DNNL_VERSION_MAJOR >= 3
+    const dnnl::convolution_forward::primitive_desc forwards(engine_, kind, algorithm, x_desc, w_any, y_desc, strides,
+                                                             dilations, before, after);
+    const auto backwards = [&](auto tag) {
+      return typename decltype(tag)::type(engine_, algorithm, x_desc, w_any, y_desc, strides, dilations, before, after,
+                                          forwards);
+    };
+#else
     const dnnl::convolution_forward::primitive_desc forwards(
-        {forward ? dnnl::prop_kind::forward_inference : dnnl::prop_kind::forward_training, algorithm, x_desc, w_any,
-         y_desc, strides, dilations, before, after},
-        engine_);
+        {kind, algorithm, x_desc, w_any, y_desc, strides, dilations, before, after}, engine_);
+    const auto backwards = [&](auto tag) {
+      return typename decltype(tag)::type({algorithm, x_desc, w_any, y_desc, strides, dilations, before, after},
+                                          engine_, forwards);
+    };
+#endif
     memory given_x({of_x, f32, Tag::nchw}, engine_, x), given_y({of_y, f32, Tag::nchw}, engine_, y),
         given_w({of_w, f32, grouped ? Tag::goihw : Tag::oihw}, engine_, w);
     if (forward) {
@@ -64,8 +78,7 @@ class Peer {
                         {{DNNL_ARG_SRC, own_x}, {DNNL_ARG_WEIGHTS, own_w}, {DNNL_ARG_DST, own_y}}});
       give_back(own_y, given_y);
     } else if (p.pass == Pass::backward_data) {
-      const dnnl::convolution_backward_data::primitive_desc how(
-          {algorithm, x_desc, w_any, y_desc, strides, dilations, before, after}, engine_, forwards);
+      const auto how = backwards(std::type_identity<dnnl::convolution_backward_data::primitive_desc>());
       implementation = how.impl_info_str();
       const memory own_y = reordered(given_y, how.diff_dst_desc()), own_w = made(given_w, how.weights_desc()),
                    own_x = like(given_x, how.diff_src_desc());
@@ -73,8 +86,7 @@ class Peer {
                         {{DNNL_ARG_DIFF_DST, own_y}, {DNNL_ARG_WEIGHTS, own_w}, {DNNL_ARG_DIFF_SRC, own_x}}});
       give_back(own_x, given_x);
     } else {
-      const dnnl::convolution_backward_weights::primitive_desc how(
-          {algorithm, x_desc, w_any, y_desc, strides, dilations, before, after}, engine_, forwards);
+      const auto how = backwards(std::type_identity<dnnl::convolution_backward_weights::primitive_desc>());
       implementation = how.impl_info_str();
       const memory own_x = reordered(given_x, how.src_desc()), own_y = reordered(given_y, how.diff_dst_desc()),
                    own_w = like(given_w, how.diff_weights_desc());
