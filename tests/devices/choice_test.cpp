@@ -221,13 +221,38 @@ TEST_F(ChoiceOnMatrixUnits, GathersGradientsOfFewChannels) {
   EXPECT_NE(reason("bwd_data n3000c1h1000w1000k1r1s1").find("2^30 pixels"), std::string::npos);
 }
 
-// On multiply-add units tiles read the arrays, unless there are no columns to save, or none that would be large.
+// On multiply-add units tiles read the arrays, unless there are no columns to save, or none that would be large, or
+// fewer products do.
 TEST_F(ChoiceOnMatrixUnits, ColumnsAreWrittenWhereTheyCostLess) {
+  const SolverOptions options{.units = Units::fma, .deny = {"conv2d/winograd"}};
   for (const char* problem : {"n32c256h56w56k256r3s3p1", "nhwc n64c128h28w28k128r3s3p1", "n64c3h224w224k64r7s7p3u2",
                               "bwd_data n64c64h56w56k64r3s3p1u2", "bwd_filter n64c64h56w56k64r3s3p1"})
-    EXPECT_EQ(chosen(problem, {.units = Units::fma}), "conv2d/implicit_gemm/gpu.1") << problem;
+    EXPECT_EQ(chosen(problem, options), "conv2d/implicit_gemm/gpu.1") << problem;
   for (const char* problem : {"n1c512h7w7k512r3s3p1", "bwd_data n64c3h224w224k64r7s7p3u2"})
-    EXPECT_EQ(chosen(problem, {.units = Units::fma}), "conv2d/im2col_gemm/gpu.1") << problem;
+    EXPECT_EQ(chosen(problem, options), "conv2d/im2col_gemm/gpu.1") << problem;
+}
+
+// Fewer products, where these are most of the work and matrix units are not to be used; with an error that is
+// amplified.
+TEST_F(ChoiceOnMatrixUnits, TransformsTilesForMultiplyAdds) {
+  constexpr const char* solver = "conv2d/winograd/gpu.1";
+  for (const char* problem :
+       {"n32c256h56w56k256r3s3p1", "nhwc n64c128h28w28k128r3s3p1", "bwd_data n64c64h56w56k64r3s3p1",
+        "bwd_data nhwc n64c256h14w14k256r3s3p1", "n64c512h7w7k512r3s3p1", "bias relu n64c32h28w28k96r5s5p2"}) {
+    EXPECT_EQ(chosen(problem, {.units = Units::fma}), solver) << problem;
+    EXPECT_EQ(chosen(problem), "conv2d/split_gemm/gpu.1") << problem;
+    EXPECT_NE(chosen(problem, {.units = Units::fma, .max_error = 1}), solver) << problem;
+    EXPECT_NE(chosen(problem, {.relative_error = true}), solver) << problem;
+  }
+  for (const char* problem : {"n1c3h8w8k4r3s3", "n64c256h56w56k256r3s3p1g256", "n32c3h224w224k64r3s3p1"})
+    EXPECT_NE(chosen(problem, {.units = Units::fma}), solver) << problem;
+  // Milliseconds that README.md predicts, a tenth more.
+  const auto predicted = [&](const char* problem) {
+    return candidate(solver, problem, {.units = Units::fma}).cost / 28.9e9 / 1.1;
+  };
+  EXPECT_NEAR(predicted("n32c256h56w56k256r3s3p1"), 0.87, 0.01);
+  EXPECT_NEAR(predicted("nhwc n32c256h56w56k256r3s3p1"), 0.91, 0.01);
+  EXPECT_NEAR(predicted("n64c64h56w56k64r3s3p1"), 0.22, 0.01);
 }
 
 TEST_F(ChoiceOnMatrixUnits, LeavesThemWhereTheRequestForbids) {

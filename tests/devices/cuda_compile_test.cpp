@@ -619,6 +619,44 @@ TEST_F(CudaCompile, ImplicitGemmMovesVectorsAndDoesNotDivide) {
   }
 }
 
+// Transforms of every form, pass and layout, and the products between them, for both devices: the matrices are
+// constants of instructions, and what a work item transforms stays in registers.
+TEST_F(CudaCompile, WinogradInEveryForm) {
+  int number = 0;
+  for (const char* const form : {"tile=4 tiles=0", "tile=2 tiles=0", "r5"})
+    for (const char* const words : {"bias relu acc", "nhwc bias", "bwd_data acc", "flip bwd_data nhwc"}) {
+      const bool large = std::string_view(form) == "r5";
+      const std::string problem = fmt::format("{} n2c24h13w16k40{}", words, large ? "r5s5p2" : "r3s3p1g2");
+      const auto device = std::make_shared<devices::RecordingDevice>(devices::DeviceKind::cuda);
+      device->set_compute_units(132);
+      const operations::Answer answer = operations::conv2d_winograd_gpu().offer(
+          get<Conv2dProblem>(parse_problem(problem)), device, {.tuning = large ? "" : form});
+      ASSERT_NE(answer.offer(), nullptr) << problem << ": " << answer.refusal();
+      answer.offer()->plan();
+      EXPECT_GE(device->built.size(), 2u) << problem;  // a product is one of them
+      const int capability = ++number % 2 == 0 ? 80 : 90;
+      try {
+        for (const auto& built : device->built) {
+          EXPECT_FALSE(nvrtc->compile(built.text, built.definitions, capability).image.empty()) << problem;
+          if (built.text.find("transform_inputs") == std::string::npos) continue;
+          const std::string text = nvrtc->compile(built.text, built.definitions, 81).image;
+          for (const char* const part : {".f64", "approx", ".ftz", "ld.local", "st.local", "ld.const"})
+            EXPECT_EQ(count(text, part), 0) << problem << ": " << part;
+          const std::string image = nvrtc->compile(built.text, built.definitions, 90).image;
+          EXPECT_EQ(largest_frame(image), 0u) << problem;  // nothing is spilled
+          // Rows of 16 and 13 columns: whole vectors of outputs under nchw, where 16 of them are.
+          const char* const vectors =
+              large || std::string_view(form) == "tile=2 tiles=0" ? "st.global.v2" : "st.global.v4";
+          if (problem.find("nhwc") == std::string::npos) {
+            EXPECT_GT(count(text, vectors), 0) << problem;
+          }
+        }
+      } catch (const Error& error) {
+        ADD_FAILURE() << problem << " for " << capability << ": " << error.what();
+      }
+    }
+}
+
 // Products on the matrix units of 8.0 and above: passes, layouts, types, tiles and endings in turn.
 TEST_F(CudaCompile, MmaGemmInEveryForm) {
   int number = 0;

@@ -127,9 +127,9 @@ TEST(MatrixUnits, AreProbedByTheFirstPlanThatRestsOnThem) {
   const Problem problem = parse_problem("n32c64h56w56k64r3s3p1");
   const std::string by_units = explain(context, problem, {}).front().solver;
   EXPECT_EQ(by_units, "conv2d/split_gemm/gpu.1");
-  EXPECT_EQ(Plan(context, problem, {.units = Units::fma}).solver(), "conv2d/implicit_gemm/gpu.1");
+  EXPECT_EQ(Plan(context, problem, {.units = Units::fma}).solver(), "conv2d/winograd/gpu.1");
   EXPECT_FALSE(device->has_probed_matrix_units());
-  EXPECT_EQ(Plan(context, problem, {}).solver(), "conv2d/implicit_gemm/gpu.1");
+  EXPECT_EQ(Plan(context, problem, {}).solver(), "conv2d/winograd/gpu.1");
   EXPECT_TRUE(device->has_probed_matrix_units());
   for (const char* const solver : {"conv2d/split_gemm/gpu.1", "conv2d/mma_gemm/gpu.1"})
     EXPECT_NE(error_of([&] { Plan(context, problem, {.solver = solver}); }).find("a probe found that mma.sync adds up"),

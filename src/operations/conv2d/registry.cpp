@@ -6,7 +6,7 @@
 namespace omniconv::operations {
 
 std::span<const Solver* const> conv2d_solvers() {
-  static const std::array<const Solver*, 18> solvers = {
+  static const std::array<const Solver*, 19> solvers = {
       &conv2d_im2col_gemm_cpu(),          //
       &conv2d_im2col_gemm_gpu(),          //
       &conv2d_dense_gpu(),                //
@@ -22,6 +22,7 @@ std::span<const Solver* const> conv2d_solvers() {
       &conv2d_blocked_cpu(),              //
       &conv2d_shifted_panels_cpu(),       //
       &conv2d_winograd_cpu(),             //
+      &conv2d_winograd_gpu(),             //
       &conv2d_direct_cpu(),               //
       &conv2d_direct_gpu(),               //
       &conv2d_reference(),                //

@@ -1,0 +1,210 @@
+// Winograd's filtering on OpenCL and CUDA devices: transforms, and products of matrices between them.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <cstdlib>
+#include <map>
+
+#include "embedded/winograd.kernel.h"
+#include "operations/conv2d/gpu_text.h"
+#include "operations/conv2d/winograd/gpu_blocks.h"
+
+namespace omniconv::operations {
+namespace {
+
+constexpr std::int64_t group = 256;
+
+// A matrix as the lines of a text that define it.
+template <typename Matrix>
+std::string matrix_text(const char* symbol, const Matrix& matrix) {
+  std::string rows;
+  for (const auto& row : matrix) {
+    std::string numbers;
+    // All digits that fp32 has.
+    for (const double value : row) numbers += fmt::format("{:.8e}f, ", static_cast<float>(value));
+    rows += fmt::format("{{{}}}, ", numbers);
+  }
+  return fmt::format("#define {} {{{}}}\n", symbol, rows);
+}
+template <int outputs, int taps>
+std::string matrices_of() {
+  constexpr auto& matrices = winograd_matrices<outputs, taps>;
+  return matrix_text("INPUT_MATRIX", matrices.input) + matrix_text("FILTER_MATRIX", matrices.filter) +
+         matrix_text("OUTPUT_MATRIX", matrices.output);
+}
+std::string matrices_text(WinogradForm form) {
+  if (form.taps == 5) return matrices_of<2, 5>();
+  return form.outputs == 4 ? matrices_of<4, 3>() : matrices_of<2, 3>();
+}
+
+std::vector<devices::Definition> definitions_of(const Conv2dProblem& problem, const WinogradGpuBlocks& cut) {
+  std::vector<devices::Definition> all = conv2d_definitions(problem);
+  const WinogradShape& shape = cut.shape;
+  const auto add = [&](const char* symbol, std::int64_t value) { all.push_back({symbol, std::to_string(value)}); };
+  const auto add_long = [&](const char* symbol, std::int64_t value) {
+    all.push_back({symbol, fmt::format("({}L)", value)});
+  };
+  add("OUTPUTS", cut.form.outputs), add("FORWARD", problem.pass == Pass::forward), add("TURNED", shape.turned);
+  add_long("TOP", shape.top), add_long("LEFT", shape.left), add_long("GROUPS", cut.groups);
+  add("GROUP", group);
+  // Numbers of 31 bits where they suffice, a group of work items and a tile beyond the last included.
+  constexpr std::int64_t most_of_int = std::int64_t{1} << 30;
+  const auto type = [](std::int64_t most) { return most < most_of_int ? "int" : "long"; };
+  const std::int64_t source_plane = shape.source_h * shape.source_w;
+  all.push_back({"PLACE", type(std::max({shape.tiles, source_plane * (cut.nhwc ? shape.source * cut.groups : 1),
+                                         shape.target_h, shape.target_w, std::abs(shape.top), std::abs(shape.left)}))});
+  all.push_back({"ITEM", type(std::max({cut.groups * std::max(shape.source, shape.target) * cut.width(),
+                                        cut.groups * shape.source * shape.target}))});
+  return all;
+}
+
+class Plan final : public Conv2dPlanBody {
+ public:
+  Plan(const Conv2dProblem& problem, devices::Device& device, const WinogradGpuBlocks& cut)
+      : Conv2dPlanBody(problem), cut_(cut) {
+    for (const auto& [width, offer] : cut.products) products_[width] = plan_of(offer);
+    program_ = device.build(std::string(kernels::gemm_elements()) + std::string(kernels::conv2d_shape()) +
+                                matrices_text(cut.form) + std::string(winograd_kernel),
+                            definitions_of(problem, cut));
+  }
+  double compile_seconds() const override {
+    double seconds = program_->compile_seconds();
+    for (const auto& [width, product] : products_) seconds += product->compile_seconds();
+    return seconds;
+  }
+
+  void append(devices::Sequence& sequence, const Conv2dRun& run) const override {
+    const bool forward = problem().pass == Pass::forward;
+    const Operand &source = forward ? run.x : run.y, &target = forward ? run.y : run.x, inputs{run.workspace, 0},
+                  products{run.workspace, cut_.products_at()},
+                  filters = cut_.prepared ? run.w : Operand{run.workspace, cut_.filters_at()};
+    if (!cut_.prepared) append_filters(sequence, run.w, filters);
+    GemmArrays arrays;
+    arrays.a = cut_.nhwc ? inputs : filters, arrays.b = cut_.nhwc ? filters : inputs, arrays.c = products;
+    arrays.workspace = {run.workspace, cut_.rest_at()};
+    for (std::int64_t i = 0; i < cut_.blocks(); ++i) {
+      const WinogradGpuBlock block = cut_.block(i);
+      append_inputs(sequence, source, inputs, block);
+      products_.at(block.width)->append(sequence, arrays);
+      append_outputs(sequence, products, target, problem().bias ? run.bias : source, block);
+    }
+  }
+  void append_prepare(devices::Sequence& sequence, std::size_t, const Operand& from, const Operand& to) const override {
+    append_filters(sequence, from, to);
+  }
+
+ private:
+  // One work item each; `arguments_from` says those of a launch, by its first group.
+  template <typename Arguments>
+  void launch(devices::Sequence& sequence, const char* kernel, std::int64_t items,
+              const Arguments& arguments_from) const {
+    launch_groups(divide_up(items, group), [&](std::int64_t first, std::int64_t groups) {
+      const auto arguments = arguments_from(first);
+      sequence.launch(program_, kernel, {{groups * group, 1}, {group, 1}}, arguments);
+    });
+  }
+  void append_filters(devices::Sequence& sequence, const Operand& w, const Operand& to) const {
+    launch(sequence, "transform_filters", cut_.groups * cut_.shape.source * cut_.shape.target, [&](std::int64_t first) {
+      return std::array<devices::KernelArgument, 5>{w.buffer.impl().get(), w.offset_bytes / 4, to.buffer.impl().get(),
+                                                    to.offset_bytes / 4, first};
+    });
+  }
+  void append_inputs(devices::Sequence& sequence, const Operand& source, const Operand& to,
+                     const WinogradGpuBlock& block) const {
+    launch(sequence, "transform_inputs", cut_.groups * cut_.shape.source * block.width, [&](std::int64_t first) {
+      return std::array<devices::KernelArgument, 8>{source.buffer.impl().get(),
+                                                    source.offset_bytes / 4,
+                                                    to.buffer.impl().get(),
+                                                    to.offset_bytes / 4,
+                                                    block.first,
+                                                    block.count,
+                                                    block.width,
+                                                    first};
+    });
+  }
+  // Without a bias some buffer stands in its place, which is not read.
+  void append_outputs(devices::Sequence& sequence, const Operand& products, const Operand& target, const Operand& bias,
+                      const WinogradGpuBlock& block) const {
+    launch(sequence, "transform_outputs", cut_.groups * cut_.shape.target * block.width, [&](std::int64_t first) {
+      return std::array<devices::KernelArgument, 10>{products.buffer.impl().get(),
+                                                     products.offset_bytes / 4,
+                                                     target.buffer.impl().get(),
+                                                     target.offset_bytes / 4,
+                                                     bias.buffer.impl().get(),
+                                                     bias.offset_bytes / 4,
+                                                     block.first,
+                                                     block.count,
+                                                     block.width,
+                                                     first};
+    });
+  }
+
+  WinogradGpuBlocks cut_;
+  std::shared_ptr<devices::Program> program_;
+  std::map<std::int64_t, std::shared_ptr<const GemmPlanBody>> products_;  // by the width of a block
+};
+
+class WinogradGpu final : public Conv2dSolver {
+ public:
+  std::string_view id() const override { return "conv2d/winograd/gpu.1"; }
+  std::span<const Tunable> tunables() const override { return winograd_gpu_tunables(); }
+  Answer offer(const Conv2dProblem& problem, const DevicePointer& device, const SolverOptions& request) const override;
+};
+
+Answer offer_of(const Conv2dProblem& problem, WinogradForm form, const DevicePointer& device,
+                const SolverOptions& request, std::int64_t workspace_limit) {
+  const bool prepared = !request.prepared.empty();
+  const std::int64_t tiles = Tuning::parse(request.tuning).find("tiles").value_or(0);
+  const auto answer = WinogradGpuBlocks::cut(problem, form, device, tiles, workspace_limit, prepared);
+  if (const auto* const reason = std::get_if<std::string>(&answer)) return *reason;
+  const auto& cut = std::get<WinogradGpuBlocks>(answer);
+  if (const std::int64_t bytes = cut.workspace_bytes(), most = device->info().max_buffer_bytes; bytes > most)
+    return fmt::format("takes {} bytes of workspace, and a buffer has {} at most", bytes, most);
+  std::map<std::size_t, PreparedFormat> formats;
+  if (prepared) formats[1] = cut.format(problem);
+  return Offer{.cost = {cut.cost(problem, *device)},
+               .bound = winograd_bound(problem, form, cut.products.begin()->second.bound.chain),
+               .workspace_bytes = cut.workspace_bytes(),
+               .prepared = formats,
+               .tuning = cut.tuning(),
+               .plan = [=] { return std::make_shared<Plan>(problem, *device, cut); }};
+}
+
+Answer WinogradGpu::offer(const Conv2dProblem& problem, const DevicePointer& device,
+                          const SolverOptions& request) const {
+  if (std::string reason = conv2d_gpu_refusal(problem, *device, group); !reason.empty()) return reason;
+  if (problem.pass == Pass::backward_filter) return "serves the forward pass and bwd_data";
+  if (size_of(problem.type) < 4) return "serves f32 and tf32: transforms of stored halves would round them";
+  if (const char* const refusal = winograd_refusal(problem); *refusal != '\0') return refusal;
+  if (request.relative_error) return "its errors follow the largest input of a tile, not an element's own terms";
+  if (!request.prepared.empty() && request.prepared != std::vector<std::string>{"w"})
+    return "has a prepared form of w alone";
+  const auto tile = Tuning::parse(request.tuning).find("tile");
+  if (problem.r == 5 && tile == 4) return "filters of 5 x 5 have tiles of 2 x 2 outputs";
+  const std::int64_t limit = request.max_workspace_bytes;
+  if (problem.r == 5) return offer_of(problem, {2, 5}, device, request, limit);
+  if (tile) return offer_of(problem, {static_cast<int>(*tile), 3}, device, request, limit);
+  // The smaller tile where it is the cheaper, or where the larger passes a limit; else a limit changes no results.
+  const auto larger = [&](std::int64_t bytes) { return offer_of(problem, {4, 3}, device, request, bytes); };
+  const auto smaller = [&](std::int64_t bytes) { return offer_of(problem, {2, 3}, device, request, bytes); };
+  const Answer of_larger = larger(limit), of_smaller = smaller(limit);
+  const auto keeps_limits = [&](const Answer& answer) {
+    const Offer* const offer = answer.offer();
+    return offer != nullptr && offer->bound.amplification <= request.max_error &&
+           (limit < 0 || offer->workspace_bytes <= limit);
+  };
+  if (!keeps_limits(of_larger)) return of_smaller.offer() != nullptr ? of_smaller : of_larger;
+  if (!keeps_limits(of_smaller)) return of_larger;
+  const auto cost = [](const Answer& answer) { return answer.offer()->cost.multiply_adds; };
+  return cost(smaller(-1)) < cost(larger(-1)) ? of_smaller : of_larger;
+}
+
+}  // namespace
+
+const Conv2dSolver& conv2d_winograd_gpu() {
+  static const WinogradGpu solver;
+  return solver;
+}
+
+}  // namespace omniconv::operations

@@ -1,0 +1,185 @@
+#include "operations/conv2d/winograd/gpu_blocks.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <optional>
+
+#include "core/checked.h"
+#include "operations/gemm/gpu_text.h"
+#include "operations/gpu_limits.h"
+
+namespace omniconv::operations {
+namespace {
+
+// Inputs and products of a block take so much at the most, unless the tuning says otherwise: enough for every compute
+// unit, and little of a GPU's memory.
+constexpr double block_bytes = 1 << 30;
+// Tiles of a block, by the tuning; 0: as many as `block_bytes` hold.
+constexpr std::array<std::int64_t, 7> tile_limits = {0, 65536, 16384, 4096, 1024, 256, 64};
+constexpr std::int64_t least_tiles = 32, most_blocks = std::int64_t{1} << 16;
+constexpr std::int64_t alignment = 256;  // of the workspace's arrays
+
+std::int64_t aligned_bytes(std::int64_t elements) {
+  return round_up(4 * elements, alignment);
+}
+
+// Of those that use fused multiply-adds alone the solver of least cost, with its offer.
+struct Product {
+  const GemmSolver* solver = nullptr;
+  Offer offer = {};
+};
+Product best_product(const GemmTask& task, const DevicePointer& device) {
+  Product best;
+  for (const Solver* const solver : gemm_solvers()) {
+    if (solver->role() == SolverRole::reference) continue;
+    const auto* const gemm = static_cast<const GemmSolver*>(solver);
+    const Answer answer = gemm->offer(task, device, {});
+    const Offer* const offer = answer.offer();
+    if (offer == nullptr || !offer->uses_only_fma) continue;
+    if (best.solver == nullptr || offer->cost.multiply_adds < best.offer.cost.multiply_adds) best = {gemm, *offer};
+  }
+  return best;
+}
+
+}  // namespace
+
+std::span<const Tunable> winograd_gpu_tunables() {
+  static const std::array<Tunable, 2> all = {{{"tile", {4, 2}}, {"tiles", {tile_limits.begin(), tile_limits.end()}}}};
+  return all;
+}
+
+WinogradGpuBlocks::WinogradGpuBlocks(const Conv2dProblem& problem, WinogradForm of_form, bool prepared_filters)
+    : form(of_form),
+      shape(problem, of_form),
+      groups(problem.groups),
+      nhwc(problem.layout == Layout::nhwc),
+      prepared(prepared_filters),
+      tile_limit(0),
+      block_tiles(shape.tiles) {}
+
+double WinogradGpuBlocks::bytes_of_tile() const {
+  return 4.0 * static_cast<double>(form.products()) * static_cast<double>(groups) *
+         static_cast<double>(shape.source + shape.target);
+}
+
+void WinogradGpuBlocks::set_block_tiles(std::int64_t most) {
+  const std::int64_t even = divide_up(shape.tiles, divide_up(shape.tiles, most));
+  block_tiles = std::min(round_up(even, 4), shape.tiles);
+}
+
+std::int64_t WinogradGpuBlocks::blocks() const {
+  return divide_up(shape.tiles, block_tiles);
+}
+// Under nchw tiles are columns: whole vectors of them.
+WinogradGpuBlock WinogradGpuBlocks::block(std::int64_t i) const {
+  const std::int64_t first = i * block_tiles, count = std::min(block_tiles, shape.tiles - first);
+  return {first, count, nhwc ? count : round_up(count, 4)};
+}
+std::int64_t WinogradGpuBlocks::width() const {
+  return block(0).width;
+}
+
+std::int64_t WinogradGpuBlocks::products_at() const {
+  return aligned_bytes(input_elements(width()));
+}
+std::int64_t WinogradGpuBlocks::filters_at() const {
+  return products_at() + aligned_bytes(product_elements(width()));
+}
+std::int64_t WinogradGpuBlocks::rest_at() const {
+  return filters_at() + (prepared ? 0 : aligned_bytes(filter_elements()));
+}
+std::int64_t WinogradGpuBlocks::workspace_bytes() const {
+  std::int64_t most = 0;
+  for (const auto& [width, offer] : products) most = std::max(most, offer.workspace_bytes);
+  return rest_at() + most;
+}
+
+GemmProblem WinogradGpuBlocks::product(std::int64_t width) const {
+  GemmProblem product;
+  product.batch = matrices();
+  product.k = shape.source;
+  product.m = nhwc ? width : shape.target;
+  product.n = nhwc ? shape.target : width;
+  product.transpose_a = !nhwc;
+  return product;
+}
+
+std::string WinogradGpuBlocks::find_products(const GemmSolver& solver, const std::string& tuning,
+                                             const DevicePointer& device) {
+  products.clear();
+  for (const std::int64_t i : {std::int64_t{0}, blocks() - 1}) {
+    const std::int64_t width = block(i).width;
+    const Answer answer = solver.offer(task_for(product(width)), device, {.tuning = tuning});
+    if (answer.offer() == nullptr) return answer.refusal();
+    products[width] = *answer.offer();
+  }
+  return {};
+}
+
+std::variant<WinogradGpuBlocks, std::string> WinogradGpuBlocks::cut(const Conv2dProblem& problem, WinogradForm form,
+                                                                    const DevicePointer& device,
+                                                                    std::int64_t tile_limit,
+                                                                    std::int64_t workspace_limit,
+                                                                    bool prepared_filters) {
+  WinogradGpuBlocks all(problem, form, prepared_filters);
+  all.tile_limit = tile_limit;
+  // In reals first, so that what follows stays below 2^63.
+  const auto most_bytes = static_cast<double>(device->info().max_buffer_bytes);
+  const double least = all.bytes_of_tile() * static_cast<double>(std::min(all.shape.tiles, least_tiles)),
+               of_filters = 4.0 * static_cast<double>(all.matrices()) * static_cast<double>(all.shape.source) *
+                            static_cast<double>(all.shape.target);
+  if (std::max(least, of_filters) > most_bytes / 2)
+    return fmt::format("a few of its tiles, or its filters, take {:.0f} bytes of workspace, and a buffer has {:.0f}",
+                       std::max(least, of_filters), most_bytes);
+  if (all.shape.tiles / most_blocks >= std::max(tile_limit, least_tiles))
+    return fmt::format("its {} tiles would be cut into more than {} blocks: take fewer images at a time",
+                       all.shape.tiles, most_blocks);
+  const double room = std::min(block_bytes, most_bytes / 4) / all.bytes_of_tile();
+  const auto fitting = std::max(static_cast<std::int64_t>(std::min(room, 1e9)), least_tiles);
+  all.set_block_tiles(tile_limit > 0 ? std::min(tile_limit, fitting) : fitting);
+  // The product is chosen once: a limit of the workspace leaves its solver and tuning, and so the order of sums.
+  const Product best = best_product(task_for(all.product(all.width())), device);
+  if (best.solver == nullptr) return "no product of matrices by fused multiply-adds serves its tiles";
+  const std::string tuning = best.offer.tuning.to_text();
+  for (;;) {
+    if (std::string reason = all.find_products(*best.solver, tuning, device); !reason.empty()) return reason;
+    const bool fits = workspace_limit < 0 || all.workspace_bytes() <= workspace_limit;
+    if (fits || all.block_tiles <= least_tiles || all.blocks() > most_blocks / 2) return all;
+    all.set_block_tiles(std::max(all.block_tiles / 2, least_tiles));
+  }
+}
+
+PreparedFormat WinogradGpuBlocks::format(const Conv2dProblem& problem) const {
+  return {
+      fmt::format("w of {}{} k{}c{}, {} groups, turned {}, by source and target channel, transformed for "
+                  "F({}x{}, {}x{})",
+                  problem.layout == Layout::nchw ? "nchw" : "nhwc", problem.pass == Pass::forward ? "" : " bwd_data",
+                  problem.k, problem.c, groups, shape.turned, form.outputs, form.outputs, form.taps, form.taps),
+      4 * filter_elements()};
+}
+
+// A prediction (README.md): each launch moves its bytes and no more, and waits for the one before.
+double WinogradGpuBlocks::cost(const Conv2dProblem& problem, const devices::Device& device) const {
+  constexpr double waits = 2, worth_it = 1.1;
+  // PoCL, where work items of transforms take so long for each element of a matrix.
+  constexpr double of_cpu_element = 40;
+  const bool is_gpu = device.info().is_gpu;
+  const auto real = [](std::int64_t value) { return static_cast<double>(value); };
+  double elements = prepared ? 0 : real(filter_elements()), launches = prepared ? 0 : 1, cost = 0;
+  const auto add = [&](const WinogradGpuBlock& block, double times) {
+    elements += times * real(input_elements(block.width) + product_elements(block.width));
+    launches += times * 2;
+    cost += times * products.at(block.width).cost.multiply_adds;
+  };
+  add(block(0), real(blocks() - 1));
+  add(block(blocks() - 1), 1);
+  const double stored_twice =
+      problem.accumulate ? real(problem.n * groups * shape.target) * real(shape.target_h) * real(shape.target_w) : 0;
+  const double bytes = 4 * (elements + stored_twice) + least_bytes(problem);
+  return worth_it * (cost + byte_cost(device) * bytes + (is_gpu ? 0 : of_cpu_element * elements) +
+                     launch_cost(device) * (launches + (is_gpu ? waits : 0)));
+}
+
+}  // namespace omniconv::operations
