@@ -45,11 +45,11 @@ class GpuWinograd : public Gpu {
       const Buffer buffer = context.allocate(array.bytes());
       queue.upload(buffer, 0, values.data(), array.bytes()).wait();
       arrays.push_back({array.name, {buffer}});
-      const PreparedFormat* const format = plan.format(array.name);
+      const auto format = plan.format(array.name);
       if (format == nullptr) continue;
       const Buffer prepared = context.allocate(format->bytes);
       plan.prepare(queue, array.name, {buffer}, prepared).wait();
-      arrays.back() = {array.name, {prepared, 0, format}};
+      arrays.back().operand = {prepared, 0, format};
     }
     plan.run(queue, arrays, context.allocate(plan.workspace_bytes())).wait();
     std::vector<float> output;
@@ -74,7 +74,7 @@ TEST_F(GpuWinograd, GeometriesInEveryPassLayoutAndForm) {
       const char* const words = std::array{"bias relu acc", "bwd_data", "flip", "bwd_data flip acc",
                                            "bias"}[static_cast<std::size_t>(number % 5)];
       const std::string text = fmt::format("{} {} {}", words, layout, geometry);
-      const bool large = std::string_view(geometry).find("r3") != std::string_view::npos && number % 3 != 0;
+      const bool large = std::string_view(geometry).find("r3s3") != std::string_view::npos && number % 3 != 0;
       expect_served(text, large ? "tile=4 tiles=0" : "tile=2 tiles=0");
       ++number;
     }

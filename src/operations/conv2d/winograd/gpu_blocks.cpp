@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <array>
-#include <optional>
 
 #include "core/checked.h"
 #include "operations/gemm/gpu_text.h"
@@ -133,12 +132,12 @@ std::variant<WinogradGpuBlocks, std::string> WinogradGpuBlocks::cut(const Conv2d
   if (std::max(least, of_filters) > most_bytes / 2)
     return fmt::format("a few of its tiles, or its filters, take {:.0f} bytes of workspace, and a buffer has {:.0f}",
                        std::max(least, of_filters), most_bytes);
-  if (all.shape.tiles / most_blocks >= std::max(tile_limit, least_tiles))
-    return fmt::format("its {} tiles would be cut into more than {} blocks: take fewer images at a time",
-                       all.shape.tiles, most_blocks);
   const double room = std::min(block_bytes, most_bytes / 4) / all.bytes_of_tile();
   const auto fitting = std::max(static_cast<std::int64_t>(std::min(room, 1e9)), least_tiles);
   all.set_block_tiles(tile_limit > 0 ? std::min(tile_limit, fitting) : fitting);
+  if (all.blocks() > most_blocks)
+    return fmt::format("its {} tiles would be cut into {} blocks, and {} are the most: take fewer images at a time",
+                       all.shape.tiles, all.blocks(), most_blocks);
   // The product is chosen once: a limit of the workspace leaves its solver and tuning, and so the order of sums.
   const Product best = best_product(task_for(all.product(all.width())), device);
   if (best.solver == nullptr) return "no product of matrices by fused multiply-adds serves its tiles";
