@@ -104,7 +104,9 @@ TEST_F(ChoiceOnMatrixUnits, WarpsFeedThemWhereTilesOf90AreNot) {
       for (const std::string problem : long_sums) {
         const bool is_f32 = problem.find("f16") == std::string::npos && problem.find("tf32") == std::string::npos;
         const bool is_slow = is_f32 && (capability == 86 || capability == 89);
-        EXPECT_EQ(chosen(problem.c_str()), is_slow ? tiles : solver) << problem << ' ' << capability;
+        // Fewer products by multiply-adds may take less time than all of them on these units.
+        EXPECT_EQ(chosen(problem.c_str(), {.deny = {"conv2d/winograd"}}), is_slow ? tiles : solver)
+            << problem << ' ' << capability;
         EXPECT_NE(chosen(problem.c_str(), {.units = Units::fma}), solver) << problem;
       }
       for (const char* problem : {"n64c256h56w56k256r3s3p1g256", "n1c1h4w4k1r1s1", "n1c3h8w8k4r3s3", "n1c64h7w7k64r1s1",

@@ -530,8 +530,10 @@ TEST(CudaCompileForms, DepthwiseIsChosenForGroupsOfFewChannels) {
             "n64c128h56w56k128r3s3p1g32", "n64c512h7w7k512r3s3p1g512", "n64c32h112w112k32r1s1g32"})
         EXPECT_EQ(chosen(fmt::format("{} {} {}", pass, layout, geometry)), "conv2d/depthwise/gpu.1")
             << pass << ' ' << layout << ' ' << geometry;
+      const bool is_filter = std::string_view(pass) == "bwd_filter";
       for (const char* const geometry : {"n64c64h56w56k64r3s3p1", "n64c64h28w28k64r5s5p2"})
-        EXPECT_EQ(chosen(fmt::format("{} {} {}", pass, layout, geometry)), "conv2d/implicit_gemm/gpu.1")
+        EXPECT_EQ(chosen(fmt::format("{} {} {}", pass, layout, geometry)),
+                  is_filter ? "conv2d/implicit_gemm/gpu.1" : "conv2d/winograd/gpu.1")
             << pass << ' ' << layout << ' ' << geometry;
     }
 }
