@@ -49,6 +49,7 @@ const Conv2dSolver& conv2d_few_channels_warps_gpu();
 const Conv2dSolver& conv2d_depthwise_cpu();
 const Conv2dSolver& conv2d_depthwise_gpu();
 const Conv2dSolver& conv2d_winograd_cpu();
+const Conv2dSolver& conv2d_fft_cpu();
 const Conv2dSolver& conv2d_direct_cpu();
 const Conv2dSolver& conv2d_direct_gpu();
 const Conv2dSolver& conv2d_reference();

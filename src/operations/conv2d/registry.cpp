@@ -6,7 +6,7 @@
 namespace omniconv::operations {
 
 std::span<const Solver* const> conv2d_solvers() {
-  static const std::array<const Solver*, 16> solvers = {
+  static const std::array<const Solver*, 17> solvers = {
       &conv2d_im2col_gemm_cpu(),          //
       &conv2d_im2col_gemm_gpu(),          //
       &conv2d_dense_gpu(),                //
@@ -20,6 +20,7 @@ std::span<const Solver* const> conv2d_solvers() {
       &conv2d_depthwise_cpu(),            //
       &conv2d_depthwise_gpu(),            //
       &conv2d_winograd_cpu(),             //
+      &conv2d_fft_cpu(),                  //
       &conv2d_direct_cpu(),               //
       &conv2d_direct_gpu(),               //
       &conv2d_reference(),                //

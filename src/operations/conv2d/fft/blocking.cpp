@@ -1,0 +1,116 @@
+#include "operations/conv2d/fft/blocking.h"
+
+#include <algorithm>
+#include <array>
+
+#include "core/checked.h"
+#include "operations/conv2d/fft/transforms.h"
+
+namespace omniconv::operations {
+namespace {
+
+// Spectra of a block's inputs, and sums of a block: the last cache holds both.
+constexpr std::int64_t input_bytes = std::int64_t{4} << 20, sum_bytes = std::int64_t{4} << 20;
+
+// Bins whose distance is a power of two would meet in the same sets of caches.
+std::int64_t apart(std::int64_t points, std::int64_t point) {
+  return (points + 1 - points % 2) * point;
+}
+
+}  // namespace
+
+std::span<const Tunable> fft_tunables() {
+  static const std::array<Tunable, 1> all = {{{"tile", {fft_sides.begin(), fft_sides.end()}}}};
+  return all;
+}
+
+bool fft_sizes_are_safe(const Conv2dProblem& problem, std::int64_t side) {
+  const FftShape shape(problem, side);
+  constexpr double most = 0x1p58, most_threads = 0x1p12;
+  const auto real = [](std::int64_t value) { return static_cast<double>(value); };
+  const double lanes = real(fft_most_lanes), bins = real(shape.bins) * 16, channels = real(shape.groups) * lanes,
+               source = real(shape.source) + lanes, target = real(shape.target) + lanes;
+  return bins * channels * source * target < most && bins * channels * (source + target) * real(shape.tiles) < most &&
+         bins * lanes * most_threads < most;
+}
+
+FftBlocking::FftBlocking(const Conv2dProblem& problem, std::int64_t side, std::int64_t of_threads,
+                         std::int64_t workspace_limit)
+    : shape(problem, side), real(problem.type == DataType::f64 ? DataType::f64 : DataType::f32), threads(of_threads) {
+  if (real == DataType::f64) {
+    const auto transforms = fft_transforms_f64(side);
+    lanes = transforms.lanes, scratch = transforms.scratch_elements;
+  } else {
+    const auto transforms = fft_transforms_f32(side);
+    lanes = transforms.lanes, scratch = transforms.scratch_elements;
+  }
+  point = 2 * lanes;
+  if (shape.is_depthwise() && shape.of_filter) scratch *= 3;  // of x, of dy, and their sum
+  const bool depthwise = shape.is_depthwise();
+  source_panels = depthwise ? divide_up(shape.groups, lanes) : divide_up(shape.source, lanes);
+  target_panels = depthwise ? source_panels : divide_up(shape.target, lanes);
+  panels = depthwise ? target_panels : shape.groups * target_panels;
+  // The lanes that leave fewer empty; the filter's gradient has channels, so that its sums need none across lanes.
+  const std::int64_t of_channels = source_panels * lanes * (depthwise ? 1 : shape.groups) * shape.tiles,
+                     of_tiles = round_up(shape.tiles, lanes) * shape.source * shape.groups;
+  const bool planes = problem.layout == Layout::nchw && !shape.of_filter;
+  input_lanes = planes && of_tiles <= of_channels ? FftLanes::tiles : FftLanes::channels;
+
+  const std::int64_t size = size_of(real), step = input_lanes == FftLanes::tiles ? lanes : 1;
+  const std::int64_t tile_bytes =
+      shape.bins * 2 * size *
+      (input_lanes == FftLanes::tiles ? shape.source * shape.groups : source_panels * shape.groups * lanes);
+  block_tiles = std::max(input_bytes / tile_bytes / step, std::int64_t{1}) * step;
+  block_tiles = std::min(block_tiles, shape.tiles);
+  block_tiles = std::min(round_up(divide_up(shape.tiles, blocks()), step), shape.tiles);
+  keeps_filters = !shape.of_filter;
+  set_block_panels();
+  if (workspace_limit < 0) return;
+
+  const auto passes_limit = [&] { return workspace_bytes() > workspace_limit; };
+  if (passes_limit()) keeps_filters = false;
+  while (passes_limit() && block_panels > 1) block_panels = divide_up(block_panels, 2);
+  while (passes_limit() && block_tiles > step) block_tiles = std::max(round_up(block_tiles / 2, step), step);
+}
+
+void FftBlocking::set_block_panels() {
+  block_panels = 1;
+  const std::int64_t most = std::max(sum_bytes / (shape.bins * sum_bin() * size_of(real)), std::int64_t{1});
+  // Of the filter's gradient all, since tiles are transformed for each block again.
+  block_panels = shape.is_depthwise() || shape.of_filter ? panels : std::min(most, panels);
+}
+
+std::int64_t FftBlocking::tile_panels() const {
+  return divide_up(block_tiles, lanes);
+}
+std::int64_t FftBlocking::blocks() const {
+  return divide_up(shape.tiles, block_tiles);
+}
+std::int64_t FftBlocking::panel_blocks() const {
+  return divide_up(panels, block_panels);
+}
+std::int64_t FftBlocking::input_bin() const {
+  if (input_lanes == FftLanes::tiles) return apart(tile_panels() * shape.source * shape.groups, point);
+  return apart(block_tiles * source_panels * shape.groups, point);
+}
+std::int64_t FftBlocking::filter_bin() const {
+  return apart((keeps_filters ? panels : block_panels) * (shape.of_filter ? block_tiles : shape.source), point);
+}
+std::int64_t FftBlocking::sum_bin() const {
+  if (shape.of_filter) return apart(block_panels * lanes * source_panels, point);
+  return apart(block_panels * (input_lanes == FftLanes::tiles ? lanes * tile_panels() : block_tiles), point);
+}
+std::int64_t FftBlocking::workspace_bytes() const {
+  const std::int64_t filters = shape.of_filter ? 0 : filter_bin(),
+                     bins = shape.is_depthwise() ? filters : input_bin() + filter_bin() + sum_bin();
+  return checked_multiply(
+      size_of(real), checked_add(checked_multiply(threads, scratch, "the scratch"), shape.bins * bins, "the spectra"),
+      "the workspace");
+}
+
+std::int64_t FftBlocking::filters_of(std::int64_t panel) const {
+  const std::int64_t of_group = shape.is_depthwise() ? shape.groups : shape.target;
+  return std::min(lanes, of_group - panel % target_panels * lanes);
+}
+
+}  // namespace omniconv::operations

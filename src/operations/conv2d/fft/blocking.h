@@ -1,0 +1,51 @@
+// How a run is cut. Tiles are taken in blocks, filters in blocks of vectors of them. Spectra of both, and sums of their
+// products, lie bin after bin: at a bin all tiles, channels and filters of a block, a vector of lanes each.
+#pragma once
+
+#include <cstdint>
+#include <span>
+
+#include "operations/conv2d/fft/fft.h"
+
+namespace omniconv::operations {
+
+// Lanes of inputs: tiles of a channel, or channels of a tile. Sums have the same lanes of tiles, or lanes of filters.
+enum class FftLanes : std::uint8_t { tiles, channels };
+
+class FftBlocking {
+ public:
+  // What a plan takes under a workspace limit (negative: none), or the least that will do.
+  FftBlocking(const Conv2dProblem& problem, std::int64_t side, std::int64_t threads, std::int64_t workspace_limit);
+
+  FftShape shape;
+  DataType real;                       // f32 or f64
+  std::int64_t threads, lanes, point;  // point: elements of a vector of complex numbers
+  std::int64_t scratch;                // elements of a thread
+  FftLanes input_lanes;
+  // Of a group; of depthwise problems, whose lanes go over the groups, of all.
+  std::int64_t source_panels, target_panels;
+  std::int64_t panels;  // of filters, of all groups
+  std::int64_t block_tiles, block_panels;
+  bool keeps_filters;  // all are transformed before the first block
+
+  std::int64_t tile_panels() const;  // vectors of tiles in a block
+  std::int64_t blocks() const;
+  std::int64_t panel_blocks() const;
+  // Elements from a bin to the next.
+  std::int64_t input_bin() const;
+  std::int64_t filter_bin() const;
+  std::int64_t sum_bin() const;
+  std::int64_t workspace_bytes() const;
+  // Lanes that hold filters in a panel of a group.
+  std::int64_t filters_of(std::int64_t panel) const;
+
+ private:
+  void set_block_panels();
+};
+
+// Whether sizes of these spectra can be computed without checks.
+bool fft_sizes_are_safe(const Conv2dProblem& problem, std::int64_t side);
+
+std::span<const Tunable> fft_tunables();
+
+}  // namespace omniconv::operations

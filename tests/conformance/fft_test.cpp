@@ -1,0 +1,152 @@
+// Convolution by Fourier transforms: the transforms against the definition, what is served, and within which bound.
+#include "operations/conv2d/fft/fft.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <complex>
+#include <random>
+#include <string>
+#include <vector>
+
+#include "../error_testing.h"
+#include "conv2d_testing.h"
+#include "omniconv/plan.h"
+#include "operations/conv2d/fft/transforms.h"
+
+namespace omniconv {
+namespace {
+
+constexpr const char* id = "conv2d/fft/cpu.1";
+
+Context cpu(int threads = 2) {
+  return Context({.device = "cpu", .threads = threads});
+}
+
+// A plane of random numbers for each lane.
+template <typename Real>
+std::vector<Real> random_planes(std::int64_t count, std::uint32_t seed) {
+  std::mt19937 engine(seed);
+  std::uniform_real_distribution<Real> numbers(-1, 1);
+  std::vector<Real> planes(static_cast<std::size_t>(count));
+  for (Real& value : planes) value = numbers(engine);
+  return planes;
+}
+
+// Aligned as workspaces are.
+template <typename Real>
+struct Aligned {
+  explicit Aligned(std::int64_t count)
+      : memory(static_cast<std::size_t>(count) + 64 / sizeof(Real)),
+        data(reinterpret_cast<Real*>((reinterpret_cast<std::uintptr_t>(memory.data()) + 63) / 64 * 64)) {}
+  std::vector<Real> memory;
+  Real* data;
+};
+
+// Bin (i, j) of a tile by the definition.
+template <typename Real>
+std::complex<double> bin_of(const Real* tile, std::int64_t rows, std::int64_t columns, std::int64_t side,
+                            std::int64_t i, std::int64_t j) {
+  std::complex<double> sum = 0;
+  for (std::int64_t r = 0; r < rows; ++r)
+    for (std::int64_t c = 0; c < columns; ++c)
+      sum += double{tile[r * columns + c]} *
+             std::polar(1.0, -2 * M_PI * static_cast<double>((i * r + j * c) % side) / static_cast<double>(side));
+  return sum;
+}
+
+// Tiles of odd extents, at a tile's edges and beyond them, against the definition in double; and back.
+template <typename Real>
+void expect_transforms(const operations::FftTransforms<Real>& transforms, std::int64_t rows, std::int64_t columns) {
+  const std::int64_t side = transforms.side, lanes = transforms.lanes, point = 2 * lanes;
+  const double unit = sizeof(Real) == 4 ? 0x1p-24 : 0x1p-53, roundings = operations::fft_roundings(side);
+  const std::vector<Real> planes = random_planes<Real>(lanes * rows * columns, 7);
+  operations::FftSource<Real> source{
+      .count = lanes, .h = rows, .w = columns, .row_pitch = columns, .rows = side, .columns = side};
+  for (std::int64_t lane = 0; lane < lanes; ++lane)
+    source.from[static_cast<std::size_t>(lane)] = planes.data() + lane * rows * columns;
+  Aligned<Real> spectrum(side * (side / 2 + 1) * point), scratch(transforms.scratch_elements);
+  transforms.forward(source, true, spectrum.data, {side * point, point}, scratch.data);
+  for (std::int64_t lane = 0; lane < lanes; ++lane) {
+    const Real* const tile = source.from[static_cast<std::size_t>(lane)];
+    double norm = 0;
+    for (std::int64_t i = 0; i < rows * columns; ++i) norm += double{tile[i]} * double{tile[i]};
+    const double most = (2 * roundings + 1) * unit * 2 * static_cast<double>(side) * std::sqrt(norm);
+    for (const std::int64_t j : {std::int64_t{0}, std::int64_t{1}, side / 2 - 3, side / 2})
+      for (std::int64_t i = 0; i < side; i += side / 8 + 1) {
+        const Real* const at = spectrum.data + (j * side + operations::fft_place(i, side)) * point + lane;
+        const std::complex<double> expected = 2.0 * std::conj(bin_of(tile, rows, columns, side, i, j));
+        EXPECT_LE(std::abs(std::complex<double>(at[0], at[lanes]) - expected), most)
+            << side << ": " << i << ", " << j << " of lane " << lane;
+      }
+  }
+  transforms.forward(source, false, spectrum.data, {side * point, point}, scratch.data);
+  std::vector<Real> back(planes.size());
+  operations::FftTarget<Real> target;
+  target.count = lanes, target.row_pitch = columns;
+  for (std::int64_t lane = 0; lane < lanes; ++lane) {
+    const auto l = static_cast<std::size_t>(lane);
+    target.to[l] = back.data() + lane * rows * columns, target.rows[l] = rows, target.columns[l] = columns;
+  }
+  transforms.inverse(spectrum.data, {side * point, point}, target, scratch.data);
+  const double most = (4 * roundings + 2) * unit * std::sqrt(static_cast<double>(rows * columns));
+  for (std::size_t i = 0; i < back.size(); ++i) EXPECT_NEAR(2 * back[i], planes[i], most) << side << ": " << i;
+}
+
+TEST(Fft, TransformsAreThoseOfTheDefinition) {
+  for (const std::int64_t side : operations::fft_sides) {
+    expect_transforms(operations::fft_transforms_f32(side), side, side);
+    expect_transforms(operations::fft_transforms_f32(side), side - 3, side / 2 + 3);
+    expect_transforms(operations::fft_transforms_f64(side), side, side);
+    expect_transforms(operations::fft_transforms_f64(side), 5, side - 1);
+  }
+}
+
+Candidate explained(const std::string& text, const SolverOptions& options = {.solver = id}) {
+  for (const Candidate& candidate : explain(cpu(), parse_problem(text), options))
+    if (candidate.solver == id) return candidate;
+  throw bad_input("not among the candidates");
+}
+std::string refusal(const std::string& text, const SolverOptions& options = {.solver = id}) {
+  const Candidate candidate = explained(text, options);
+  EXPECT_FALSE(candidate.applicable) << text;
+  return candidate.reason;
+}
+
+TEST(Fft, RefusesWhatItDoesNotServe) {
+  const auto expect = [](const std::string& reason, const char* part) {
+    EXPECT_NE(reason.find(part), std::string::npos) << reason;
+  };
+  expect(refusal("n1c4h9w9k4r3s3p1u2"), "strides of 1");
+  expect(refusal("n1c4h9w9k4r3s3p1uw2"), "strides of 1");
+  expect(refusal("n1c4h9w9k4r3s3p1dw2"), "without dilation");
+  expect(refusal("n1c1h300w300k1r129s3"), "up to 128 x 128");
+  expect(refusal("f16 n1c4h9w9k4r3s3"), "f32, tf32 and f64");
+  expect(refusal("n1c4h9w9k4r3s3", {.solver = id, .relative_error = true}), "not an element's own terms");
+  expect(refusal("n1c4h9w9k4r3s3", {.solver = id, .prepared = {"w"}}), "no prepared forms");
+  expect(refusal("n1c4h90w90k4r17s3", {.solver = id, .tuning = "tile=16"}), "do not hold filters of 17 x 3");
+  expect(refusal("n1c1048577h9w9k4r3s3"), "up to 2^20 channels");
+}
+
+// Extents from one element to several ragged tiles; filters as large as the image, and of one row.
+constexpr const char* geometries[] = {"n1c1h1w1k1r1s1",        "n1c1h1w1k1r3s3p1",      "n2c3h5w7k4r5s7",
+                                      "n2c3h19w23k4r5s3p2",    "n3c5h40w9k7r3s3pt2pb1", "n1c2h14w70k3r1s9pw4",
+                                      "n1c9h33w20k17r7s1ph3",  "n2c6h19w23k9r3s3p1g3",  "n1c17h9w12k10r5s5p4",
+                                      "n2c4h20w15k4r3s3p1g4",  "n1c1h50w40k1r16s15p7",  "n1c19h30w9k19r5s5pl5pr1g19",
+                                      "n1c2h40w33k5r16s16p15", "n9c2h6w7k3r3s3p1"};
+
+TEST(Fft, IsWithinItsBound) {
+  for (const char* geometry : geometries)
+    for (const char* words :
+         {"", "flip bias relu acc", "bwd_data", "bwd_data flip acc", "bwd_filter", "bwd_filter flip acc"})
+      for (const char* layout : {"nchw", "nhwc"})
+        for (const std::int64_t tile : {16, 32}) {
+          const std::string text = fmt::format("{} {} {}", words, layout, geometry);
+          expect_exact_and_bounded(cpu(), conv2d_problem(text),
+                                   {.solver = {.solver = id, .tuning = fmt::format("tile={}", tile)}});
+        }
+}
+
+}  // namespace
+}  // namespace omniconv
