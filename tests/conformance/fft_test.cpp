@@ -148,5 +148,146 @@ TEST(Fft, IsWithinItsBound) {
         }
 }
 
+TEST(Fft, OfF64AndTf32) {
+  for (const char* words : {"f64", "tf32", "f64 nhwc bwd_data", "f64 bias relu acc", "f64 bwd_filter", "f64 nhwc flip"})
+    for (const char* geometry : {"n2c9h11w21k18r3s3p1", "n1c5h40w30k5r7s5p3g5"})
+      expect_exact_and_bounded(cpu(), conv2d_problem(fmt::format("{} {}", words, geometry)),
+                               {.solver = {.solver = id}});
+}
+
+// Of a single tile that holds the image, and of several.
+TEST(Fft, LargeTilesServe) {
+  for (const char* words : {"", "flip acc", "bwd_data", "bwd_filter", "bwd_filter flip"})
+    for (const char* geometry : {"n2c3h45w50k4r33s17p16", "n1c12h200w90k12r65s40p20g12", "n1c2h150w70k3r5s128pw64"})
+      for (const char* tuning : {"tile=64", "tile=128"}) {
+        const std::string text = fmt::format("{} {}", words, geometry);
+        if (explained(text, {.solver = id, .tuning = tuning}).applicable)
+          expect_exact_and_bounded(cpu(), conv2d_problem(text),
+                                   {.solver = {.solver = id, .tuning = tuning}, .sampled = true, .samples = 300});
+      }
+}
+
+// The tile's amplification is what max_error limits: a smaller tile is taken below that of the larger, none below the
+// smallest one's.
+TEST(Fft, MaxErrorLimitsTheTile) {
+  const char* const text = "n1c1h500w500k1r16s16p7";
+  const auto bound = [&](double most) { return explained(text, {.solver = id, .max_error = most}).bound; };
+  EXPECT_TRUE(bound(1024).starts_with("90.5097 * (2/2 + ")) << bound(1024);
+  EXPECT_TRUE(bound(90).starts_with("45.2548 * (2/2 + ")) << bound(90);
+  EXPECT_TRUE(bound(45).starts_with("22.6274 * (2/2 + ")) << bound(45);
+  const std::string reason = refusal(text, {.solver = id, .max_error = 22});
+  EXPECT_NE(reason.find("amplified 22.6274 times, and max_error is 22"), std::string::npos) << reason;
+  EXPECT_NE(refusal("n1c1h500w500k1r17s16p7", {.solver = id, .max_error = 45}).find("amplified 45.2548 times"),
+            std::string::npos);
+}
+
+// Of a single element, zeros do not count.
+TEST(Fft, AmplificationIsOfWhatATileReads) {
+  const auto bound = [](const char* text) {
+    return operations::fft_bound(conv2d_problem(text), operations::FftShape(conv2d_problem(text), 16));
+  };
+  EXPECT_NEAR(bound("n1c1h100w100k1r3s3").amplification, 16 * std::sqrt(2), 1e-12);
+  EXPECT_NEAR(bound("n1c1h4w9k1r3s3p8").amplification, 6 * std::sqrt(2), 1e-12);
+  EXPECT_NEAR(bound("bwd_data n1c1h4w9k1r3s3").amplification, std::sqrt(2 * 2 * 7), 1e-12);
+  EXPECT_EQ(bound("n1c7h100w100k1r3s3").chain, 14);
+  EXPECT_EQ(bound("bwd_filter n2c7h16w28k1r3s3").chain, 2 * 2 * 2);
+}
+
+std::vector<float> output_of(const Context& context, const Problem& problem, const SolverOptions& options) {
+  const Plan plan(context, problem, options);
+  Queue queue = context.make_queue();
+  std::vector<NamedOperand> arrays;
+  std::uint64_t seed = 1;
+  for (const ArraySpec& array : plan.arrays()) {
+    Buffer buffer = context.allocate(array.bytes());
+    operations::fill_random(array.type, 0, seed++, {buffer.impl()->host(), static_cast<std::size_t>(array.bytes())});
+    arrays.push_back({array.name, {buffer}});
+  }
+  plan.run(queue, arrays, context.allocate(std::max<std::int64_t>(plan.workspace_bytes(), 1))).wait();
+  for (std::size_t i = 0; i < arrays.size(); ++i)
+    if (plan.arrays()[i].role == ArrayRole::out) {
+      const auto* const from = reinterpret_cast<const float*>(arrays[i].operand.buffer.impl()->host());
+      return {from, from + plan.arrays()[i].elements()};
+    }
+  return {};
+}
+
+constexpr const char* blocked[] = {"n3c20h61w60k40r5s5p2",
+                                   "nhwc n3c20h61w60k40r5s5p2g2",
+                                   "bwd_data n3c20h61w60k40r5s5p2g2",
+                                   "bwd_filter n9c40h61w60k40r5s5p2",
+                                   "nhwc bwd_filter n3c20h61w60k40r5s5p2g2",
+                                   "n3c40h50w40k40r7s7p3g40",
+                                   "nhwc bwd_filter n3c40h50w40k40r7s7p3g40"};
+
+// Neither threads nor blocks change a bit.
+TEST(Fft, BitsAreOfTheProblemAlone) {
+  for (const char* text : blocked) {
+    const Problem problem = parse_problem(text);
+    const SolverOptions options{.solver = id, .tuning = "tile=16"};
+    const std::vector<float> expected = output_of(cpu(), problem, options);
+    EXPECT_EQ(output_of(cpu(1), problem, options), expected) << text;
+    SolverOptions limited = options;
+    std::int64_t smallest = explained(text, options).workspace_bytes;
+    for (std::int64_t limit = smallest - 1; limit > 0; limit = limit * 3 / 4) {
+      limited.max_workspace_bytes = limit;
+      const Candidate candidate = explained(text, limited);
+      if (!candidate.applicable) continue;
+      EXPECT_LE(candidate.workspace_bytes, limit) << text;
+      if (candidate.workspace_bytes == smallest) continue;
+      smallest = candidate.workspace_bytes;
+      EXPECT_EQ(output_of(cpu(), problem, limited), expected) << text << ", limit " << limit;
+    }
+  }
+}
+
+TEST(Fft, KeepsToWorkspaceLimits) {
+  for (const char* text : blocked) {
+    const SolverOptions free{.solver = id, .tuning = "tile=16"};
+    SolverOptions limited = free;
+    limited.max_workspace_bytes = 64;
+    const std::string reason = refusal(text, limited);
+    EXPECT_NE(reason.find("workspace"), std::string::npos) << reason;
+    const std::int64_t least = explained(text, limited).workspace_bytes;
+    if (least <= 0) continue;
+    EXPECT_LE(least, explained(text, free).workspace_bytes) << text;
+  }
+}
+
+// Of an impulse the output is the filter, and of a filter of one tap the image, within the bound of one product.
+TEST(Fft, ImpulsesGiveFilters) {
+  const Context context = cpu();
+  Queue queue = context.make_queue();
+  constexpr std::int64_t extent = 40, taps = 9;
+  for (const std::int64_t at : {std::int64_t{0}, 13 * extent + 27, extent * extent - 1}) {
+    std::vector<float> x(extent * extent), w = random_planes<float>(taps * taps, 3), y(extent * extent);
+    x[static_cast<std::size_t>(at)] = 1;
+    const Conv2dPlan plan(context, conv2d_problem("n1c1h40w40k1r9s9p4 flip"), {.solver = id});
+    plan.run(queue, {.x = {context.borrow(std::span(x))},
+                     .w = {context.borrow(std::span(w))},
+                     .y = {context.borrow(std::span(y))},
+                     .workspace = context.allocate(plan.workspace_bytes())})
+        .wait();
+    for (std::int64_t i = 0; i < extent * extent; ++i) {
+      const std::int64_t r = i / extent - at / extent + taps / 2, s = i % extent - at % extent + taps / 2;
+      const bool inside = r >= 0 && r < taps && s >= 0 && s < taps;
+      EXPECT_NEAR(y[static_cast<std::size_t>(i)], inside ? w[static_cast<std::size_t>(r * taps + s)] : 0, 1e-5)
+          << at << ", " << i;
+    }
+  }
+}
+
+// Where filters are large auto takes it, where they are small it does not.
+TEST(Fft, AutoTakesItWhereFiltersAreLarge) {
+  const auto chosen = [](const char* text) { return explain(cpu(), parse_problem(text), {}).front().solver; };
+  for (const char* text :
+       {"n1c32h64w64k32r11s11p5", "n1c1h1024w1024k1r31s31p15", "n4c32h64w64k32g32r31s31p15", "n1c3h512w512k3r15s15p7",
+        "bwd_data n1c32h64w64k32r11s11p5", "bwd_filter n1c32h64w64k32r11s11p5"})
+    EXPECT_EQ(chosen(text), id) << text;
+  for (const char* text : {"n4c64h56w56k64r3s3p1", "n4c64h56w56k64r1s1", "n4c256h14w14k256r3s3p1",
+                           "n16c64h28w28k64g64r3s3p1", "bwd_filter n4c256h14w14k256r3s3p1"})
+    EXPECT_NE(chosen(text), id) << text;
+}
+
 }  // namespace
 }  // namespace omniconv

@@ -71,8 +71,32 @@ struct Line {
     return {hn::Set(D(), of_side.re[at]), hn::Set(D(), of_side.im[at])};
   }
 
+  // Four of n points become one of each of the transforms of n / 4. Of a first step the later quarters may be zero.
+  template <std::int64_t n, int quarters, bool turns>
+  static HWY_INLINE void split(Real* at, std::int64_t j) {
+    const D d;
+    constexpr std::int64_t quarter = n / 4 * point, step = side / n;
+    C sum = load(d, at), difference = sum, others = sum, turned = sum;
+    if constexpr (quarters > 1) others = turned = load(d, at + quarter);
+    if constexpr (quarters > 2) {
+      const C a = sum, b = others, c = load(d, at + 2 * quarter), e = load(d, at + 3 * quarter);
+      sum = a + c, difference = a - c, others = b + e, turned = b - e;
+    }
+    C to[4] = {sum, sum, sum, sum};
+    if constexpr (quarters > 1) {
+      to[0] = sum + others, to[2] = sum - others;
+      to[1] = minus_i(difference, turned), to[3] = plus_i(difference, turned);
+    }
+    if constexpr (turns) {
+      to[1] = to[1] * root(j * step);
+      to[2] = to[2] * root(2 * j * step);
+      to[3] = to[3] * root(3 * j * step);
+    }
+    for (std::int64_t part = 0; part < 4; ++part) store(d, to[part], at + part * quarter);
+  }
+
   // Decimation in frequency: transforms of n points become four of n / 4. What the last ones give goes to `to`.
-  template <std::int64_t n>
+  template <std::int64_t n, int quarters = 4>
   static HWY_INLINE void analyse(Real* x, Real* to, std::int64_t pitch) {
     const D d;
     if constexpr (n == 2) {
@@ -92,22 +116,39 @@ struct Line {
         store(d, plus_i(difference, turned), to + (i + 3) * pitch);
       }
     } else {
-      constexpr std::int64_t quarter = n / 4, step = side / n;
-      for (std::int64_t j = 0; j < quarter; ++j) {
-        const C first = root(j * step), second = root(2 * j * step), third = root(3 * j * step);
-        for (std::int64_t i = j; i < side; i += n) {
-          Real* const at = x + i * point;
-          const C a = load(d, at), b = load(d, at + quarter * point), c = load(d, at + 2 * quarter * point),
-                  e = load(d, at + 3 * quarter * point);
-          const C sum = a + c, difference = a - c, others = b + e, turned = b - e;
-          store(d, sum + others, at);
-          store(d, minus_i(difference, turned) * first, at + quarter * point);
-          store(d, (sum - others) * second, at + 2 * quarter * point);
-          store(d, plus_i(difference, turned) * third, at + 3 * quarter * point);
-        }
+      for (std::int64_t i = 0; i < side; i += n) {
+        split<n, quarters, false>(x + i * point, 0);
+        for (std::int64_t j = 1; j < n / 4; ++j) split<n, quarters, true>(x + (i + j) * point, j);
       }
-      analyse<quarter>(x, to, pitch);
+      analyse<n / 4>(x, to, pitch);
     }
+  }
+  // Of points of which only the first `live` are not zero; the others of a quarter are, the other quarters unwritten.
+  static void transform(std::int64_t live, Real* x, Real* to, std::int64_t pitch) {
+    if (live <= side / 4) return analyse<side, 1>(x, to, pitch);
+    if (live <= side / 2) return analyse<side, 2>(x, to, pitch);
+    analyse<side, 4>(x, to, pitch);
+  }
+  // How many of them are read.
+  static std::int64_t read_of(std::int64_t live) {
+    return live <= side / 4 ? side / 4 : live <= side / 2 ? side / 2 : side;
+  }
+
+  template <std::int64_t n, bool turns>
+  static HWY_INLINE void merge(Real* at, std::int64_t j) {
+    const D d;
+    constexpr std::int64_t quarter = n / 4 * point, step = side / n;
+    C b = load(d, at + quarter), c = load(d, at + 2 * quarter), e = load(d, at + 3 * quarter);
+    if constexpr (turns) {
+      b = times_conjugate(b, root(j * step));
+      c = times_conjugate(c, root(2 * j * step));
+      e = times_conjugate(e, root(3 * j * step));
+    }
+    const C a = load(d, at), sum = a + c, difference = a - c, others = b + e, turned = b - e;
+    store(d, sum + others, at);
+    store(d, plus_i(difference, turned), at + quarter);
+    store(d, sum - others, at + 2 * quarter);
+    store(d, minus_i(difference, turned), at + 3 * quarter);
   }
 
   // The way back, from `from` to x: its transposed steps in turned order.
@@ -131,21 +172,10 @@ struct Line {
         store(d, minus_i(difference, turned), x + (i + 3) * point);
       }
     } else {
-      constexpr std::int64_t quarter = n / 4, step = side / n;
-      combine<quarter>(from, pitch, x);
-      for (std::int64_t j = 0; j < quarter; ++j) {
-        const C first = root(j * step), second = root(2 * j * step), third = root(3 * j * step);
-        for (std::int64_t i = j; i < side; i += n) {
-          Real* const at = x + i * point;
-          const C a = load(d, at), b = times_conjugate(load(d, at + quarter * point), first),
-                  c = times_conjugate(load(d, at + 2 * quarter * point), second),
-                  e = times_conjugate(load(d, at + 3 * quarter * point), third);
-          const C sum = a + c, difference = a - c, others = b + e, turned = b - e;
-          store(d, sum + others, at);
-          store(d, plus_i(difference, turned), at + quarter * point);
-          store(d, sum - others, at + 2 * quarter * point);
-          store(d, minus_i(difference, turned), at + 3 * quarter * point);
-        }
+      combine<n / 4>(from, pitch, x);
+      for (std::int64_t i = 0; i < side; i += n) {
+        merge<n, false>(x + i * point, 0);
+        for (std::int64_t j = 1; j < n / 4; ++j) merge<n, true>(x + (i + j) * point, j);
       }
     }
   }
@@ -194,23 +224,26 @@ struct Tile {
   static void forward(const FftSource<Real>& source, bool conjugate, Real* to, FftPitches pitches, Real* scratch) {
     const D d;
     Real* const line = scratch + columns * column_pitch;
-    const RowRange there = rows_there(source, side);
-    for (std::int64_t i = 0; i < side; i += 2) {
+    const LineReader<Real> reader(source, side);
+    const std::int64_t columns_there = reader.width(), width = OfLine::read_of(columns_there);
+    const auto [first_row, last_row] = reader.any_rows;
+    const std::int64_t height = OfLine::read_of(last_row);
+    for (std::int64_t i = 0; i < height; i += 2) {
       Real* const even = scratch + i * point;
-      if (i + 1 < there.first || i >= there.last) {
+      if (i + 1 < first_row || i >= last_row) {
         for (std::int64_t k = 0; k < columns; ++k)
           for (std::int64_t part = 0; part < 4; ++part)
             hn::Store(hn::Zero(d), d, even + k * column_pitch + part * point / 2);
         continue;
       }
-      load_line(source, side, i, line);
-      load_line(source, side, i + 1, line + point / 2);
-      OfLine::template analyse<side>(line, line, point);
+      reader.read(i, width, line);
+      reader.read(i + 1, width, line + point / 2);
+      OfLine::transform(columns_there, line, line, point);
       separate(line, even, even + point);
     }
     for (std::int64_t k = 0; k < columns; ++k) {
       Real* const to_column = to + k * pitches.column;
-      OfLine::template analyse<side>(scratch + k * column_pitch, to_column, pitches.bin);
+      OfLine::transform(last_row, scratch + k * column_pitch, to_column, pitches.bin);
       if (!conjugate) continue;
       for (std::int64_t j = 0; j < side; ++j) {
         Real* const im = to_column + j * pitches.bin + point / 2;
@@ -224,12 +257,12 @@ struct Tile {
     Real* const line = scratch + columns * column_pitch;
     for (std::int64_t k = 0; k < columns; ++k)
       OfLine::template combine<side>(from + k * pitches.column, pitches.bin, scratch + k * column_pitch);
-    const std::int64_t rows = *std::max_element(target.rows.begin(), target.rows.begin() + target.count);
-    for (std::int64_t i = 0; i < rows; i += 2) {
+    const LineWriter<side, Real> writer(target, scale);
+    for (std::int64_t i = 0; i < writer.rows; i += 2) {
       join(scratch + (target.top + i) % side * point, scratch + (target.top + i + 1) % side * point, line);
       OfLine::template combine<side>(line, point, line);
-      store_line(target, side, i, scale, line);
-      store_line(target, side, i + 1, scale, line + point / 2);
+      writer.write(i, line);
+      writer.write(i + 1, line + point / 2);
     }
   }
 

@@ -14,7 +14,7 @@ inline constexpr std::int64_t fft_most_lanes = 16;
 // 0.
 template <typename Real>
 struct FftSource {
-  std::int64_t count = 0;  // of lanes; those beyond are zero
+  std::int64_t count = 0;  // of lanes; those beyond hold anything
   std::int64_t h = 0, w = 0, row_pitch = 0, pixel_pitch = 1;
   std::int64_t rows = 0, columns = 0;
   bool adjacent = false;  // lane l reads what lane 0 reads, l elements on
