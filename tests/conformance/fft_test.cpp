@@ -124,7 +124,7 @@ TEST(Fft, RefusesWhatItDoesNotServe) {
   expect(refusal("n1c1h300w300k1r129s3"), "up to 128 x 128");
   expect(refusal("f16 n1c4h9w9k4r3s3"), "f32, tf32 and f64");
   expect(refusal("n1c4h9w9k4r3s3", {.solver = id, .relative_error = true}), "not an element's own terms");
-  expect(refusal("n1c4h9w9k4r3s3", {.solver = id, .prepared = {"w"}}), "no prepared forms");
+  expect(refusal("n1c4h9w9k4r3s3", {.solver = id, .prepared = {"x"}}), "of w alone");
   expect(refusal("n1c4h90w90k4r17s3", {.solver = id, .tuning = "tile=16"}), "do not hold filters of 17 x 3");
   expect(refusal("n1c1048577h9w9k4r3s3"), "up to 2^20 channels");
 }
@@ -201,7 +201,13 @@ std::vector<float> output_of(const Context& context, const Problem& problem, con
   for (const ArraySpec& array : plan.arrays()) {
     Buffer buffer = context.allocate(array.bytes());
     operations::fill_random(array.type, 0, seed++, {buffer.impl()->host(), static_cast<std::size_t>(array.bytes())});
-    arrays.push_back({array.name, {buffer}});
+    if (plan.format(array.name) != nullptr) {
+      const Buffer prepared = context.allocate(plan.format(array.name)->bytes);
+      plan.prepare(queue, array.name, {buffer}, prepared).wait();
+      arrays.push_back({array.name, {prepared, 0, plan.format(array.name)}});
+    } else {
+      arrays.push_back({array.name, {buffer}});
+    }
   }
   plan.run(queue, arrays, context.allocate(std::max<std::int64_t>(plan.workspace_bytes(), 1))).wait();
   for (std::size_t i = 0; i < arrays.size(); ++i)
@@ -220,7 +226,7 @@ constexpr const char* blocked[] = {"n3c20h61w60k40r5s5p2",
                                    "n3c40h50w40k40r7s7p3g40",
                                    "nhwc bwd_filter n3c40h50w40k40r7s7p3g40"};
 
-// Neither threads nor blocks change a bit.
+// Neither threads nor blocks change a bit, nor do filters that come transformed.
 TEST(Fft, BitsAreOfTheProblemAlone) {
   for (const char* text : blocked) {
     const Problem problem = parse_problem(text);
@@ -228,6 +234,15 @@ TEST(Fft, BitsAreOfTheProblemAlone) {
     const std::vector<float> expected = output_of(cpu(), problem, options);
     EXPECT_EQ(output_of(cpu(1), problem, options), expected) << text;
     SolverOptions limited = options;
+    if (std::string(text).find("bwd_filter") == std::string::npos) {
+      limited.prepared = {"w"};
+      EXPECT_EQ(output_of(cpu(), problem, limited), expected) << text;
+      limited.max_workspace_bytes = explained(text, limited).workspace_bytes / 2;
+      if (explained(text, limited).applicable) {
+        EXPECT_EQ(output_of(cpu(), problem, limited), expected) << text;
+      }
+      limited = options;
+    }
     std::int64_t smallest = explained(text, options).workspace_bytes;
     for (std::int64_t limit = smallest - 1; limit > 0; limit = limit * 3 / 4) {
       limited.max_workspace_bytes = limit;
@@ -239,6 +254,21 @@ TEST(Fft, BitsAreOfTheProblemAlone) {
       EXPECT_EQ(output_of(cpu(), problem, limited), expected) << text << ", limit " << limit;
     }
   }
+}
+
+// Of images of other sizes, where the tile is the same.
+TEST(Fft, PreparedFiltersAreShared) {
+  const auto format = [](const char* text) {
+    const Plan plan(cpu(), parse_problem(text), {.solver = id, .tuning = "tile=16", .prepared = {"w"}});
+    return plan.format("w")->text;
+  };
+  const std::string of_w = format("n1c16h20w20k24r3s5p1");
+  EXPECT_EQ(of_w, format("bias n4c16h7w31k24r3s5"));
+  EXPECT_NE(of_w, format("nhwc n1c16h20w20k24r3s5p1"));
+  EXPECT_NE(of_w, format("bwd_data n1c16h20w20k24r3s5p1"));
+  EXPECT_NE(of_w, format("flip n1c16h20w20k24r3s5p1"));
+  EXPECT_NE(of_w, format("n1c16h20w20k24r3s5p1g2"));
+  EXPECT_NE(of_w, format("n1c16h20w20k24r5s3p1"));
 }
 
 TEST(Fft, KeepsToWorkspaceLimits) {

@@ -1,5 +1,7 @@
 #include "operations/conv2d/fft/blocking.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <array>
 
@@ -35,8 +37,11 @@ bool fft_sizes_are_safe(const Conv2dProblem& problem, std::int64_t side) {
 }
 
 FftBlocking::FftBlocking(const Conv2dProblem& problem, std::int64_t side, std::int64_t of_threads,
-                         std::int64_t workspace_limit)
-    : shape(problem, side), real(problem.type == DataType::f64 ? DataType::f64 : DataType::f32), threads(of_threads) {
+                         std::int64_t workspace_limit, bool prepared_filters)
+    : shape(problem, side),
+      real(problem.type == DataType::f64 ? DataType::f64 : DataType::f32),
+      threads(of_threads),
+      prepared(prepared_filters) {
   if (real == DataType::f64) {
     const auto transforms = fft_transforms_f64(side);
     lanes = transforms.lanes, scratch = transforms.scratch_elements;
@@ -68,7 +73,7 @@ FftBlocking::FftBlocking(const Conv2dProblem& problem, std::int64_t side, std::i
   if (workspace_limit < 0) return;
 
   const auto passes_limit = [&] { return workspace_bytes() > workspace_limit; };
-  if (passes_limit()) keeps_filters = false;
+  if (passes_limit() && !prepared) keeps_filters = false;
   while (passes_limit() && block_panels > 1) block_panels = divide_up(block_panels, 2);
   while (passes_limit() && block_tiles > step) block_tiles = std::max(round_up(block_tiles / 2, step), step);
 }
@@ -101,11 +106,20 @@ std::int64_t FftBlocking::sum_bin() const {
   return apart(block_panels * (input_lanes == FftLanes::tiles ? lanes * tile_panels() : block_tiles), point);
 }
 std::int64_t FftBlocking::workspace_bytes() const {
-  const std::int64_t filters = shape.of_filter ? 0 : filter_bin(),
-                     bins = shape.is_depthwise() ? filters : input_bin() + filter_bin() + sum_bin();
+  const std::int64_t filters = prepared || (shape.of_filter && shape.is_depthwise()) ? 0 : filter_bin(),
+                     bins = shape.is_depthwise() ? filters : input_bin() + filters + sum_bin();
   return checked_multiply(
       size_of(real), checked_add(checked_multiply(threads, scratch, "the scratch"), shape.bins * bins, "the spectra"),
       "the workspace");
+}
+
+PreparedFormat FftBlocking::format(const Conv2dProblem& problem) const {
+  return {
+      fmt::format("w of {}{} k{}c{}r{}s{}, {} groups, {}, in {} panels of {} {}, spectra of {}x{}",
+                  problem.layout == Layout::nchw ? "nchw" : "nhwc", problem.pass == Pass::forward ? "" : " bwd_data",
+                  problem.k, problem.c, problem.r, problem.s, problem.groups,
+                  shape.turned ? "as they are" : "conjugate", panels, lanes, name(real), shape.side, shape.side),
+      checked_multiply(size_of(real), shape.bins * filter_bin(), "the prepared filters")};
 }
 
 std::int64_t FftBlocking::filters_of(std::int64_t panel) const {

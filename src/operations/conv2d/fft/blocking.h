@@ -15,7 +15,8 @@ enum class FftLanes : std::uint8_t { tiles, channels };
 class FftBlocking {
  public:
   // What a plan takes under a workspace limit (negative: none), or the least that will do.
-  FftBlocking(const Conv2dProblem& problem, std::int64_t side, std::int64_t threads, std::int64_t workspace_limit);
+  FftBlocking(const Conv2dProblem& problem, std::int64_t side, std::int64_t threads, std::int64_t workspace_limit,
+              bool prepared_filters);
 
   FftShape shape;
   DataType real;                       // f32 or f64
@@ -26,7 +27,7 @@ class FftBlocking {
   std::int64_t source_panels, target_panels;
   std::int64_t panels;  // of filters, of all groups
   std::int64_t block_tiles, block_panels;
-  bool keeps_filters;  // all are transformed before the first block
+  bool prepared, keeps_filters;  // filters come transformed; or are, all of them, before the first block
 
   std::int64_t tile_panels() const;  // vectors of tiles in a block
   std::int64_t blocks() const;
@@ -36,6 +37,7 @@ class FftBlocking {
   std::int64_t filter_bin() const;
   std::int64_t sum_bin() const;
   std::int64_t workspace_bytes() const;
+  PreparedFormat format(const Conv2dProblem& problem) const;
   // Lanes that hold filters in a panel of a group.
   std::int64_t filters_of(std::int64_t panel) const;
 

@@ -38,7 +38,7 @@ Work depthwise_work(const FftBlocking& cut) {
                    of_tiles ? real(round_up(shape.tiles, cut.lanes)) * real(shape.groups) : real(shape.tiles) * filters;
   if (shape.of_filter)
     return {.inputs = tiles, .gradients = tiles, .outputs = filters, .products = 2 * tiles, .phases = 1};
-  return {.filters = filters,
+  return {.filters = cut.prepared ? 0 : filters,
           .inputs = tiles,
           .outputs = tiles,
           .products = 2 * tiles,  // numbers come from caches for each
@@ -66,14 +66,15 @@ Work work_of(const FftBlocking& cut) {
     work.phases = panel_blocks * (2 * blocks + 1);
     return work;
   }
-  work.filters = targets * real(shape.source) * (cut.keeps_filters ? 1 : blocks);
+  const double transformed = cut.prepared ? 0 : cut.keeps_filters ? 1 : blocks;
+  work.filters = targets * real(shape.source) * transformed;
   work.inputs = inputs;
   work.outputs = tiles * (of_tiles ? real(shape.target) * groups : targets);
   work.products = real(shape.source) * (of_tiles ? tiles * groups * real(round_up(shape.target, at_once))
                                                  : real(round_up(shape.tiles, at_once)) * targets);
   work.sums = work.products / real(shape.source);
-  work.spectra = targets * real(shape.source) * (1 + blocks) + work.inputs + work.outputs;
-  work.phases = blocks * (1 + panel_blocks * (cut.keeps_filters ? 2 : 3)) + 1;
+  work.spectra = targets * real(shape.source) * (transformed + blocks) + work.inputs + work.outputs;
+  work.phases = blocks * (1 + panel_blocks * (cut.keeps_filters ? 2 : 3)) + transformed;
   return work;
 }
 
@@ -99,7 +100,8 @@ double fft_cost(const Conv2dProblem& problem, const FftBlocking& cut, double of_
   const double kept = shape.is_depthwise() ? 0
                       : shape.of_filter    ? bins * bin_bytes * work.outputs
                                            : bins * bin_bytes * real(cut.panels * cut.lanes) * real(shape.source);
-  const double passes = kept > cached_bytes ? real(cut.blocks()) * (shape.of_filter ? 2 : 1) + 1 : 0;
+  const double passes =
+      kept > cached_bytes ? real(cut.blocks()) * (shape.of_filter ? 2 : 1) + (cut.prepared ? 0 : 1) : 0;
   return phase * work.phases + arithmetic * (cut.real == DataType::f64 ? 2 : 1) +
          of_byte * (least_bytes(problem) + kept * passes);
 }

@@ -28,11 +28,18 @@ class Plan final : public Conv2dPlanBody {
         filter(Memory(g_, cut_, run));
     }));
   }
+  void append_prepare(devices::Sequence& sequence, std::size_t, const Operand& from, const Operand& to) const override {
+    sequence.call(devices::HostTask([self = shared_from_this(), this, from, to] {
+      const auto threads = device_->allocate(cut_.threads * cut_.scratch * static_cast<std::int64_t>(sizeof(Real)));
+      transform_filters(Memory(from, to, *threads), 0, cut_.panels);
+    }));
+  }
 
  private:
   using Memory = FftMemory<Real>;
 
   void filter(const Memory& memory) const;
+  void transform_filters(const Memory& memory, std::int64_t first, std::int64_t panels) const;
   void filter_tiles(const Memory& memory, std::int64_t first_panel, std::int64_t panels) const;
   void to_filter(const Memory& memory) const;
 
@@ -51,15 +58,20 @@ template <typename Real>
 void Plan<Real>::filter(const Memory& memory) const {
   for (std::int64_t first = 0; first < cut_.panels; first += cut_.block_panels) {
     const std::int64_t panels = std::min(cut_.block_panels, cut_.panels - first);
-    cpu_.parallel_for(panels, [&](std::int64_t i, int slot) {
-      FftSource<Real> taps = read_filters<Real>(g_, memory.w, false, 0, 0, 0, cut_.filters_of(first + i));
-      for (std::int64_t lane = 0; lane < taps.count; ++lane)
-        taps.from[static_cast<std::size_t>(lane)] = memory.w + g_.w_at((first + i) * cut_.lanes + lane, 0, 0, 0);
-      transforms_.forward(taps, !shape_.turned, memory.filters + i * spectrum(), {shape_.side * cut_.point, cut_.point},
-                          scratch(memory, slot));
-    });
+    if (!cut_.prepared) transform_filters(memory, first, panels);
     filter_tiles(memory, first, panels);
   }
+}
+
+template <typename Real>
+void Plan<Real>::transform_filters(const Memory& memory, std::int64_t first, std::int64_t panels) const {
+  cpu_.parallel_for(panels, [&](std::int64_t i, int slot) {
+    FftSource<Real> taps = read_filters<Real>(g_, memory.w, false, 0, 0, 0, cut_.filters_of(first + i));
+    for (std::int64_t lane = 0; lane < taps.count; ++lane)
+      taps.from[static_cast<std::size_t>(lane)] = memory.w + g_.w_at((first + i) * cut_.lanes + lane, 0, 0, 0);
+    transforms_.forward(taps, !shape_.turned, memory.filters + i * spectrum(), {shape_.side * cut_.point, cut_.point},
+                        scratch(memory, slot));
+  });
 }
 
 template <typename Real>
@@ -76,7 +88,7 @@ void Plan<Real>::filter_tiles(const Memory& memory, std::int64_t first_panel, st
                             std::int64_t lane, Real* here) {
     transforms_.forward(from, false, here, transforms_.scratch, here);
     scale_fft(FftScaling<Real>{.values = here,
-                               .factors = memory.filters + panel * spectrum(),
+                               .factors = memory.filters + (cut_.prepared ? first_panel + panel : panel) * spectrum(),
                                .columns = shape_.columns,
                                .bins = shape_.side,
                                .value_column = transforms_.scratch.column,

@@ -30,7 +30,19 @@ struct FftMemory {
         scratch(real({run.workspace, 0})),
         inputs(scratch + cut.threads * cut.scratch),
         filters(cut.shape.is_depthwise() ? inputs : inputs + cut.shape.bins * cut.input_bin()),
-        sums(filters + cut.shape.bins * cut.filter_bin()) {}
+        sums(cut.prepared ? filters : filters + cut.shape.bins * cut.filter_bin()) {
+    if (cut.prepared) filters = w;
+  }
+  // To prepare filters: they, their spectra, and scratch.
+  FftMemory(const Operand& from, const Operand& to, const devices::Buffer& of_threads)
+      : x{},
+        y{},
+        w(real(from)),
+        bias(nullptr),
+        scratch(reinterpret_cast<Real*>(of_threads.host())),
+        inputs(nullptr),
+        filters(real(to)),
+        sums(nullptr) {}
 
   static FftImages<const Real> read(const FftImages<Real>& images) {
     return {images.data, images.channels, images.h, images.w, images.nhwc};

@@ -28,6 +28,12 @@ class Plan final : public Conv2dPlanBody {
   void append(devices::Sequence& sequence, const Conv2dRun& run) const override {
     sequence.call(devices::HostTask([self = shared_from_this(), this, run] { execute(run); }));
   }
+  void append_prepare(devices::Sequence& sequence, std::size_t, const Operand& from, const Operand& to) const override {
+    sequence.call(devices::HostTask([self = shared_from_this(), this, from, to] {
+      const auto threads = device_->allocate(cut_.threads * cut_.scratch * static_cast<std::int64_t>(sizeof(Real)));
+      transform_filters(Memory(from, to, *threads), {0, cut_.panels});
+    }));
+  }
 
  private:
   using Memory = FftMemory<Real>;
@@ -59,7 +65,7 @@ class Plan final : public Conv2dPlanBody {
 template <typename Real>
 void Plan<Real>::execute(const Conv2dRun& run) const {
   const Memory memory(g_, cut_, run);
-  if (cut_.keeps_filters) transform_filters(memory, {0, cut_.panels});
+  if (cut_.keeps_filters && !cut_.prepared) transform_filters(memory, {0, cut_.panels});
   for (std::int64_t tile = 0; tile < shape_.tiles; tile += cut_.block_tiles) {
     const Block tiles{tile, std::min(cut_.block_tiles, shape_.tiles - tile)};
     transform_inputs(memory, tiles);
