@@ -52,8 +52,15 @@ FftBlocking::FftBlocking(const Conv2dProblem& problem, std::int64_t side, std::i
   point = 2 * lanes;
   if (shape.is_depthwise() && shape.of_filter) scratch *= 3;  // of x, of dy, and their sum
   const bool depthwise = shape.is_depthwise();
-  source_panels = depthwise ? divide_up(shape.groups, lanes) : divide_up(shape.source, lanes);
-  target_panels = depthwise ? source_panels : divide_up(shape.target, lanes);
+  // The fuller vectors are lanes.
+  const auto padded = [&](std::int64_t channels) {
+    return round_up(channels, lanes) * std::max(shape.source, shape.target) / channels;
+  };
+  swapped = shape.of_filter && !depthwise && padded(shape.target) < padded(shape.source);
+  source_channels = depthwise ? shape.groups : swapped ? shape.target : shape.source;
+  target_channels = depthwise ? shape.groups : swapped ? shape.source : shape.target;
+  source_panels = divide_up(source_channels, lanes);
+  target_panels = divide_up(target_channels, lanes);
   panels = depthwise ? target_panels : shape.groups * target_panels;
   // The lanes that leave fewer empty; the filter's gradient has channels, so that its sums need none across lanes.
   const std::int64_t of_channels = source_panels * lanes * (depthwise ? 1 : shape.groups) * shape.tiles,
@@ -122,9 +129,17 @@ PreparedFormat FftBlocking::format(const Conv2dProblem& problem) const {
       checked_multiply(size_of(real), shape.bins * filter_bin(), "the prepared filters")};
 }
 
-std::int64_t FftBlocking::filters_of(std::int64_t panel) const {
-  const std::int64_t of_group = shape.is_depthwise() ? shape.groups : shape.target;
-  return std::min(lanes, of_group - panel % target_panels * lanes);
+std::int64_t FftBlocking::targets_of(std::int64_t panel) const {
+  return std::min(lanes, target_channels - panel % target_panels * lanes);
+}
+std::int64_t FftBlocking::sources_of(std::int64_t panel) const {
+  return std::min(lanes, source_channels - panel % source_panels * lanes);
+}
+std::int64_t FftBlocking::first_target(std::int64_t panel) const {
+  return panel / target_panels * target_channels + panel % target_panels * lanes;
+}
+std::int64_t FftBlocking::first_source(std::int64_t panel) const {
+  return panel / source_panels * source_channels + panel % source_panels * lanes;
 }
 
 }  // namespace omniconv::operations

@@ -23,9 +23,13 @@ class FftBlocking {
   std::int64_t threads, lanes, point;  // point: elements of a vector of complex numbers
   std::int64_t scratch;                // elements of a thread
   FftLanes input_lanes;
-  // Of a group; of depthwise problems, whose lanes go over the groups, of all.
+  // To the filter: lanes of the products are filters and rows channels, not the other way around.
+  bool swapped;
+  // Vectors of channels of a group; of depthwise problems, whose lanes go over the groups, of all. Where `swapped`,
+  // those of the source are of filters, and the other way around.
   std::int64_t source_panels, target_panels;
-  std::int64_t panels;  // of filters, of all groups
+  std::int64_t source_channels, target_channels;  // of a group; swapped, too
+  std::int64_t panels;                            // of filters, of all groups
   std::int64_t block_tiles, block_panels;
   bool prepared, keeps_filters;  // filters come transformed; or are, all of them, before the first block
 
@@ -38,8 +42,12 @@ class FftBlocking {
   std::int64_t sum_bin() const;
   std::int64_t workspace_bytes() const;
   PreparedFormat format(const Conv2dProblem& problem) const;
-  // Lanes that hold filters in a panel of a group.
-  std::int64_t filters_of(std::int64_t panel) const;
+  // Channels in a vector of the target's, and of the source's.
+  std::int64_t targets_of(std::int64_t panel) const;
+  std::int64_t sources_of(std::int64_t panel) const;
+  // The first of them, of all groups.
+  std::int64_t first_target(std::int64_t panel) const;
+  std::int64_t first_source(std::int64_t panel) const;
 
  private:
   void set_block_panels();

@@ -54,13 +54,13 @@ Work work_of(const FftBlocking& cut) {
   const double groups = real(shape.groups), lanes = real(cut.lanes),
                tiles = real(of_tiles ? round_up(shape.tiles, cut.lanes) : shape.tiles), blocks = real(cut.blocks()),
                panel_blocks = real(cut.panel_blocks());
-  const double inputs = tiles * groups * (of_tiles ? real(shape.source) : real(cut.source_panels) * lanes),
+  const double inputs = tiles * groups * (of_tiles ? real(cut.source_channels) : real(cut.source_panels) * lanes),
                targets = real(cut.panels) * lanes;
   Work work;
   if (shape.of_filter) {
     work.inputs = inputs * panel_blocks, work.gradients = tiles * targets;
-    work.outputs = real(shape.target) * groups * real(cut.source_panels) * lanes;
-    work.products = real(round_up(shape.target, at_once)) * inputs;
+    work.outputs = real(cut.target_channels) * groups * real(cut.source_panels) * lanes;
+    work.products = real(round_up(cut.target_channels, at_once)) * inputs;
     work.sums = work.outputs * blocks;
     work.spectra = work.inputs + work.gradients + 2 * work.sums;
     work.phases = panel_blocks * (2 * blocks + 1);

@@ -66,7 +66,7 @@ void Plan<Real>::filter(const Memory& memory) const {
 template <typename Real>
 void Plan<Real>::transform_filters(const Memory& memory, std::int64_t first, std::int64_t panels) const {
   cpu_.parallel_for(panels, [&](std::int64_t i, int slot) {
-    FftSource<Real> taps = read_filters<Real>(g_, memory.w, false, 0, 0, 0, cut_.filters_of(first + i));
+    FftSource<Real> taps = read_filters<Real>(g_, memory.w, false, 0, 0, 0, cut_.targets_of(first + i));
     for (std::int64_t lane = 0; lane < taps.count; ++lane)
       taps.from[static_cast<std::size_t>(lane)] = memory.w + g_.w_at((first + i) * cut_.lanes + lane, 0, 0, 0);
     transforms_.forward(taps, !shape_.turned, memory.filters + i * spectrum(), {shape_.side * cut_.point, cut_.point},
@@ -108,7 +108,7 @@ void Plan<Real>::filter_tiles(const Memory& memory, std::int64_t first_panel, st
   }
   cpu_.parallel_for(panels * shape_.tiles, [&](std::int64_t i, int slot) {
     const std::int64_t panel = i / shape_.tiles, tile = i % shape_.tiles, channel = (first_panel + panel) * lanes,
-                       count = cut_.filters_of(first_panel + panel);
+                       count = cut_.targets_of(first_panel + panel);
     convolve(read_channels(shape_, source, window, tile, channel, count),
              write_channels(shape_, target, finish, tile, channel, count), panel, -1, scratch(memory, slot));
   });
@@ -120,7 +120,7 @@ void Plan<Real>::to_filter(const Memory& memory) const {
     Real* const of_x = scratch(memory, slot);
     Real* const of_y = of_x + transforms_.scratch_elements;
     Real* const sums = of_y + transforms_.scratch_elements;
-    const std::int64_t channel = panel * cut_.lanes, count = cut_.filters_of(panel);
+    const std::int64_t channel = panel * cut_.lanes, count = cut_.targets_of(panel);
     std::fill_n(sums, shape_.columns * transforms_.scratch.column, Real{0});
     for (std::int64_t tile = 0; tile < shape_.tiles; ++tile) {
       transforms_.forward(read_channels(shape_, Memory::read(memory.x), source_window(shape_), tile, channel, count),

@@ -1,4 +1,5 @@
-// To the filter: at every bin a product of matrices, gradients by inputs, summed over all tiles.
+// To the filter: at every bin a product of matrices, gradients by inputs (or the other way around), summed over all
+// tiles.
 #include <algorithm>
 
 #include "core/checked.h"
@@ -33,15 +34,14 @@ class Plan final : public Conv2dPlanBody {
   using Memory = FftMemory<Real>;
 
   void execute(const Conv2dRun& run) const;
+  FftSource<Real> read(const Memory& memory, bool of_x, std::int64_t tile, std::int64_t channel,
+                       std::int64_t count) const;
   void transform(const Memory& memory, const Block& tiles, const Block& panels) const;
   void multiply(const Memory& memory, const Block& tiles, const Block& panels) const;
   void store(const Memory& memory, const Block& panels) const;
 
   Real* scratch(const Memory& memory, int slot) const { return memory.scratch + slot * cut_.scratch; }
   FftPitches pitches(std::int64_t bin) const { return {shape_.side * bin, bin}; }
-  std::int64_t channels_of(std::int64_t panel) const {
-    return std::min(cut_.lanes, shape_.source - panel % cut_.source_panels * cut_.lanes);
-  }
 
   DevicePointer device_;
   devices::CpuDevice& cpu_;
@@ -65,27 +65,28 @@ void Plan<Real>::execute(const Conv2dRun& run) const {
   }
 }
 
-// Of x, and of the block's gradients. Under `flip` the sum's other factor is the conjugate, and taps come turned.
+// Under `flip` the conjugate is x's, and taps come turned.
+template <typename Real>
+FftSource<Real> Plan<Real>::read(const Memory& memory, bool of_x, std::int64_t tile, std::int64_t channel,
+                                 std::int64_t count) const {
+  return read_channels(shape_, Memory::read(of_x ? memory.x : memory.y),
+                       of_x ? source_window(shape_) : target_window(shape_), tile, channel, count);
+}
+
+// All lanes of the products, and the rows of a block.
 template <typename Real>
 void Plan<Real>::transform(const Memory& memory, const Block& tiles, const Block& panels) const {
-  const std::int64_t of_inputs = cut_.source_panels * shape_.groups, all = of_inputs + panels.count;
+  const std::int64_t of_lanes = cut_.source_panels * shape_.groups, all = of_lanes + panels.count;
   cpu_.parallel_for(tiles.count * all, [&](std::int64_t i, int slot) {
-    const std::int64_t tile = i / all, at = i % all;
-    if (at < of_inputs) {
-      const std::int64_t channel = at / cut_.source_panels * shape_.source + at % cut_.source_panels * cut_.lanes;
-      transforms_.forward(read_channels(shape_, Memory::read(memory.x), source_window(shape_), tiles.first + tile,
-                                        channel, channels_of(at)),
-                          shape_.turned, memory.inputs + (at * cut_.block_tiles + tile) * cut_.point,
-                          pitches(cut_.input_bin()), scratch(memory, slot));
-      return;
-    }
-    const std::int64_t panel = panels.first + at - of_inputs,
-                       channel = panel / cut_.target_panels * shape_.target + panel % cut_.target_panels * cut_.lanes;
-    transforms_.forward(read_channels(shape_, Memory::read(memory.y), target_window(shape_), tiles.first + tile,
-                                      channel, cut_.filters_of(panel)),
-                        !shape_.turned,
-                        memory.filters + ((panel - panels.first) * cut_.block_tiles + tile) * cut_.point,
-                        pitches(cut_.filter_bin()), scratch(memory, slot));
+    const std::int64_t tile = i / all, at = i % all, panel = panels.first + at - of_lanes;
+    const bool is_lanes = at < of_lanes, of_x = is_lanes != cut_.swapped;
+    const FftSource<Real> source =
+        is_lanes ? read(memory, of_x, tiles.first + tile, cut_.first_source(at), cut_.sources_of(at))
+                 : read(memory, of_x, tiles.first + tile, cut_.first_target(panel), cut_.targets_of(panel));
+    Real* const to = is_lanes ? memory.inputs + (at * cut_.block_tiles + tile) * cut_.point
+                              : memory.filters + ((panel - panels.first) * cut_.block_tiles + tile) * cut_.point;
+    transforms_.forward(source, of_x == shape_.turned, to, pitches(is_lanes ? cut_.input_bin() : cut_.filter_bin()),
+                        scratch(memory, slot));
   });
 }
 
@@ -97,7 +98,7 @@ void Plan<Real>::multiply(const Memory& memory, const Block& tiles, const Block&
       const std::int64_t panel = panels.first + i, group = panel / cut_.target_panels;
       multiply_fft(
           FftProduct<Real>{.rows = memory.filters + bin * cut_.filter_bin() + i * pitch,
-                           .row_count = cut_.filters_of(panel),
+                           .row_count = cut_.targets_of(panel),
                            .row_pitch = 1,
                            .row_step = point,
                            .run = tiles.count,
@@ -116,14 +117,18 @@ void Plan<Real>::multiply(const Memory& memory, const Block& tiles, const Block&
 template <typename Real>
 void Plan<Real>::store(const Memory& memory, const Block& panels) const {
   cpu_.parallel_for(panels.count * cut_.lanes * cut_.source_panels, [&](std::int64_t i, int slot) {
-    const std::int64_t row = i / cut_.source_panels, of_channels = i % cut_.source_panels,
-                       panel = panels.first + row / cut_.lanes,
-                       k = panel / cut_.target_panels * shape_.target + panel % cut_.target_panels * cut_.lanes +
-                           row % cut_.lanes;
-    if (row % cut_.lanes >= cut_.filters_of(panel)) return;
-    FftTarget<Real> target = write_taps<Real>(g_, shape_, problem().accumulate, channels_of(of_channels));
-    for (std::int64_t lane = 0; lane < target.count; ++lane)
-      target.to[static_cast<std::size_t>(lane)] = memory.w + g_.w_at(k, of_channels * cut_.lanes + lane, 0, 0);
+    const std::int64_t row = i / cut_.source_panels, panel = panels.first + row / cut_.lanes,
+                       group = panel / cut_.target_panels,
+                       lanes = group * cut_.source_panels + i % cut_.source_panels;  // the vector
+    if (row % cut_.lanes >= cut_.targets_of(panel)) return;
+    FftTarget<Real> target = write_taps<Real>(g_, shape_, problem().accumulate, cut_.sources_of(lanes));
+    if (cut_.swapped) target.adjacent = false;  // neighbouring filters lie apart
+    for (std::int64_t lane = 0; lane < target.count; ++lane) {
+      const std::int64_t of_row = cut_.first_target(panel) + row % cut_.lanes,
+                         of_lane = cut_.first_source(lanes) + lane, k = cut_.swapped ? of_lane : of_row,
+                         c = cut_.swapped ? of_row : of_lane;
+      target.to[static_cast<std::size_t>(lane)] = memory.w + g_.w_at(k, c % g_.c_group, 0, 0);
+    }
     transforms_.inverse(memory.sums + i * cut_.point, pitches(cut_.sum_bin()), target, scratch(memory, slot));
   });
 }

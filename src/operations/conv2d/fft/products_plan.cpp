@@ -83,7 +83,7 @@ void Plan<Real>::transform_filters(const Memory& memory, const Block& panels) co
   cpu_.parallel_for(panels.count * shape_.source, [&](std::int64_t i, int slot) {
     const std::int64_t panel = panels.first + i / shape_.source, source = i % shape_.source;
     transforms_.forward(read_filters<Real>(g_, memory.w, to_data(), panel / cut_.target_panels, source,
-                                           panel % cut_.target_panels * cut_.lanes, cut_.filters_of(panel)),
+                                           panel % cut_.target_panels * cut_.lanes, cut_.targets_of(panel)),
                         !shape_.turned,
                         memory.filters + (place_of_panel(panels, panel) * shape_.source + source) * cut_.point,
                         pitches(cut_.filter_bin()), scratch(memory, slot));
@@ -106,9 +106,8 @@ void Plan<Real>::transform_inputs(const Memory& memory, const Block& tiles) cons
   }
   const std::int64_t panels = cut_.source_panels * shape_.groups;
   cpu_.parallel_for(tiles.count * panels, [&](std::int64_t i, int slot) {
-    const std::int64_t group = i % panels / cut_.source_panels, first = i % cut_.source_panels * cut_.lanes;
     transforms_.forward(read_channels(shape_, images, source_window(shape_), tiles.first + i / panels,
-                                      group * shape_.source + first, std::min(cut_.lanes, shape_.source - first)),
+                                      cut_.first_source(i % panels), cut_.sources_of(i % panels)),
                         false, memory.inputs + i * cut_.point, to, scratch(memory, slot));
   });
 }
@@ -125,7 +124,7 @@ void Plan<Real>::multiply(const Memory& memory, const Block& tiles, const Block&
       Real* const sums = memory.sums + bin * cut_.sum_bin();
       if (lanes_are_tiles())
         multiply_fft(FftProduct<Real>{.rows = filters,
-                                      .row_count = cut_.filters_of(panel),
+                                      .row_count = cut_.targets_of(panel),
                                       .row_pitch = 1,
                                       .row_step = point,
                                       .run = shape_.source,
@@ -157,18 +156,15 @@ void Plan<Real>::store_outputs(const Memory& memory, const Block& tiles, const B
   const FftImages<Real>& images = to_data() ? memory.x : memory.y;
   const FftFinish<Real> finish{memory.bias, problem().accumulate, problem().relu};
   const FftPitches from = pitches(cut_.sum_bin());
-  const auto channel_of = [&](std::int64_t panel) {
-    return panel / cut_.target_panels * shape_.target + panel % cut_.target_panels * cut_.lanes;
-  };
   if (lanes_are_tiles()) {
     const std::int64_t tile_panels = divide_up(tiles.count, cut_.lanes);
     cpu_.parallel_for(panels.count * cut_.lanes * tile_panels, [&](std::int64_t i, int slot) {
       const std::int64_t row = i / tile_panels, panel = panels.first + row / cut_.lanes, first = i % tile_panels;
-      if (row % cut_.lanes >= cut_.filters_of(panel)) return;
+      if (row % cut_.lanes >= cut_.targets_of(panel)) return;
       transforms_.inverse(
           memory.sums + (row * cut_.tile_panels() + first) * cut_.point, from,
-          write_tiles(shape_, images, finish, channel_of(panel) + row % cut_.lanes, tiles.first + first * cut_.lanes,
-                      std::min(cut_.lanes, tiles.count - first * cut_.lanes)),
+          write_tiles(shape_, images, finish, cut_.first_target(panel) + row % cut_.lanes,
+                      tiles.first + first * cut_.lanes, std::min(cut_.lanes, tiles.count - first * cut_.lanes)),
           scratch(memory, slot));
     });
     return;
@@ -177,7 +173,7 @@ void Plan<Real>::store_outputs(const Memory& memory, const Block& tiles, const B
     const std::int64_t tile = i / panels.count, panel = panels.first + i % panels.count;
     transforms_.inverse(
         memory.sums + (tile * cut_.block_panels + i % panels.count) * cut_.point, from,
-        write_channels(shape_, images, finish, tiles.first + tile, channel_of(panel), cut_.filters_of(panel)),
+        write_channels(shape_, images, finish, tiles.first + tile, cut_.first_target(panel), cut_.targets_of(panel)),
         scratch(memory, slot));
   });
 }
