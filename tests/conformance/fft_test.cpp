@@ -130,11 +130,11 @@ TEST(Fft, RefusesWhatItDoesNotServe) {
 }
 
 // Extents from one element to several ragged tiles; filters as large as the image, and of one row.
-constexpr const char* geometries[] = {"n1c1h1w1k1r1s1",        "n1c1h1w1k1r3s3p1",      "n2c3h5w7k4r5s7",
-                                      "n2c3h19w23k4r5s3p2",    "n3c5h40w9k7r3s3pt2pb1", "n1c2h14w70k3r1s9pw4",
-                                      "n1c9h33w20k17r7s1ph3",  "n2c6h19w23k9r3s3p1g3",  "n1c17h9w12k10r5s5p4",
-                                      "n2c4h20w15k4r3s3p1g4",  "n1c1h50w40k1r16s15p7",  "n1c19h30w9k19r5s5pl5pr1g19",
-                                      "n1c2h40w33k5r16s16p15", "n9c2h6w7k3r3s3p1"};
+constexpr const char* geometries[] = {
+    "n1c1h1w1k1r1s1",        "n1c1h1w1k1r3s3p1",     "n2c3h5w7k4r5s7",       "n2c3h19w23k4r5s3p2",
+    "n3c5h40w9k7r3s3pt2pb1", "n1c2h14w70k3r1s9pw4",  "n1c9h33w20k17r7s1ph3", "n2c6h19w23k9r3s3p1g3",
+    "n1c17h9w12k10r5s5p4",   "n2c4h20w15k4r3s3p1g4", "n1c1h50w40k1r16s15p7", "n1c19h30w9k19r5s5pl5pr1g19",
+    "n1c2h40w33k5r16s16p15", "n9c2h6w7k3r3s3p1",     "n2c1h60w75k1r3s5p1",   "n3c3h9w30k3r7s7p3g3"};
 
 TEST(Fft, IsWithinItsBound) {
   for (const char* geometry : geometries)
@@ -224,7 +224,8 @@ constexpr const char* blocked[] = {"n3c20h61w60k40r5s5p2",
                                    "bwd_filter n9c40h61w60k40r5s5p2",
                                    "nhwc bwd_filter n3c20h61w60k40r5s5p2g2",
                                    "n3c40h50w40k40r7s7p3g40",
-                                   "nhwc bwd_filter n3c40h50w40k40r7s7p3g40"};
+                                   "nhwc bwd_filter n3c40h50w40k40r7s7p3g40",
+                                   "bwd_filter flip n5c2h70w60k2r7s7p3g2"};
 
 // Neither threads nor blocks change a bit, nor do filters that come transformed.
 TEST(Fft, BitsAreOfTheProblemAlone) {

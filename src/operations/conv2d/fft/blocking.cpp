@@ -11,6 +11,7 @@
 namespace omniconv::operations {
 namespace {
 
+constexpr std::int64_t most_parts = 8;
 // Spectra of a block's inputs, and sums of a block: the last cache holds both.
 constexpr std::int64_t input_bytes = std::int64_t{4} << 20, sum_bytes = std::int64_t{4} << 20;
 
@@ -50,7 +51,6 @@ FftBlocking::FftBlocking(const Conv2dProblem& problem, std::int64_t side, std::i
     lanes = transforms.lanes, scratch = transforms.scratch_elements;
   }
   point = 2 * lanes;
-  if (shape.is_depthwise() && shape.of_filter) scratch *= 3;  // of x, of dy, and their sum
   const bool depthwise = shape.is_depthwise();
   // The fuller vectors are lanes.
   const auto padded = [&](std::int64_t channels) {
@@ -62,11 +62,15 @@ FftBlocking::FftBlocking(const Conv2dProblem& problem, std::int64_t side, std::i
   source_panels = divide_up(source_channels, lanes);
   target_panels = divide_up(target_channels, lanes);
   panels = depthwise ? target_panels : shape.groups * target_panels;
-  // The lanes that leave fewer empty; the filter's gradient has channels, so that its sums need none across lanes.
+  // The lanes that leave fewer empty. Of the filter's gradient they are tiles of few depthwise channels alone: sums of
+  // all lanes are kept then.
   const std::int64_t of_channels = source_panels * lanes * (depthwise ? 1 : shape.groups) * shape.tiles,
                      of_tiles = round_up(shape.tiles, lanes) * shape.source * shape.groups;
-  const bool planes = problem.layout == Layout::nchw && !shape.of_filter;
-  input_lanes = planes && of_tiles <= of_channels ? FftLanes::tiles : FftLanes::channels;
+  const bool may_be_tiles = problem.layout == Layout::nchw && (!shape.of_filter || (depthwise && shape.groups < lanes));
+  input_lanes = may_be_tiles && of_tiles <= of_channels ? FftLanes::tiles : FftLanes::channels;
+  // No number of threads is in the parts, since results follow from them.
+  const bool has_parts = shape.of_filter && input_lanes == FftLanes::tiles;
+  parts = has_parts ? std::clamp<std::int64_t>(most_parts / shape.groups, 1, divide_up(shape.tiles, lanes)) : 1;
 
   const std::int64_t size = size_of(real), step = input_lanes == FftLanes::tiles ? lanes : 1;
   const std::int64_t tile_bytes =
@@ -115,8 +119,12 @@ std::int64_t FftBlocking::sum_bin() const {
 std::int64_t FftBlocking::workspace_bytes() const {
   const std::int64_t filters = prepared || (shape.of_filter && shape.is_depthwise()) ? 0 : filter_bin(),
                      bins = shape.is_depthwise() ? filters : input_bin() + filters + sum_bin();
+  // Of a depthwise filter's gradient three tiles: of x, of dy and of their sums, which are each part's, or a thread's.
+  const std::int64_t tiles = !shape.of_filter || !shape.is_depthwise() ? threads
+                             : input_lanes == FftLanes::tiles          ? 2 * threads + shape.groups * parts
+                                                                       : 3 * threads;
   return checked_multiply(
-      size_of(real), checked_add(checked_multiply(threads, scratch, "the scratch"), shape.bins * bins, "the spectra"),
+      size_of(real), checked_add(checked_multiply(tiles, scratch, "the scratch"), shape.bins * bins, "the spectra"),
       "the workspace");
 }
 

@@ -30,6 +30,7 @@ class FftBlocking {
   std::int64_t source_panels, target_panels;
   std::int64_t source_channels, target_channels;  // of a group; swapped, too
   std::int64_t panels;                            // of filters, of all groups
+  std::int64_t parts;  // of a depthwise filter's gradient, where lanes are tiles: each of some vectors of these
   std::int64_t block_tiles, block_panels;
   bool prepared, keeps_filters;  // filters come transformed; or are, all of them, before the first block
 

@@ -37,7 +37,12 @@ Work depthwise_work(const FftBlocking& cut) {
                tiles =
                    of_tiles ? real(round_up(shape.tiles, cut.lanes)) * real(shape.groups) : real(shape.tiles) * filters;
   if (shape.of_filter)
-    return {.inputs = tiles, .gradients = tiles, .outputs = filters, .products = 2 * tiles, .phases = 1};
+    return {.inputs = tiles,
+            .gradients = tiles,
+            .outputs = filters,
+            .products = 2 * tiles,
+            .sums = of_tiles ? real(shape.groups * cut.parts * cut.lanes) : 0,
+            .phases = of_tiles ? 2.0 : 1.0};
   return {.filters = cut.prepared ? 0 : filters,
           .inputs = tiles,
           .outputs = tiles,
