@@ -48,10 +48,20 @@ BlockedCut::BlockedCut(const Conv2dProblem& problem, int of_threads, std::int64_
       std::max<std::int64_t>(checked_multiply(down.most_taps(), along.most_taps(), "the taps"), 1);
   channels = PanelCut::even(source, std::clamp<std::int64_t>(chunk_steps / of_taps, 1, chunk_channels));
   set_block(plane_bytes);
-  for (std::int64_t bytes = plane_bytes; workspace_limit >= 0 && bytes > 0 && workspace_bytes() > workspace_limit;
-       bytes /= 2)
-    set_block(bytes);
+  filter_elements(), workspace_bytes();  // throw where they pass 2^63
+  if (workspace_limit >= 0) keep_to(workspace_limit);
   set_taps();
+}
+
+// The largest block that does. Where none does, that of the least workspace: whole rows may share their zeros.
+void BlockedCut::keep_to(std::int64_t workspace_limit) {
+  std::int64_t taken = plane_bytes, least = workspace_bytes();
+  for (std::int64_t bytes = plane_bytes / 2; bytes > 0 && least > workspace_limit; bytes /= 2) {
+    set_block(bytes);
+    if (workspace_bytes() >= least) continue;
+    taken = bytes, least = workspace_bytes();
+  }
+  set_block(taken);
 }
 
 // Rows and columns of a block, or images, and then panels of filters.
@@ -139,8 +149,8 @@ void BlockedCut::set_taps() {
 }
 
 std::int64_t BlockedCut::filter_elements() const {
-  return checked_multiply(checked_multiply(filters.panels, panel_pitch(), "the filters"), shape.r * shape.s,
-                          "the filters");
+  const std::int64_t of_panel = checked_multiply(panel_rows, source, "the filters");
+  return checked_multiply(checked_multiply(filters.panels, of_panel, "the filters"), shape.r * shape.s, "the filters");
 }
 std::int64_t BlockedCut::ranges() const {
   return divide_up(filters.panels, range_panels);
@@ -170,8 +180,7 @@ std::int64_t BlockedCut::row_elements() const {
                      of_target =
                          shape.nhwc ? range_panels * panel_rows : static_cast<std::int64_t>(along.classes.size());
   return round_up(
-      checked_add(checked_multiply(width, of_source, "a row"), checked_multiply(columns, of_target, "a row"), "a row") +
-          shape.r * shape.s * panel_rows,
+      checked_add(checked_multiply(width, of_source, "a row"), checked_multiply(columns, of_target, "a row"), "a row"),
       alignment);
 }
 std::int64_t BlockedCut::workspace_bytes() const {
@@ -183,11 +192,20 @@ std::int64_t BlockedCut::workspace_bytes() const {
   return checked_multiply(elements, size_of(real), "the workspace");
 }
 
+// Backward to the data, taps are sorted by the classes that meet them.
 PreparedFormat BlockedCut::format(const Conv2dProblem& problem) const {
-  return {fmt::format("{} w of {}{} k{}c{}r{}s{}, {} groups, strides {} {}, in panels of {} {} and chunks of {}",
-                      name(problem.type), shape.nhwc ? "nhwc" : "nchw", forward ? "" : " bwd_data", problem.k,
-                      problem.c, problem.r, problem.s, problem.groups, problem.stride_h, problem.stride_w, panel_rows,
-                      name(real), channels.height),
+  const auto sorted = [](const BlockedAxis& axis, std::int64_t stride, std::int64_t dilation, std::int64_t pad) {
+    return fmt::format("{} of stride {}, dilation {}, padding {}", axis.classes.size(), stride, dilation % stride,
+                       pad % stride);
+  };
+  const std::string classes = forward || (shape.stride_h == 1 && shape.stride_w == 1)
+                                  ? ""
+                                  : fmt::format(", {}classes {} and {}", shape.flip ? "flip " : "",
+                                                sorted(down, shape.stride_h, shape.dilation_h, shape.pad_top),
+                                                sorted(along, shape.stride_w, shape.dilation_w, shape.pad_left));
+  return {fmt::format("{} w of {}{} k{}c{}r{}s{}, {} groups{}, in panels of {} {} and chunks of {}", name(problem.type),
+                      shape.nhwc ? "nhwc" : "nchw", forward ? "" : " bwd_data", problem.k, problem.c, problem.r,
+                      problem.s, problem.groups, classes, panel_rows, name(real), channels.height),
           checked_multiply(shape.groups * size_of(real), filter_elements(), "the prepared filters")};
 }
 

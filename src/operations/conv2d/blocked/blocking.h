@@ -58,7 +58,7 @@ class BlockedCut {
 
   // Elements: of a group's panels of filters, from one panel to the next for each tap; of a thread.
   std::int64_t filter_elements() const;
-  std::int64_t panel_pitch() const { return panel_rows * source; }
+  std::int64_t panel_pitch() const { return panel_rows * source; }  // filter_elements() checks it
   std::int64_t plane_elements() const;
   std::int64_t sum_elements() const;
   std::int64_t row_elements() const;
@@ -68,6 +68,7 @@ class BlockedCut {
   double tile_products() const;  // multiply-adds at the peak that take as long as the tiles
 
  private:
+  void keep_to(std::int64_t workspace_limit);
   void set_block(std::int64_t plane_bytes);
   void set_geometry();
   void set_taps();
