@@ -536,8 +536,8 @@ TEST(Blocked, InstructionSets) {
 }
 
 TEST(Blocked, IsChosen) {
-  for (const char* text : {"n4c3h224w224k64r7s7p3u2", "n4c64h56w56k64r7s7p3", "bwd_data n4c3h224w224k64r7s7p3u2",
-                           "bwd_data n4c64h56w56k64r7s7p3"})
+  for (const char* text : {"n4c3h224w224k64r7s7p3u2", "n4c3h224w224k64r3s3p1", "bwd_data n4c3h224w224k64r7s7p3u2",
+                           "bwd_data n4c3h224w224k64r3s3p1"})
     EXPECT_EQ(explain(blocked_context(), conv2d_problem(text), {}).front().solver, blocked) << text;
 }
 
