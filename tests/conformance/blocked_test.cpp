@@ -239,7 +239,8 @@ TEST(Blocked, CutsKeepToTheirRooms) {
   for (const char* text :
        {"n3c40h70w70k48r3s3p1", "n1c64h100w100k64r3s3p1u2", "n1c200h33w1100k9r3s3p1", "n301c64h7w7k64r3s3p1",
         "n67c40h5w9k70r1s1u2", "f64 n5c3h120w150k20r5s5p2u2", "n1c1h1w1k1r1s1", "n2c300h20w513k300r1s1",
-        "nhwc n7c90h40w512k33r1s3p1", "n2c30h20w3k30r2s9p9d2", "n1c3h224w224k64r7s7p3u2", "n1c5h2w3k5r3s3p40"})
+        "nhwc n7c90h40w512k33r1s3p1", "n2c30h20w3k30r2s9p9d2", "n1c3h224w224k64r7s7p3u2", "n1c5h2w3k5r3s3p40",
+        "n1c30h1w1k9r9s9pt4pb4pl5pr5"})
     for (const Pass pass : blocked_passes) {
       const Conv2dProblem problem = with_pass(conv2d_problem(text), pass);
       const BlockedCut whole = blocked_cut(problem);
@@ -252,6 +253,7 @@ TEST(Blocked, CutsKeepToTheirRooms) {
           EXPECT_EQ(cut.chain(), whole.chain()) << text;
           EXPECT_EQ(cut.format(problem).text, whole.format(problem).text) << text;
           const std::int64_t least_of_threads = blocked_cut(problem, 0, threads).workspace_bytes();
+          EXPECT_GE(cut.workspace_bytes(), least_of_threads) << text << ", " << limit;
           EXPECT_LE(cut.workspace_bytes(), std::max(limit, least_of_threads)) << text << ", " << limit;
           const std::int64_t channels = cut.channels.height + (cut.channels.taller > 0 ? 1 : 0);
           std::int64_t farthest = 0;
