@@ -3,8 +3,9 @@
 
     scripts/algorithm-plots.py [--measure NAME [OMNICONV]]
 
---measure runs omniconv (build/release/bin/omniconv by default) on the CPU and writes docs/algorithms/NAME.json, where NAME
-says the processor. Then, and always, every such report becomes plots beside it, and docs/algorithms.md shows them all.
+--measure runs omniconv (build/release/bin/omniconv by default) on the CPU and writes a report of that name, which says
+the processor, to docs/algorithms/. Then, and always, every such report becomes plots beside it, and docs/algorithms.md
+shows them all.
 Needs Matplotlib, which scripts/setup.sh --bench installs.
 """
 import json
