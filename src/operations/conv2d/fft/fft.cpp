@@ -47,7 +47,7 @@ ErrorBound fft_bound(const Conv2dProblem& problem, const FftShape& shape) {
   const auto read = [&](std::int64_t extent) { return static_cast<double>(std::min(extent, shape.side)); };
   bound.amplification = std::sqrt(2 * read(shape.source_h) * read(shape.source_w));
   bound.norm = shape.of_filter ? "sum(sum|dy| * max|x| of the tile)" : "sum(sum|w| * max|x| of the tile)";
-  bound.tile = {shape.tile_h, shape.tile_w};
+  bound.tile = {std::min(shape.tile_h, shape.target_h), std::min(shape.tile_w, shape.target_w)};
   bound.rounds_integers = true;
   return bound;
 }

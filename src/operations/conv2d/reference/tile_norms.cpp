@@ -66,8 +66,8 @@ double TileNorms::of_tile(std::int64_t n, std::int64_t channel, std::int64_t row
                      top = forward ? g_.pad_top : g_.r - 1 - g_.pad_top,
                      left = forward ? g_.pad_left : g_.s - 1 - g_.pad_left;
   const std::int64_t tile_row = row / tile_rows_, tile_column = column / tile_columns_;
-  const Rectangle read{tile_row * tile_rows_ - top, std::min(tile_rows_, height) + g_.r - 1,
-                       tile_column * tile_columns_ - left, std::min(tile_columns_, width) + g_.s - 1};
+  const Rectangle read{tile_row * tile_rows_ - top, tile_rows_ + g_.r - 1, tile_column * tile_columns_ - left,
+                       tile_columns_ + g_.s - 1};
   const std::int64_t tile = (n * height + tile_row) * width + tile_column;
   const auto& largest_of = kept(largest_, tile * g_.groups + group, [&] {
     std::vector<double> all;
@@ -88,7 +88,7 @@ std::vector<double> TileNorms::of_all_tiles(bool of_x, std::int64_t channel) con
   for (std::int64_t n = 0; n < g_.n; ++n)
     for (std::int64_t row = 0; row < g_.p; row += tile_rows_)
       for (std::int64_t column = 0; column < g_.q; column += tile_columns_) {
-        const Rectangle written{row, std::min(tile_rows_, g_.p), column, std::min(tile_columns_, g_.q)},
+        const Rectangle written{row, tile_rows_, column, tile_columns_},
             read{row - g_.pad_top, written.rows + g_.r - 1, column - g_.pad_left, written.columns + g_.s - 1};
         all.push_back(of_x ? largest(true, n, channel, read) : sum(n, channel, written));
       }
