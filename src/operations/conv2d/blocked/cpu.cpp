@@ -9,7 +9,7 @@
 #include "operations/host_operand.h"
 #include "vector/matrix/gemm_panels.h"
 #include "vector/matrix/offset_tiles.h"
-#include "vector/matrix/shifted_panels.h"
+#include "vector/matrix/turn.h"
 
 namespace omniconv::operations {
 namespace {
@@ -306,13 +306,13 @@ void Plan<Real>::copy_row(const std::byte* from, std::int64_t channels, const Ro
   if (g_.nhwc) {
     const std::int64_t pitch = unit * g_.groups * cut_.source;
     if (!is_real) kernels::pack_panel({from, type, pitch, false}, channels, channels, count, room.row);
-    kernels::store_turned(kernels::TurnedSums<Real>{.sums = is_real ? elements : room.row,
-                                                    .ld = is_real ? pitch : channels,
-                                                    .lines = count,
-                                                    .columns = channels,
-                                                    .to = to,
-                                                    .pitch = channel_pitch(),
-                                                    .add = false});
+    kernels::turn(kernels::Turned<Real>{.from = is_real ? elements : room.row,
+                                        .ld = is_real ? pitch : channels,
+                                        .lines = count,
+                                        .columns = channels,
+                                        .to = to,
+                                        .pitch = channel_pitch(),
+                                        .add = false});
   } else if (!is_real) {
     unit == 1 ? kernels::pack_panel({from, type, count, false}, count, count, 1, to)
               : kernels::pack_panel({from, type, unit, false}, 1, 1, count, to);
@@ -421,13 +421,13 @@ void Plan<Real>::finish_pixels(const Memory<Real>& memory, const Block& block, c
         const BlockedClass& some = cut_.along.classes[j];
         const std::int64_t columns = columns_of(block, some), slot = image * cut_.slots() + row * cut_.pitch;
         if (columns == 0) continue;
-        kernels::store_turned(kernels::TurnedSums<Real>{.sums = sums_of(block, block.first_panel, j, room) + slot,
-                                                        .ld = cut_.sums_pitch,
-                                                        .lines = lines,
-                                                        .columns = columns,
-                                                        .to = room.row,
-                                                        .pitch = lines,
-                                                        .add = false});
+        kernels::turn(kernels::Turned<Real>{.from = sums_of(block, block.first_panel, j, room) + slot,
+                                            .ld = cut_.sums_pitch,
+                                            .lines = lines,
+                                            .columns = columns,
+                                            .to = room.row,
+                                            .pitch = lines,
+                                            .add = false});
         std::byte* const to =
             memory.target + target_at(block.image + image, channel, of_rows.begin + (block.row + row) * of_rows.step,
                                       some.begin + block.column * some.step) *
