@@ -68,7 +68,6 @@ class BlockedCut {
   double tile_products() const;  // multiply-adds at the peak that take as long as the tiles
 
  private:
-  void keep_to(std::int64_t workspace_limit);
   void set_block(std::int64_t plane_bytes);
   void set_geometry();
   void set_taps();
