@@ -190,7 +190,7 @@ class Plan final : public Conv2dPlanBody {
     const devices::KernelArgument arguments[] = {run.y.buffer.impl().get(), before(run.y),
                                                  run.x.buffer.impl().get(), before(run.x),
                                                  run.w.buffer.impl().get(), before(run.w)};
-    sequence.launch(program_, "few_pixels", {{groups_ * group_, 1}, {group_, 1}}, arguments);
+    sequence.launch(program_, "few_pixels", {{groups_ * group_, 1}, {group_, 1}}, arguments, {.overlaps = true});
   }
 
  private:

@@ -127,8 +127,12 @@ ProductChoice product_of(const Conv2dProblem& problem, const TiledWork& work, co
     choice.panel_bytes = round_up(bytes, alignment);
     launches += 1, turned_bytes = 2 * static_cast<double>(bytes);
     if (product.flat) factor = flat_factor;
-    // What small layers waited for on an H200, under nchw longer, and to the data most.
-    launches += problem.layout == Layout::nhwc ? 0.5 : problem.pass == Pass::forward ? 1 : 1.7;
+    // What small layers waited for on an H200, under nchw longer, and to the data most; less where launches overlap.
+    const bool nhwc = problem.layout == Layout::nhwc, forward = problem.pass == Pass::forward;
+    if (device.facts().has_overlap)
+      launches += nhwc ? -0.5 : forward ? 0.8 : 1.2;
+    else
+      launches += nhwc ? 0.5 : forward ? 1 : 1.7;
   }
   if (tiles.parts > 1)
     choice.parts_bytes = checked_multiply(4 * tiles.parts, round_up(elements_of_output(problem), 4), "the parts");
