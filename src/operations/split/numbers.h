@@ -297,8 +297,8 @@ Tile best_tile(const SolverOptions& request, const Numbers& numbers, const devic
   return best;
 }
 
-// A launch; and that launches one behind the other wait for what they read, whatever they do: by an H200's times of 14
-// small layers in every pass, of tiles that meet pixels, and of others.
+// A launch; and that launches one behind the other wait for what they read, whatever they do: by times of 14 small
+// layers in every pass, of tiles that meet pixels, and of others.
 constexpr double launch_cycles = 4500, pixels_wait = 13000, others_wait = 5500;
 inline double cycles_of_bytes(double bytes, const devices::Device& device) {
   return bytes * byte_cost(device) / (128.0 * device.info().compute_units);
