@@ -60,14 +60,6 @@ TEST_F(GpuFewPixels, TilesOfEveryShape) {
     }
 }
 
-// What wants more local memory than a group has is refused, to the last byte.
-TEST_F(GpuFewPixels, LocalMemoryIsCountedToTheLastByte) {
-  if (device->info().local_memory_bytes != 48 << 10) GTEST_SKIP() << "of 48 KB, as GPUs have";
-  const auto problem = conv2d_problem("bwd_filter n1c64h18w17k64r5s6pl5pr5");
-  for (const Candidate& candidate : explain(Context(device), problem, {}))
-    EXPECT_FALSE(candidate.solver == few_pixels && candidate.applicable);
-}
-
 TEST_F(GpuFewPixels, ArraysBeginAnywhere) {
   for (const char* text : {"bwd_filter n2c32h6w8k12r2s2", "bwd_filter nhwc n2c8h6w8k12r3s3p1"})
     expect_same_wherever_arrays_begin(Context(device), conv2d_problem(text), few_pixels);
