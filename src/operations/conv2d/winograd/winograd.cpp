@@ -55,7 +55,7 @@ ErrorBound winograd_bound(const Conv2dProblem& problem, WinogradForm form, doubl
   ErrorBound bound = conv2d_bound(problem, chain, error.roundings / 2 + 2);
   bound.amplification = error.amplification;
   bound.norm = "sum(sum|w| * max|x| of the tile)";
-  bound.tile = form.outputs;
+  bound.tile = {form.outputs, form.outputs};
   bound.rounds_integers = error.integer_scale == 0;
   bound.integer_scale = error.integer_scale;
   return bound;
