@@ -9,6 +9,7 @@
 #include "operations/conv2d/winograd/filter_transforms.h"
 #include "operations/host_operand.h"
 #include "vector/matrix/gemm_panels.h"
+#include "vector/matrix/shifted_panels.h"
 
 namespace omniconv::operations {
 namespace {
@@ -18,6 +19,7 @@ using kernels::PanelCut;
 
 // Items of transforms for each thread, so that all end at nearly the same time.
 constexpr std::int64_t items_per_thread = 8;
+constexpr std::int64_t most_panel_bytes = 128, most_taps = 9;  // of a step of a panel of channels; of a filter
 
 // Where a run's arrays lie.
 template <typename Real>
@@ -55,6 +57,8 @@ class Plan final : public Conv2dPlanBody {
         cut_(cut),
         g_(cut.shape),
         products_(cut.form.products()),
+        x_panel_(cut.x_panel()),
+        y_panel_(cut.y_panel()),
         transforms_(transforms) {}
 
   void append(devices::Sequence& sequence, const Conv2dRun& run) const override {
@@ -93,7 +97,7 @@ class Plan final : public Conv2dPlanBody {
   CpuDevice& cpu_;
   WinogradFilterBlocking cut_;
   Conv2dShape g_;
-  std::int64_t products_;
+  std::int64_t products_, x_panel_, y_panel_;
   WinogradFilterTransforms<Real> transforms_;
 };
 
@@ -124,7 +128,7 @@ Side<Real> Plan<Real>::side_of_x(const Memory<Real>& memory) const {
           .lanes = cut_.tile.lanes,
           .cut = cut_.x_cut,
           .panels = memory.x_panels,
-          .pitch = cut_.x_panel(),
+          .pitch = x_panel_,
           .transform = transforms_.input};
 }
 template <typename Real>
@@ -140,7 +144,7 @@ Side<Real> Plan<Real>::side_of_y(const Memory<Real>& memory) const {
           .lanes = 1,
           .cut = cut_.y_cut,
           .panels = memory.y_panels,
-          .pitch = cut_.y_panel(),
+          .pitch = y_panel_,
           .transform = transforms_.gradient};
 }
 
@@ -253,18 +257,17 @@ void Plan<Real>::multiply(const Memory<Real>& memory, const StripRange& band, st
 template <typename Real>
 void Plan<Real>::multiply_chunk(const Memory<Real>& memory, const StripRange& band, const StripRange& chunk,
                                 const Unit& unit, std::int64_t point, Real* sums) const {
-  const std::int64_t step = (chunk.first - band.first) * cut_.strip_tiles;
+  const std::int64_t first = (chunk.first - band.first) * cut_.strip_tiles, steps = cut_.steps_of(chunk);
   for (std::int64_t q = unit.x_first; q < unit.x_last; ++q) {
     const std::int64_t width = x_width(q);
     const Real* const columns =
-        memory.x_panels + ((unit.group * cut_.x_cut.panels + q) * products_ + point) * cut_.x_panel() + step * width;
+        memory.x_panels + ((unit.group * cut_.x_cut.panels + q) * products_ + point) * x_panel_ + first * width;
     for (std::int64_t p = unit.y_first; p < unit.y_last; ++p) {
       const std::int64_t rows = cut_.y_cut.count(p);
       kernels::multiply_panels(kernels::GemmPanels<Real>{
-          .a = memory.y_panels + ((unit.group * cut_.y_cut.panels + p) * products_ + point) * cut_.y_panel() +
-               step * rows,
+          .a = memory.y_panels + ((unit.group * cut_.y_cut.panels + p) * products_ + point) * y_panel_ + first * rows,
           .b = columns,
-          .steps = cut_.steps_of(chunk),
+          .steps = steps,
           .rows = rows,
           .columns = width,
           .sums = sums + sums_at(unit, cut_.y_cut.start(p), q) + point * cut_.x_width,
@@ -274,35 +277,52 @@ void Plan<Real>::multiply_chunk(const Memory<Real>& memory, const StripRange& ba
   }
 }
 
-// The filters of a panel: all their channels of the unit.
+// The filters of a panel: all their channels of the unit. Under nchw taps are side by side in w, and are turned.
 template <typename Real>
 void Plan<Real>::finish(const Memory<Real>& memory, const Unit& unit, std::int64_t y_panel, const Real* sums) const {
   const std::int64_t lanes = transforms_.lanes, taps = g_.r * g_.s;
+  const bool accumulate = problem().accumulate;
+  alignas(64) Real here[most_panel_bytes / sizeof(Real) * most_taps];
   for (std::int64_t k = cut_.y_cut.start(y_panel); k < cut_.y_cut.start(y_panel + 1); ++k)
-    for (std::int64_t q = unit.x_first; q < unit.x_last; ++q)
-      for (std::int64_t lane = 0; lane < cut_.x_cut.count(q); lane += lanes)
-        transforms_.filter(sums + sums_at(unit, k, q) + lane, cut_.x_width, std::min(lanes, cut_.x_cut.count(q) - lane),
-                           {.to = memory.w + g_.w_at(unit.group * g_.k_group + k, cut_.x_cut.start(q) + lane, 0, 0),
-                            .tap_pitch = g_.nhwc ? g_.c_group : 1,
-                            .channel_pitch = g_.nhwc ? 1 : taps,
+    for (std::int64_t q = unit.x_first; q < unit.x_last; ++q) {
+      const std::int64_t count = cut_.x_cut.count(q);
+      Real* const w = memory.w + g_.w_at(unit.group * g_.k_group + k, cut_.x_cut.start(q), 0, 0);
+      for (std::int64_t lane = 0; lane < count; lane += lanes)
+        transforms_.filter(sums + sums_at(unit, k, q) + lane, cut_.x_width, std::min(lanes, count - lane),
+                           {.to = (g_.nhwc ? w : here) + lane,
+                            .tap_pitch = g_.nhwc ? g_.c_group : cut_.x_width,
                             .turned = g_.flip,
-                            .accumulate = problem().accumulate});
+                            .accumulate = accumulate && g_.nhwc});
+      if (!g_.nhwc)
+        kernels::store_turned({.sums = here,
+                               .ld = cut_.x_width,
+                               .lines = taps,
+                               .columns = count,
+                               .to = w,
+                               .pitch = taps,
+                               .add = accumulate});
+    }
 }
 
 // Of a run. The constants were fitted: README.md.
 double cost_of(const Conv2dProblem& problem, const WinogradFilterBlocking& cut, double of_byte) {
-  constexpr double phase = 1e5, of_input = 10, of_gradient = 10, of_sum = 16;
-  constexpr std::int64_t least_rows = 4;  // fewer take as long
+  constexpr double phase = 1e5, of_product = 1.33, of_input = 6, of_gradient = 3, of_addition = 8.5, of_sum = 6,
+                   of_strip = 9300, margin = 1.1;            // it is to be the faster by so much
+  constexpr std::int64_t least_rows = 4, least_vectors = 8;  // of a tile of products: fewer take as long
   const auto real = [](std::int64_t value) { return static_cast<double>(value); };
   const Conv2dShape& g = cut.shape;
-  const double tiles = real(cut.strips()) * real(cut.tile_columns) / real(cut.row_strips()),
-               rows = real(std::max(g.k_group, least_rows)), columns = real(round_up(g.c_group, cut.tile.lanes)),
-               chunks = real(cut.chunks());
-  const double arithmetic = real(cut.form.products()) * real(g.groups) *
-                            (tiles * rows * columns + of_input * tiles * columns + of_gradient * tiles * rows +
-                             of_sum * chunks * rows * columns);
-  return phase * real(2 * cut.bands() + 1) + arithmetic * (cut.real == DataType::f64 ? 2 : 1) +
-         of_byte * least_bytes(problem);
+  const std::int64_t lanes = cut.tile.lanes, columns = round_up(g.c_group, lanes), panels = cut.y_cut.panels;
+  const double tiles = real(g.n * cut.tile_rows) * real(cut.tile_columns),
+               rows = real(columns > lanes ? std::max(g.k_group, least_rows)
+                                           : std::max(g.k_group, panels * least_vectors)),
+               sums = real(g.k_group) * real(columns);
+  const double arithmetic = real(g.groups) * real(cut.form.products()) *
+                            (tiles * (of_product * rows * real(columns) + of_input * real(columns) +
+                                      of_gradient * real(panels * cut.tile.rows)) +
+                             (of_addition * real(cut.chunks()) + of_sum) * sums);
+  const double strips = real(g.groups) * real(cut.strips()) * real(cut.x_cut.panels + panels);
+  return margin * (phase * real(2 * cut.bands() + 1) + arithmetic * (cut.real == DataType::f64 ? 2 : 1) +
+                   of_strip * strips + of_byte * least_bytes(problem));
 }
 
 const char* refusal_of(const Conv2dProblem& problem) {

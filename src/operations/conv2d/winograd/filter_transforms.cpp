@@ -76,33 +76,19 @@ struct Filter {
     constexpr std::size_t width = 3;
     const hn::ScalableTag<Real> d;
     using V = hn::Vec<decltype(d)>;
-    const auto lanes = static_cast<std::int64_t>(hn::Lanes(d));
+    const bool whole = count == static_cast<std::int64_t>(hn::Lanes(d));
     V out[width][width];
     combine_both<3, taps>(d, sums, pitch, out);
-    HWY_ALIGN Real lines[width * width][hn::MaxLanes(d)];
     OMNICONV_UNROLL for (std::size_t i = 0; i < width; ++i) {
       OMNICONV_UNROLL for (std::size_t j = 0; j < width; ++j) {
         const std::size_t output = i * width + j, tap = place.turned ? width * width - 1 - output : output;
-        if (place.channel_pitch != 1) {
-          hn::Store(out[i][j], d, lines[tap]);
-          continue;
-        }
         Real* const to = place.to + static_cast<std::int64_t>(tap) * place.tap_pitch;
         V value = out[i][j];
-        if (count == lanes) {
-          if (place.accumulate) value = hn::Add(hn::LoadU(d, to), value);
+        if (place.accumulate) value = hn::Add(whole ? hn::LoadU(d, to) : kn::load_first(d, to, count), value);
+        if (whole)
           hn::StoreU(value, d, to);
-        } else {
-          if (place.accumulate) value = hn::Add(kn::load_first(d, to, count), value);
+        else
           kn::store_first(d, value, to, count);
-        }
-      }
-    }
-    if (place.channel_pitch == 1) return;
-    for (std::int64_t i = 0; i < count; ++i) {
-      Real* const to = place.to + i * place.channel_pitch;
-      OMNICONV_UNROLL for (std::size_t tap = 0; tap < width * width; ++tap) {
-        to[tap] = (place.accumulate ? to[tap] : Real{0}) + lines[tap][i];
       }
     }
   }

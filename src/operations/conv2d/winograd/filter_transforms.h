@@ -19,11 +19,11 @@ struct TileStrip {
   std::int64_t pitch;
 };
 
-// Where the taps of some channels of a filter lie; one of the pitches is 1.
+// Where the taps of some channels of a filter lie, channels side by side.
 template <typename Real>
 struct FilterPlace {
   Real* to;  // the first tap of the first channel
-  std::int64_t tap_pitch, channel_pitch;
+  std::int64_t tap_pitch;
   bool turned, accumulate;  // taps are stored from the last to the first; added to what is there
 };
 
