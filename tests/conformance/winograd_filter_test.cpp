@@ -12,6 +12,7 @@
 #include "conformance.h"
 #include "conv2d_testing.h"
 #include "core/checked.h"
+#include "operations/conv2d/reference/tile_norms.h"
 #include "operations/conv2d/winograd/filter_blocking.h"
 
 namespace omniconv {
@@ -280,6 +281,43 @@ TEST(WinogradFilter, MaxErrorLimitsTheTile) {
   EXPECT_NE(offered(16).bound.find("sum|dy|"), std::string::npos) << offered(16).bound;
   EXPECT_FALSE(offered(15.9).applicable);
   EXPECT_NE(offered(15.9).reason.find("amplified 16 times, and max_error is 15.9"), std::string::npos);
+}
+
+// What the checker takes for the norm, element by element: in sums over tiles of dy, ragged ones among them.
+TEST(WinogradFilter, NormsAreOfAllTiles) {
+  for (const char* text : {"n2c4h7w6k6r3s3p1g2", "nhwc flip n2c2h9w5k3r3s3pt2"})
+    for (const std::int64_t tile : {4, 2}) {
+      const Conv2dProblem problem = winograd_gradient(text);
+      const Conv2dShape g(problem);
+      const Conv2dElements elements = elements_of(problem);
+      const std::vector<float> x = random_numbers(elements.x, 1), y = random_numbers(elements.y, 2);
+      reference::TileNorms norms(
+          problem,
+          {reinterpret_cast<const std::byte*>(x.data()), nullptr, reinterpret_cast<const std::byte*>(y.data())}, tile,
+          tile);
+      for (std::int64_t k = 0; k < g.k; ++k)
+        for (std::int64_t c = 0; c < g.c_group; ++c) {
+          double expected = 0;
+          for (std::int64_t n = 0; n < g.n; ++n)
+            for (std::int64_t p = 0; p < g.p; p += tile)
+              for (std::int64_t q = 0; q < g.q; q += tile) {
+                double sum = 0, largest = 0;
+                for (std::int64_t i = p; i < std::min(p + tile, g.p); ++i)
+                  for (std::int64_t j = q; j < std::min(q + tile, g.q); ++j)
+                    sum += std::fabs(y[static_cast<std::size_t>(g.y_at(n, k, i, j))]);
+                for (std::int64_t h = std::max<std::int64_t>(p - g.pad_top, 0);
+                     h < std::min(p - g.pad_top + tile + 2, g.h); ++h)
+                  for (std::int64_t w = std::max<std::int64_t>(q - g.pad_left, 0);
+                       w < std::min(q - g.pad_left + tile + 2, g.w); ++w)
+                    largest = std::max<double>(
+                        largest,
+                        std::fabs(x[static_cast<std::size_t>(g.x_at(n, k / g.k_group * g.c_group + c, h, w))]));
+                expected += sum * largest;
+              }
+          for (std::int64_t tap = 0; tap < 9; ++tap)
+            EXPECT_NEAR(norms.at(g.w_at(k, c, tap / 3, tap % 3)), expected, 1e-12 * expected) << text;
+        }
+    }
 }
 
 // A large input that a tap does not meet is what the bound's norm is there for.
