@@ -50,7 +50,7 @@ if [[ $sanitizers == yes ]]; then
   # thread, and of the types of pixels all but u8 and f32, since threads meet the same way in all.
   TSAN_OPTIONS="suppressions=$PWD/tests/tsan.supp" setarch --addr-no-randomize ctest --test-dir build/tsan \
     --output-on-failure --no-tests=error --parallel "$tests_at_once" --label-regex '^cpu$' \
-    --exclude-regex '^(core_tests_NOT_BUILT|HostileInput|Formats|Plain|DamagedFormats|OpacityInFormats|Box.LongRowsOfExtremes|SameBits.InstructionSets)|"([us]16|f64|.*>.*)"'
+    --exclude-regex '^(core_tests_NOT_BUILT|HostileInput|Formats|Plain|DamagedFormats|OpacityInFormats|Box.LongRowsOfExtremes|SameBits.InstructionSets|SplitMatrices|SplitLaunches|FewChannels)|"([us]16|f64|.*>.*)"'
 fi
 
 step "Building omniconv and its tests in build/release"

@@ -1,6 +1,7 @@
 // Errors of convolutions beside those of fp32 chains: on random data, signed and non-negative, the largest
 // |result - exact| / sum |x*w| of sampled elements, of what a device's plans make and of fp32 multiply-adds one after
-// the other in the order of the definition. Exact is the sum in f64.
+// the other in the order of the definition. Exact is the sum in f64. Sums of few terms are drawn several times, and
+// their largest errors averaged: a chain of few additions is nearly as good, and one draw's largest is chance.
 //
 //   conv2d_errors [--device cuda] [--json FILE] [--samples 2048] [--relative-error] PROBLEM_LIST...
 //
@@ -83,16 +84,19 @@ void for_each_term(const Conv2dProblem& p, std::int64_t element, const Take& tak
   }
 }
 
+// Of a sum of the pass's output, but for those at edges.
+std::int64_t terms_of(const Conv2dProblem& p) {
+  const std::int64_t taps = p.r * p.s;
+  return std::max<std::int64_t>(1, p.pass == Pass::forward         ? p.c / p.groups * taps
+                                   : p.pass == Pass::backward_data ? p.k / p.groups * taps / p.stride_h / p.stride_w
+                                                                   : p.n * P(p) * Q(p));
+}
+
 Errors errors_of(const Conv2dProblem& problem, const std::vector<float>& first, const std::vector<float>& second,
                  const std::vector<float>& result, std::int64_t samples) {
   // So many sums of about ten thousand terms; of longer ones fewer, of shorter ones more; all, where they are no more.
   const auto count = static_cast<std::int64_t>(result.size());
-  const std::int64_t taps = problem.r * problem.s;
-  const std::int64_t terms = std::max<std::int64_t>(
-      1, problem.pass == Pass::forward         ? problem.c / problem.groups * taps
-         : problem.pass == Pass::backward_data ? problem.k / problem.groups * taps / problem.stride_h / problem.stride_w
-                                               : problem.n * P(problem) * Q(problem));
-  const std::int64_t taken = std::clamp<std::int64_t>(samples * 10'000 / terms, 64, 64 * samples);
+  const std::int64_t taken = std::clamp<std::int64_t>(samples * 10'000 / terms_of(problem), 64, 64 * samples);
   std::vector<std::int64_t> elements(static_cast<std::size_t>(std::min(taken, count)));
   std::mt19937_64 generator(1);
   std::iota(elements.begin(), elements.end(), std::int64_t{0});
@@ -126,30 +130,34 @@ nlohmann::json measure(const Context& context, const Conv2dProblem& problem, std
   const Conv2dPlan plan(context, problem, options);
   const Conv2dElements count = elements_of(problem);
   Queue queue = context.make_queue();
-  nlohmann::json row = {{"problem", to_text(problem)}, {"name", problem.name}, {"solver", plan.solver()}};
+  constexpr std::int64_t few_terms = 256, draws_of_few = 8;
+  const std::int64_t draws = terms_of(problem) <= few_terms ? draws_of_few : 1;
+  nlohmann::json row = {
+      {"problem", to_text(problem)}, {"name", problem.name}, {"solver", plan.solver()}, {"draws", draws}};
+  const Conv2dRun run{.x = {context.allocate(count.x * 4)},
+                      .w = {context.allocate(count.w * 4)},
+                      .y = {context.allocate(count.y * 4)},
+                      .bias = {},
+                      .workspace = context.allocate(plan.workspace_bytes())};
+  const bool forward = problem.pass == Pass::forward, of_filter = problem.pass == Pass::backward_filter;
   for (const bool is_signed : {true, false}) {
-    std::vector<float> x = random_array(count.x, 1, is_signed), w = random_array(count.w, 2, is_signed),
-                       y = random_array(count.y, 3, is_signed);
-    const Conv2dRun run{.x = {context.allocate(count.x * 4)},
-                        .w = {context.allocate(count.w * 4)},
-                        .y = {context.allocate(count.y * 4)},
-                        .bias = {},
-                        .workspace = context.allocate(plan.workspace_bytes())};
-    queue.upload(run.x.buffer, 0, x.data(), count.x * 4);
-    queue.upload(run.w.buffer, 0, w.data(), count.w * 4);
-    queue.upload(run.y.buffer, 0, y.data(), count.y * 4);
-    plan.run(queue, run);
-    const bool forward = problem.pass == Pass::forward, of_filter = problem.pass == Pass::backward_filter;
-    std::vector<float>& result = forward ? y : of_filter ? w : x;
-    queue.download(result.data(),
-                   (forward     ? run.y
-                    : of_filter ? run.w
-                                : run.x)
-                       .buffer,
-                   0, static_cast<std::int64_t>(result.size()) * 4);
-    queue.finish();
-    const Errors worst = errors_of(problem, forward || of_filter ? x : y, of_filter ? y : w, result, samples);
-    row[is_signed ? "signed" : "non_negative"] = {{"own", worst.own}, {"chain", worst.chain}};
+    Errors mean;
+    for (std::int64_t draw = 0; draw < draws; ++draw) {
+      const auto seed = static_cast<std::uint64_t>(3 * draw);
+      std::vector<float> x = random_array(count.x, seed + 1, is_signed), w = random_array(count.w, seed + 2, is_signed),
+                         y = random_array(count.y, seed + 3, is_signed);
+      queue.upload(run.x.buffer, 0, x.data(), count.x * 4);
+      queue.upload(run.w.buffer, 0, w.data(), count.w * 4);
+      queue.upload(run.y.buffer, 0, y.data(), count.y * 4);
+      plan.run(queue, run);
+      std::vector<float>& result = forward ? y : of_filter ? w : x;
+      const Operand& written = forward ? run.y : of_filter ? run.w : run.x;
+      queue.download(result.data(), written.buffer, 0, static_cast<std::int64_t>(result.size()) * 4);
+      queue.finish();
+      const Errors worst = errors_of(problem, forward || of_filter ? x : y, of_filter ? y : w, result, samples);
+      mean.own += worst.own / static_cast<double>(draws), mean.chain += worst.chain / static_cast<double>(draws);
+    }
+    row[is_signed ? "signed" : "non_negative"] = {{"own", mean.own}, {"chain", mean.chain}};
   }
   return row;
 }

@@ -8,6 +8,7 @@
 
 #include <algorithm>
 #include <cstdio>
+#include <optional>
 
 #include "comparing.h"
 
@@ -36,13 +37,14 @@ void time_each_alone(const char* device, const std::vector<Conv2dProblem>& probl
     Conv2dRun run = arrays_of(context, problem);
     Queue queue = context.make_queue();
     queue.finish();
-    const double took = bench::seconds_of([&] {
-      const Conv2dPlan plan(context, problem);
-      run.workspace = context.allocate(plan.workspace_bytes());
-      plan.run(queue, run);
+    std::optional<Conv2dPlan> plan;
+    const double planning = bench::seconds_of([&] { plan.emplace(context, problem); });
+    const double running = bench::seconds_of([&] {
+      run.workspace = context.allocate(plan->workspace_bytes());
+      plan->run(queue, run);
       queue.finish();
     });
-    std::printf("%.3f s  %s\n", took, to_text(problem).c_str());
+    std::printf("%.3f s (plan %.3f)  %s\n", planning + running, planning, to_text(problem).c_str());
     std::fflush(stdout);
   }
 }

@@ -184,7 +184,8 @@ def before_after(report):
 def errors(report):
     worse = [f"`{result['problem']}`" for result in report["results"] for data in ("signed", "non_negative") if result[data]["own"] > result[data]["chain"]]
     yield (f"## Errors on {report['device']['name']}, fp32\n\n`bench/conv2d_errors.cpp`, commit {report['commit']}, {report['date'][:10]}. The largest |error| / Σ|x·w| of sampled elements, in units of "
-           "2⁻²⁴, beside that of a chain of fp32 multiply-adds in the order of the definition; on data of [-1, 1) and of [0, 1). "
+           "2⁻²⁴, beside that of a chain of fp32 multiply-adds in the order of the definition; on data of [-1, 1) and of [0, 1); of sums of few "
+           "terms the mean of several draws' largest. "
            f"Above the chain's: {', '.join(dict.fromkeys(worse)) or 'none'}.\n\n"
            "| problem | solver | signed | chain | non-negative | chain |\n| --- | --- | --- | --- | --- | --- |\n")
     for result in report["results"]:

@@ -76,6 +76,7 @@ if [[ $bench == yes ]]; then
   need libopencv-imgproc-dev package:libopencv-imgproc-dev "OpenCV: the peer in bench/"
   need libdnnl-dev package:libdnnl-dev "oneDNN: the peer of convolutions in bench/"
   need libclblast1 package:libclblast1 "CLBlast: the peer of matrix products on OpenCL devices"
+  need python3-matplotlib package:python3-matplotlib "Matplotlib: plots of algorithms in docs/"
 fi
 if [[ $fuzz == yes ]]; then
   need clang command:clang++ "Clang: the compiler of the fuzz targets"

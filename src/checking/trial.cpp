@@ -109,7 +109,7 @@ double Trial::largest_product() {
   return *(largest_product_ = product);
 }
 
-std::vector<Expected> Trial::expected_in_blocks(const Output& output, std::int64_t tile) const {
+std::vector<Expected> Trial::expected_in_blocks(const Output& output, const operations::BlockExtents& tile) const {
   std::vector<Expected> expected = output.expected;
   const double longest = std::max(operation_.figures(task_).longest_sum, 1.0);
   host_.in_parts(static_cast<std::int64_t>(output.points.size()),
@@ -137,8 +137,8 @@ void Trial::check(const Context& context, const Plan& plan, VerifyResult& result
     const ArraySpec& array = arrays_[output.array];
     const Judge judge(operation_, task_, array, kind_, bound, bound.absolute > 0 ? largest_product() : 1);
     const std::vector<Expected> in_blocks =
-        bound.tile > 0 ? expected_in_blocks(output, bound.tile) : std::vector<Expected>();
-    const std::vector<Expected>& expected = bound.tile > 0 ? in_blocks : output.expected;
+        bound.tile.rows > 0 ? expected_in_blocks(output, bound.tile) : std::vector<Expected>();
+    const std::vector<Expected>& expected = bound.tile.rows > 0 ? in_blocks : output.expected;
     result.error = 0;
     result.bound = judge.bound();
     const auto size = static_cast<std::size_t>(size_of(array.type));

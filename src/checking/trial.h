@@ -40,7 +40,8 @@ class Trial {
   std::vector<std::byte> run_in_strips(const Context& context, const Plan& plan, VerifyResult& result) const;
   double largest_product();
   // What is expected, with the norm of the bound's own blocks.
-  std::vector<operations::Expected> expected_in_blocks(const Output& output, std::int64_t tile) const;
+  std::vector<operations::Expected> expected_in_blocks(const Output& output,
+                                                       const operations::BlockExtents& tile) const;
 
   const operations::Operation& operation_;
   const operations::AnyTask& task_;

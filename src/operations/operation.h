@@ -104,7 +104,7 @@ class Operation {
                       std::span<const double> scalars, std::span<const std::int64_t> points,
                       std::span<Expected> expected) const = 0;
   // Puts the norm of a bound of blocks (ErrorBound::tile) in the place of the elements' own in what `expect` gave.
-  virtual void expect_in_blocks(const AnyTask&, std::size_t, std::span<const std::byte* const>, std::int64_t,
+  virtual void expect_in_blocks(const AnyTask&, std::size_t, std::span<const std::byte* const>, const BlockExtents&,
                                 std::span<const std::int64_t>, std::span<Expected>) const {}
   // The two arrays whose elements its sums are products of; none where no bound has an absolute term.
   virtual std::vector<std::size_t> factors(const AnyTask&) const { return {}; }

@@ -23,6 +23,11 @@
 
 namespace omniconv::operations {
 
+// Of a block of outputs, along an image's axes.
+struct BlockExtents {
+  std::int64_t rows = 0, columns = 0;
+};
+
 // |error| <= amplification * (chain / 2 + constant) * epsilon * norm + absolute * max|a| * max|b|, per output element,
 // before it is rounded to the type that is stored. epsilon is 2^-23; 2^-52 where sums are f64.
 struct ErrorBound {
@@ -34,9 +39,9 @@ struct ErrorBound {
   bool f64 = false;              // the sums are f64
   bool rounds_integers = false;  // not even sums of small integers are exact
   const char* norm = "sum|a*b|";
-  // Where not 0 the norm is not the element's own: of the block of so many outputs along each axis that are computed
-  // together (Operation::expect_in_blocks).
-  std::int64_t tile = 0;
+  // Where not 0 the norm is not the element's own: of the block of so many outputs that are computed together, or, of a
+  // gradient that sums over blocks, of all of them (Operation::expect_in_blocks).
+  BlockExtents tile = {};
   double integer_scale = 1;  // sums of integers are exact while so many times the norm is below 2^24
 
   double epsilon() const { return f64 ? 0x1p-52 : 0x1p-23; }

@@ -34,7 +34,7 @@ TEST(Options, NamesAreWholeWordsOfIds) {
 
 TEST(Options, WhatIsDeniedIsNotTakenWhereItIsAllowedToo) {
   EXPECT_EQ(chosen({}), "conv2d/blocked/cpu.1");
-  EXPECT_EQ(chosen({.allow = {"conv2d"}, .deny = {"conv2d/blocked", "conv2d/direct", "conv2d/winograd"}}),
+  EXPECT_EQ(chosen({.allow = {"conv2d"}, .deny = {"conv2d/blocked", "conv2d/direct", "conv2d/winograd", "conv2d/fft"}}),
             "conv2d/im2col_gemm/cpu.1");
   const std::string message = refused({.allow = {"conv2d/direct"}, .deny = {"conv2d"}});
   EXPECT_NE(message.find("conv2d/direct/cpu.1: is denied"), std::string::npos) << message;

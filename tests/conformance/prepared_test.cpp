@@ -61,24 +61,28 @@ TEST_F(Prepared, GivesTheBitsOfPlainOperands) {
         Case{"nhwc n2c8h9w11k12r3s3p1g2 bias relu", "w"}, Case{"bwd_data n3c8h9w11k12r3s3p1u2", "w"},
         Case{"bwd_data nhwc n3c8h9w11k12r3s3p1g2", "w"}, Case{"n2c64h6w6k130r1s1", "w"}}) {
     const Problem problem = parse_problem(one.problem);
-    const std::string id = problem.is<GemmProblem>() ? "gemm/packed/cpu.1" : "conv2d/im2col_gemm/cpu.1";
-    const Plan plain(context, problem, {.solver = id});
-    const Plan plan(context, problem, {.solver = id, .prepared = {one.array}});
-    EXPECT_EQ(plain.format(one.array), nullptr);
-    ASSERT_NE(plan.format(one.array), nullptr);
-    EXPECT_LE(plan.workspace_bytes(), plain.workspace_bytes()) << one.problem;
-    std::vector<NamedOperand> arrays = arrays_for(plain);
-    const std::vector<std::byte> expected = output_of(plain, arrays);
-    Operand& operand = find(arrays, one.array).operand;
-    const std::int64_t bytes = plan.format(one.array)->bytes;
-    constexpr std::int64_t guard = 64;
-    const Buffer prepared = context.allocate(bytes + guard);
-    std::memset(prepared.impl()->host(), 0x5A, static_cast<std::size_t>(bytes + guard));
-    plan.prepare(queue, one.array, operand, prepared).wait();
-    for (std::int64_t i = 0; i < guard; ++i)
-      ASSERT_EQ(prepared.impl()->host()[bytes + i], std::byte{0x5A}) << one.problem;
-    operand = {prepared, 0, plan.format(one.array)};
-    EXPECT_EQ(output_of(plan, arrays), expected) << one.problem;
+    const std::vector<std::string> ids =
+        problem.is<GemmProblem>() ? std::vector<std::string>{"gemm/packed/cpu.1"}
+                                  : std::vector<std::string>{"conv2d/im2col_gemm/cpu.1", "conv2d/blocked/cpu.1"};
+    for (const std::string& id : ids) {
+      const Plan plain(context, problem, {.solver = id});
+      const Plan plan(context, problem, {.solver = id, .prepared = {one.array}});
+      EXPECT_EQ(plain.format(one.array), nullptr);
+      ASSERT_NE(plan.format(one.array), nullptr);
+      EXPECT_LE(plan.workspace_bytes(), plain.workspace_bytes()) << one.problem << " by " << id;
+      std::vector<NamedOperand> arrays = arrays_for(plain);
+      const std::vector<std::byte> expected = output_of(plain, arrays);
+      Operand& operand = find(arrays, one.array).operand;
+      const std::int64_t bytes = plan.format(one.array)->bytes;
+      constexpr std::int64_t guard = 64;
+      const Buffer prepared = context.allocate(bytes + guard);
+      std::memset(prepared.impl()->host(), 0x5A, static_cast<std::size_t>(bytes + guard));
+      plan.prepare(queue, one.array, operand, prepared).wait();
+      for (std::int64_t i = 0; i < guard; ++i)
+        ASSERT_EQ(prepared.impl()->host()[bytes + i], std::byte{0x5A}) << one.problem << " by " << id;
+      operand = {prepared, 0, plan.format(one.array)};
+      EXPECT_EQ(output_of(plan, arrays), expected) << one.problem << " by " << id;
+    }
   }
 }
 

@@ -100,18 +100,26 @@ double amplification() {
 
 TEST(Winograd, MatricesAreExact) {
   expect_identity<2, 3>(), expect_identity<4, 3>(), expect_identity<2, 5>();
+  expect_identity<3, 2>(), expect_identity<3, 4>();
   expect_pairs<2, 3>(), expect_pairs<4, 3>(), expect_pairs<2, 5>();
+  expect_pairs<3, 2>(), expect_pairs<3, 4>();
 }
 
 TEST(Winograd, AmplificationIsThatOfTheMatrices) {
   EXPECT_EQ((amplification<2, 3>()), 16);
   EXPECT_EQ((amplification<4, 3>()), 210.25);
   EXPECT_EQ((amplification<2, 5>()), 210.25);
+  EXPECT_EQ((amplification<3, 2>()), 16);
+  EXPECT_EQ((amplification<3, 4>()), 210.25);
   EXPECT_NEAR(operations::winograd_error({2, 3}).amplification, 16, 1e-9);
   EXPECT_NEAR(operations::winograd_error({4, 3}).amplification, 210.25, 1e-9);
   EXPECT_NEAR(operations::winograd_error({2, 5}).amplification, 210.25, 1e-9);
+  EXPECT_NEAR(operations::winograd_error({3, 2}).amplification, 16, 1e-9);
+  EXPECT_NEAR(operations::winograd_error({3, 4}).amplification, 210.25, 1e-9);
   EXPECT_NEAR(operations::winograd_error({2, 3}).integer_scale, 64, 1e-9);
+  EXPECT_NEAR(operations::winograd_error({3, 2}).integer_scale, 64, 1e-9);
   EXPECT_EQ(operations::winograd_error({4, 3}).integer_scale, 0);
+  EXPECT_EQ(operations::winograd_error({3, 4}).integer_scale, 0);
 }
 
 Candidate explained(const std::string& text, const SolverOptions& options = {.solver = id}) {
@@ -135,7 +143,8 @@ TEST(Winograd, RefusesWhatItDoesNotServe) {
   expect(refusal("n1c4h9w9k4r1s1"), "3 x 3 and 5 x 5");
   expect(refusal("n1c4h9w9k4r3s5"), "3 x 3 and 5 x 5");
   expect(refusal("f16 n1c4h9w9k4r3s3"), "f32, tf32 and f64");
-  expect(refusal("bwd_filter n1c4h9w9k4r3s3"), "forward pass and bwd_data");
+  expect(refusal("bwd_filter n1c4h9w9k4r5s5"), "bwd_filter of 3 x 3");
+  expect(refusal("bwd_filter n1c4h9w9k4r3s3", {.solver = id, .relative_error = true}), "not an element's own terms");
   expect(refusal("n1c4h9w9k4r3s3", {.solver = id, .relative_error = true}), "not an element's own terms");
   expect(refusal("n1c4h9w9k4r3s3", {.solver = id, .prepared = {"x"}}), "of w alone");
   expect(refusal("n1c4h9w9k4r5s5", {.solver = id, .tuning = "tile=4 tiles=64 steps=128"}), "tiles of 2");

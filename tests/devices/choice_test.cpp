@@ -3,6 +3,7 @@
 
 #include <fmt/format.h>
 
+#include "../error_testing.h"
 #include "omniconv/context.h"
 #include "omniconv/filter2d.h"
 #include "omniconv/plan.h"
@@ -355,6 +356,17 @@ TEST_F(ChoiceOnMatrixUnits, ProductsSayTheirBoundAndWorkspace) {
   EXPECT_EQ(candidate(split_product, problem, relative).bound, "1 * (17/2 + 27) * 2^-23 * sum|a*b|");
   EXPECT_EQ(candidate(split_product, problem, relative).workspace_bytes, planes / 2 * 3 + 4352 + 256);
   EXPECT_EQ(candidate(split_product, "gemm bf16 nn m512n384k1000", whole).bound, "1 * (641/2 + 2) * 2^-23 * sum|a*b|");
+}
+
+// Planes of a tile that are 16 bytes more than a group's 48 KB.
+TEST(Choice, LocalMemoryOfFewPixelsIsCountedToTheLastByte) {
+  constexpr const char *solver = "conv2d/few_pixels/gpu.1", *problem = "bwd_filter n1c64h18w17k64r5s6pl5pr5";
+  const Context context(std::make_shared<devices::RecordingDevice>(devices::DeviceKind::cuda));
+  for (const Candidate& candidate : explain(context, parse_problem(problem), {}))
+    EXPECT_FALSE(candidate.solver == solver && candidate.applicable);
+  const SolverOptions one_tile{.solver = solver, .tuning = "warps=1 filters=4 resident=1"};
+  const std::string refusal = error_of([&] { Plan(context, parse_problem(problem), one_tile); });
+  EXPECT_NE(refusal.find("takes 49168 bytes of local memory, and the device has 49152"), std::string::npos) << refusal;
 }
 
 // Convolutions through products promise fused multiply-adds alone.

@@ -99,7 +99,7 @@ TEST_F(CudaBorrow, OverlapsAreFound) {
 // The driver computes nothing: it sees which stream the work goes to, and what is refused never gets there.
 TEST_F(CudaBorrow, ConvolutionsRunOnThem) {
   const auto problem = get<Conv2dProblem>(parse_problem("n1c1h2w2k1r1s1"));  // 4 elements, 1, and 4
-  const Conv2dPlan plan(context, problem, {.allow = {"conv2d/direct"}});
+  const Conv2dPlan plan(context, problem, {.allow = {"conv2d/depthwise"}});
   Queue queue = cuda::borrow_queue(context, fake_cuda::make_stream(0));
   const auto borrowed = [&](std::ptrdiff_t at, std::int64_t bytes) {
     return Operand{cuda::borrow_buffer(context, memory + at, bytes)};

@@ -146,8 +146,8 @@ class GpuGemm : public Gpu {
   }
 
   // c as it is after a run. Its guards and what lies between its rows must be as they were.
-  Bytes run(const operations::GemmPlanBody& plan, std::int64_t workspace_bytes, const Trial& trial,
-            std::int64_t guard) {
+  Bytes run(const operations::GemmPlanBody& plan, std::int64_t workspace_bytes, const Trial& trial, std::int64_t guard,
+            const std::string& what = {}) {
     const Bytes workspace(static_cast<std::size_t>(workspace_bytes), poison);
     const operations::GemmArrays arrays{.a = put(trial.data.a, guard),
                                         .b = put(trial.data.b, guard),
@@ -164,7 +164,11 @@ class GpuGemm : public Gpu {
     trial.c.for_each([&](std::int64_t matrix, std::int64_t row, std::int64_t column) {
       std::fill_n(around.begin() + guard + trial.c.at(matrix, row, column) * trial.c.size(), trial.c.size(), poison);
     });
-    EXPECT_EQ(around, Bytes(around.size(), poison)) << "written beside c";
+    const auto beside = std::find_if(around.begin(), around.end(), [](std::byte byte) { return byte != poison; });
+    EXPECT_EQ(beside, around.end()) << what << ": written beside c, "
+                                    << std::count_if(around.begin(), around.end(),
+                                                     [](std::byte byte) { return byte != poison; })
+                                    << " bytes, the first " << beside - around.begin() - guard << " behind its begin";
     const Bytes parts = get(arrays.workspace);
     EXPECT_TRUE(std::all_of(parts.begin(), parts.begin() + 64, [](std::byte byte) { return byte == poison; }));
     EXPECT_TRUE(std::all_of(parts.end() - 64, parts.end(), [](std::byte byte) { return byte == poison; }));
@@ -174,7 +178,7 @@ class GpuGemm : public Gpu {
   void expect_exact(const operations::GemmPlanBody& plan, std::int64_t workspace_bytes, const GemmTask& task,
                     std::int64_t guard, const std::string& what) {
     const Trial trial(task, false, 1);
-    const Bytes found = run(plan, workspace_bytes, trial, guard);
+    const Bytes found = run(plan, workspace_bytes, trial, guard, what);
     int wrong = 0;
     trial.c.for_each([&](std::int64_t matrix, std::int64_t i, std::int64_t j) {
       const double value = trial.result(found, matrix, i, j);

@@ -420,6 +420,19 @@ TEST(SplitMatrices, KnowsWhatLiesTogether) {
   EXPECT_EQ(map.strides_bytes[0], 144);
 }
 
+// c is stored by copies where these write nothing between its rows.
+TEST(SplitMatrices, CopiesStoreWholeRowsAlone) {
+  const auto has_boxes = [](const Case& one) {
+    return map_of_output(std::get<MatrixTask>(matrix_task(task_of(one, "f32 nn", false))), DataType::f32,
+                         {.columns = 64})
+        .has_value();
+  };
+  EXPECT_TRUE(has_boxes({.m = 20, .n = 256, .k = 64}));
+  EXPECT_TRUE(has_boxes({.m = 20, .n = 256, .k = 64, .pad = 4}));
+  EXPECT_FALSE(has_boxes({.m = 20, .n = 257, .k = 64}));
+  EXPECT_FALSE(has_boxes({.m = 20, .n = 257, .k = 64, .pad = 3}));
+}
+
 // Rows that lie side by side stay so: a copied line has all rows of a term. But for those of fp32 that are few.
 TEST(SplitMatrices, RowsThatLieSideBySideStaySo) {
   for (const char* const words : {"bf16 tn", "f32 tn"})

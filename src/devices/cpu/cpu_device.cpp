@@ -147,7 +147,7 @@ std::shared_ptr<Program> CpuDevice::build(std::string_view, std::span<const Defi
 namespace {
 
 // What the items of one parallel_for share. oneTBB orders its own memory, out of sight of a thread sanitizer that did
-// not instrument it: the counter says the same again, at two atomic operations an item. A slot passes from a thread
+// not instrument it: the counter says the same again, at three atomic operations an item. A slot passes from a thread
 // that leaves to one that comes within one parallel_for, so that an item comes after all that ended before it began.
 class Items {
  public:

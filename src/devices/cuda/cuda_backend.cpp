@@ -44,7 +44,7 @@ DeviceInfo describe(CUdevice device, std::string id, int version, const Nvrtc& n
   return info;
 }
 
-DeviceFacts facts_of(CUdevice device, DeviceInfo info, Capability capability) {
+DeviceFacts facts_of(CUdevice device, DeviceInfo info, const Nvrtc& nvrtc, Capability capability) {
   DeviceFacts facts;
   facts.kind = DeviceKind::cuda;
   facts.info = std::move(info);
@@ -53,7 +53,8 @@ DeviceFacts facts_of(CUdevice device, DeviceInfo info, Capability capability) {
   facts.most_local_memory_bytes = attribute(device, CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN);
   facts.unit_local_memory_bytes = attribute(device, CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_MULTIPROCESSOR);
   facts.compute_capability = capability;
-  facts.has_clusters = facts.has_overlap = has_launch_attributes(capability);
+  facts.has_clusters = has_launch_attributes(capability);
+  facts.has_overlap = facts.has_clusters && nvrtc.knows(90);  // else texts do not wait
   facts.has_tensor_maps = has_tensor_maps(capability);
   facts.matrix_units = matrix_units_of(capability);
   return facts;
@@ -74,7 +75,7 @@ void scan_device(int index, int version, std::vector<Found>& found, DeviceListin
     listing.missing.push_back({id, fmt::format("{}: {}", name_of(one.device), why_not)});
     return;
   }
-  one.facts = facts_of(one.device, describe(one.device, id, version, *one.nvrtc, capability), capability);
+  one.facts = facts_of(one.device, describe(one.device, id, version, *one.nvrtc, capability), *one.nvrtc, capability);
   found.push_back(std::move(one));
 }
 

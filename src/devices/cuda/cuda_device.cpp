@@ -60,7 +60,8 @@ class LockedMemory final : public HostMemory {
 
 }  // namespace
 
-SharedContext::SharedContext(CUdevice device, Capability capability) : device_(device), capability_(capability) {
+SharedContext::SharedContext(CUdevice device, const DeviceFacts& facts)
+    : device_(device), capability_(facts.compute_capability), has_overlap_(facts.has_overlap) {
   check("cuDevicePrimaryCtxRetain", api().DevicePrimaryCtxRetain(&context_, device));
 }
 
@@ -81,7 +82,7 @@ void SharedContext::reach(const SharedContext& other) {
 CudaDevice::CudaDevice(DeviceFacts facts, CUdevice device, const Nvrtc& nvrtc, std::shared_ptr<ProgramCache> cache)
     : Device(std::move(facts)),
       nvrtc_(nvrtc),
-      context_(std::make_shared<SharedContext>(device, facts_.compute_capability)),
+      context_(std::make_shared<SharedContext>(device, facts_)),
       cache_(std::move(cache)) {}
 
 std::shared_ptr<Buffer> CudaDevice::allocate(std::int64_t bytes) {

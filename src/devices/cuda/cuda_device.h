@@ -16,19 +16,21 @@ namespace omniconv::devices::cuda {
 // borrowed. Buffers, programs and queues share it.
 class SharedContext {
  public:
-  SharedContext(CUdevice device, Capability capability);
+  SharedContext(CUdevice device, const DeviceFacts& facts);
   ~SharedContext();
   SharedContext(const SharedContext&) = delete;
   SharedContext& operator=(const SharedContext&) = delete;
   CUcontext get() const { return context_; }
   CUdevice device() const { return device_; }
   Capability capability() const { return capability_; }
+  bool has_overlap() const { return has_overlap_; }  // of launches
   // Lets its device reach the other's memory, where the hardware can. Elsewhere the driver copies by way of the host.
   void reach(const SharedContext& other);
 
  private:
   CUdevice device_;
   Capability capability_;
+  bool has_overlap_;
   CUcontext context_ = nullptr;
   std::mutex mutex_;
   std::vector<CUcontext> reached_;  // or found to be out of reach

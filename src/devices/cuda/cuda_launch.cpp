@@ -140,7 +140,7 @@ void enqueue(const Sequence::Launch& launch, LaunchValues& values, const SharedC
     attributes[count++].value.clusterDim = {static_cast<unsigned>(cluster.x), static_cast<unsigned>(cluster.y),
                                             static_cast<unsigned>(cluster.z)};
   }
-  if (launch.options.overlaps && has_launch_attributes(context.capability())) {
+  if (launch.options.overlaps && context.has_overlap()) {
     attributes[count].id = CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION;
     attributes[count++].value.programmaticStreamSerializationAllowed = 1;
   }

@@ -24,6 +24,8 @@ class Nvrtc {
   std::string version() const;  // "13.0"
   // Why there is no code for the device; empty if there is.
   std::string refusal(Capability device) const;
+  // Whether code for the capability, or a newer one, can be made. Else a device of it gets that of an older one.
+  bool knows(Capability capability) const { return !capabilities_.empty() && capabilities_.back() >= capability; }
 
   struct Code {
     std::string image;    // for cuModuleLoadData

@@ -68,6 +68,7 @@ DEVICE float CORRECTLY_ROUNDED_ROOT(const float x) {
 
 // Of launches that overlap, which there are none of here: see prelude.cuda.
 #define AWAIT_LAUNCH_BEFORE
+#define READ_BEHIND_WAIT(pointer)
 #define BEGIN_LAUNCH_BEHIND
 
 // A number in global memory becomes so large, if it is less.

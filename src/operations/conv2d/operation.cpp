@@ -9,6 +9,7 @@
 #include "operations/conv2d/conv2d.h"
 #include "operations/conv2d/problem.h"
 #include "operations/conv2d/reference/element.h"
+#include "operations/conv2d/reference/tile_norms.h"
 #include "operations/conv2d/shape.h"
 #include "operations/random.h"
 
@@ -99,14 +100,13 @@ class Conv2d final : public OperationOf<Conv2dProblem> {
     }
   }
   void expect_in_blocks(const AnyTask& task, std::size_t array, std::span<const std::byte* const> data,
-                        std::int64_t tile, std::span<const std::int64_t> points,
+                        const BlockExtents& tile, std::span<const std::int64_t> points,
                         std::span<Expected> expected) const override {
     const auto& problem = task.as<Conv2dProblem>();
     const Conv2dShape shape(problem);
+    reference::TileNorms norms(problem, {data[of_x], data[of_w], data[of_y]}, tile.rows, tile.columns);
     for (std::size_t i = 0; i < points.size(); ++i)
-      expected[i].magnitude =
-          reference::conv2d_tile_norm(problem, shape, {data[of_x], data[of_w], data[of_y]}, tile, points[i]) +
-          added(problem, shape, array, data, points[i]).magnitude;
+      expected[i].magnitude = norms.at(points[i]) + added(problem, shape, array, data, points[i]).magnitude;
   }
   std::vector<std::size_t> factors(const AnyTask& task) const override {
     switch (task.as<Conv2dProblem>().pass) {

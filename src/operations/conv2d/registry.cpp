@@ -1,12 +1,10 @@
 // The candidates, one line each, closed by the reference.
-#include <array>
-
 #include "operations/conv2d/conv2d.h"
 
 namespace omniconv::operations {
 
 std::span<const Solver* const> conv2d_solvers() {
-  static const std::array<const Solver*, 19> solvers = {
+  static const Solver* const solvers[] = {
       &conv2d_im2col_gemm_cpu(),          //
       &conv2d_im2col_gemm_gpu(),          //
       &conv2d_dense_gpu(),                //
@@ -23,6 +21,7 @@ std::span<const Solver* const> conv2d_solvers() {
       &conv2d_shifted_panels_cpu(),       //
       &conv2d_winograd_cpu(),             //
       &conv2d_winograd_gpu(),             //
+      &conv2d_fft_cpu(),                  //
       &conv2d_direct_cpu(),               //
       &conv2d_direct_gpu(),               //
       &conv2d_reference(),                //

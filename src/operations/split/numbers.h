@@ -205,11 +205,14 @@ inline std::int64_t cut_tiles(const Tile& tile, std::int64_t tiles, const device
 inline double tile_rounds(const Tile& tile, std::int64_t tiles, const devices::Device& device) {
   return static_cast<double>(divide_up(tiles * tile.parts, groups_at_once(tile, device)) * groups_of_unit(tile));
 }
-// Of so many tiles: where a compute unit makes one, the second cache has time for its copies.
+// Of so many tiles: where a compute unit makes one, the second cache has time for its copies, or nearly.
 inline double step_cycles(const Tile& tile, std::int64_t tiles, const Numbers& numbers, const devices::Device& device) {
+  constexpr double unshared = 80;
+  if (tile.is_shared || tile.is_raw || tile.columns != 64 || tiles * tile.parts > device.info().compute_units)
+    return step_cycles(tile, numbers);
   Tile alone = tile;
-  if (tiles * tile.parts <= device.info().compute_units && tile.columns == 64 && !tile.is_raw) alone.is_shared = true;
-  return step_cycles(alone, numbers);
+  alone.is_shared = true;
+  return step_cycles(alone, numbers) + (numbers.products == 1 ? unshared : 0);
 }
 // All tiles, of so many steps each.
 inline double cycles_of(const Tile& tile, std::int64_t tiles, double steps, const Numbers& numbers,
@@ -294,9 +297,9 @@ Tile best_tile(const SolverOptions& request, const Numbers& numbers, const devic
   return best;
 }
 
-// A launch; and that launches one behind the other wait for what they read, whatever they do: by an H200's times of 14
-// small layers in every pass, of tiles that meet pixels, and of others.
-constexpr double launch_cycles = 4500, pixels_wait = 10000, others_wait = 5500;
+// A launch; and that launches one behind the other wait for what they read, whatever they do: by times of 14 small
+// layers in every pass, of tiles that meet pixels, and of others.
+constexpr double launch_cycles = 4500, pixels_wait = 13000, others_wait = 5500;
 inline double cycles_of_bytes(double bytes, const devices::Device& device) {
   return bytes * byte_cost(device) / (128.0 * device.info().compute_units);
 }

@@ -9,6 +9,7 @@
 #include <hwy/highway.h>
 
 #include "vector/stored-inl.h"
+#include "vector/transpose-inl.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace omniconv::kernels::HWY_NAMESPACE {
@@ -65,43 +66,26 @@ HWY_INLINE void transpose_one(const GemmLines& lines, std::int64_t line, std::in
 }
 
 #if HWY_TARGET != HWY_SCALAR
-// `steps` of four lines, in squares of 4 x 4.
-template <DataType type>
+// `steps` of four lines, in squares of 16 bytes a side.
+template <DataType type, typename Real>
 HWY_INLINE void transpose_four(const GemmLines& lines, std::int64_t line, std::int64_t first, std::int64_t steps,
-                               std::int64_t width, float* HWY_RESTRICT to) {
-  const hn::Full128<float> d;
-  const hn::RepartitionToWide<decltype(d)> pairs;
+                               std::int64_t width, Real* HWY_RESTRICT to) {
+  const hn::Full128<Real> d;
+  constexpr std::int64_t side = 16 / sizeof(Real);
   const std::int64_t size = size_of(type), line_bytes = lines.ld * size;
   const std::byte* from = lines.from + line * line_bytes + first * size;
-  float* at = to + first * width + line;
+  Real* at = to + first * width + line;
   for (int i = 0; i < 4; ++i) hwy::Prefetch(from + i * line_bytes + ahead_bytes);
-  for (std::int64_t t = 0; t < steps; t += 4, from += 4 * size, at += 4 * width) {
-    const auto a = load_stored<type>(d, from), b = load_stored<type>(d, from + line_bytes),
-               c = load_stored<type>(d, from + 2 * line_bytes), e = load_stored<type>(d, from + 3 * line_bytes);
-    const auto ab_low = hn::BitCast(pairs, hn::InterleaveLower(d, a, b)),
-               ab_high = hn::BitCast(pairs, hn::InterleaveUpper(d, a, b)),
-               ce_low = hn::BitCast(pairs, hn::InterleaveLower(d, c, e)),
-               ce_high = hn::BitCast(pairs, hn::InterleaveUpper(d, c, e));
-    hn::StoreU(hn::BitCast(d, hn::InterleaveLower(pairs, ab_low, ce_low)), d, at);
-    hn::StoreU(hn::BitCast(d, hn::InterleaveUpper(pairs, ab_low, ce_low)), d, at + width);
-    hn::StoreU(hn::BitCast(d, hn::InterleaveLower(pairs, ab_high, ce_high)), d, at + 2 * width);
-    hn::StoreU(hn::BitCast(d, hn::InterleaveUpper(pairs, ab_high, ce_high)), d, at + 3 * width);
-  }
-}
-
-template <DataType type>
-HWY_INLINE void transpose_four(const GemmLines& lines, std::int64_t line, std::int64_t first, std::int64_t steps,
-                               std::int64_t width, double* HWY_RESTRICT to) {
-  const hn::Full128<double> d;
-  const std::int64_t size = size_of(type), line_bytes = lines.ld * size;
-  const std::byte* from = lines.from + line * line_bytes + first * size;
-  double* at = to + first * width + line;
-  for (int i = 0; i < 4; ++i) hwy::Prefetch(from + i * line_bytes + ahead_bytes);
-  for (std::int64_t t = 0; t < steps; t += 2, from += 2 * size, at += 2 * width)
-    for (std::int64_t i = 0; i < 4; i += 2) {
-      const auto a = load_stored<type>(d, from + i * line_bytes), b = load_stored<type>(d, from + (i + 1) * line_bytes);
-      hn::StoreU(hn::InterleaveLower(d, a, b), d, at + i);
-      hn::StoreU(hn::InterleaveUpper(d, a, b), d, at + width + i);
+  for (std::int64_t t = 0; t < steps; t += side, from += side * size, at += side * width)
+    OMNICONV_UNROLL for (std::int64_t i = 0; i < 4; i += side) {
+      hn::Vec<decltype(d)> square[side];
+      OMNICONV_UNROLL for (std::int64_t j = 0; j < side; ++j) {
+        square[j] = load_stored<type>(d, from + (i + j) * line_bytes);
+      }
+      transpose(d, square);
+      OMNICONV_UNROLL for (std::int64_t j = 0; j < side; ++j) {
+        hn::StoreU(square[j], d, at + j * width + i);
+      }
     }
 }
 #endif

@@ -1,9 +1,6 @@
 #include "vector/matrix/gemm_tiles.h"
 
 #include <algorithm>
-#include <array>
-#include <type_traits>
-#include <utility>
 
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "vector/matrix/gemm_tiles.cpp"
@@ -22,60 +19,34 @@ namespace hn = hwy::HWY_NAMESPACE;
 // Steps of b that are fetched ahead of their use.
 constexpr std::int64_t steps_ahead = 32;
 
-template <int rows, int V, typename Real>
-HWY_NOINLINE void tile(const GemmPanels<Real>& p) {
-  const hn::ScalableTag<Real> d;
-  const auto lanes = static_cast<std::int64_t>(hn::Lanes(d));
-  hn::Vec<decltype(d)> sums[rows][V];
-  OMNICONV_UNROLL for (int i = 0; i < rows; ++i) {
-    OMNICONV_UNROLL for (int v = 0; v < V; ++v) {
-      sums[i][v] = hn::Zero(d);
-    }
-  }
-  // The rows that the sums go to are fetched one after the other: at once they would keep panels from being fetched.
-  const Real *a = p.a, *b = p.b;
-  std::int64_t left = p.steps;
-  const std::int64_t between = (p.steps + rows - 1) / rows;
-  for (const Real* row = p.sums; left > 0; row += p.ld) {
-    hwy::Prefetch(row);
-    hwy::Prefetch(row + lanes);
-    hwy::Prefetch(row + p.columns - 1);
-    const std::int64_t steps = std::min(left, between);
-    for (std::int64_t t = 0; t < steps; ++t, a += rows, b += V * lanes) {
-      OMNICONV_UNROLL for (int v = 0; v < V; ++v) {
-        hwy::Prefetch(b + (steps_ahead * V + v) * lanes);
+template <typename Real>
+struct GemmTile {
+  template <int rows, int V>
+  static HWY_NOINLINE void run(const GemmPanels<Real>& p) {
+    const hn::ScalableTag<Real> d;
+    const auto lanes = static_cast<std::int64_t>(hn::Lanes(d));
+    hn::Vec<decltype(d)> sums[rows][V];
+    zero_sums(d, sums);
+    // The rows that the sums go to are fetched one after the other: at once they would keep panels from being fetched.
+    const Real *a = p.a, *b = p.b;
+    std::int64_t left = p.steps;
+    const std::int64_t between = (p.steps + rows - 1) / rows;
+    for (const Real* row = p.sums; left > 0; row += p.ld) {
+      hwy::Prefetch(row);
+      hwy::Prefetch(row + lanes);
+      hwy::Prefetch(row + p.columns - 1);
+      const std::int64_t steps = std::min(left, between);
+      for (std::int64_t t = 0; t < steps; ++t, a += rows, b += V * lanes) {
+        OMNICONV_UNROLL for (int v = 0; v < V; ++v) {
+          hwy::Prefetch(b + (steps_ahead * V + v) * lanes);
+        }
+        add_step<rows, V, true>(d, a, b, sums);
       }
-      add_step<rows, V, true>(d, a, b, sums);
+      left -= steps;
     }
-    left -= steps;
+    store_sums<rows, V>(d, sums, p.sums, p.ld, p.columns, p.add);
   }
-  store_sums<rows, V>(d, sums, p.sums, p.ld, p.columns, p.add);
-}
-
-template <typename Real>
-using TileFunction = void (*)(const GemmPanels<Real>&);
-
-// At [v - 1]: tiles of so many rows and v vectors.
-template <typename Real, int rows, int... v>
-constexpr std::array<TileFunction<Real>, few_rows_vectors> tiles_of(std::integer_sequence<int, v...>) {
-  return {tile<rows, v + 1, Real>...};
-}
-
-// At [rows - 1].
-template <typename Real, int... row>
-constexpr std::array<std::array<TileFunction<Real>, few_rows_vectors>, most_rows> all_tiles(
-    std::integer_sequence<int, row...>) {
-  return {tiles_of<Real, row + 1>(std::make_integer_sequence < int,
-                                  row + 1 <= few_rows ? few_rows_vectors : vectors > ())...};
-}
-
-template <typename Real>
-void multiply(const GemmPanels<Real>& panels) {
-  static constexpr auto tiles = all_tiles<Real>(std::make_integer_sequence<int, most_rows>());
-  const auto lanes = static_cast<std::int64_t>(hn::Lanes(hn::ScalableTag<Real>()));
-  const std::int64_t v = (panels.columns - 1) / lanes;
-  tiles[static_cast<std::size_t>(panels.rows - 1)][static_cast<std::size_t>(v)](panels);
-}
+};
 
 template <DataType type, DataType output, typename Real>
 void finish_rows(const GemmFinish& f, const Real* sums, std::int64_t ld, std::int64_t rows, std::int64_t columns,
@@ -102,10 +73,10 @@ void finish_rows(const GemmFinish& f, const Real* sums, std::int64_t ld, std::in
 }
 
 void MultiplyF32(const GemmPanels<float>& panels) {
-  multiply(panels);
+  tile_of<GemmTile<float>>(hn::ScalableTag<float>(), panels.rows, panels.columns)(panels);
 }
 void MultiplyF64(const GemmPanels<double>& panels) {
-  multiply(panels);
+  tile_of<GemmTile<double>>(hn::ScalableTag<double>(), panels.rows, panels.columns)(panels);
 }
 
 void FinishF32(const GemmFinish& f, const float* sums, std::int64_t ld, std::int64_t rows, std::int64_t columns,

@@ -10,6 +10,7 @@ struct PanelCut {
   std::int64_t lines, panels, height, taller;  // the first `taller` panels hold one line more than the others
   std::int64_t start(std::int64_t p) const { return std::min(p * height + std::min(p, taller), lines); }
   std::int64_t count(std::int64_t p) const { return start(p + 1) - start(p); }
+  std::int64_t tallest() const { return height + (taller > 0 ? 1 : 0); }
 
   // Panels of at most so many lines, as even as can be: rows of a tile cost what they are.
   static PanelCut even(std::int64_t lines, std::int64_t most) {
@@ -19,5 +20,10 @@ struct PanelCut {
   // All full but the last: a vector of columns costs the same, whatever it holds.
   static PanelCut full(std::int64_t lines, std::int64_t most) { return {lines, (lines + most - 1) / most, most, 0}; }
 };
+
+// The largest of parts as even as can be, of at most so many.
+inline std::int64_t even_part(std::int64_t all, std::int64_t most) {
+  return PanelCut::even(all, most).tallest();
+}
 
 }  // namespace omniconv::kernels

@@ -22,16 +22,4 @@ struct ShiftedPanels {
 void multiply_shifted(const ShiftedPanels<float>& panels);
 void multiply_shifted(const ShiftedPanels<double>& panels);
 
-// to[j * pitch + i] = sums[i * ld + j] (+ to[j * pitch + i] as it was), for i < lines, j < columns.
-template <typename Real>
-struct TurnedSums {
-  const Real* sums;
-  std::int64_t ld, lines, columns;
-  Real* to;
-  std::int64_t pitch;
-  bool add;
-};
-void store_turned(const TurnedSums<float>& turned);
-void store_turned(const TurnedSums<double>& turned);
-
 }  // namespace omniconv::kernels

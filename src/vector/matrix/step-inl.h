@@ -7,6 +7,11 @@
 #define OMNICONV_STEP_INL_H
 #endif
 
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <utility>
+
 #include "vector/partial-inl.h"
 #include "vector/registers-inl.h"
 
@@ -24,6 +29,15 @@ constexpr int most_rows = HWY_TARGET <= HWY_AVX3 ? 14 : HWY_TARGET == HWY_SCALAR
 
 // Of few rows there are more vectors, since as many sums as that are needed to hide the time that one addition takes.
 constexpr int few_rows = 2, few_rows_vectors = HWY_TARGET <= HWY_AVX3 ? 8 : HWY_TARGET == HWY_SCALAR ? 2 : 4;
+
+template <int rows, int V, class D>
+HWY_INLINE void zero_sums(D d, hn::Vec<D> (&sums)[rows][V]) {
+  OMNICONV_UNROLL for (int i = 0; i < rows; ++i) {
+    OMNICONV_UNROLL for (int v = 0; v < V; ++v) {
+      sums[i][v] = hn::Zero(d);
+    }
+  }
+}
 
 // sums[i][v] += a[i] * b[v]. Vectors begin at a multiple of their size, or anywhere.
 template <int rows, int V, bool aligned, class D, typename Real = hn::TFromD<D>>
@@ -59,6 +73,37 @@ HWY_INLINE void store_sums(D d, const hn::Vec<D> (&sums)[rows][V], Real* to, std
       }
     }
   }
+}
+
+// The functions Tile::run<rows, vectors>, at [rows - 1][vectors - 1]: tiles of few rows have up to `of_few_rows`
+// vectors.
+template <class Tile, int of_few_rows>
+class TileTable {
+ public:
+  using Function = decltype(&Tile::template run<1, 1>);
+  static Function at(std::int64_t rows, std::int64_t v) {
+    static constexpr auto functions = of_all(std::make_integer_sequence<int, most_rows>());
+    return functions[static_cast<std::size_t>(rows - 1)][static_cast<std::size_t>(v - 1)];
+  }
+
+ private:
+  using OfRows = std::array<Function, of_few_rows>;
+  template <int rows, int... v>
+  static constexpr OfRows of_rows(std::integer_sequence<int, v...>) {
+    return {Tile::template run<rows, v + 1>...};
+  }
+  template <int... row>
+  static constexpr std::array<OfRows, most_rows> of_all(std::integer_sequence<int, row...>) {
+    constexpr auto most = [](int rows) { return rows > few_rows ? vectors : of_few_rows; };
+    return {of_rows<row + 1>(std::make_integer_sequence<int, most(row + 1)>())...};
+  }
+};
+
+// That of a tile of so many rows and columns.
+template <class Tile, int of_few_rows = few_rows_vectors, class D>
+typename TileTable<Tile, of_few_rows>::Function tile_of(D d, std::int64_t rows, std::int64_t columns) {
+  const auto lanes = static_cast<std::int64_t>(hn::Lanes(d));
+  return TileTable<Tile, of_few_rows>::at(rows, (columns + lanes - 1) / lanes);
 }
 
 }  // namespace omniconv::kernels::HWY_NAMESPACE

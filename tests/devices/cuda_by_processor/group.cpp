@@ -289,6 +289,9 @@ void copy_pixels(std::uint32_t to, const void* argument, const int (&from)[4], i
 void store_box(std::uint32_t from, const void* map, const int (&to)[3]) {
   if (to[0] < 0 || to[1] < 0 || to[2] < 0) fail("a box is stored at negative coordinates");
   if (from % 128 != 0) fail("a box is stored from no multiple of 128 bytes");
+  const EncodedMap& encoded = map_of(map);
+  if (encoded.extents[0] * encoded.element_bytes % 16 != 0)
+    fail("a box is stored whose lines' ends are no multiples of 16 bytes, which are written whole");
   Copy copy = box_copy(from, map, to, true);
   if (group().flips_coin())
     copy.make();

@@ -10,6 +10,9 @@ namespace {
 std::int64_t floor_divide(std::int64_t a, std::int64_t b) {
   return a / b - (a % b < 0 ? 1 : 0);
 }
+std::int64_t residue(std::int64_t a, std::int64_t b) {
+  return a - floor_divide(a, b) * b;
+}
 
 // `offset(tap)` is the element of x that the tap of w reads for the first element of y.
 template <typename Offset>
@@ -17,18 +20,18 @@ BlockedAxis axis_of(bool forward, std::int64_t taps, std::int64_t stride, std::i
                     const Offset& offset) {
   BlockedAxis axis{
       .unit = forward ? stride : 1, .extent = forward ? of_x : of_y, .phases = {}, .classes = {}, .low = 0, .high = 0};
-  const auto phase_of = [&](std::int64_t residue) {
-    const auto found = std::find(axis.phases.begin(), axis.phases.end(), residue);
-    if (found == axis.phases.end()) axis.phases.push_back(residue);
-    return std::find(axis.phases.begin(), axis.phases.end(), residue) - axis.phases.begin();
+  for (std::int64_t tap = 0; tap < taps; ++tap) axis.phases.push_back(forward ? residue(offset(tap), stride) : 0);
+  std::sort(axis.phases.begin(), axis.phases.end());
+  axis.phases.erase(std::unique(axis.phases.begin(), axis.phases.end()), axis.phases.end());
+  const auto phase_of = [&](std::int64_t value) {
+    return std::lower_bound(axis.phases.begin(), axis.phases.end(), value) - axis.phases.begin();
   };
   const std::int64_t classes = forward ? 1 : std::min(stride, of_x), step = forward ? 1 : stride;
   for (std::int64_t begin = 0; begin < classes; ++begin) {
     BlockedClass some{begin, step, forward ? of_y : divide_up(of_x - begin, stride), {}};
     for (std::int64_t tap = 0; tap < taps; ++tap) {
       if (forward) {
-        const std::int64_t index = floor_divide(offset(tap), stride);
-        some.taps.push_back({tap, phase_of(offset(tap) - index * stride), index});
+        some.taps.push_back({tap, phase_of(residue(offset(tap), stride)), floor_divide(offset(tap), stride)});
       } else if ((begin - offset(tap)) % stride == 0) {
         some.taps.push_back({tap, phase_of(0), (begin - offset(tap)) / stride});
       }

@@ -5,11 +5,12 @@
 #include <algorithm>
 
 #include "core/checked.h"
+#include "operations/workspace_limit.h"
 
 namespace omniconv::operations {
 namespace {
 
-using kernels::PanelCut;
+using kernels::PanelCut, kernels::even_part;
 
 // Steps that a tile adds up in registers: its panel of filters stays in the first cache while the block passes by.
 constexpr std::int64_t chunk_steps = 256, chunk_channels = 256;
@@ -23,10 +24,6 @@ constexpr std::int64_t sum_bytes = 256 << 10;
 // Items of each thread, so that all end at nearly the same time.
 constexpr std::int64_t items_per_thread = 2;
 constexpr std::int64_t alignment = 16;  // elements
-
-std::int64_t even_part(std::int64_t all, std::int64_t most) {
-  return divide_up(all, divide_up(all, most));
-}
 
 }  // namespace
 
@@ -43,22 +40,23 @@ BlockedCut::BlockedCut(const Conv2dProblem& problem, int of_threads, std::int64_
       along(BlockedAxis::along(shape, forward)),
       tile(kernels::register_tile(real, target)),
       filters(PanelCut::even(target, tile.rows)),
-      panel_rows(filters.height + (filters.taller > 0 ? 1 : 0)) {
+      panel_rows(filters.tallest()) {
   const std::int64_t of_taps =
       std::max<std::int64_t>(checked_multiply(down.most_taps(), along.most_taps(), "the taps"), 1);
   channels = PanelCut::even(source, std::clamp<std::int64_t>(chunk_steps / of_taps, 1, chunk_channels));
   set_block(plane_bytes);
-  for (std::int64_t bytes = plane_bytes; workspace_limit >= 0 && bytes > 0 && workspace_bytes() > workspace_limit;
-       bytes /= 2)
-    set_block(bytes);
+  filter_elements(), workspace_bytes();  // throw where they pass 2^63
+  // Fewer rows may take more: whole ones may share their zeros.
+  if (workspace_limit >= 0)
+    keep_to_limit(
+        workspace_limit, plane_bytes, [&](std::int64_t bytes) { set_block(bytes); }, [&] { return workspace_bytes(); });
   set_taps();
 }
 
 // Rows and columns of a block, or images, and then panels of filters.
 void BlockedCut::set_block(std::int64_t bytes) {
-  const std::int64_t most_channels = channels.height + (channels.taller > 0 ? 1 : 0),
-                     slots_at_most = std::max<std::int64_t>(most_slots * bytes / plane_bytes, 1),
-                     room = std::max<std::int64_t>(bytes / size_of(real) / most_channels, 1),
+  const std::int64_t slots_at_most = std::max<std::int64_t>(most_slots * bytes / plane_bytes, 1),
+                     room = std::max<std::int64_t>(bytes / size_of(real) / channels.tallest(), 1),
                      of_row = along.count() > longest_row ? longest_row / 2 : along.count();
   images = 1, rows = 1;
   columns = even_part(along.count(), std::clamp<std::int64_t>(of_row * bytes / plane_bytes, 1, of_row));
@@ -73,11 +71,12 @@ void BlockedCut::set_block(std::int64_t bytes) {
     }
     rows = even_part(down.count(), least);
     set_geometry();
-    if (rows == down.count())
+    if (rows == down.count()) {
       images = even_part(
           shape.n, std::clamp<std::int64_t>(std::min(room / std::max<std::int64_t>(plane, 1), slots_at_most / slots()),
                                             1, shape.n));
-    set_geometry();
+      set_geometry();
+    }
   }
   const std::int64_t of_panel =
                          static_cast<std::int64_t>(along.classes.size()) * panel_rows * sums_pitch * size_of(real),
@@ -139,8 +138,8 @@ void BlockedCut::set_taps() {
 }
 
 std::int64_t BlockedCut::filter_elements() const {
-  return checked_multiply(checked_multiply(filters.panels, panel_pitch(), "the filters"), shape.r * shape.s,
-                          "the filters");
+  const std::int64_t of_panel = checked_multiply(panel_rows, source, "the filters");
+  return checked_multiply(checked_multiply(filters.panels, of_panel, "the filters"), shape.r * shape.s, "the filters");
 }
 std::int64_t BlockedCut::ranges() const {
   return divide_up(filters.panels, range_panels);
@@ -157,8 +156,7 @@ std::int64_t BlockedCut::items() const {
 
 // Whole tiles are read, and so some elements behind the last.
 std::int64_t BlockedCut::plane_elements() const {
-  const std::int64_t most_channels = channels.height + (channels.taller > 0 ? 1 : 0);
-  return round_up(checked_multiply(most_channels * images, plane, "the source's copy") + tile.columns, alignment);
+  return round_up(checked_multiply(channels.tallest() * images, plane, "the source's copy") + tile.columns, alignment);
 }
 std::int64_t BlockedCut::sum_elements() const {
   const std::int64_t of_rows = (finishes_panels() ? 1 : range_panels) * panel_rows;
@@ -170,8 +168,7 @@ std::int64_t BlockedCut::row_elements() const {
                      of_target =
                          shape.nhwc ? range_panels * panel_rows : static_cast<std::int64_t>(along.classes.size());
   return round_up(
-      checked_add(checked_multiply(width, of_source, "a row"), checked_multiply(columns, of_target, "a row"), "a row") +
-          shape.r * shape.s * panel_rows,
+      checked_add(checked_multiply(width, of_source, "a row"), checked_multiply(columns, of_target, "a row"), "a row"),
       alignment);
 }
 std::int64_t BlockedCut::workspace_bytes() const {
@@ -183,19 +180,27 @@ std::int64_t BlockedCut::workspace_bytes() const {
   return checked_multiply(elements, size_of(real), "the workspace");
 }
 
+// Backward to the data, taps are sorted by the classes that meet them.
 PreparedFormat BlockedCut::format(const Conv2dProblem& problem) const {
-  return {fmt::format("{} w of {}{} k{}c{}r{}s{}, {} groups, strides {} {}, in panels of {} {} and chunks of {}",
-                      name(problem.type), shape.nhwc ? "nhwc" : "nchw", forward ? "" : " bwd_data", problem.k,
-                      problem.c, problem.r, problem.s, problem.groups, problem.stride_h, problem.stride_w, panel_rows,
-                      name(real), channels.height),
+  const auto sorted = [](const BlockedAxis& axis, std::int64_t stride, std::int64_t dilation, std::int64_t pad) {
+    return fmt::format("{} of stride {}, dilation {}, padding {}", axis.classes.size(), stride, dilation % stride,
+                       pad % stride);
+  };
+  const std::string classes = forward || (shape.stride_h == 1 && shape.stride_w == 1)
+                                  ? ""
+                                  : fmt::format(", {}classes {} and {}", shape.flip ? "flip " : "",
+                                                sorted(down, shape.stride_h, shape.dilation_h, shape.pad_top),
+                                                sorted(along, shape.stride_w, shape.dilation_w, shape.pad_left));
+  return {fmt::format("{} w of {}{} k{}c{}r{}s{}, {} groups{}, in panels of {} {} and chunks of {}", name(problem.type),
+                      shape.nhwc ? "nhwc" : "nchw", forward ? "" : " bwd_data", problem.k, problem.c, problem.r,
+                      problem.s, problem.groups, classes, panel_rows, name(real), channels.height),
           checked_multiply(shape.groups * size_of(real), filter_elements(), "the prepared filters")};
 }
 
 double BlockedCut::chain() const {
   std::size_t most = 1;
   for (const BlockedTaps& some : taps) most = std::max(most, some.taps.size());
-  const std::int64_t most_channels = channels.height + (channels.taller > 0 ? 1 : 0);
-  return static_cast<double>(most_channels) * static_cast<double>(most) + static_cast<double>(channels.panels - 1);
+  return static_cast<double>(channels.tallest()) * static_cast<double>(most) + static_cast<double>(channels.panels - 1);
 }
 
 // A tile's step takes a cycle for two vectors of sums, and no less than an addition takes; a tile takes some cycles to

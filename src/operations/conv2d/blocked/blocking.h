@@ -58,7 +58,7 @@ class BlockedCut {
 
   // Elements: of a group's panels of filters, from one panel to the next for each tap; of a thread.
   std::int64_t filter_elements() const;
-  std::int64_t panel_pitch() const { return panel_rows * source; }
+  std::int64_t panel_pitch() const { return panel_rows * source; }  // filter_elements() checks it
   std::int64_t plane_elements() const;
   std::int64_t sum_elements() const;
   std::int64_t row_elements() const;

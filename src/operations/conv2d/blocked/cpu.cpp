@@ -9,7 +9,7 @@
 #include "operations/host_operand.h"
 #include "vector/matrix/gemm_panels.h"
 #include "vector/matrix/offset_tiles.h"
-#include "vector/matrix/shifted_panels.h"
+#include "vector/matrix/turn.h"
 
 namespace omniconv::operations {
 namespace {
@@ -53,7 +53,9 @@ class Plan final : public Conv2dPlanBody {
         cut_(cut),
         g_(cut.shape),
         size_(size_of(problem.type)),
-        stores_sums_(cut.stores_rows && size_of(problem.type) == static_cast<std::int64_t>(sizeof(Real))) {}
+        // What is added to outputs as they were comes in the same order, wherever sums lie: bits tell of no limit.
+        stores_sums_(cut.stores_rows && size_of(problem.type) == static_cast<std::int64_t>(sizeof(Real)) &&
+                     !(problem.accumulate && (problem.bias || cut.channels.panels > 1))) {}
 
   void append(devices::Sequence& sequence, const Conv2dRun& run) const override {
     sequence.call(devices::HostTask([self = shared_from_this(), this, run] { execute(run); }));
@@ -179,6 +181,7 @@ void Plan<Real>::pack_panel_of(const std::byte* w, std::int64_t group, std::size
                                std::int64_t chunk, Real* to) const {
   const BlockedTaps& taps = cut_.taps[pair];
   const auto count = static_cast<std::int64_t>(taps.taps.size());
+  if (count == 0) return;
   const DataType type = problem().type;
   const std::int64_t rows = cut_.filters.count(panel), all_taps = g_.r * g_.s, line = cut_.filters.start(panel),
                      source = cut_.channels.start(chunk), channels = cut_.channels.count(chunk);
@@ -212,7 +215,8 @@ void Plan<Real>::pack_panel_of(const std::byte* w, std::int64_t group, std::size
 
 template <typename Real>
 void Plan<Real>::compute(const Memory<Real>& memory, const Block& block, const Room<Real>& room) const {
-  if (!g_.nhwc && cut_.down.classes[block.row_class].taps.empty()) return clear_planes(memory, block);
+  if (!g_.nhwc && (cut_.down.classes[block.row_class].taps.empty() || cut_.along.most_taps() == 0))
+    return clear_planes(memory, block);
   for (std::int64_t chunk = 0; chunk < cut_.channels.panels; ++chunk) {
     copy_source(memory, block, chunk, room);
     for (std::int64_t panel = block.first_panel; panel < block.first_panel + block.panels; ++panel) {
@@ -223,7 +227,7 @@ void Plan<Real>::compute(const Memory<Real>& memory, const Block& block, const R
   if (g_.nhwc) finish_pixels(memory, block, room);
 }
 
-// Rows that no tap meets.
+// Outputs that no tap meets.
 template <typename Real>
 void Plan<Real>::clear_planes(const Memory<Real>& memory, const Block& block) const {
   if (problem().accumulate) return;
@@ -269,7 +273,7 @@ void Plan<Real>::copy_source(const Memory<Real>& memory, const Block& block, std
 template <typename Real>
 void Plan<Real>::fetch_row(const std::byte* from, const RowPart& part) const {
   constexpr std::int64_t line = 64;
-  const std::int64_t bytes = (part.end - part.begin) * cut_.along.unit * size_;
+  const std::int64_t bytes = part.begin == part.end ? 0 : ((part.end - part.begin - 1) * cut_.along.unit + 1) * size_;
   for (std::int64_t at = 0; at < bytes; at += line) __builtin_prefetch(from + at);
 }
 
@@ -302,13 +306,13 @@ void Plan<Real>::copy_row(const std::byte* from, std::int64_t channels, const Ro
   if (g_.nhwc) {
     const std::int64_t pitch = unit * g_.groups * cut_.source;
     if (!is_real) kernels::pack_panel({from, type, pitch, false}, channels, channels, count, room.row);
-    kernels::store_turned(kernels::TurnedSums<Real>{.sums = is_real ? elements : room.row,
-                                                    .ld = is_real ? pitch : channels,
-                                                    .lines = count,
-                                                    .columns = channels,
-                                                    .to = to,
-                                                    .pitch = channel_pitch(),
-                                                    .add = false});
+    kernels::turn(kernels::Turned<Real>{.from = is_real ? elements : room.row,
+                                        .ld = is_real ? pitch : channels,
+                                        .lines = count,
+                                        .columns = channels,
+                                        .to = to,
+                                        .pitch = channel_pitch(),
+                                        .add = false});
   } else if (!is_real) {
     unit == 1 ? kernels::pack_panel({from, type, count, false}, count, count, 1, to)
               : kernels::pack_panel({from, type, unit, false}, 1, 1, count, to);
@@ -417,13 +421,13 @@ void Plan<Real>::finish_pixels(const Memory<Real>& memory, const Block& block, c
         const BlockedClass& some = cut_.along.classes[j];
         const std::int64_t columns = columns_of(block, some), slot = image * cut_.slots() + row * cut_.pitch;
         if (columns == 0) continue;
-        kernels::store_turned(kernels::TurnedSums<Real>{.sums = sums_of(block, block.first_panel, j, room) + slot,
-                                                        .ld = cut_.sums_pitch,
-                                                        .lines = lines,
-                                                        .columns = columns,
-                                                        .to = room.row,
-                                                        .pitch = lines,
-                                                        .add = false});
+        kernels::turn(kernels::Turned<Real>{.from = sums_of(block, block.first_panel, j, room) + slot,
+                                            .ld = cut_.sums_pitch,
+                                            .lines = lines,
+                                            .columns = columns,
+                                            .to = room.row,
+                                            .pitch = lines,
+                                            .add = false});
         std::byte* const to =
             memory.target + target_at(block.image + image, channel, of_rows.begin + (block.row + row) * of_rows.step,
                                       some.begin + block.column * some.step) *
@@ -439,37 +443,50 @@ class BlockedCpu final : public Conv2dSolver {
     const auto* const cpu = dynamic_cast<const CpuDevice*>(device.get());
     if (cpu == nullptr) return "this variant runs on the CPU";
     if (problem.pass == Pass::backward_filter) return "serves the forward pass and bwd_data";
-    constexpr std::int64_t most_classes = 16;
-    if (problem.pass == Pass::backward_data &&
-        problem.stride_h > most_classes / std::min(problem.stride_w, most_classes))
-      return "serves strides of bwd_data whose product is at most 16";
-    const Conv2dShape shape(problem);
-    const bool forward = problem.pass == Pass::forward;
-    constexpr double most_between = 1 << 28;
-    if (static_cast<double>(BlockedAxis::down(shape, forward).reach() + 1) *
-            static_cast<double>(BlockedAxis::along(shape, forward).reach() + 1) >
-        most_between)
-      return "serves taps within 2^28 elements of a plane: what lies between them is copied";
+    if (const char* const refusal = refusal_of(problem); refusal != nullptr) return refusal;
     const bool prepared = !request.prepared.empty();
     if (prepared && request.prepared != std::vector<std::string>{"w"}) return "has a prepared form of w alone";
-    const BlockedCut cut(problem, cpu->threads(), request.max_workspace_bytes, prepared);
-    std::map<std::size_t, PreparedFormat> formats;
-    if (prepared) formats[1] = cut.format(problem);
-    return Offer{
-        .cost = {cost(problem, cut, *device)},
-        .bound = conv2d_bound(problem, cut.chain()),
-        .workspace_bytes = cut.workspace_bytes(),
-        .prepared = formats,
-        .plan = [=]() -> std::shared_ptr<const PlanBody> {
-          if (cut.real == DataType::f64) return std::make_shared<Plan<double>>(problem, device, cut);
-          return std::make_shared<Plan<float>>(problem, device, cut);
-        },
-    };
+    try {
+      const BlockedCut cut(problem, cpu->threads(), request.max_workspace_bytes, prepared);
+      std::map<std::size_t, PreparedFormat> formats;
+      if (prepared) formats[1] = cut.format(problem);
+      return Offer{
+          .cost = {cost(problem, cut, *device)},
+          .bound = conv2d_bound(problem, cut.chain()),
+          .workspace_bytes = cut.workspace_bytes(),
+          .prepared = formats,
+          .plan = [=]() -> std::shared_ptr<const PlanBody> {
+            if (cut.real == DataType::f64) return std::make_shared<Plan<double>>(problem, device, cut);
+            return std::make_shared<Plan<float>>(problem, device, cut);
+          },
+      };
+    } catch (const Error& error) {  // panels and copies of arrays that hold nearly 2^63 bytes
+      return error.what();
+    }
   }
 
  private:
+  static const char* refusal_of(const Conv2dProblem& problem);
   static double cost(const Conv2dProblem& problem, const BlockedCut& cut, const devices::Device& device);
 };
+
+// Of what would be listed or copied without end; nullptr if there is none.
+const char* BlockedCpu::refusal_of(const Conv2dProblem& problem) {
+  constexpr double most_classes = 16, most_taps = 1 << 16, most_between = 1 << 28;
+  constexpr std::int64_t farthest = std::int64_t{1} << 40;
+  const auto product = [](std::int64_t a, std::int64_t b) { return static_cast<double>(a) * static_cast<double>(b); };
+  const bool forward = problem.pass == Pass::forward;
+  if (!forward && product(problem.stride_h, problem.stride_w) > most_classes)
+    return "serves strides of bwd_data whose product is at most 16";
+  if (product(problem.r, problem.s) > most_taps) return "serves filters of at most 2^16 taps";
+  if (std::max({problem.stride_h, problem.stride_w, problem.pad_top, problem.pad_left}) > farthest)
+    return "serves strides and paddings of at most 2^40";
+  const Conv2dShape shape(problem);
+  if (product(BlockedAxis::down(shape, forward).reach() + 1, BlockedAxis::along(shape, forward).reach() + 1) >
+      most_between)
+    return "serves taps within 2^28 elements of a plane: what lies between them is copied";
+  return nullptr;
+}
 
 // Of a run. README.md says where the numbers come from.
 double BlockedCpu::cost(const Conv2dProblem& problem, const BlockedCut& cut, const devices::Device& device) {

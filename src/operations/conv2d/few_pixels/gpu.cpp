@@ -43,6 +43,15 @@ std::int64_t staged_words(const Conv2dShape& g, const Tile& tile) {
   return round_up(lanes * (rows_of(g) * g.w | 1), 4) + g.p * g.q * (tile.group_filters() + 4);
 }
 
+// Of x or of y by a work item: FETCHES_OF_X and FETCHES_OF_Y of the text. Where they are more than are on their way at
+// once PoCL 3.1 makes zeros of some sums.
+constexpr std::int64_t most_fetches = 32;
+std::int64_t fetches_of(const Conv2dShape& g, const Tile& tile) {
+  const std::int64_t plane = rows_of(g) * g.w;
+  return std::max(g.nhwc ? divide_up(plane, tile.warps) : lanes / tile.warps * divide_up(plane, lanes),
+                  divide_up(g.p * g.q, 8) * (tile.filters / 4));
+}
+
 // Columns of x that taps of a row's pixels meet, over all pixels and taps of a row; 0 where some pixel meets none.
 std::int64_t inner_pairs(const Conv2dShape& g) {
   std::int64_t pairs = 0;
@@ -118,12 +127,16 @@ std::variant<Tile, std::string> tile_of(const Conv2dProblem& problem, const Tuni
     return fmt::format("tuning resident={}: at most {} groups of {} work items have registers on a compute unit",
                        tile.resident, most_items / tile.group(), tile.group());
   if (std::string reason = group_refusal(device, tile.group()); !reason.empty()) return "tuning: " + reason;
+  if (!device.info().is_gpu && fetches_of(g, tile) > most_fetches)
+    return fmt::format("tuning warps={}: a work item asks for {} numbers of an image, and on a CPU for {} at most",
+                       tile.warps, fetches_of(g, tile), most_fetches);
   const std::int64_t of_filter = g.nhwc ? 0 : tile.warps * lanes * taps, staged = staged_words(g, tile);
   constexpr std::int64_t most_words = 10 << 10;  // of sums, more than which are stored in turns
   tile.stored_filters = tile.filters;
   while (tile.stored_filters > 1 && tile.stored_filters * of_filter > std::max(most_words, staged))
     tile.stored_filters /= 2;
-  tile.local_bytes = 4 * round_up(std::max(staged, tile.stored_filters * of_filter), 4);
+  constexpr std::int64_t others = 16;  // of the text, as it is aligned
+  tile.local_bytes = 4 * round_up(std::max(staged, tile.stored_filters * of_filter), 4) + others;
   if (std::string reason = local_memory_refusal(device, tile.local_bytes); !reason.empty()) return "tuning: " + reason;
   tile.cost = cost_of(problem, tile, device);
   return tile;
@@ -190,7 +203,7 @@ class Plan final : public Conv2dPlanBody {
     const devices::KernelArgument arguments[] = {run.y.buffer.impl().get(), before(run.y),
                                                  run.x.buffer.impl().get(), before(run.x),
                                                  run.w.buffer.impl().get(), before(run.w)};
-    sequence.launch(program_, "few_pixels", {{groups_ * group_, 1}, {group_, 1}}, arguments);
+    sequence.launch(program_, "few_pixels", {{groups_ * group_, 1}, {group_, 1}}, arguments, {.overlaps = true});
   }
 
  private:

@@ -68,7 +68,7 @@ class GpuColumns final : public Columns {
                                                    own[1],
                                                    own[2],
                                                    first};
-      sequence.launch(programs_.at(rows), kernel, {{groups * group, 1}, {group, 1}}, arguments);
+      sequence.launch(programs_.at(rows), kernel, {{groups * group, 1}, {group, 1}}, arguments, {.overlaps = true});
     });
   }
 

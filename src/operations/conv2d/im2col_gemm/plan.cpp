@@ -369,10 +369,10 @@ static double gather_cost(const Conv2dProblem& problem, const devices::Device& d
 }
 
 // Of nchw's products on an H200 to the data, and where rows of pixels begin anywhere.
-static double unaligned_cost(const Conv2dProblem& problem, bool has_columns) {
+static double unaligned_cost(const Conv2dProblem& problem, bool has_columns, bool overlaps) {
   const Conv2dShape g(problem);
   if (g.nhwc || problem.pass == Pass::backward_filter) return 0;
-  if (problem.pass == Pass::backward_data) return 2 * gpu_launch_cost;
+  if (problem.pass == Pass::backward_data) return (has_columns && overlaps ? 1 : 2) * gpu_launch_cost;
   return has_columns || g.p * g.q % 4 == 0 ? 0 : 1.5 * gpu_launch_cost;
 }
 
@@ -401,7 +401,7 @@ Answer im2col_offer(const Conv2dProblem& problem, const DevicePointer& device, P
   const std::vector<ColumnPart> parts = parts_of(Conv2dShape(problem), parting);
   const std::int64_t gemm_limit = limit_of_products(parting, request.max_workspace_bytes);
   // The products', and the columns' way to memory and back.
-  const bool is_gpu = device->info().is_gpu;
+  const bool is_gpu = device->info().is_gpu, overlaps = device->facts().has_overlap;
   double cost = byte_cost(*device) * static_cast<double>(parting.partials_bytes);
   std::map<ProductKey, Offer> products;
   for (std::size_t i = 0; i < parts.size(); ++i) {
@@ -423,14 +423,15 @@ Answer im2col_offer(const Conv2dProblem& problem, const DevicePointer& device, P
         static_cast<double>(parts[i].images) * static_cast<double>(image_bytes(problem, parting, parts[i].rows));
     cost += is_gpu && problem.pass != Pass::backward_data ? gather_cost(problem, *device, bytes)
                                                           : 2 * byte_cost(*device) * bytes;
-    cost += is_gpu ? gpu_launch_cost : 0;
+    if (is_gpu) cost += (overlaps && problem.pass == Pass::forward ? 0.2 : 1) * gpu_launch_cost;
   }
   // On the CPU elements look for the taps that meet them one by one where strides part them.
   const bool is_parted = problem.stride_h > 1 || problem.stride_w > 1;
   if (!is_gpu && problem.pass == Pass::backward_data && parting.has_columns && is_parted)
     cost += 250 * static_cast<double>(elements_of(problem).x);
-  if (is_gpu) cost += unaligned_cost(problem, parting.has_columns);
-  if (is_gpu && problem.pass == Pass::backward_filter) cost += 2 * gpu_launch_cost;  // and what it waits
+  if (is_gpu) cost += unaligned_cost(problem, parting.has_columns, overlaps);
+  // And what launches wait.
+  if (is_gpu && problem.pass == Pass::backward_filter) cost += (overlaps ? 0.5 : 2) * gpu_launch_cost;
   if (is_gpu && problem.pass == Pass::backward_data && parting.has_columns) cost += scatter_cost(problem);
   const Offer& first = products.at(key_of(problem, parts, 0));
   const bool tuned_alike = std::all_of(products.begin(), products.end(),

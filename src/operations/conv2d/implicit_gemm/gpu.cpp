@@ -73,14 +73,14 @@ class Plan final : public Conv2dPlanBody {
               const Arguments& arguments_from) const {
     launch_groups(all, [&](std::int64_t first, std::int64_t groups) {
       const auto arguments = arguments_from(first);
-      sequence.launch(program_, kernel, {{groups * group, 1}, {group, 1}}, arguments);
+      sequence.launch(program_, kernel, {{groups * group, 1}, {group, 1}}, arguments, {.overlaps = true});
     });
   }
 
   void launch_tiles(devices::Sequence& sequence, const char* kernel,
                     std::span<const devices::KernelArgument> arguments) const {
     const std::int64_t group = choice_.tile.group();
-    sequence.launch(program_, kernel, {{choice_.groups * group, 1}, {group, 1}}, arguments);
+    sequence.launch(program_, kernel, {{choice_.groups * group, 1}, {group, 1}}, arguments, {.overlaps = true});
   }
 
   void append_pixels(devices::Sequence& sequence, const Operand& source, const Operand& out, const Operand& bias,

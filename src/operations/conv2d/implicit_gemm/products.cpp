@@ -117,6 +117,7 @@ ProductChoice product_of(const Conv2dProblem& problem, const TiledWork& work, co
       checked_multiply(divide_up(work.m, tiles.tile.m), divide_up(work.n, tiles.tile.n), "the tiles of a convolution");
   choice.groups = checked_multiply(checked_multiply(of_part, work.batch, "the tiles of a convolution"), tiles.parts,
                                    "the tiles of a convolution");
+  const bool overlaps = device.facts().has_overlap;
   double launches = tiles.parts > 1 ? 2 : 1, factor = index_factor, turned_bytes = 0;
   if (problem.pass != Pass::backward_filter) {
     const PixelProduct product(problem);
@@ -126,10 +127,20 @@ ProductChoice product_of(const Conv2dProblem& problem, const TiledWork& work, co
         row, checked_multiply(product.groups, product.panel_rows(tiles.tile.k), "the filters"), "the filters");
     choice.panel_bytes = round_up(bytes, alignment);
     launches += 1, turned_bytes = 2 * static_cast<double>(bytes);
-    if (product.flat) factor = flat_factor;
-    // What small layers waited for on an H200, under nchw longer, and to the data most.
-    launches += problem.layout == Layout::nhwc ? 0.5 : problem.pass == Pass::forward ? 1 : 1.7;
+    if (product.flat)
+      factor = flat_factor;
+    else  // stages of more products than there are channels
+      factor *= static_cast<double>(round_up(product.source_group, tiles.tile.k)) /
+                static_cast<double>(round_up(product.source_group, 8));
+    // What small layers waited for on an H200, under nchw longer, and to the data most; less where launches overlap.
+    const bool nhwc = problem.layout == Layout::nhwc, forward = problem.pass == Pass::forward;
+    if (overlaps)
+      launches += nhwc ? -1 : forward ? -0.4 : -0.2;
+    else
+      launches += nhwc ? 0.5 : forward ? 1 : 1.7;
   }
+  // Filters have more parts, whose sums the launch behind waits for.
+  if (problem.pass == Pass::backward_filter && overlaps && tiles.parts > 1) launches += 0.6;
   if (tiles.parts > 1)
     choice.parts_bytes = checked_multiply(4 * tiles.parts, round_up(elements_of_output(problem), 4), "the parts");
   // The launch that adds up the parts is in the tiles' cost.

@@ -95,7 +95,7 @@ class Plan final : public Conv2dPlanBody {
                                                  workspace_.maxima / 4,
                                                  workspace_.largest / 4};
     const std::int64_t items = (scan_groups(work.first) + scan_groups(work.second)) * scan_group;
-    sequence.launch(program_, "find_largest", {{items, 1}, {scan_group, 1}}, arguments);
+    sequence.launch(program_, "find_largest", {{items, 1}, {scan_group, 1}}, arguments, {.overlaps = true});
   }
   // Of all tiles, and once more where samples of the operands were looked at.
   void append_tiles(devices::Sequence& sequence, const char* kernel,
@@ -103,10 +103,10 @@ class Plan final : public Conv2dPlanBody {
     std::vector<devices::KernelArgument> all(arguments.begin(), arguments.end());
     all.emplace_back(std::int32_t{0});
     const devices::Grid grid = {{groups_of(problem(), tile_) * tile_.group(), 1}, {tile_.group(), 1}};
-    sequence.launch(program_, kernel, grid, all);
+    sequence.launch(program_, kernel, grid, all, {.overlaps = true});
     if (sampling_.bits() == 0) return;
     all.back() = std::int32_t{1};
-    sequence.launch(program_, kernel, grid, all);
+    sequence.launch(program_, kernel, grid, all, {.overlaps = true});
   }
   // The definition's operands are the first and the second of the pass.
   void append_sums(devices::Sequence& sequence, const Conv2dRun& run, const Operand& out, const Operand& bias,
@@ -118,7 +118,8 @@ class Plan final : public Conv2dPlanBody {
           out.buffer.impl().get(),    elements_before(out),       bias.buffer.impl().get(), elements_before(bias),
           run.workspace.impl().get(), workspace_.parts / 16,      workspace_.largest / 4,   operand.buffer.impl().get(),
           elements_before(operand),   second.buffer.impl().get(), elements_before(second),  first};
-      sequence.launch(program_, "combine", {{groups * combine_group, 1}, {combine_group, 1}}, arguments);
+      sequence.launch(program_, "combine", {{groups * combine_group, 1}, {combine_group, 1}}, arguments,
+                      {.overlaps = true});
     });
   }
 
@@ -139,7 +140,7 @@ class Plan final : public Conv2dPlanBody {
                                                    scan_groups(work.second),
                                                    workspace_.largest / 4,
                                                    first};
-      sequence.launch(program_, "turn", {{groups * turn_group, 1}, {turn_group, 1}}, arguments);
+      sequence.launch(program_, "turn", {{groups * turn_group, 1}, {turn_group, 1}}, arguments, {.overlaps = true});
     });
     const devices::KernelArgument arguments[] = {source.buffer.impl().get(),
                                                  elements_before(source),
@@ -166,7 +167,7 @@ class Plan final : public Conv2dPlanBody {
     if (numbers_of(problem().type).are_scaled) {
       const devices::KernelArgument arguments[] = {workspace, workspace_.maxima / 4, scan_groups(work.first),
                                                    scan_groups(work.second), workspace_.largest / 4};
-      sequence.launch(program_, "settle", {{scan_group, 1}, {scan_group, 1}}, arguments);
+      sequence.launch(program_, "settle", {{scan_group, 1}, {scan_group, 1}}, arguments, {.overlaps = true});
     }
     const devices::KernelArgument arguments[] = {run.y.buffer.impl().get(),
                                                  elements_before(run.y),

@@ -19,10 +19,11 @@ constexpr auto part_counts = std::to_array<std::int64_t>(
     {1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 18, 20, 22, 24, 26, 28, 30, 32, 36, 40, 44, 48, 56, 64});
 
 // Those that the choice is among.
-constexpr std::array<WarpTile, 11> warp_tiles = {{{128, 64, 32, 32, 32, 2},
+constexpr std::array<WarpTile, 12> warp_tiles = {{{128, 64, 32, 32, 32, 2},
                                                   {128, 64, 32, 64, 32, 2},
                                                   {128, 128, 16, 64, 32, 1},
                                                   {64, 128, 32, 32, 32, 2},
+                                                  {64, 128, 32, 32, 64, 2},
                                                   {64, 64, 32, 32, 32, 3},
                                                   {32, 128, 32, 32, 32, 3},
                                                   {128, 32, 32, 32, 32, 3},
@@ -236,9 +237,10 @@ double cost_of(const Conv2dProblem& problem, const devices::Device& device, cons
   double bytes = number(2 * 16 * workspace.panel_chunks);
   if (numbers.are_scaled) bytes += number((work.first / sampling.a + work.second / sampling.b) * size_of(problem.type));
   if (tile.parts > 1) bytes += number(2 * 4 * tile.parts * work.out);
-  // One more for what launches one behind the other wait.
-  const double launches = (filter ? 2 : 3) + (numbers.are_scaled ? 1 : 0) + (filter && numbers.are_scaled ? 1 : 0) +
-                          (sampling.bits() != 0 ? 1 : 0) + (tile.parts > 1 ? 1 : 0);
+  // And what launches one behind the other wait: less where they overlap.
+  const double waits = filter || !device.facts().has_overlap ? 1 : problem.pass == Pass::forward ? 0.2 : 0.5;
+  const double launches = (filter ? 1 : 2) + (numbers.are_scaled ? 1 : 0) + (filter && numbers.are_scaled ? 1 : 0) +
+                          (sampling.bits() != 0 ? 1 : 0) + (tile.parts > 1 ? 1 : 0) + waits;
   const double products = cycles_of(problem, device, tile, numbers, rates) * rates.plain * device.info().compute_units;
   return launches * launch_cost(device) + byte_cost(device) * bytes +
          std::max(products, byte_cost(device) * least_bytes(problem));

@@ -45,42 +45,7 @@ class Sums {
     return sum;
   }
 
-  // In the tile that begins at p and q, of channel c of the group.
-  double forward_norm(std::int64_t n, std::int64_t k, std::int64_t p, std::int64_t q, std::int64_t tile) const {
-    double sum = 0;
-    for (std::int64_t c = 0; c < g_.c_group; ++c) {
-      double largest = 0;
-      for (std::int64_t i = 0; i < tile + g_.r - 1; ++i)
-        for (std::int64_t j = 0; j < tile + g_.s - 1; ++j)
-          largest = std::max(largest,
-                             std::fabs(x(n, k / g_.k_group * g_.c_group + c, p - g_.pad_top + i, q - g_.pad_left + j)));
-      sum += largest * taps(k, c);
-    }
-    return sum;
-  }
-
-  // In the tile that begins at h and w_column.
-  double backward_data_norm(std::int64_t n, std::int64_t c, std::int64_t h, std::int64_t w_column,
-                            std::int64_t tile) const {
-    const std::int64_t group = c / g_.c_group, p0 = h + g_.pad_top - g_.r + 1, q0 = w_column + g_.pad_left - g_.s + 1;
-    double sum = 0;
-    for (std::int64_t k = group * g_.k_group; k < (group + 1) * g_.k_group; ++k) {
-      double largest = 0;
-      for (std::int64_t p = std::max<std::int64_t>(p0, 0); p < std::min(p0 + tile + g_.r - 1, g_.p); ++p)
-        for (std::int64_t q = std::max<std::int64_t>(q0, 0); q < std::min(q0 + tile + g_.s - 1, g_.q); ++q)
-          largest = std::max(largest, std::fabs(y(n, k, p, q)));
-      sum += largest * taps(k, c - group * g_.c_group);
-    }
-    return sum;
-  }
-
  private:
-  double taps(std::int64_t k, std::int64_t c) const {
-    double sum = 0;
-    for (std::int64_t r = 0; r < g_.r; ++r)
-      for (std::int64_t s = 0; s < g_.s; ++s) sum += std::fabs(w(k, c, r, s));
-    return sum;
-  }
   static void add(DoubleSum& sum, double a, double b) {
     sum.value += a * b;
     sum.magnitude += std::fabs(a * b);
@@ -102,10 +67,8 @@ class Sums {
   const Conv2dData& data_;
 };
 
-// The four indices of an element of an array of extents (a, inner...), b standing last under nhwc.
-struct Indices {
-  std::int64_t a, b, y, x;
-};
+}  // namespace
+
 Indices indices_of(std::int64_t index, bool nhwc, std::int64_t b, std::int64_t y, std::int64_t x) {
   const auto take = [&](std::int64_t extent) {
     const std::int64_t rest = index % extent;
@@ -126,8 +89,6 @@ Indices indices_of(std::int64_t index, bool nhwc, std::int64_t b, std::int64_t y
   return indices;
 }
 
-}  // namespace
-
 DoubleSum conv2d_element(const Conv2dProblem& problem, const Conv2dShape& shape, const Conv2dData& data,
                          std::int64_t index) {
   const Sums sums(problem, shape, data);
@@ -141,17 +102,6 @@ DoubleSum conv2d_element(const Conv2dProblem& problem, const Conv2dShape& shape,
   }
   const auto [k, c, r, s] = indices_of(index, shape.nhwc, shape.c_group, shape.r, shape.s);
   return sums.backward_filter(k, c, r, s);
-}
-
-double conv2d_tile_norm(const Conv2dProblem& problem, const Conv2dShape& shape, const Conv2dData& data,
-                        std::int64_t tile, std::int64_t index) {
-  const Sums sums(problem, shape, data);
-  if (problem.pass == Pass::forward) {
-    const auto [n, k, p, q] = indices_of(index, shape.nhwc, shape.k, shape.p, shape.q);
-    return sums.forward_norm(n, k, p / tile * tile, q / tile * tile, tile);
-  }
-  const auto [n, c, h, w] = indices_of(index, shape.nhwc, shape.c, shape.h, shape.w);
-  return sums.backward_data_norm(n, c, h / tile * tile, w / tile * tile, tile);
 }
 
 }  // namespace omniconv::reference

@@ -4,11 +4,12 @@
 #include <string_view>
 
 #include "core/checked.h"
+#include "operations/workspace_limit.h"
 
 namespace omniconv::operations {
 namespace {
 
-using kernels::PanelCut;
+using kernels::PanelCut, kernels::even_part;
 
 // A chunk's pixels, which a tile of dy and x holds in the first cache: 256 x (32 + 14) floats of AVX-512.
 constexpr std::int64_t chunk_pixels = 256;
@@ -29,11 +30,6 @@ std::int64_t dilated(std::int64_t taps, std::int64_t dilation) {
 // So many elements, the next of which may begin where vectors do.
 std::int64_t aligned(std::int64_t elements, std::string_view what) {
   return checked_add(elements, alignment - 1, what) / alignment * alignment;
-}
-
-// Even parts of `all`, of at most so many.
-std::int64_t even_part(std::int64_t all, std::int64_t most) {
-  return divide_up(all, divide_up(all, most));
 }
 
 }  // namespace
@@ -59,25 +55,16 @@ ShiftedBlocking::ShiftedBlocking(const Conv2dProblem& problem, int of_threads, s
   x_cut = PanelCut::even(shape.c_group, tile.rows);
   y_cut = PanelCut::full(shape.k_group, tile.columns);
   line_cut = joins_taps ? PanelCut::even(shape.s * shape.c_group, tile.rows) : PanelCut{};
-  x_width = x_cut.height + (x_cut.taller > 0 ? 1 : 0);
+  x_width = x_cut.tallest();
   y_width = round_up(std::min(shape.k_group, tile.columns), lanes);
   item_panels = std::clamp<std::int64_t>(item_tiles / (shape.r * shape.s), 1, x_cut.panels);
   set_chunks();
   set_band(band_bytes);
   parts = std::clamp<std::int64_t>(enough_items / units(), 1, all_chunks());
-  if (workspace_limit >= 0) keep_to(workspace_limit);
-}
-
-// The largest bands that do. Where none does, those of the least workspace: several bands may need more of it than one,
-// since sums are kept from one to the next.
-void ShiftedBlocking::keep_to(std::int64_t workspace_limit) {
-  std::int64_t taken = band_bytes, least = workspace_bytes();
-  for (std::int64_t bytes = band_bytes / 2; bytes > 0 && least > workspace_limit; bytes /= 2) {
-    set_band(bytes);
-    if (workspace_bytes() >= least) continue;
-    taken = bytes, least = workspace_bytes();
-  }
-  set_band(taken);
+  // Several bands may take more than one: sums are kept from one to the next.
+  if (workspace_limit >= 0)
+    keep_to_limit(
+        workspace_limit, band_bytes, [&](std::int64_t bytes) { set_band(bytes); }, [&] { return workspace_bytes(); });
 }
 
 void ShiftedBlocking::set_chunks() {

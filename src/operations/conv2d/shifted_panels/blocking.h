@@ -76,7 +76,6 @@ class ShiftedBlocking {
  private:
   void set_chunks();
   void set_band(std::int64_t bytes);
-  void keep_to(std::int64_t workspace_limit);
 };
 
 }  // namespace omniconv::operations

@@ -9,6 +9,7 @@
 #include "operations/host_operand.h"
 #include "vector/matrix/gemm_panels.h"
 #include "vector/matrix/shifted_panels.h"
+#include "vector/matrix/turn.h"
 
 namespace omniconv::operations {
 namespace {
@@ -296,13 +297,13 @@ void Plan<Real>::store(const Memory<Real>& memory, const Unit& unit, const Real*
                      columns = cut_.y_cut.count(unit.y_panel), pitch = g_.c_group * g_.r * g_.s;
   std::byte* const to = memory.w + g_.w_at(k, c, tap / g_.s, tap % g_.s) * size_;
   if (size_ == static_cast<std::int64_t>(sizeof(Real)))
-    return kernels::store_turned({.sums = sums,
-                                  .ld = width,
-                                  .lines = lines,
-                                  .columns = columns,
-                                  .to = reinterpret_cast<Real*>(to),
-                                  .pitch = pitch,
-                                  .add = problem().accumulate});
+    return kernels::turn({.from = sums,
+                          .ld = width,
+                          .lines = lines,
+                          .columns = columns,
+                          .to = reinterpret_cast<Real*>(to),
+                          .pitch = pitch,
+                          .add = problem().accumulate});
   for (std::int64_t i = 0; i < lines; ++i)
     for (std::int64_t j = 0; j < columns; ++j) {
       std::byte* const at = to + (j * pitch + i) * size_;

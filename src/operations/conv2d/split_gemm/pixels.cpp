@@ -86,8 +86,9 @@ Tile tile_for(const Forms& forms, const Conv2dProblem& problem, const devices::D
                          apart * static_cast<double>(elements_of(problem).x * size_of(problem.type));
     // Tiles whose rows are pixels take longer to store under nchw, and those whose rows are filters under nhwc. Blocks'
     // rows are stored in short runs.
-    constexpr double pixels_store = 3500, wide_store = 6200, turned_store = 2000;
-    const bool are_pixels = tile.is_raw || tile.columns == 96;
+    const bool is_one = numbers.products == 1, are_pixels = tile.is_raw || tile.columns == 96;
+    constexpr double wide_store = 4500, turned_store = 2000;
+    const double pixels_store = is_one && !tile.is_raw ? 0 : 3500;
     const double of_blocks = task.are_row_blocks() ? (nhwc ? 5000 : 3000) : 0;
     const double of_store = (are_pixels                   ? (nhwc ? 0 : pixels_store)
                              : tile.columns == 256        ? (nhwc ? 0 : wide_store)
@@ -95,15 +96,20 @@ Tile tile_for(const Forms& forms, const Conv2dProblem& problem, const devices::D
                                                           : 0) +
                             of_blocks;
     // To split rows takes as long for one product as for three.
-    const double of_split = tile.is_raw && numbers.products == 1 ? (tile.columns == 128 ? 350 : 100) : 0;
-    const double of_tiles = cycles_of_cut(tile, tiles, steps, step_cycles(tile, tiles, numbers, device) + of_split,
-                                          tile_cycles(tile) + of_store, device) +
-                            cycles_of_bytes(bytes, device);
+    const double of_split = tile.is_raw && is_one ? (tile.columns == 128 ? 350 : 100) : 0;
+    // And rows of pixels wait longer for their copies, as measured under nchw.
+    const double of_planar = tile.columns == 96 && is_one && !nhwc ? 40 : 0;
+    const double of_tiles =
+        cycles_of_cut(tile, tiles, steps, step_cycles(tile, tiles, numbers, device) + of_split + of_planar,
+                      tile_cycles(tile) + of_store, device) +
+        cycles_of_bytes(bytes, device);
     if (cut == 0) return of_tiles;
     // Parts are written and read in order, and what they make is written.
     const double sums = static_cast<double>(cut * tile.rows * tile.columns),
                  of_parts = 8.0 * static_cast<double>(tile.parts) + static_cast<double>(size_of(problem.type));
-    return of_tiles + launch_cycles + cycles_of_bytes(of_parts * sums, device);
+    // Halves of the last tiles of one product gain less than their steps say, as measured under nchw.
+    const double of_halves = is_one && !nhwc && cut < tiles && tile.parts == 2 ? 10500 : 0;
+    return of_tiles + launch_cycles + of_halves + cycles_of_bytes(of_parts * sums, device);
   };
   const PixelTask& plain = forms.plain;
   const bool can_keep = forms.shared && plain.classes == 1 && plain.source.groups == 1;

@@ -47,7 +47,7 @@ WinogradBlocking::WinogradBlocking(const Conv2dProblem& problem, WinogradForm of
       step_limit(tuning.find("steps").value_or(most_steps)),
       prepared(prepared_filters) {
   const bool planes = problem.layout == Layout::nchw;
-  steps = divide_up(shape.source, divide_up(shape.source, step_limit));
+  steps = kernels::even_part(shape.source, step_limit);
   const auto side = [&](bool is_columns, std::int64_t lines) {
     const std::int64_t most = is_columns ? tile.columns : tile.rows,
                        widest = is_columns ? round_up(std::min(lines, most), tile.lanes) : std::min(lines, most);
@@ -75,8 +75,7 @@ WinogradBlocking::WinogradBlocking(const Conv2dProblem& problem, WinogradForm of
 
 void WinogradBlocking::set_block_tiles(std::int64_t tiles_at_most) {
   const std::int64_t most = std::max(tiles_at_most / tiles.most, std::int64_t{1}) * tiles.most;
-  const std::int64_t even = divide_up(shape.tiles, divide_up(shape.tiles, most));
-  block_tiles = std::min(round_up(even, tiles.most), shape.tiles);
+  block_tiles = std::min(round_up(kernels::even_part(shape.tiles, most), tiles.most), shape.tiles);
 }
 
 void WinogradBlocking::set_block_filters() {

@@ -7,6 +7,7 @@
 #include "core/checked.h"
 #include "devices/cpu/cpu_device.h"
 #include "operations/conv2d/winograd/blocking.h"
+#include "operations/conv2d/winograd/filter.h"
 #include "operations/conv2d/winograd/transforms.h"
 #include "operations/host_operand.h"
 #include "vector/matrix/gemm_panels.h"
@@ -376,10 +377,10 @@ Answer WinogradCpu::offer(const Conv2dProblem& problem, const DevicePointer& dev
                           const SolverOptions& request) const {
   const auto* const cpu = dynamic_cast<const CpuDevice*>(device.get());
   if (cpu == nullptr) return "this variant runs on the CPU";
-  if (problem.pass == Pass::backward_filter) return "serves the forward pass and bwd_data";
   if (size_of(problem.type) < 4) return "serves f32, tf32 and f64: transforms of stored halves would round them";
   if (const char* const refusal = winograd_refusal(problem); *refusal != '\0') return refusal;
   if (request.relative_error) return "its errors follow the largest input of a tile, not an element's own terms";
+  if (problem.pass == Pass::backward_filter) return winograd_filter_offer(problem, device, request);
   const bool prepared = !request.prepared.empty();
   if (prepared && request.prepared != std::vector<std::string>{"w"}) return "has a prepared form of w alone";
   const Tuning tuning = Tuning::parse(request.tuning);

@@ -46,6 +46,7 @@ WinogradError error_of() {
 }  // namespace
 
 WinogradError winograd_error(WinogradForm form) {
+  if (form.outputs == 3) return form.taps == 4 ? error_of<3, 4>() : error_of<3, 2>();
   if (form.taps == 5) return error_of<2, 5>();
   return form.outputs == 4 ? error_of<4, 3>() : error_of<2, 3>();
 }
@@ -54,8 +55,10 @@ ErrorBound winograd_bound(const Conv2dProblem& problem, WinogradForm form, doubl
   const WinogradError error = winograd_error(form);
   ErrorBound bound = conv2d_bound(problem, chain, error.roundings / 2 + 2);
   bound.amplification = error.amplification;
-  bound.norm = "sum(sum|w| * max|x| of the tile)";
-  bound.tile = form.outputs;
+  const bool of_filter = problem.pass == Pass::backward_filter;
+  bound.norm = of_filter ? "sum(sum|dy| * max|x| of the tile)" : "sum(sum|w| * max|x| of the tile)";
+  const std::int64_t tile = of_filter ? form.taps : form.outputs;
+  bound.tile = {tile, tile};
   bound.rounds_integers = error.integer_scale == 0;
   bound.integer_scale = error.integer_scale;
   return bound;

@@ -62,7 +62,8 @@ struct WinogradMatrices {
 template <int outputs, int taps>
 inline constexpr WinogradMatrices<outputs, taps> winograd_matrices{};
 
-// A form, chosen at run time. Those that there are: (2, 3), (4, 3), (2, 5).
+// A form, chosen at run time. Those that there are: (2, 3), (4, 3), (2, 5); for the gradient of filters, whose outputs
+// are the filter's taps and whose taps a tile of dy, (3, 4), (3, 2).
 struct WinogradForm {
   int outputs, taps;
 
@@ -81,7 +82,9 @@ struct WinogradError {
 WinogradError winograd_error(WinogradForm form);
 
 // The bound for chains over so many channels, in the norm
-//   sum over channels of (sum of |w| over the taps) * (largest |x| that the output's tile reads).
+//   sum over channels of (sum of |w| over the taps) * (largest |x| that the output's tile reads);
+// of the gradient of filters for chains over so many tiles, in the norm
+//   sum over all tiles of (sum of |dy| over the tile) * (largest |x| that it reads).
 ErrorBound winograd_bound(const Conv2dProblem& problem, WinogradForm form, double chain);
 
 // A pass forward, or backward to the data, which is one forward with turned filters: of each group, images of `source`

@@ -132,7 +132,7 @@ class Plan final : public GemmPlanBody {
   void append(devices::Sequence& sequence, const GemmArrays& arrays) const override {
     launch_batches(task().problem.batch, tiles_, [&](std::int64_t first, std::int64_t batches) {
       sequence.launch(program_, "short_sums", {{tiles_ * batches * group_, 1}, {group_, 1}},
-                      gemm_arguments(task(), arrays, first));
+                      gemm_arguments(task(), arrays, first), {.overlaps = true});
     });
   }
 

@@ -95,7 +95,8 @@ std::optional<devices::TensorMap> map_of_output(const MatrixTask& task, DataType
   const BoxShape box = box_of(tile, output);
   const std::int64_t size = size_of(output), line = task.c_line * size,
                      matrix = task.batch == 1 ? line : task.c_matrix * size;
-  if (line % 16 != 0 || matrix % 16 != 0 || matrix == 0) return {};
+  // A copy that stores writes whole 16 bytes, so that it would reach beyond other rows' ends.
+  if (task.n * size % 16 != 0 || line % 16 != 0 || matrix % 16 != 0 || matrix == 0) return {};
   return devices::TensorMap{.element = box_element(output),
                             .rank = 3,
                             .extents = {task.n, task.m, task.batch},

@@ -39,7 +39,8 @@ class Plan final : public GemmPlanBody {
     const std::int64_t group = choice_.tile.group(), parts_offset = parts.offset_bytes / 16;
     launch_batches(task().problem.batch, groups_, [&](std::int64_t first, std::int64_t batches) {
       sequence.launch(program_, "tiled", {{groups_ * batches * group, 1}, {group, 1}},
-                      gemm_arguments(task(), arrays, parts.buffer.impl().get(), parts_offset, first));
+                      gemm_arguments(task(), arrays, parts.buffer.impl().get(), parts_offset, first),
+                      {.overlaps = true});
     });
     if (splits) combine(sequence, arrays);
   }
@@ -50,7 +51,7 @@ class Plan final : public GemmPlanBody {
                                     arrays.workspace.offset_bytes / 16, task().problem.batch);
     const std::int64_t items = choice_.workspace_bytes / 16 / choice_.parts;
     sequence.launch(program_, "combine", {{round_up(items, combine_group), 1}, {combine_group, 1}},
-                    std::span(all).subspan(4));  // but for a and b
+                    std::span(all).subspan(4), {.overlaps = true});  // but for a and b
   }
 
   GemmChoice choice_;

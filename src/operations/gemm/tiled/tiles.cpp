@@ -65,9 +65,16 @@ double compute_cost(const GemmTile& tile, double rate, std::int64_t part_k, doub
   const double of_group = static_cast<double>(tile.m * tile.n) * static_cast<double>(part_k) / rate;
   const double of_unit = std::ceil(groups / units), rounds = std::floor(of_unit / resident);
   const double rest = of_unit - rounds * resident;
-  double cost = rounds * (round_cost + units * resident * of_group / share_of_rate(resident * warps));
-  if (rest > 0) cost += round_cost + units * rest * of_group / share_of_rate(rest * warps);
-  return cost;
+  // A warp by itself waits in each stage for the others and for memory, and for what it reads of local memory, product
+  // by product.
+  constexpr double of_stage = 350, of_product = 30, multiply_adds_a_cycle = 128;
+  const double alone =
+      units * multiply_adds_a_cycle * static_cast<double>(part_k) *
+      (static_cast<double>(16 * tile.quads_m * tile.quads_n) + of_product + of_stage / static_cast<double>(tile.k));
+  const auto of_round = [&](double together) {
+    return round_cost + std::max(units * together * of_group / share_of_rate(together * warps), alone);
+  };
+  return rounds * of_round(resident) + (rest > 0 ? of_round(rest) : 0);
 }
 
 }  // namespace
@@ -120,7 +127,8 @@ std::optional<GemmChoice> choice_of(const GemmTile& tile, std::int64_t parts, co
   if (partial_bytes > static_cast<double>(device.info().max_buffer_bytes)) return std::nullopt;
   choice.workspace_bytes = 4 * work.m * round_up(work.n, 4) * work.batch * choice.parts;
   constexpr double worth_it = 1.1;  // a workspace has a price too
-  choice.cost = worth_it * (choice.cost + launch_cost(device) + 2 * partial_bytes * byte_cost(device));
+  const double launch = (device.facts().has_overlap ? 0.5 : 1) * launch_cost(device);
+  choice.cost = worth_it * (choice.cost + launch + 2 * partial_bytes * byte_cost(device));
   return choice;
 }
 
