@@ -674,6 +674,53 @@ TEST_F(GpuFilter2d, SeparableUnderLargeBoxes) {
     }
 }
 
+TEST_F(GpuFilter2d, BoxOnEveryTypeAndBorder) {
+  std::uint64_t number = 900;
+  for (const BorderMode border : borders)
+    for (const DataType input : {DataType::u8, DataType::u16, DataType::s16})
+      check_random_task(box_gpu(), Kind::equal, input, image_types[number % 6], border, number), ++number;
+}
+
+// Several columns of tiles and bands, windows that registers hold and that they do not, runs that end inside of a row.
+TEST_F(GpuFilter2d, BoxUnderLargeKernelsOnTallAndWideImages) {
+  for (const auto& device : devices_)
+    for (const auto& [h, w, c, extent] :
+         {std::tuple(40, 700, 3, 31), std::tuple(600, 9, 3, 33), std::tuple(70, 2100, 1, 5),
+          std::tuple(30, 400, 4, 101), std::tuple(50, 300, 7, 32)})
+      for (const DataType type : {DataType::u8, DataType::s16}) {
+        Filter2dProblem problem = u8_problem(h, w, c, extent, extent - 2, BorderMode::reflect101);
+        problem.input = problem.output = type;
+        const Filter2dTask task = task_of(problem, Kind::equal);
+        Runner runner(box_gpu(), task, device, 950);
+        runner.run(0, h, {0, h});
+        runner.run(0, h, {0, h}, Runner::Rows::at_multiples_of_16_bytes);
+        runner.run(h / 3, h / 2, needed_rows(task, h / 3, h / 2));
+      }
+}
+
+// The largest sums that 32 bits hold, of numbers of either sign; beyond them, and rows wider than a group, it refuses.
+TEST_F(GpuFilter2d, BoxOfTheLargestSums) {
+  for (const auto& device : devices_)
+    for (const bool is_signed : {false, true}) {
+      Filter2dProblem problem =
+          u8_problem(3, 260, 1, is_signed ? 256 : 128, is_signed ? 255 : 256, BorderMode::replicate);
+      problem.input = is_signed ? DataType::s16 : DataType::u16, problem.output = DataType::f32;
+      const Filter filter{.weights = std::vector<double>(static_cast<std::size_t>(problem.r * problem.s), 1.0)};
+      const Filter2dTask task{problem, analyse(problem, filter)};
+      Runner(box_gpu(), task, device, 1, [is_signed](Image& image) {
+        for (std::size_t i = 0; i < image.bytes.size(); ++i)
+          image.bytes[i] = !is_signed ? std::byte{0xFF} : i % 2 == 1 ? std::byte{0x80} : std::byte{0};
+      }).run(0, 3, {0, 3});
+    }
+  Filter2dProblem problem = u8_problem(3, 260, 1, 129, 256, BorderMode::replicate);
+  problem.input = DataType::u16;
+  EXPECT_NE(refusal_of(box_gpu(), task_of(problem, Kind::equal), devices_.front()).find("32 bits"), std::string::npos);
+  problem = u8_problem(3, 260, 3, 3, 400, BorderMode::replicate);
+  EXPECT_NE(refusal_of(box_gpu(), task_of(problem, Kind::equal), devices_.front()).find("400 taps"), std::string::npos);
+  problem.input = DataType::f32;
+  EXPECT_NE(refusal_of(box_gpu(), task_of(problem, Kind::equal), devices_.front()).find("integers"), std::string::npos);
+}
+
 // 256 pixels of 65535 are 256 below 2^24, and 272 would be beyond it.
 TEST_F(GpuFilter2d, SeparableAddsPixelsUpToTheLastExactSum) {
   Filter2dProblem problem = u8_problem(20, 40, 1, 16, 16, BorderMode::replicate);

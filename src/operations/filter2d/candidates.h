@@ -6,6 +6,7 @@
 namespace omniconv::operations {
 
 const Filter2dSolver& box_cpu();
+const Filter2dSolver& box_gpu();
 const Filter2dSolver& integer_dot_cpu();
 const Filter2dSolver& integer_dot_gpu_strips();
 const Filter2dSolver& separable_cpu();
