@@ -26,12 +26,14 @@ TEST(Choice, BoxesOnGpus) {
     EXPECT_EQ(choice_for_box(kind, "u8 h560w560c3r3s3"), "filter2d/separable/gpu-fused.1");
     EXPECT_EQ(choice_for_box(kind, "u8 h560w560c3r17s17"), "filter2d/separable/gpu-fused.1");
     // Too many rows, a window too wide.
-    EXPECT_EQ(choice_for_box(kind, "u8 h560w560c3r18s18"), "filter2d/separable/gpu.1");
-    EXPECT_EQ(choice_for_box(kind, "u8 h560w560c3r31s31"), "filter2d/separable/gpu.1");
-    EXPECT_EQ(choice_for_box(kind, "u8 h560w560c3r9s41"), "filter2d/separable/gpu.1");
+    EXPECT_EQ(choice_for_box(kind, "u8 h560w560c3r18s18"), "filter2d/box/gpu.1");
+    EXPECT_EQ(choice_for_box(kind, "u8 h560w560c3r31s31"), "filter2d/box/gpu.1");
+    EXPECT_EQ(choice_for_box(kind, "u8 h560w560c3r9s41"), "filter2d/box/gpu.1");
+    EXPECT_EQ(choice_for_box(kind, "u8 h560w560c3r3s400"), "filter2d/separable/gpu.1");
     EXPECT_EQ(choice_for_box(kind, "f32 h560w560c3r31s31"), "filter2d/separable/gpu.1");
-    // Sums beyond 2^24.
-    EXPECT_EQ(choice_for_box(kind, "u16 h560w560c3r31s31"), "filter2d/direct/gpu.1");
+    // Sums beyond 2^24, and beyond 2^31.
+    EXPECT_EQ(choice_for_box(kind, "u16 h560w560c3r31s31"), "filter2d/box/gpu.1");
+    EXPECT_EQ(choice_for_box(kind, "u16 h560w560c3r300s300"), "filter2d/direct/gpu.1");
   }
 }
 
