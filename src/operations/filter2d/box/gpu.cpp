@@ -14,11 +14,6 @@ namespace {
 
 constexpr std::int64_t group = 256, span = 4 * group, run_pixels = 31;
 
-// Rows whose sums are in local memory together: fewer of results that take more of it.
-std::int64_t rows_at_once(const Filter2dProblem& problem) {
-  return size_of(problem.output) == 1 ? 8 : 4;
-}
-
 // Pixels' runs of a row that a group makes: what its columns reach, which begin at a multiple of four.
 std::int64_t runs_of(const Filter2dProblem& problem) {
   const std::int64_t reach = (problem.s - 1) * problem.c;
@@ -27,8 +22,13 @@ std::int64_t runs_of(const Filter2dProblem& problem) {
 std::int64_t width_of(const Filter2dProblem& problem) {
   return runs_of(problem) * run_pixels * problem.c;
 }
-std::int64_t local_bytes(const Filter2dProblem& problem) {
-  return rows_at_once(problem) * (4 * span + (width_of(problem) * size_of(problem.output) + 7) / 4 * 4);
+// Of a row's sums and results.
+std::int64_t row_bytes(const Filter2dProblem& problem) {
+  return 4 * span + (width_of(problem) * size_of(problem.output) + 7) / 4 * 4;
+}
+// Rows that are in local memory together: fewer of results that take more of it.
+std::int64_t rows_at_once(const Filter2dProblem& problem, const devices::Device& device) {
+  return size_of(problem.output) == 1 && 8 * row_bytes(problem) <= device.info().local_memory_bytes ? 8 : 4;
 }
 
 // ((sum + add) * multiplier >> 32) >> shift: a byte of a sum, where that is what the rule says of every sum up to the
@@ -79,12 +79,14 @@ std::optional<Quotient> quotient_of(const Filter2dTask& task) {
 class Plan final : public Filter2dPlanBody {
  public:
   Plan(const Filter2dTask& task, devices::Device& device)
-      : Filter2dPlanBody(task), columns_(divide_up(Q(task.problem) * task.problem.c, width_of(task.problem))) {
+      : Filter2dPlanBody(task),
+        columns_(divide_up(Q(task.problem) * task.problem.c, width_of(task.problem))),
+        at_once_(rows_at_once(task.problem, device)) {
     std::vector<devices::Definition> definitions = pixel_definitions(task);
     const auto add = [&](const char* symbol, std::int64_t value) {
       definitions.push_back({symbol, std::to_string(value)});
     };
-    add("GROUP", group), add("RUN", run_pixels), add("AT_ONCE", rows_at_once(task.problem));
+    add("GROUP", group), add("RUN", run_pixels), add("AT_ONCE", at_once_);
     if (const std::optional<Quotient> quotient = quotient_of(task)) {
       definitions.push_back({"QUOTIENT", "1"}), definitions.push_back({"ADD", fmt::format("{}u", quotient->add)});
       definitions.push_back({"MULTIPLIER", fmt::format("{}ul", quotient->multiplier)}), add("SHIFT", quotient->shift);
@@ -98,11 +100,10 @@ class Plan final : public Filter2dPlanBody {
 
   void append(devices::Sequence& sequence, const Filter2dRun& run) const override {
     // Bands much taller than the rows that each adds up before its first.
-    const std::int64_t lead = task().problem.r - 1, together = rows_at_once(task().problem),
-                       rows = std::max<std::int64_t>(run.output_rows, 1);
-    const std::int64_t band = round_up(rows_of_bands(rows, static_cast<double>(columns_), resident_, lead, 4 * together,
+    const std::int64_t lead = task().problem.r - 1, rows = std::max<std::int64_t>(run.output_rows, 1);
+    const std::int64_t band = round_up(rows_of_bands(rows, static_cast<double>(columns_), resident_, lead, 4 * at_once_,
                                                      std::max<std::int64_t>(256, 4 * lead)),
-                                       together);
+                                       at_once_);
     in_launches(run, band, [&](const Filter2dRun& part) { append_part(sequence, part, band); });
   }
 
@@ -117,6 +118,7 @@ class Plan final : public Filter2dPlanBody {
   }
 
   std::int64_t columns_;       // of tiles
+  std::int64_t at_once_;       // rows in local memory
   std::int64_t resident_ = 0;  // groups at once; 0: not known
   std::shared_ptr<devices::Program> program_;
 };
@@ -138,7 +140,9 @@ class BoxGpu final : public Filter2dSolver {
       return fmt::format("rows of {} taps of {} channels are wider than a group's {} columns allow", problem.s,
                          problem.c, span);
     if (std::string reason = group_refusal(*device, group); !reason.empty()) return reason;
-    if (std::string reason = local_memory_refusal(*device, local_bytes(problem)); !reason.empty()) return reason;
+    if (std::string reason = local_memory_refusal(*device, rows_at_once(problem, *device) * row_bytes(problem));
+        !reason.empty())
+      return reason;
     // Measured (README.md): more of long rows, and of pixels that are not bytes on both sides.
     constexpr double of_element = 50, of_column = 0.5, of_words = 40, of_processor = 110;
     const bool are_bytes = problem.input == DataType::u8 && problem.output == DataType::u8;
