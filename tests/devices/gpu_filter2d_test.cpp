@@ -685,8 +685,8 @@ TEST_F(GpuFilter2d, BoxOnEveryTypeAndBorder) {
 TEST_F(GpuFilter2d, BoxUnderLargeKernelsOnTallAndWideImages) {
   for (const auto& device : devices_)
     for (const auto& [h, w, c, extent] :
-         {std::tuple(40, 700, 3, 31), std::tuple(600, 9, 3, 33), std::tuple(70, 2100, 1, 5),
-          std::tuple(20, 250, 4, 65), std::tuple(50, 300, 7, 32)})
+         {std::tuple(40, 700, 3, 31), std::tuple(600, 9, 3, 33), std::tuple(70, 2100, 1, 5), std::tuple(20, 250, 4, 65),
+          std::tuple(50, 300, 7, 32)})
       for (const DataType type : {DataType::u8, DataType::s16}) {
         Filter2dProblem problem = u8_problem(h, w, c, extent, extent - 2, BorderMode::reflect101);
         problem.input = problem.output = type;
