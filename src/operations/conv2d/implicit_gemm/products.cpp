@@ -235,9 +235,8 @@ std::variant<ProductChoice, std::string> choose_product(const Conv2dProblem& pro
     return choice;
   }
   std::optional<ProductChoice> best;
-  // Few outputs and short sums take a narrower tile, too, where its registers are asked for.
   std::vector<GemmTile> known(gemm_tiles().begin(), gemm_tiles().end());
-  if (device.facts().takes_occupancy) known.push_back({16, 64, 8, 1, 1, 8, {0.45, 0.40, 0.35}});
+  if (device.facts().takes_occupancy) known.push_back(narrow_tile());  // as CUDA does
   for (const GemmTile& tile : tiles_taken_by(device, known)) {
     if (tile.quads_m * tile.quads_n > most_quads_for(device)) continue;
     if (local_bytes(tile) > device.info().local_memory_bytes) continue;

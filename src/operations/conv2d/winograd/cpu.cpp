@@ -386,7 +386,7 @@ Answer WinogradCpu::offer(const Conv2dProblem& problem, const DevicePointer& dev
   const Tuning tuning = Tuning::parse(request.tuning);
   const auto tile = tuning.find("tile");
   if (problem.r == 5 && tile == 4) return "filters of 5 x 5 have tiles of 2 x 2 outputs";
-  const auto offer_of = [&](WinogradForm form, std::int64_t workspace_limit) {
+  const auto offer_of = [&](WinogradForm form, std::int64_t workspace_limit) -> Answer {
     const WinogradBlocking cut(problem, form, tuning, workspace_limit, prepared);
     std::map<std::size_t, PreparedFormat> formats;
     if (prepared) formats[1] = cut.format(problem);
@@ -404,14 +404,7 @@ Answer WinogradCpu::offer(const Conv2dProblem& problem, const DevicePointer& dev
   const std::int64_t limit = request.max_workspace_bytes;
   if (problem.r == 5) return offer_of({2, 5}, limit);
   if (tile) return offer_of({static_cast<int>(*tile), 3}, limit);
-  // The smaller tile where it is the cheaper, or where the larger passes a limit; else a limit changes no results.
-  const Offer larger = offer_of({4, 3}, limit), smaller = offer_of({2, 3}, limit);
-  const auto keeps_limits = [&](const Offer& offer) {
-    return offer.bound.amplification <= request.max_error && (limit < 0 || offer.workspace_bytes <= limit);
-  };
-  if (!keeps_limits(larger)) return smaller;
-  const bool is_cheaper = offer_of({2, 3}, -1).cost.multiply_adds < offer_of({4, 3}, -1).cost.multiply_adds;
-  return is_cheaper && keeps_limits(smaller) ? smaller : larger;
+  return offer_of_cheaper({4, 3}, {2, 3}, request, offer_of);
 }
 
 }  // namespace

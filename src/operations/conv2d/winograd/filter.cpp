@@ -339,8 +339,7 @@ Answer winograd_filter_offer(const Conv2dProblem& problem, const DevicePointer& 
   if (!request.prepared.empty()) return "has no prepared forms of bwd_filter";
   const int threads = dynamic_cast<const CpuDevice&>(*device).threads();
   const Tuning tuning = Tuning::parse(request.tuning);
-  const auto offer_of = [&](int taps, std::int64_t workspace_limit) {
-    const WinogradForm form{3, taps};
+  const auto offer_of = [&](WinogradForm form, std::int64_t workspace_limit) -> Answer {
     const WinogradFilterBlocking cut(problem, form, tuning, threads, workspace_limit);
     return Offer{.cost = {cost_of(problem, cut, byte_cost(*device))},
                  .bound = winograd_bound(problem, form, cut.chain()),
@@ -352,16 +351,8 @@ Answer winograd_filter_offer(const Conv2dProblem& problem, const DevicePointer& 
                    return std::make_shared<Plan<float>>(problem, device, cut, winograd_filter_transforms_f32(form));
                  }};
   };
-  const std::int64_t limit = request.max_workspace_bytes;
-  if (const auto tile = tuning.find("tile")) return offer_of(static_cast<int>(*tile), limit);
-  // The smaller tile where it is the cheaper, or where the larger passes a limit; else a limit changes no results.
-  const Offer larger = offer_of(4, limit), smaller = offer_of(2, limit);
-  const auto keeps_limits = [&](const Offer& offer) {
-    return offer.bound.amplification <= request.max_error && (limit < 0 || offer.workspace_bytes <= limit);
-  };
-  if (!keeps_limits(larger)) return smaller;
-  const bool is_cheaper = offer_of(2, -1).cost.multiply_adds < offer_of(4, -1).cost.multiply_adds;
-  return is_cheaper && keeps_limits(smaller) ? smaller : larger;
+  if (const auto tile = tuning.find("tile")) return offer_of({3, static_cast<int>(*tile)}, request.max_workspace_bytes);
+  return offer_of_cheaper({3, 4}, {3, 2}, request, offer_of);
 }
 
 }  // namespace omniconv::operations

@@ -182,22 +182,12 @@ Answer WinogradGpu::offer(const Conv2dProblem& problem, const DevicePointer& dev
     return "has a prepared form of w alone";
   const auto tile = Tuning::parse(request.tuning).find("tile");
   if (problem.r == 5 && tile == 4) return "filters of 5 x 5 have tiles of 2 x 2 outputs";
-  const std::int64_t limit = request.max_workspace_bytes;
-  if (problem.r == 5) return offer_of(problem, {2, 5}, device, request, limit);
-  if (tile) return offer_of(problem, {static_cast<int>(*tile), 3}, device, request, limit);
-  // The smaller tile where it is the cheaper, or where the larger passes a limit; else a limit changes no results.
-  const auto larger = [&](std::int64_t bytes) { return offer_of(problem, {4, 3}, device, request, bytes); };
-  const auto smaller = [&](std::int64_t bytes) { return offer_of(problem, {2, 3}, device, request, bytes); };
-  const Answer of_larger = larger(limit), of_smaller = smaller(limit);
-  const auto keeps_limits = [&](const Answer& answer) {
-    const Offer* const offer = answer.offer();
-    return offer != nullptr && offer->bound.amplification <= request.max_error &&
-           (limit < 0 || offer->workspace_bytes <= limit);
+  const auto of_form = [&](WinogradForm form, std::int64_t workspace_limit) {
+    return offer_of(problem, form, device, request, workspace_limit);
   };
-  if (!keeps_limits(of_larger)) return of_smaller.offer() != nullptr ? of_smaller : of_larger;
-  if (!keeps_limits(of_smaller)) return of_larger;
-  const auto cost = [](const Answer& answer) { return answer.offer()->cost.multiply_adds; };
-  return cost(smaller(-1)) < cost(larger(-1)) ? of_smaller : of_larger;
+  if (problem.r == 5) return of_form({2, 5}, request.max_workspace_bytes);
+  if (tile) return of_form({static_cast<int>(*tile), 3}, request.max_workspace_bytes);
+  return offer_of_cheaper({4, 3}, {2, 3}, request, of_form);
 }
 
 }  // namespace

@@ -5,6 +5,7 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <limits>
 
 #include "operations/conv2d/conv2d.h"
 #include "operations/conv2d/shape.h"
@@ -98,6 +99,27 @@ struct WinogradShape {
   std::int64_t tile_rows, tile_columns, tiles;  // of an image, and of all images
   bool turned;                                  // taps are read from the last to the first
 };
+
+// Of two forms, by offer_of(form, limit of the workspace): the smaller where it is the cheaper, or where the larger
+// passes a limit of the request; else a limit changes no results.
+template <typename OfferOf>
+Answer offer_of_cheaper(WinogradForm larger, WinogradForm smaller, const SolverOptions& request,
+                        const OfferOf& offer_of) {
+  const std::int64_t limit = request.max_workspace_bytes;
+  const Answer of_larger = offer_of(larger, limit), of_smaller = offer_of(smaller, limit);
+  const auto keeps_limits = [&](const Answer& answer) {
+    const Offer* const offer = answer.offer();
+    return offer != nullptr && offer->bound.amplification <= request.max_error &&
+           (limit < 0 || offer->workspace_bytes <= limit);
+  };
+  if (!keeps_limits(of_larger)) return of_smaller.offer() != nullptr ? of_smaller : of_larger;
+  if (!keeps_limits(of_smaller)) return of_larger;
+  const auto cost = [&](WinogradForm form, const Answer& limited) {
+    const Answer answer = limit < 0 ? limited : offer_of(form, -1);
+    return answer.offer() != nullptr ? answer.offer()->cost.multiply_adds : std::numeric_limits<double>::infinity();
+  };
+  return cost(smaller, of_smaller) < cost(larger, of_larger) ? of_smaller : of_larger;
+}
 
 // Why the problem has no such form; empty where it has.
 const char* winograd_refusal(const Conv2dProblem& problem);

@@ -1,11 +1,11 @@
 // Box filters of integer images on OpenCL and CUDA devices: running sums down columns and along rows.
 #include <array>
-#include <cmath>
 #include <optional>
 
 #include "core/convert.h"
 #include "embedded/box.kernel.h"
 #include "operations/filter2d/box/box.h"
+#include "operations/filter2d/byte_quotient.h"
 #include "operations/filter2d/candidates.h"
 #include "operations/filter2d/gpu_text.h"
 
@@ -31,49 +31,12 @@ std::int64_t rows_at_once(const Filter2dProblem& problem, const devices::Device&
   return size_of(problem.output) == 1 && 8 * row_bytes(problem) <= device.info().local_memory_bytes ? 8 : 4;
 }
 
-// ((sum + add) * multiplier >> 32) >> shift: a byte of a sum, where that is what the rule says of every sum up to the
-// most. Both are steps that rise with the sum, so that they are the same where they rise at the same sums.
-struct Quotient {
-  std::uint64_t add = 0, multiplier = 0;
-  int shift = 0;
-
-  std::uint64_t of(std::int64_t sum) const {
-    return (static_cast<std::uint64_t>(sum) + add) * multiplier >> 32 >> shift;
-  }
-};
-std::optional<Quotient> quotient_of(const Filter2dTask& task) {
+// What finishes sums of bytes as bytes, if there is one.
+std::optional<SumQuotient> quotient_of(const Filter2dTask& task) {
   const Filter2dProblem& problem = task.problem;
-  const double slope = task.weights.scale * task.weights.values.front();
-  if (problem.input != DataType::u8 || problem.output != DataType::u8 || !(slope > 0x1p-30 && slope < 1)) return {};
-  const std::int64_t most = problem.r * problem.s * 255;
-  const auto defined = [&](std::int64_t sum) {
-    const float value = static_cast<float>(sum) * static_cast<float>(task.weights.values.front());
-    return std::int64_t{saturate<std::uint8_t>(
-        std::fma(static_cast<float>(task.weights.scale), value, static_cast<float>(task.weights.bias)))};
-  };
-  const int shift = -std::ilogb(slope) - 1;  // the multiplier has 32 digits
-  const double multiplier = std::floor(std::ldexp(slope, 32 + shift)), add = (0.5 + task.weights.bias) / slope;
-  for (const double m : {multiplier, multiplier + 1})
-    for (const double a : {std::floor(add), std::ceil(add) - 1, std::ceil(add)}) {
-      if (m > 0xFFFFFFFF || a < 0 || static_cast<double>(most) + a > 0xFFFFFFFF) continue;
-      const Quotient quotient{static_cast<std::uint64_t>(a), static_cast<std::uint64_t>(m), shift};
-      bool is_same = quotient.of(most) <= 255;
-      for (std::int64_t v = 1, least = 0; v <= 255 && is_same; ++v) {
-        // The least sum that gives v, or one past the most.
-        std::int64_t end = most + 1;
-        while (least < end) {
-          const std::int64_t middle = (least + end) / 2;
-          if (defined(middle) >= v)
-            end = middle;
-          else
-            least = middle + 1;
-        }
-        const auto value = static_cast<std::uint64_t>(v);
-        is_same = (least > most || quotient.of(least) >= value) && (least == 0 || quotient.of(least - 1) < value);
-      }
-      if (is_same) return quotient;
-    }
-  return {};
+  const Weights& weights = task.weights;
+  if (problem.input != DataType::u8 || problem.output != DataType::u8) return {};
+  return sum_quotient({weights.values.front(), weights.scale, weights.bias}, problem.r * problem.s * 255, 32, 255);
 }
 
 class Plan final : public Filter2dPlanBody {
@@ -87,7 +50,7 @@ class Plan final : public Filter2dPlanBody {
       definitions.push_back({symbol, std::to_string(value)});
     };
     add("GROUP", group), add("RUN", run_pixels), add("AT_ONCE", at_once_);
-    if (const std::optional<Quotient> quotient = quotient_of(task)) {
+    if (const std::optional<SumQuotient> quotient = quotient_of(task)) {
       definitions.push_back({"QUOTIENT", "1"}), definitions.push_back({"ADD", fmt::format("{}u", quotient->add)});
       definitions.push_back({"MULTIPLIER", fmt::format("{}ul", quotient->multiplier)}), add("SHIFT", quotient->shift);
     }

@@ -6,6 +6,7 @@
 #include "core/border_map.h"
 #include "core/checked.h"
 #include "core/convert.h"
+#include "operations/filter2d/byte_quotient.h"
 #include "vector/stream.h"
 
 namespace omniconv::kernels {
@@ -31,45 +32,13 @@ BoxColumn box_column(const Filter2dTask& task) {
   return task.problem.input == DataType::u8 && rows * largest <= 0xFFFF ? BoxColumn::u16 : BoxColumn::u32;
 }
 
-// Both sides are steps that rise with the sum, so that they are the same where they rise at the same sums.
 std::optional<ByteQuotient> byte_quotient(const Finish& finish, std::int64_t most) {
-  const double slope = finish.scale * finish.weight;
-  if (!(slope > 0x1p-30 && slope < 1) || most > 0xFFFF) return {};
-  const auto defined = [&](std::int64_t sum) {
-    const float value = static_cast<float>(sum) * static_cast<float>(finish.weight);
-    return std::int64_t{
-        saturate<std::uint8_t>(std::fma(static_cast<float>(finish.scale), value, static_cast<float>(finish.bias)))};
-  };
-  std::int64_t rises[256];  // the least sum that gives v, or one past the most
-  for (std::int64_t v = 0, sum = 0; v < 256; ++v) {
-    std::int64_t end = most + 1;
-    while (sum < end) {
-      const std::int64_t middle = (sum + end) / 2;
-      if (defined(middle) >= v)
-        end = middle;
-      else
-        sum = middle + 1;
-    }
-    rises[v] = sum;
-  }
-  const int shift = -std::ilogb(slope) - 1;  // the multiplier has 16 digits
-  const double multiplier = std::ldexp(slope, 16 + shift), add = (0.5 + finish.bias) / slope;
-  for (const double m : {std::floor(multiplier), std::ceil(multiplier)})
-    for (const double a : {std::floor(add), std::ceil(add) - 1, std::ceil(add)}) {
-      if (shift > 15 || m > 0xFFFF || a < 0 || static_cast<double>(most) + a > 0xFFFF) continue;
-      const ByteQuotient quotient{static_cast<std::uint16_t>(a), static_cast<std::uint16_t>(m), shift};
-      const auto made = [&](std::int64_t sum) {
-        return ((sum + quotient.add) * quotient.multiplier >> 16) >> quotient.shift;
-      };
-      const auto same = [&](std::int64_t v) {
-        const std::int64_t sum = rises[v];
-        return (sum > most || made(sum) >= v) && (sum == 0 || made(sum - 1) < v);
-      };
-      bool all = made(most) <= 0x7FFF;  // what saturates to bytes reads signed numbers
-      for (std::int64_t v = 1; v < 256; ++v) all = all && same(v);
-      if (all) return quotient;
-    }
-  return {};
+  // What saturates to bytes reads signed numbers.
+  const auto quotient =
+      operations::sum_quotient({finish.weight, finish.scale, finish.bias}, most, 16, std::uint64_t{0x7FFF});
+  if (!quotient) return {};
+  return ByteQuotient{static_cast<std::uint16_t>(quotient->add), static_cast<std::uint16_t>(quotient->multiplier),
+                      quotient->shift};
 }
 
 // The elements of image rows that a tile adds up, and where their sums lie among the tile's column sums.

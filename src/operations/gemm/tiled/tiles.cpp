@@ -24,10 +24,13 @@ GemmTile tile_of(const Tuning& tuning) {
                 .quads_n = tuning.at("quads_n"),
                 .resident = tuning.at("resident"),
                 .rate = {0.5, 0.5, 0.5}};
-  for (const GemmTile& known : gemm_tiles())
+  const auto take_rate_of = [&](const GemmTile& known) {
     if (known.m == tile.m && known.n == tile.n && known.k == tile.k && known.quads_m == tile.quads_m &&
         known.quads_n == tile.quads_n)
       tile.rate = known.rate;
+  };
+  for (const GemmTile& known : gemm_tiles()) take_rate_of(known);
+  take_rate_of(narrow_tile());
   return tile;
 }
 
@@ -93,6 +96,11 @@ std::span<const GemmTile> gemm_tiles() {
       {32, 32, 16, 1, 1, 12, {0.63, 0.51, 0.46}},
   }};
   return tiles;
+}
+
+const GemmTile& narrow_tile() {
+  static constexpr GemmTile tile = {16, 64, 8, 1, 1, 8, {0.45, 0.40, 0.35}};
+  return tile;
 }
 
 TiledWork work_of(const GemmTask& task) {

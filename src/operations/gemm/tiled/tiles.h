@@ -28,6 +28,8 @@ struct GemmTile {
   std::int64_t local_bytes() const { return 2 * 4 * k * (m + n + 8); }
 };
 std::span<const GemmTile> gemm_tiles();
+// Of convolutions alone, for few outputs and short sums.
+const GemmTile& narrow_tile();
 // Those whose groups and local memory the device takes.
 std::vector<GemmTile> tiles_taken_by(const devices::Device& device, std::span<const GemmTile> tiles);
 
