@@ -12,6 +12,7 @@
 #include "../error_testing.h"
 #include "conv2d_testing.h"
 #include "omniconv/plan.h"
+#include "winograd_testing.h"
 
 namespace omniconv {
 namespace {
@@ -255,52 +256,14 @@ TEST(Winograd, BitsAreOfTheProblemAlone) {
   }
 }
 
-// Of images of other sizes, where the tile is the same.
 TEST(Winograd, PreparedFiltersAreShared) {
-  const auto format = [](const char* text) {
-    const Plan plan(cpu(), parse_problem(text),
-                    {.solver = id, .tuning = "tile=4 tiles=32 steps=512", .prepared = {"w"}});
-    return plan.format("w")->text;
-  };
-  const std::string of_w = format("n1c16h20w20k24r3s3p1");
-  EXPECT_EQ(of_w, format("bias n4c16h7w31k24r3s3"));
-  EXPECT_NE(of_w, format("nhwc n1c16h20w20k24r3s3p1"));
-  EXPECT_NE(of_w, format("bwd_data n1c16h20w20k24r3s3p1"));
-  EXPECT_NE(of_w, format("flip n1c16h20w20k24r3s3p1"));
-  EXPECT_NE(of_w, format("n1c16h20w20k24r3s3p1g2"));
+  expect_filters_shared(cpu(), id, "tile=4 tiles=32 steps=512");
 }
 
-// <conv(x, w), dy> = <x, dx>, exactly, since all are small integers.
 TEST(Winograd, PassesAreAdjoint) {
-  const Context context = cpu();
-  Queue queue = context.make_queue();
   for (const char* geometry :
-       {"n2c5h9w11k7r3s3p1", "n1c4h12w6k6r3s3pt2pl1g2", "nhwc n2c5h9w11k7r3s3p1", "flip n1c3h8w8k5r3s3"}) {
-    const Conv2dProblem forward = conv2d_problem(geometry);
-    const Conv2dElements elements = elements_of(forward);
-    const auto integers = [&](std::int64_t count, std::uint64_t seed) {
-      const Buffer buffer = context.allocate(count * 4);
-      operations::fill_random(DataType::f32, 3, seed, {buffer.impl()->host(), static_cast<std::size_t>(count * 4)});
-      return buffer;
-    };
-    const Buffer x = integers(elements.x, 1), w = integers(elements.w, 2), dy = integers(elements.y, 3),
-                 y = context.allocate(elements.y * 4), dx = context.allocate(elements.x * 4);
-    const auto run = [&](Pass pass, const Buffer& of_x, const Buffer& of_y) {
-      const Conv2dPlan plan(context, with_pass(forward, pass), {.solver = id, .tuning = "tile=2 tiles=32 steps=512"});
-      plan.run(queue, {.x = {of_x}, .w = {w}, .y = {of_y}, .workspace = context.allocate(plan.workspace_bytes())})
-          .wait();
-    };
-    run(Pass::forward, x, y), run(Pass::backward_data, dx, dy);
-    const auto product = [](const Buffer& a, const Buffer& b) {
-      const auto *const of_a = reinterpret_cast<const float*>(a.impl()->host()), *const of_b =
-                                                                                     reinterpret_cast<const float*>(
-                                                                                         b.impl()->host());
-      double sum = 0;
-      for (std::int64_t i = 0; i < a.bytes() / 4; ++i) sum += double{of_a[i]} * double{of_b[i]};
-      return sum;
-    };
-    EXPECT_EQ(product(y, dy), product(x, dx)) << geometry;
-  }
+       {"n2c5h9w11k7r3s3p1", "n1c4h12w6k6r3s3pt2pl1g2", "nhwc n2c5h9w11k7r3s3p1", "flip n1c3h8w8k5r3s3"})
+    expect_passes_adjoint(cpu(), id, "tile=2 tiles=32 steps=512", geometry);
 }
 
 // A large input at a corner of a tile, which most outputs do not read, is what its bound's norm is there for.

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "../conformance/conv2d_testing.h"
+#include "../conformance/winograd_testing.h"
 #include "gpu_testing.h"
 #include "operations/conv2d/winograd/winograd.h"
 
@@ -116,19 +117,8 @@ TEST_F(GpuWinograd, BlocksAreServed) {
   expect_served("nhwc bwd_data n2c5h40w44k6r3s3p1", "tile=2 tiles=256");
 }
 
-// Of images of other sizes, where the tile is the same.
 TEST_F(GpuWinograd, PreparedFiltersAreShared) {
-  const auto format = [&](const char* text) {
-    const Plan plan(Context(device), parse_problem(text),
-                    {.solver = winograd, .tuning = "tile=4 tiles=0", .prepared = {"w"}});
-    return plan.format("w")->text;
-  };
-  const std::string of_w = format("n1c16h20w20k24r3s3p1");
-  EXPECT_EQ(of_w, format("bias n4c16h7w31k24r3s3"));
-  EXPECT_NE(of_w, format("nhwc n1c16h20w20k24r3s3p1"));
-  EXPECT_NE(of_w, format("bwd_data n1c16h20w20k24r3s3p1"));
-  EXPECT_NE(of_w, format("flip n1c16h20w20k24r3s3p1"));
-  EXPECT_NE(of_w, format("n1c16h20w20k24r3s3p1g2"));
+  expect_filters_shared(Context(device), winograd, "tile=4 tiles=0");
 }
 
 TEST_F(GpuWinograd, RefusesWhatItDoesNotServe) {
@@ -150,41 +140,9 @@ TEST_F(GpuWinograd, RefusesWhatItDoesNotServe) {
   EXPECT_TRUE(explained("n4c64h56w56k64r3s3p1", {.units = Units::fma}).applicable);
 }
 
-// <conv(x, w), dy> = <x, dx>, exactly, since all are small integers.
 TEST_F(GpuWinograd, PassesAreAdjoint) {
-  const Context context(device);
-  Queue queue = context.make_queue();
-  for (const char* geometry : {"n2c5h9w11k7r3s3p1", "nhwc flip n1c4h12w6k6r3s3pt2pl1g2"}) {
-    const Conv2dProblem forward = conv2d_problem(geometry);
-    const Conv2dElements elements = elements_of(forward);
-    const auto integers = [&](std::int64_t count, std::uint64_t seed) {
-      std::vector<float> values(static_cast<std::size_t>(count));
-      operations::fill_random(DataType::f32, 3, seed, std::as_writable_bytes(std::span(values)));
-      return values;
-    };
-    const auto put = [&](const std::vector<float>& values) {
-      const Buffer buffer = context.allocate(static_cast<std::int64_t>(values.size() * 4));
-      queue.upload(buffer, 0, values.data(), buffer.bytes()).wait();
-      return buffer;
-    };
-    const std::vector<float> x = integers(elements.x, 1), w = integers(elements.w, 2), dy = integers(elements.y, 3);
-    const auto product = [&](Pass pass, const std::vector<float>& other) {
-      const Conv2dPlan plan(context, with_pass(forward, pass), {.solver = winograd, .tuning = "tile=2 tiles=0"});
-      std::vector<float> made(other.size());
-      const Buffer output = put(made);
-      const bool is_forward = pass == Pass::forward;
-      plan.run(queue, {.x = {is_forward ? put(x) : output},
-                       .w = {put(w)},
-                       .y = {is_forward ? output : put(dy)},
-                       .workspace = context.allocate(plan.workspace_bytes())})
-          .wait();
-      queue.download(made.data(), output, 0, output.bytes()).wait();
-      double sum = 0;
-      for (std::size_t i = 0; i < made.size(); ++i) sum += double{made[i]} * double{other[i]};
-      return sum;
-    };
-    EXPECT_EQ(product(Pass::forward, dy), product(Pass::backward_data, x)) << geometry;
-  }
+  for (const char* geometry : {"n2c5h9w11k7r3s3p1", "nhwc flip n1c4h12w6k6r3s3pt2pl1g2"})
+    expect_passes_adjoint(Context(device), winograd, "tile=2 tiles=0", geometry);
 }
 
 // Runs are launches alone, which are recorded and replayed.
