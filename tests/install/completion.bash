@@ -37,7 +37,7 @@ expect 'reflect reflect101' filter --border = refl
 expect 'u8 u16' filter --depth u
 expect 'premultiply ignore filter drop' filter --alpha =
 expect 'cpu cuda' filter --device c
-expect 'filter2d/box/cpu.1' filter --solver filter2d/b
+expect 'filter2d/box/cpu.1' filter --solver filter2d/box/c
 expect '' filter --solver conv2d/
 expect 'auto all' verify --solver a
 expect 'fwd,bwd_data fwd,bwd_filter' verify --pass fwd,bwd_
