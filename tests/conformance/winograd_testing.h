@@ -26,7 +26,7 @@ inline void expect_filters_shared(const Context& context, const std::string& sol
   EXPECT_NE(of_w, format("n1c16h20w20k24r3s3p1g2"));
 }
 
-// <conv(x, w), dy> = <x, dx>, exactly, since all are small integers.
+// <conv(x, w), dy> = <x, dx> = <w, dw>, exactly, since all are small integers.
 inline void expect_passes_adjoint(const Context& context, const std::string& solver, const std::string& tuning,
                                   const char* geometry) {
   Queue queue = context.make_queue();
@@ -47,10 +47,9 @@ inline void expect_passes_adjoint(const Context& context, const std::string& sol
     const Conv2dPlan plan(context, with_pass(forward, pass), {.solver = solver, .tuning = tuning});
     std::vector<float> made(other.size());
     const Buffer output = put(made);
-    const bool is_forward = pass == Pass::forward;
-    plan.run(queue, {.x = {is_forward ? put(x) : output},
-                     .w = {put(w)},
-                     .y = {is_forward ? output : put(dy)},
+    plan.run(queue, {.x = {pass == Pass::backward_data ? output : put(x)},
+                     .w = {pass == Pass::backward_filter ? output : put(w)},
+                     .y = {pass == Pass::forward ? output : put(dy)},
                      .workspace = context.allocate(plan.workspace_bytes())})
         .wait();
     queue.download(made.data(), output, 0, output.bytes()).wait();
@@ -58,7 +57,9 @@ inline void expect_passes_adjoint(const Context& context, const std::string& sol
     for (std::size_t i = 0; i < made.size(); ++i) sum += double{made[i]} * double{other[i]};
     return sum;
   };
-  EXPECT_EQ(product(Pass::forward, dy), product(Pass::backward_data, x)) << geometry;
+  const double of_outputs = product(Pass::forward, dy);
+  EXPECT_EQ(of_outputs, product(Pass::backward_data, x)) << geometry;
+  EXPECT_EQ(of_outputs, product(Pass::backward_filter, w)) << geometry;
 }
 
 }  // namespace omniconv

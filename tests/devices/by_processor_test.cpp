@@ -345,7 +345,8 @@ TEST_F(OtherSolversByProcessor, OnMultiplyAddUnits) {
          {"n2c20h9w8k40r3s3p1", "bwd_data nhwc n2c12h9w8k20r3s3p1u2", "bwd_filter n2c12h9w8k20r3s3p1"})
       expect_right(solver, problem);
   for (const char* problem : {"bias relu acc n2c20h9w8k12r3s3p1", "nhwc n2c12h9w10k20r3s3p1g2",
-                              "bwd_data n1c12h9w8k10r5s5p2", "bwd_data flip nhwc n2c8h11w9k12r3s3p1"})
+                              "bwd_data n1c12h9w8k10r5s5p2", "bwd_data flip nhwc n2c8h11w9k12r3s3p1",
+                              "bwd_filter acc n2c12h9w8k10r3s3p1", "bwd_filter flip nhwc n2c8h11w9k12r3s3p1g2"})
     expect_right("conv2d/winograd/gpu.1", problem);
   for (const char* problem :
        {"n2c8h19w12k8r3s3p1g8", "bwd_data nhwc n2c8h9w12k8r3s3p1g8", "bwd_filter n2c8h19w12k8r3s3p1g8",

@@ -531,9 +531,9 @@ TEST(CudaCompileForms, DepthwiseIsChosenForGroupsOfFewChannels) {
         EXPECT_EQ(chosen(fmt::format("{} {} {}", pass, layout, geometry)), "conv2d/depthwise/gpu.1")
             << pass << ' ' << layout << ' ' << geometry;
       const bool is_filter = std::string_view(pass) == "bwd_filter";
-      for (const char* const geometry : {"n64c64h56w56k64r3s3p1", "n64c64h28w28k64r5s5p2"})
+      for (const std::string_view geometry : {"n64c64h56w56k64r3s3p1", "n64c64h28w28k64r5s5p2"})
         EXPECT_EQ(chosen(fmt::format("{} {} {}", pass, layout, geometry)),
-                  is_filter ? "conv2d/implicit_gemm/gpu.1" : "conv2d/winograd/gpu.1")
+                  is_filter && geometry.ends_with("r5s5p2") ? "conv2d/implicit_gemm/gpu.1" : "conv2d/winograd/gpu.1")
             << pass << ' ' << layout << ' ' << geometry;
     }
 }
@@ -670,8 +670,10 @@ TEST_F(CudaCompile, ImplicitGemmMovesVectorsAndDoesNotDivide) {
 TEST_F(CudaCompile, WinogradInEveryForm) {
   int number = 0;
   for (const char* const form : {"tile=4 tiles=0", "tile=2 tiles=0", "r5"})
-    for (const char* const words : {"bias relu acc", "nhwc bias", "bwd_data acc", "flip bwd_data nhwc"}) {
-      const bool large = std::string_view(form) == "r5";
+    for (const std::string_view words :
+         {"bias relu acc", "nhwc bias", "bwd_data acc", "flip bwd_data nhwc", "bwd_filter acc", "bwd_filter nhwc"}) {
+      const bool large = std::string_view(form) == "r5", is_filter = words.starts_with("bwd_filter");
+      if (large && is_filter) continue;
       const std::string problem = fmt::format("{} n2c24h13w16k40{}", words, large ? "r5s5p2" : "r3s3p1g2");
       const auto device = std::make_shared<devices::RecordingDevice>(devices::DeviceKind::cuda);
       device->set_compute_units(132);
@@ -694,7 +696,7 @@ TEST_F(CudaCompile, WinogradInEveryForm) {
           const bool are_pairs = large || std::string_view(form) == "tile=2 tiles=0";
           const auto stores =
               are_pairs ? count(text, "st.global.u64") + count(text, "st.global.b64") : count(text, "st.global.v4");
-          if (problem.find("nhwc") == std::string::npos) {
+          if (problem.find("nhwc") == std::string::npos && !is_filter) {
             EXPECT_GT(stores, 0) << problem;
           }
         }

@@ -81,8 +81,22 @@ TEST_F(GpuWinograd, GeometriesInEveryPassLayoutAndForm) {
     }
 }
 
+// To the filter: channels and filters of every group, rows and images that tiles do not cover, taps turned, added to.
+TEST_F(GpuWinograd, GradientsInEveryLayoutAndForm) {
+  int number = 0;
+  for (const char* geometry :
+       {"n1c1h1w1k1r3s3p1", "n2c3h5w7k4r3s3p1", "n3c5h17w13k7r3s3pt2pb1pl0pr1", "n2c17h8w8k31r3s3p1",
+        "n2c6h19w23k9r3s3p1g3", "n1c4h12w30k33r3s3p4", "n5c33h7w7k20r3s3p1", "n2c4h9w9k4r3s3p1g4", "n2c8h5w3k5r3s3"})
+    for (const char* layout : {"nchw", "nhwc"}) {
+      const char* const words = std::array{"", "flip", "acc", "flip acc"}[static_cast<std::size_t>(number % 4)];
+      expect_served(fmt::format("bwd_filter {} {} {}", words, layout, geometry),
+                    number % 3 != 0 ? "tile=4 tiles=0" : "tile=2 tiles=0");
+      ++number;
+    }
+}
+
 TEST_F(GpuWinograd, EveryPassAndLayoutOfALargerTile) {
-  for (const char* words : {"", "nhwc", "bwd_data", "bwd_data nhwc"})
+  for (const char* words : {"", "nhwc", "bwd_data", "bwd_data nhwc", "bwd_filter", "bwd_filter nhwc"})
     expect_served(fmt::format("{} n2c20h12w16k24r3s3p1", words), "tile=4 tiles=0");
   expect_served("tf32 bias relu n2c9h11w20k18r3s3p1");
 }
@@ -90,7 +104,8 @@ TEST_F(GpuWinograd, EveryPassAndLayoutOfALargerTile) {
 // Where arrays do not begin at vectors rows are stored number by number.
 TEST_F(GpuWinograd, ArraysBeginAnywhere) {
   const Context context(device);
-  for (const char* text : {"n1c3h8w8k5r3s3p1", "nhwc bwd_data n1c3h8w8k5r3s3p1", "n1c3h6w6k2r5s5p2"})
+  for (const char* text :
+       {"n1c3h8w8k5r3s3p1", "nhwc bwd_data n1c3h8w8k5r3s3p1", "n1c3h6w6k2r5s5p2", "bwd_filter n1c3h8w8k5r3s3p1"})
     expect_same_wherever_arrays_begin(context, conv2d_problem(text), winograd);
 }
 
@@ -112,9 +127,25 @@ TEST_F(GpuWinograd, BitsAreOfTheProblemAlone) {
   }
 }
 
+// To the filter sums go through one block after the other, so that the workspace is that of one.
+TEST_F(GpuWinograd, GradientsTakeTheWorkspaceOfTheirBlocks) {
+  for (const char* text : {"bwd_filter n3c20h21w30k40r3s3p1", "bwd_filter nhwc n3c12h21w30k20r3s3p1g2"}) {
+    const std::int64_t whole = explained(text).workspace_bytes;
+    EXPECT_EQ(made_by(text, {.max_workspace_bytes = whole}), made_by(text, {})) << text;
+    const Candidate limited = explained(text, {.max_workspace_bytes = whole - 1});
+    EXPECT_FALSE(limited.applicable) << text;
+    EXPECT_HAS(limited.reason, std::to_string(whole));
+    EXPECT_LT(explained(text, {.tuning = "tile=4 tiles=64"}).workspace_bytes, whole) << text;
+  }
+}
+
 TEST_F(GpuWinograd, BlocksAreServed) {
   expect_served("bias n2c5h40w44k6r3s3p1", "tile=4 tiles=64");
   expect_served("nhwc bwd_data n2c5h40w44k6r3s3p1", "tile=2 tiles=256");
+  // Two blocks, and more of which the last is smaller.
+  expect_served("bwd_filter acc n2c5h30w32k6r3s3p1", "tile=4 tiles=64");
+  expect_served("bwd_filter nhwc n2c5h40w44k6r3s3p1", "tile=4 tiles=64");
+  expect_served("bwd_filter n1c9h31w33k7r3s3p1", "tile=2 tiles=64");
 }
 
 TEST_F(GpuWinograd, PreparedFiltersAreShared) {
@@ -128,7 +159,9 @@ TEST_F(GpuWinograd, RefusesWhatItDoesNotServe) {
   EXPECT_HAS(refusal("n1c4h9w9k4r3s5"), "3 x 3 and 5 x 5");
   EXPECT_HAS(refusal("f16 n1c4h9w9k4r3s3"), "f32 and tf32");
   EXPECT_HAS(refusal("f64 n1c4h9w9k4r3s3"), "f64 is convolved on the CPU");
-  EXPECT_HAS(refusal("bwd_filter n1c4h9w9k4r3s3"), "forward pass and bwd_data");
+  EXPECT_HAS(refusal("bwd_filter n1c4h9w9k4r5s5"), "bwd_filter of 3 x 3");
+  EXPECT_HAS(refusal("bwd_filter n1c4h9w9k4r3s3", {.prepared = {"x"}}), "no prepared forms of bwd_filter");
+  EXPECT_HAS(refusal("bwd_filter n1c4h9w9k4r3s3", {.max_error = 15.9}), "amplified 16 times");
   EXPECT_HAS(refusal("n1c4h9w9k4r3s3", {.relative_error = true}), "not an element's own terms");
   EXPECT_HAS(refusal("n1c4h9w9k4r3s3", {.prepared = {"x"}}), "of w alone");
   EXPECT_HAS(refusal("n1c4h9w9k4r5s5", {.tuning = "tile=4 tiles=0"}), "tiles of 2");

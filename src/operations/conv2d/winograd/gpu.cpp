@@ -34,6 +34,7 @@ std::string matrices_of() {
          matrix_text("OUTPUT_MATRIX", matrices.output);
 }
 std::string matrices_text(WinogradForm form) {
+  if (form.outputs == 3) return form.taps == 4 ? matrices_of<3, 4>() : matrices_of<3, 2>();
   if (form.taps == 5) return matrices_of<2, 5>();
   return form.outputs == 4 ? matrices_of<4, 3>() : matrices_of<2, 3>();
 }
@@ -45,7 +46,8 @@ std::vector<devices::Definition> definitions_of(const Conv2dProblem& problem, co
   const auto add_long = [&](const char* symbol, std::int64_t value) {
     all.push_back({symbol, fmt::format("({}L)", value)});
   };
-  add("OUTPUTS", cut.form.outputs), add("FORWARD", problem.pass == Pass::forward), add("TURNED", shape.turned);
+  add("TILE", cut.form.tile(problem.pass)), add("TURNED", shape.turned);
+  add("TO_DATA", problem.pass == Pass::backward_data), add("TO_FILTER", cut.of_filter);
   add_long("TOP", shape.top), add_long("LEFT", shape.left), add_long("GROUPS", cut.groups);
   add("GROUP", group);
   // Numbers of 31 bits where they suffice, a group of work items and a tile beyond the last included.
@@ -63,35 +65,46 @@ class Plan final : public Conv2dPlanBody {
  public:
   Plan(const Conv2dProblem& problem, devices::Device& device, const WinogradGpuBlocks& cut)
       : Conv2dPlanBody(problem), cut_(cut) {
-    for (const auto& [width, offer] : cut.products) products_[width] = plan_of(offer);
+    for (const auto& [product, offer] : cut.products) products_[product] = plan_of(offer);
     program_ = device.build(std::string(kernels::gemm_elements()) + std::string(kernels::conv2d_shape()) +
                                 matrices_text(cut.form) + std::string(winograd_kernel),
                             definitions_of(problem, cut));
   }
   double compile_seconds() const override {
     double seconds = program_->compile_seconds();
-    for (const auto& [width, product] : products_) seconds += product->compile_seconds();
+    for (const auto& [of, product] : products_) seconds += product->compile_seconds();
     return seconds;
   }
 
   void append(devices::Sequence& sequence, const Conv2dRun& run) const override {
-    const bool forward = problem().pass == Pass::forward;
-    const Operand &source = forward ? run.x : run.y, &target = forward ? run.y : run.x, inputs{run.workspace, 0},
-                  products{run.workspace, cut_.products_at()},
+    const bool to_data = problem().pass == Pass::backward_data;
+    const Operand &source = to_data ? run.y : run.x, &target = to_data ? run.x : run.y, inputs{run.workspace, 0},
+                  targets{run.workspace, cut_.targets_at()},
                   filters = cut_.prepared ? run.w : Operand{run.workspace, cut_.filters_at()};
-    if (!cut_.prepared) append_filters(sequence, run.w, filters);
     GemmArrays arrays;
-    arrays.a = cut_.nhwc ? inputs : filters, arrays.b = cut_.nhwc ? filters : inputs, arrays.c = products;
     arrays.workspace = {run.workspace, cut_.rest_at()};
+    if (cut_.of_filter) {
+      arrays.a = targets, arrays.b = inputs, arrays.c = filters;
+      for (std::int64_t i = 0; i < cut_.blocks(); ++i) {
+        const WinogradGpuBlock block = cut_.block(i);
+        append_tiles(sequence, "transform_inputs", cut_.shape.source, source, inputs, block);
+        append_tiles(sequence, "transform_targets", cut_.shape.target, target, targets, block);
+        products_.at(block.product())->append(sequence, arrays);
+      }
+      append_filters(sequence, "transform_sums", filters, run.w);
+      return;
+    }
+    if (!cut_.prepared) append_filters(sequence, "transform_filters", run.w, filters);
+    arrays.a = cut_.nhwc ? inputs : filters, arrays.b = cut_.nhwc ? filters : inputs, arrays.c = targets;
     for (std::int64_t i = 0; i < cut_.blocks(); ++i) {
       const WinogradGpuBlock block = cut_.block(i);
-      append_inputs(sequence, source, inputs, block);
-      products_.at(block.width)->append(sequence, arrays);
-      append_outputs(sequence, products, target, problem().bias ? run.bias : source, block);
+      append_tiles(sequence, "transform_inputs", cut_.shape.source, source, inputs, block);
+      products_.at(block.product())->append(sequence, arrays);
+      append_outputs(sequence, targets, target, problem().bias ? run.bias : source, block);
     }
   }
   void append_prepare(devices::Sequence& sequence, std::size_t, const Operand& from, const Operand& to) const override {
-    append_filters(sequence, from, to);
+    append_filters(sequence, "transform_filters", from, to);
   }
 
  private:
@@ -104,17 +117,18 @@ class Plan final : public Conv2dPlanBody {
       sequence.launch(program_, kernel, {{groups * group, 1}, {group, 1}}, arguments);
     });
   }
-  void append_filters(devices::Sequence& sequence, const Operand& w, const Operand& to) const {
-    launch(sequence, "transform_filters", cut_.groups * cut_.shape.source * cut_.shape.target, [&](std::int64_t first) {
-      return std::array<devices::KernelArgument, 5>{w.buffer.impl().get(), w.offset_bytes / 4, to.buffer.impl().get(),
-                                                    to.offset_bytes / 4, first};
+  void append_filters(devices::Sequence& sequence, const char* kernel, const Operand& from, const Operand& to) const {
+    launch(sequence, kernel, cut_.groups * cut_.shape.source * cut_.shape.target, [&](std::int64_t first) {
+      return std::array<devices::KernelArgument, 5>{from.buffer.impl().get(), from.offset_bytes / 4,
+                                                    to.buffer.impl().get(), to.offset_bytes / 4, first};
     });
   }
-  void append_inputs(devices::Sequence& sequence, const Operand& source, const Operand& to,
-                     const WinogradGpuBlock& block) const {
-    launch(sequence, "transform_inputs", cut_.groups * cut_.shape.source * block.width, [&](std::int64_t first) {
-      return std::array<devices::KernelArgument, 8>{source.buffer.impl().get(),
-                                                    source.offset_bytes / 4,
+  // A block of images of so many channels a group.
+  void append_tiles(devices::Sequence& sequence, const char* kernel, std::int64_t channels, const Operand& images,
+                    const Operand& to, const WinogradGpuBlock& block) const {
+    launch(sequence, kernel, cut_.groups * channels * block.width, [&](std::int64_t first) {
+      return std::array<devices::KernelArgument, 8>{images.buffer.impl().get(),
+                                                    images.offset_bytes / 4,
                                                     to.buffer.impl().get(),
                                                     to.offset_bytes / 4,
                                                     block.first,
@@ -142,7 +156,7 @@ class Plan final : public Conv2dPlanBody {
 
   WinogradGpuBlocks cut_;
   std::shared_ptr<devices::Program> program_;
-  std::map<std::int64_t, std::shared_ptr<const GemmPlanBody>> products_;  // by the width of a block
+  std::map<std::pair<std::int64_t, bool>, std::shared_ptr<const GemmPlanBody>> products_;  // that blocks take
 };
 
 class WinogradGpu final : public Conv2dSolver {
@@ -164,7 +178,7 @@ Answer offer_of(const Conv2dProblem& problem, WinogradForm form, const DevicePoi
   std::map<std::size_t, PreparedFormat> formats;
   if (prepared) formats[1] = cut.format(problem);
   return Offer{.cost = {cut.cost(problem, *device)},
-               .bound = winograd_bound(problem, form, cut.products.begin()->second.bound.chain),
+               .bound = winograd_bound(problem, form, cut.chain()),
                .workspace_bytes = cut.workspace_bytes(),
                .prepared = formats,
                .tuning = cut.tuning(),
@@ -174,10 +188,12 @@ Answer offer_of(const Conv2dProblem& problem, WinogradForm form, const DevicePoi
 Answer WinogradGpu::offer(const Conv2dProblem& problem, const DevicePointer& device,
                           const SolverOptions& request) const {
   if (std::string reason = conv2d_gpu_refusal(problem, *device, group); !reason.empty()) return reason;
-  if (problem.pass == Pass::backward_filter) return "serves the forward pass and bwd_data";
+  const bool of_filter = problem.pass == Pass::backward_filter;
   if (size_of(problem.type) < 4) return "serves f32 and tf32: transforms of stored halves would round them";
   if (const char* const refusal = winograd_refusal(problem); *refusal != '\0') return refusal;
   if (request.relative_error) return "its errors follow the largest input of a tile, not an element's own terms";
+  if (of_filter && problem.r != 3) return "serves bwd_filter of 3 x 3 filters";
+  if (of_filter && !request.prepared.empty()) return "has no prepared forms of bwd_filter";
   if (!request.prepared.empty() && request.prepared != std::vector<std::string>{"w"})
     return "has a prepared form of w alone";
   const auto tile = Tuning::parse(request.tuning).find("tile");
@@ -186,8 +202,9 @@ Answer WinogradGpu::offer(const Conv2dProblem& problem, const DevicePointer& dev
     return offer_of(problem, form, device, request, workspace_limit);
   };
   if (problem.r == 5) return of_form({2, 5}, request.max_workspace_bytes);
-  if (tile) return of_form({static_cast<int>(*tile), 3}, request.max_workspace_bytes);
-  return offer_of_cheaper({4, 3}, {2, 3}, request, of_form);
+  const auto tiles_of = [&](int pixels) { return of_filter ? WinogradForm{3, pixels} : WinogradForm{pixels, 3}; };
+  if (tile) return of_form(tiles_of(static_cast<int>(*tile)), request.max_workspace_bytes);
+  return offer_of_cheaper(tiles_of(4), tiles_of(2), request, of_form);
 }
 
 }  // namespace

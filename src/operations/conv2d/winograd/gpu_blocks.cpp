@@ -12,7 +12,7 @@
 namespace omniconv::operations {
 namespace {
 
-// Inputs and products of a block take so much at the most, unless the tuning says otherwise: enough for every compute
+// Inputs and targets of a block take so much at the most, unless the tuning says otherwise: enough for every compute
 // unit, and little of a GPU's memory.
 constexpr double block_bytes = 1 << 30;
 // Tiles of a block, by the tuning; 0: as many as `block_bytes` hold.
@@ -54,6 +54,7 @@ WinogradGpuBlocks::WinogradGpuBlocks(const Conv2dProblem& problem, WinogradForm 
       shape(problem, of_form),
       groups(problem.groups),
       nhwc(problem.layout == Layout::nhwc),
+      of_filter(problem.pass == Pass::backward_filter),
       prepared(prepared_filters),
       tile_limit(0),
       block_tiles(shape.tiles) {}
@@ -74,45 +75,54 @@ std::int64_t WinogradGpuBlocks::blocks() const {
 // Under nchw tiles are columns: whole vectors of them.
 WinogradGpuBlock WinogradGpuBlocks::block(std::int64_t i) const {
   const std::int64_t first = i * block_tiles, count = std::min(block_tiles, shape.tiles - first);
-  return {first, count, nhwc ? count : round_up(count, 4)};
+  return {first, count, nhwc ? count : round_up(count, 4), of_filter && i > 0};
 }
 std::int64_t WinogradGpuBlocks::width() const {
   return block(0).width;
 }
 
-std::int64_t WinogradGpuBlocks::products_at() const {
+std::int64_t WinogradGpuBlocks::targets_at() const {
   return aligned_bytes(input_elements(width()));
 }
 std::int64_t WinogradGpuBlocks::filters_at() const {
-  return products_at() + aligned_bytes(product_elements(width()));
+  return targets_at() + aligned_bytes(target_elements(width()));
 }
 std::int64_t WinogradGpuBlocks::rest_at() const {
   return filters_at() + (prepared ? 0 : aligned_bytes(filter_elements()));
 }
 std::int64_t WinogradGpuBlocks::workspace_bytes() const {
   std::int64_t most = 0;
-  for (const auto& [width, offer] : products) most = std::max(most, offer.workspace_bytes);
+  for (const auto& [product, offer] : products) most = std::max(most, offer.workspace_bytes);
   return rest_at() + most;
 }
 
-GemmProblem WinogradGpuBlocks::product(std::int64_t width) const {
+GemmTask WinogradGpuBlocks::product(const WinogradGpuBlock& block) const {
   GemmProblem product;
   product.batch = matrices();
-  product.k = shape.source;
-  product.m = nhwc ? width : shape.target;
-  product.n = nhwc ? shape.target : width;
-  product.transpose_a = !nhwc;
-  return product;
+  if (of_filter) {
+    product.m = shape.target, product.n = shape.source, product.k = block.width;
+    product.transpose_a = nhwc, product.transpose_b = !nhwc;
+  } else {
+    product.m = nhwc ? block.width : shape.target, product.n = nhwc ? shape.target : block.width;
+    product.k = shape.source;
+    product.transpose_a = !nhwc;
+  }
+  GemmTask task = task_for(product);
+  task.accumulate = block.adds;
+  return task;
+}
+
+double WinogradGpuBlocks::chain() const {
+  return products.at(block(0).product()).bound.chain + (of_filter ? static_cast<double>(blocks() - 1) : 0);
 }
 
 std::string WinogradGpuBlocks::find_products(const GemmSolver& solver, const std::string& tuning,
                                              const DevicePointer& device) {
   products.clear();
-  for (const std::int64_t i : {std::int64_t{0}, blocks() - 1}) {
-    const std::int64_t width = block(i).width;
-    const Answer answer = solver.offer(task_for(product(width)), device, {.tuning = tuning});
+  for (const std::int64_t i : {std::int64_t{0}, std::min<std::int64_t>(1, blocks() - 1), blocks() - 1}) {
+    const Answer answer = solver.offer(product(block(i)), device, {.tuning = tuning});
     if (answer.offer() == nullptr) return answer.refusal();
-    products[width] = *answer.offer();
+    products[block(i).product()] = *answer.offer();
   }
   return {};
 }
@@ -139,13 +149,14 @@ std::variant<WinogradGpuBlocks, std::string> WinogradGpuBlocks::cut(const Conv2d
     return fmt::format("its {} tiles would be cut into {} blocks, and {} are the most: take fewer images at a time",
                        all.shape.tiles, all.blocks(), most_blocks);
   // The product is chosen once: a limit of the workspace leaves its solver and tuning, and so the order of sums.
-  const Product best = best_product(task_for(all.product(all.width())), device);
+  const Product best = best_product(all.product(all.block(0)), device);
   if (best.solver == nullptr) return "no product of matrices by fused multiply-adds serves its tiles";
   const std::string tuning = best.offer.tuning.to_text();
   for (;;) {
     if (std::string reason = all.find_products(*best.solver, tuning, device); !reason.empty()) return reason;
     const bool fits = workspace_limit < 0 || all.workspace_bytes() <= workspace_limit;
-    if (fits || all.block_tiles <= least_tiles || all.blocks() > most_blocks / 2) return all;
+    // To the filter blocks are the order.
+    if (fits || all.of_filter || all.block_tiles <= least_tiles || all.blocks() > most_blocks / 2) return all;
     all.set_block_tiles(std::max(all.block_tiles / 2, least_tiles));
   }
 }
@@ -168,14 +179,17 @@ double WinogradGpuBlocks::cost(const Conv2dProblem& problem, const devices::Devi
   const auto real = [](std::int64_t value) { return static_cast<double>(value); };
   double elements = prepared ? 0 : real(filter_elements()), launches = prepared ? 0 : 1, cost = 0;
   const auto add = [&](const WinogradGpuBlock& block, double times) {
-    elements += times * real(input_elements(block.width) + product_elements(block.width));
+    elements += times * real(input_elements(block.width) + target_elements(block.width));
     launches += times * 2;
-    cost += times * products.at(block.width).cost.multiply_adds;
+    cost += times * products.at(block.product()).cost.multiply_adds;
   };
-  add(block(0), real(blocks() - 1));
-  add(block(blocks() - 1), 1);
-  const double stored_twice =
-      problem.accumulate ? real(problem.n * groups * shape.target) * real(shape.target_h) * real(shape.target_w) : 0;
+  add(block(0), 1);
+  if (blocks() > 1) add(block(1), real(blocks() - 2)), add(block(blocks() - 1), 1);
+  const Conv2dElements of = elements_of(problem);
+  const double stored_twice = !problem.accumulate ? 0
+                                                  : real(of_filter                       ? of.w
+                                                         : problem.pass == Pass::forward ? of.y
+                                                                                         : of.x);
   const double bytes = 4 * (elements + stored_twice) + least_bytes(problem);
   return worth_it * (cost + byte_cost(device) * bytes + (is_gpu ? 0 : of_cpu_element * elements) +
                      launch_cost(device) * (launches + (is_gpu ? waits : 0)));

@@ -3,12 +3,18 @@
 //
 //   nchw   m[target, tile] = u[source, target]' * v[source, tile]
 //   nhwc   m[tile, target] = v[tile, source] * u[source, target]
+//
+// Backward to the filter the product adds up the tiles of both images, those of one block after the other's:
+//
+//   nchw   u[target, source] += m[target, tile] * v[source, tile]'
+//   nhwc   u[target, source] += m[tile, target]' * v[tile, source]
 #pragma once
 
 #include <cstdint>
 #include <map>
 #include <span>
 #include <string>
+#include <utility>
 #include <variant>
 
 #include "operations/conv2d/winograd/winograd.h"
@@ -16,9 +22,12 @@
 
 namespace omniconv::operations {
 
-// Tiles [first, first + count), in matrices of `width` tiles.
+// Tiles [first, first + count), in matrices of `width` tiles, whose products are added to those before.
 struct WinogradGpuBlock {
   std::int64_t first, count, width;
+  bool adds;
+
+  std::pair<std::int64_t, bool> product() const { return {width, adds}; }  // that it takes
 };
 
 class WinogradGpuBlocks {
@@ -32,37 +41,39 @@ class WinogradGpuBlocks {
   WinogradForm form;
   WinogradShape shape;
   std::int64_t groups;
-  bool nhwc, prepared;                     // filters come transformed
-  std::int64_t tile_limit;                 // as the tuning says it
-  std::int64_t block_tiles;                // but for the last block
-  std::map<std::int64_t, Offer> products;  // by the width of a block, all by one solver and tuning
+  bool nhwc, of_filter;                                     // backward to it
+  bool prepared;                                            // filters come transformed
+  std::int64_t tile_limit;                                  // as the tuning says it
+  std::int64_t block_tiles;                                 // but for the last block
+  std::map<std::pair<std::int64_t, bool>, Offer> products;  // that blocks take, all by one solver and tuning
 
   std::int64_t blocks() const;
   WinogradGpuBlock block(std::int64_t i) const;
   std::int64_t width() const;  // of the widest block
 
-  // Elements of all matrices of a block, of those of its products, and of the filters'.
+  // Elements of all matrices of a block of source images, of target images, and of the filters'.
   std::int64_t input_elements(std::int64_t width) const { return matrices() * shape.source * width; }
-  std::int64_t product_elements(std::int64_t width) const { return matrices() * shape.target * width; }
+  std::int64_t target_elements(std::int64_t width) const { return matrices() * shape.target * width; }
   std::int64_t filter_elements() const { return matrices() * shape.source * shape.target; }
   std::int64_t matrices() const { return form.products() * groups; }
 
-  // In the workspace: inputs, products, filters, and what `products` need.
-  std::int64_t products_at() const;
+  // In the workspace: inputs, targets, filters, and what `products` need.
+  std::int64_t targets_at() const;
   std::int64_t filters_at() const;
   std::int64_t rest_at() const;
   std::int64_t workspace_bytes() const;
 
   PreparedFormat format(const Conv2dProblem& problem) const;
-  Tuning tuning() const { return {{"tile", form.outputs}, {"tiles", tile_limit}}; }
+  Tuning tuning() const { return {{"tile", of_filter ? form.taps : form.outputs}, {"tiles", tile_limit}}; }
+  double chain() const;  // L of the bound
   double cost(const Conv2dProblem& problem, const devices::Device& device) const;
 
  private:
   WinogradGpuBlocks(const Conv2dProblem& problem, WinogradForm of_form, bool prepared_filters);
-  GemmProblem product(std::int64_t width) const;
-  double bytes_of_tile() const;  // of the inputs and products
+  GemmTask product(const WinogradGpuBlock& block) const;
+  double bytes_of_tile() const;  // of the inputs and targets
   void set_block_tiles(std::int64_t most);
-  // Offers for every width of a block by `solver`, tuned so; empty if there are all.
+  // Offers for every product of a block by `solver`, tuned so; empty if there are all.
   std::string find_products(const GemmSolver& solver, const std::string& tuning, const DevicePointer& device);
 };
 

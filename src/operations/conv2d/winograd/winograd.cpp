@@ -57,8 +57,7 @@ ErrorBound winograd_bound(const Conv2dProblem& problem, WinogradForm form, doubl
   bound.amplification = error.amplification;
   const bool of_filter = problem.pass == Pass::backward_filter;
   bound.norm = of_filter ? "sum(sum|dy| * max|x| of the tile)" : "sum(sum|w| * max|x| of the tile)";
-  const std::int64_t tile = of_filter ? form.taps : form.outputs;
-  bound.tile = {tile, tile};
+  bound.tile = {form.tile(problem.pass), form.tile(problem.pass)};
   bound.rounds_integers = error.integer_scale == 0;
   bound.integer_scale = error.integer_scale;
   return bound;
@@ -66,7 +65,8 @@ ErrorBound winograd_bound(const Conv2dProblem& problem, WinogradForm form, doubl
 
 WinogradShape::WinogradShape(const Conv2dProblem& problem, WinogradForm form) {
   const Conv2dShape g(problem);
-  const bool forward = problem.pass == Pass::forward;
+  const bool forward = problem.pass != Pass::backward_data;
+  const std::int64_t tile = form.tile(problem.pass);
   source = forward ? g.c_group : g.k_group;
   target = forward ? g.k_group : g.c_group;
   source_h = forward ? g.h : g.p, source_w = forward ? g.w : g.q;
@@ -74,8 +74,8 @@ WinogradShape::WinogradShape(const Conv2dProblem& problem, WinogradForm form) {
   top = forward ? g.pad_top : g.r - 1 - g.pad_top;
   left = forward ? g.pad_left : g.s - 1 - g.pad_left;
   turned = forward == g.flip;
-  tile_rows = divide_up(target_h, form.outputs);
-  tile_columns = divide_up(target_w, form.outputs);
+  tile_rows = divide_up(target_h, tile);
+  tile_columns = divide_up(target_w, tile);
   tiles = g.n * tile_rows * tile_columns;
 }
 

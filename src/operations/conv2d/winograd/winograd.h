@@ -70,6 +70,8 @@ struct WinogradForm {
 
   int points() const { return outputs + taps - 1; }
   int products() const { return points() * points(); }  // of a tile and a filter
+  // Pixels of a tile of y, along each axis; of x backward to the data.
+  int tile(Pass pass) const { return pass == Pass::backward_filter ? taps : outputs; }
   bool operator==(const WinogradForm& other) const = default;
 };
 
@@ -89,7 +91,7 @@ WinogradError winograd_error(WinogradForm form);
 ErrorBound winograd_bound(const Conv2dProblem& problem, WinogradForm form, double chain);
 
 // A pass forward, or backward to the data, which is one forward with turned filters: of each group, images of `source`
-// channels become images of `target` channels.
+// channels become images of `target` channels. Backward to the filter both are read, x and dy.
 struct WinogradShape {
   WinogradShape(const Conv2dProblem& problem, WinogradForm form);
 
@@ -101,7 +103,8 @@ struct WinogradShape {
 };
 
 // Of two forms, by offer_of(form, limit of the workspace): the smaller where it is the cheaper, or where the larger
-// passes a limit of the request; else a limit changes no results.
+// passes a limit of the request; else a limit changes no results. Where both pass that of the workspace, the one that
+// asks for less says how much.
 template <typename OfferOf>
 Answer offer_of_cheaper(WinogradForm larger, WinogradForm smaller, const SolverOptions& request,
                         const OfferOf& offer_of) {
@@ -112,7 +115,13 @@ Answer offer_of_cheaper(WinogradForm larger, WinogradForm smaller, const SolverO
     return offer != nullptr && offer->bound.amplification <= request.max_error &&
            (limit < 0 || offer->workspace_bytes <= limit);
   };
-  if (!keeps_limits(of_larger)) return of_smaller.offer() != nullptr ? of_smaller : of_larger;
+  if (!keeps_limits(of_larger)) {
+    const Offer *const larger_offer = of_larger.offer(), *const smaller_offer = of_smaller.offer();
+    const bool asks_less = larger_offer != nullptr && smaller_offer != nullptr &&
+                           larger_offer->bound.amplification <= request.max_error &&
+                           larger_offer->workspace_bytes <= smaller_offer->workspace_bytes;
+    return smaller_offer == nullptr || asks_less ? of_larger : of_smaller;
+  }
   if (!keeps_limits(of_smaller)) return of_larger;
   const auto cost = [&](WinogradForm form, const Answer& limited) {
     const Answer answer = limit < 0 ? limited : offer_of(form, -1);
