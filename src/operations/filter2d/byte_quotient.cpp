@@ -27,20 +27,21 @@ std::optional<SumQuotient> sum_quotient(const ByteRule& rule, std::int64_t most,
     }
     rises[v] = sum;
   }
-  const int shift = -std::ilogb(slope) - 1;  // the multiplier has all its digits
-  const double multiplier = std::ldexp(slope, bits + shift), add = (0.5 + rule.bias) / slope;
-  for (const double m : {std::floor(multiplier), std::ceil(multiplier)})
-    for (const double a : {std::floor(add), std::ceil(add) - 1, std::ceil(add)}) {
-      if (shift >= bits || m > limit || a < 0 || static_cast<double>(most) + a > limit) continue;
-      const SumQuotient quotient{static_cast<std::uint64_t>(a), static_cast<std::uint64_t>(m), bits, shift};
-      const auto same = [&](std::uint64_t v) {
-        const std::int64_t sum = rises[v];
-        return (sum > most || quotient.of(sum) >= v) && (sum == 0 || quotient.of(sum - 1) < v);
-      };
-      bool all = quotient.of(most) <= largest;
-      for (std::uint64_t v = 1; v < 256; ++v) all = all && same(v);
-      if (all) return quotient;
-    }
+  const double add = (0.5 + rule.bias) / slope;
+  // Without a shift, which costs nothing; else the multiplier has all its digits.
+  for (const int shift : {0, -std::ilogb(slope) - 1})
+    for (const double m : {std::floor(std::ldexp(slope, bits + shift)), std::ceil(std::ldexp(slope, bits + shift))})
+      for (const double a : {std::floor(add), std::ceil(add) - 1, std::ceil(add)}) {
+        if (shift >= bits || m > limit || a < 0 || static_cast<double>(most) + a > limit) continue;
+        const SumQuotient quotient{static_cast<std::uint64_t>(a), static_cast<std::uint64_t>(m), bits, shift};
+        const auto same = [&](std::uint64_t v) {
+          const std::int64_t sum = rises[v];
+          return (sum > most || quotient.of(sum) >= v) && (sum == 0 || quotient.of(sum - 1) < v);
+        };
+        bool all = quotient.of(most) <= largest;
+        for (std::uint64_t v = 1; v < 256; ++v) all = all && same(v);
+        if (all) return quotient;
+      }
   return {};
 }
 

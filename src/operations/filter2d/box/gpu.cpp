@@ -12,23 +12,41 @@
 namespace omniconv::operations {
 namespace {
 
-constexpr std::int64_t group = 256, span = 4 * group, run_pixels = 31;
+constexpr std::int64_t group = 256;
 
-// Pixels' runs of a row that a group makes: what its columns reach, which begin at a multiple of four.
-std::int64_t runs_of(const Filter2dProblem& problem) {
-  const std::int64_t reach = (problem.s - 1) * problem.c;
-  return std::max<std::int64_t>(span - 3 - reach, 0) / (run_pixels * problem.c);
+// A group's part of rows.
+struct Tile {
+  bool is_narrow;        // sums down columns have 16 bits
+  std::int64_t at_once;  // rows in local memory
+  std::int64_t run;      // pixels: neighbouring work items meet in few banks of local memory
+  std::int64_t runs;     // that its columns reach, and its work items make of all rows
+
+  Tile(const Filter2dProblem& problem, std::int64_t rows)
+      : is_narrow(problem.input == DataType::u8 && problem.r * 255 <= 0xFFFF),
+        at_once(rows),
+        run(is_narrow && rows == 8 ? 62 : 31) {
+    // Columns begin at a multiple of a work item's.
+    const std::int64_t reach = (problem.s - 1) * problem.c + columns() - 1;
+    runs =
+        std::min(std::max<std::int64_t>(columns() * group - reach, 0) / (run * problem.c), group / at_once / problem.c);
+  }
+  std::int64_t columns() const { return is_narrow ? 8 : 4; }  // of a work item
+};
+std::int64_t width_of(const Filter2dProblem& problem, const Tile& tile) {
+  return tile.runs * tile.run * problem.c;
 }
-std::int64_t width_of(const Filter2dProblem& problem) {
-  return runs_of(problem) * run_pixels * problem.c;
+// Sums and results.
+std::int64_t local_bytes(const Filter2dProblem& problem, const Tile& tile) {
+  return tile.at_once * (16 * group + (width_of(problem, tile) * size_of(problem.output) + 14) / 8 * 8);
 }
-// Of a row's sums and results.
-std::int64_t row_bytes(const Filter2dProblem& problem) {
-  return 4 * span + (width_of(problem) * size_of(problem.output) + 7) / 4 * 4;
-}
-// Rows that are in local memory together: fewer of results that take more of it.
-std::int64_t rows_at_once(const Filter2dProblem& problem, const devices::Device& device) {
-  return size_of(problem.output) == 1 && 8 * row_bytes(problem) <= device.info().local_memory_bytes ? 8 : 4;
+// With fewer rows of results that take more memory.
+Tile tile_of(const Filter2dProblem& problem, const devices::Device& device) {
+  for (const std::int64_t rows : {8, 4}) {
+    const Tile tile(problem, rows);
+    if (rows == 8 && (size_of(problem.output) > 1 || tile.runs == 0)) continue;
+    if (local_bytes(problem, tile) <= device.info().local_memory_bytes) return tile;
+  }
+  return {problem, 2};
 }
 
 // What finishes sums of bytes as bytes, if there is one.
@@ -43,13 +61,14 @@ class Plan final : public Filter2dPlanBody {
  public:
   Plan(const Filter2dTask& task, devices::Device& device)
       : Filter2dPlanBody(task),
-        columns_(divide_up(Q(task.problem) * task.problem.c, width_of(task.problem))),
-        at_once_(rows_at_once(task.problem, device)) {
+        tile_(tile_of(task.problem, device)),
+        columns_(divide_up(Q(task.problem) * task.problem.c, width_of(task.problem, tile_))) {
     std::vector<devices::Definition> definitions = pixel_definitions(task);
     const auto add = [&](const char* symbol, std::int64_t value) {
       definitions.push_back({symbol, std::to_string(value)});
     };
-    add("GROUP", group), add("RUN", run_pixels), add("AT_ONCE", at_once_);
+    add("GROUP", group), add("AT_ONCE", tile_.at_once), add("NARROW", tile_.is_narrow);
+    add("RUN", tile_.run), add("RUNS", tile_.runs);
     if (const std::optional<SumQuotient> quotient = quotient_of(task)) {
       definitions.push_back({"QUOTIENT", "1"}), definitions.push_back({"ADD", fmt::format("{}u", quotient->add)});
       definitions.push_back({"MULTIPLIER", fmt::format("{}ul", quotient->multiplier)}), add("SHIFT", quotient->shift);
@@ -64,9 +83,9 @@ class Plan final : public Filter2dPlanBody {
   void append(devices::Sequence& sequence, const Filter2dRun& run) const override {
     // Bands much taller than the rows that each adds up before its first.
     const std::int64_t lead = task().problem.r - 1, rows = std::max<std::int64_t>(run.output_rows, 1);
-    const std::int64_t band = round_up(rows_of_bands(rows, static_cast<double>(columns_), resident_, lead, 4 * at_once_,
-                                                     std::max<std::int64_t>(256, 4 * lead)),
-                                       at_once_);
+    const std::int64_t band = round_up(rows_of_bands(rows, static_cast<double>(columns_), resident_, lead,
+                                                     4 * tile_.at_once, std::max<std::int64_t>(256, 4 * lead)),
+                                       tile_.at_once);
     in_launches(run, band, [&](const Filter2dRun& part) { append_part(sequence, part, band); });
   }
 
@@ -80,8 +99,8 @@ class Plan final : public Filter2dPlanBody {
     sequence.launch(program_, "box", {{columns_ * group, divide_up(run.output_rows, band)}, {group, 1}}, arguments);
   }
 
+  Tile tile_;
   std::int64_t columns_;       // of tiles
-  std::int64_t at_once_;       // rows in local memory
   std::int64_t resident_ = 0;  // groups at once; 0: not known
   std::shared_ptr<devices::Program> program_;
 };
@@ -99,13 +118,12 @@ class BoxGpu final : public Filter2dSolver {
     const double largest = std::max(highest_value(problem.input), -lowest_value(problem.input));
     if (static_cast<double>(problem.r) * static_cast<double>(problem.s) * largest > 0x7FFFFFFF)
       return "a window's sum may pass 32 bits";
-    if (runs_of(problem) == 0 || problem.w > 0x7FFFFFFF / problem.c)
+    const Tile tile = tile_of(problem, *device);
+    if (tile.runs == 0 || problem.w > 0x7FFFFFFF / problem.c)
       return fmt::format("rows of {} taps of {} channels are wider than a group's {} columns allow", problem.s,
-                         problem.c, span);
+                         problem.c, tile.columns() * group);
     if (std::string reason = group_refusal(*device, group); !reason.empty()) return reason;
-    if (std::string reason = local_memory_refusal(*device, rows_at_once(problem, *device) * row_bytes(problem));
-        !reason.empty())
-      return reason;
+    if (std::string reason = local_memory_refusal(*device, local_bytes(problem, tile)); !reason.empty()) return reason;
     // Measured (README.md): more of long rows, and of pixels that are not bytes on both sides.
     constexpr double of_element = 50, of_column = 0.5, of_words = 40, of_processor = 110;
     const bool are_bytes = problem.input == DataType::u8 && problem.output == DataType::u8;
