@@ -661,16 +661,31 @@ TEST_F(GpuFilter2d, MasksLargerThanTheImage) {
   }
 }
 
-// More rows and columns than the fused variant takes, and than loops are unrolled for.
+// More rows and columns than loops are unrolled for, and than the fused variant takes.
 TEST_F(GpuFilter2d, SeparableUnderLargeBoxes) {
   for (const auto& device : devices_)
-    for (const std::int64_t extent : {18, 33}) {
+    for (const std::int64_t extent : {18, 34}) {
       Filter2dProblem problem = u8_problem(24, 150, 3, extent, extent + 2, BorderMode::reflect);
       const Filter2dTask task = task_of(problem, Kind::equal);
-      EXPECT_NE(refusal_of(separable_gpu_fused(), task, device), "");
+      EXPECT_EQ(refusal_of(separable_gpu_fused(), task, device) == "", extent == 18);
       Runner runner(separable_gpu(), task, device, 1);
       runner.run(0, 24, {0, 24});
       runner.run(5, 9, needed_rows(task, 5, 9));
+    }
+}
+
+// Many chains in registers, groups of fewer work items where rows take much local memory, several of each.
+TEST_F(GpuFilter2d, FusedUnderTallKernels) {
+  for (const auto& device : devices_)
+    for (const auto& [extent, type, kind] :
+         {std::tuple(33, DataType::u8, Kind::equal), std::tuple(31, DataType::u8, Kind::rank_one),
+          std::tuple(20, DataType::u16, Kind::rank_one), std::tuple(30, DataType::f32, Kind::rank_one)}) {
+      Filter2dProblem problem = u8_problem(70, 230, 3, extent, extent - 2, BorderMode::reflect101);
+      problem.input = problem.output = type;
+      const Filter2dTask task = task_of(problem, kind);
+      Runner runner(separable_gpu_fused(), task, device, 1);
+      runner.run(0, 70, {0, 70});
+      runner.run(25, 40, needed_rows(task, 25, 40));
     }
 }
 

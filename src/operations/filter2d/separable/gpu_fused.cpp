@@ -11,26 +11,65 @@ namespace omniconv::operations {
 namespace {
 
 constexpr std::int64_t group = 128;
-// The chains of 4 columns stay in registers, and a turn's rows in local memory. A work item holds a window in
-// registers.
-constexpr std::int64_t most_rows = 17, most_window = 96;
+// The chains of 4 columns stay in registers, and a turn's rows in local memory; of tall kernels filtered rows do. A
+// work item holds a window in registers.
+constexpr std::int64_t most_rows = 33, most_window = 128;
 constexpr std::int64_t columns_of_an_item = 4;
+// Of tall kernels: rows that are filtered at a time, and that a work item makes of its columns.
+constexpr std::int64_t tall_step = 16, deep = 8;
 // Turns of a band, and groups that a compute unit is taken to hold where that is not known.
 constexpr std::int64_t least_turns = 2, most_turns = 2000, usual_residents = 4;
 
-// Elements that a work item filters along a row: those that leave the fewest work items idle, and that widen the fewest
-// elements twice. 4 times an odd number.
-std::int64_t best_segment(const Filter2dProblem& problem) {
-  std::int64_t best = 0;
+// What a group makes.
+struct FusedTile {
+  std::int64_t segment, segments;  // elements that a work item filters along a row, and how many of a row
+  std::int64_t step_rows, steps;   // that are filtered at a time, so often a turn
+
+  std::int64_t width() const { return segment * segments; }
+};
+
+bool is_tall(const Filter2dProblem& problem) {
+  constexpr std::int64_t most_chains = 17;  // down a work item's columns
+  return problem.r > most_chains;
+}
+
+// Local memory of the text's arrays.
+std::int64_t local_bytes(const Filter2dProblem& problem, const FusedTile& tile) {
+  const std::int64_t halo = (problem.s - 1) * problem.c + 4;
+  const std::int64_t filtered = is_tall(problem) ? round_up(problem.r - 1 + tile.step_rows, deep) : problem.r;
+  return filtered * tile.width() * 4 +
+         tile.step_rows * tile.steps * ((tile.width() + halo) * size_of(problem.input) + 32);
+}
+
+// Of those that fit into local memory the tile of least work: its segments leave few work items idle, and widen few
+// elements twice. They are 4 times an odd number. Without any `segment` is 0.
+FusedTile best_tile(const Filter2dProblem& problem, const devices::Device& device) {
+  const bool tall = is_tall(problem);
+  const std::int64_t step_rows = tall ? tall_step : problem.r;
+  FusedTile best{};
   double best_cost = std::numeric_limits<double>::infinity();
   for (std::int64_t segment = 12; segment <= 60; segment += 8) {
-    const std::int64_t segments = group * columns_of_an_item / segment, width = segments * segment;
-    const auto passes = static_cast<double>(divide_up(problem.r * segments, group));
-    const auto window = static_cast<double>(segment + (problem.s - 1) * problem.c);
-    const double along = passes * (static_cast<double>(segment * problem.s) + 2 * window);
-    const auto down = static_cast<double>(problem.r * columns_of_an_item * (problem.r + 3));
-    const double cost = (along + down) / static_cast<double>(width);
-    if (cost < best_cost) best_cost = cost, best = segment;
+    // Of tall kernels half of the work items stand side by side.
+    const std::int64_t most_width = tall ? group * columns_of_an_item * deep / tall_step : group * columns_of_an_item;
+    for (std::int64_t segments = most_width / segment; segments > 0; --segments) {
+      const FusedTile tile{segment, segments, step_rows, 1};
+      if (local_bytes(problem, tile) > device.info().local_memory_bytes) continue;
+      const auto passes = static_cast<double>(divide_up(step_rows * segments, group));
+      const auto window = static_cast<double>(segment + (problem.s - 1) * problem.c);
+      const double along = passes * (static_cast<double>(segment * problem.s) + 2 * window);
+      const auto down = static_cast<double>((tall ? deep : problem.r) * columns_of_an_item * (problem.r + 3));
+      const double cost = (along + down) / static_cast<double>(tile.width() * step_rows);
+      if (cost < best_cost) best_cost = cost, best = tile;
+      if (!tall) break;
+    }
+  }
+  // Steps of a turn: as many as a group's local memory holds. On devices with little of it more groups would share a
+  // multiprocessor with fewer.
+  const std::int64_t most_steps = size_of(problem.input) == 1 && !tall ? 3 : 1;
+  while (best.segment > 0 && best.steps < most_steps) {
+    FusedTile more = best;
+    if (++more.steps; local_bytes(problem, more) > device.info().local_memory_bytes) break;
+    best = more;
   }
   return best;
 }
@@ -38,22 +77,8 @@ std::int64_t best_segment(const Filter2dProblem& problem) {
 // Groups that share a multiprocessor with registers left for their chains and windows (README.md).
 std::int64_t resident_groups(const Filter2dProblem& problem) {
   const std::int64_t size = size_of(problem.input), window = size == 1 ? 0 : size == 2 ? 8 : 24;
-  return std::clamp<std::int64_t>(65536 / group / (44 + 4 * problem.r + window), 4, 8);
-}
-
-// Local memory of the text's arrays.
-std::int64_t local_bytes(const Filter2dProblem& problem, std::int64_t steps) {
-  const std::int64_t width = group * columns_of_an_item, halo = (problem.s - 1) * problem.c + 4;
-  return problem.r * (width * 4 + steps * ((width + halo) * size_of(problem.input) + 32));
-}
-
-// Steps of a turn: as many as a group's local memory holds. On devices with little of it more groups would share a
-// multiprocessor with fewer.
-std::int64_t best_steps(const Filter2dProblem& problem, const devices::Device& device) {
-  constexpr std::int64_t most_steps = 3;
-  std::int64_t steps = size_of(problem.input) == 1 ? most_steps : 1;
-  while (steps > 1 && local_bytes(problem, steps) > device.info().local_memory_bytes) --steps;
-  return steps;
+  const std::int64_t chains = is_tall(problem) ? deep : problem.r;
+  return std::clamp<std::int64_t>(65536 / group / (44 + 4 * chains + window), 4, is_tall(problem) ? 4 : 8);
 }
 
 // Whether bytes as denormal numbers give the same bits: README.md has the proof.
@@ -70,10 +95,10 @@ bool denormals_are_exact_in_two_chains(const Filter2dTask& task) {
 
 class Plan final : public Filter2dPlanBody {
  public:
-  Plan(const Filter2dTask& task, devices::Device& device) : Filter2dPlanBody(task), border_word_(border_word(task)) {
+  Plan(const Filter2dTask& task, devices::Device& device)
+      : Filter2dPlanBody(task), tile_(best_tile(task.problem, device)), border_word_(border_word(task)) {
     const Filter2dProblem& problem = task.problem;
-    const std::int64_t segment = best_segment(problem);
-    columns_ = divide_up(Q(problem) * problem.c, group * columns_of_an_item / segment * segment);
+    columns_ = divide_up(Q(problem) * problem.c, tile_.width());
     std::vector<devices::Definition> definitions = pixel_definitions(task);
     const bool denormal = !adds_pixels(task) && device.info().is_gpu && device.facts().has_denormals &&
                           denormals_are_exact_in_two_chains(task);
@@ -86,8 +111,11 @@ class Plan final : public Filter2dPlanBody {
     definitions.push_back({"GROUP", std::to_string(group)});
     const devices::Occupancy occupancy{resident_groups(problem), group};
     definitions.push_back({"RESIDENT", std::to_string(occupancy.groups)});
-    definitions.push_back({"STEPS", std::to_string(best_steps(problem, device))});
-    definitions.push_back({"SEGMENT", std::to_string(segment)});
+    definitions.push_back({"TALL", is_tall(problem) ? "1" : "0"});
+    definitions.push_back({"STEP_ROWS", std::to_string(tile_.step_rows)});
+    definitions.push_back({"STEPS", std::to_string(tile_.steps)});
+    definitions.push_back({"SEGMENT", std::to_string(tile_.segment)});
+    definitions.push_back({"SEGMENTS", std::to_string(tile_.segments)});
     program_ = device.build(std::string(kernels::filter2d_pixels()) + std::string(kernels::filter2d_words()) +
                                 std::string(kernels::filter2d_stage()) + std::string(fused_kernel),
                             definitions, {.occupancy = occupancy});
@@ -131,18 +159,20 @@ class Plan final : public Filter2dPlanBody {
   // run: groups take equally long, so that waves begin and end together. What a group does before its first turn takes
   // about as long as one.
   std::int64_t band_rows(std::int64_t rows) const {
-    const std::int64_t r = task().problem.r, resident = std::max<std::int64_t>(resident_groups_, 1);
+    const std::int64_t r = task().problem.r, step = tile_.step_rows,
+                       resident = std::max<std::int64_t>(resident_groups_, 1);
     std::int64_t best = 0, best_cost = std::numeric_limits<std::int64_t>::max();
-    for (std::int64_t turns = least_turns; turns <= most_turns; ++turns) {
-      const std::int64_t band = std::min((turns - 1) * r + 1, rows);
+    for (std::int64_t turns = divide_up(r, step) + least_turns - 1; turns <= most_turns; ++turns) {
+      const std::int64_t band = std::min(turns * step - (r - 1), rows);
       const std::int64_t waves = divide_up(columns_ * divide_up(rows, band), resident);
-      const std::int64_t cost = waves * (divide_up(band + r - 1, r) + 1);
+      const std::int64_t cost = waves * (divide_up(band + r - 1, step) + 1);
       if (cost < best_cost) best_cost = cost, best = band;
       if (waves == 1 || band == rows) break;  // longer bands only cost more
     }
     return best;
   }
 
+  FusedTile tile_;
   std::int64_t columns_ = 0, resident_groups_ = 0;
   std::int32_t border_word_;
   std::vector<float> weights_;
@@ -162,7 +192,9 @@ class SeparableGpuFused final : public Filter2dSolver {
     if ((problem.s - 1) * problem.c > most_window)
       return fmt::format("windows reach at most {} elements beside them, and {} columns of {} channels are more",
                          most_window, problem.s - 1, problem.c);
-    if (std::string reason = local_memory_refusal(*device, local_bytes(problem, 1)); !reason.empty()) return reason;
+    if (best_tile(problem, *device).segment == 0)
+      return fmt::format("no rows of {} taps, and {} of them, fit into the device's {} bytes of local memory",
+                         problem.s, problem.r, device->info().local_memory_bytes);
     const auto taps = static_cast<double>(task.weights.r + task.weights.s);
     return offer_of(task, {.operations = device->info().is_gpu ? fused_pixel_operations + fused_tap_operations * taps
                                                                : separable_cpu_strip_factor *
