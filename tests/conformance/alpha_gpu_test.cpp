@@ -65,6 +65,16 @@ TEST(GpuAlpha, WhereAllIsTransparentColorsAreTheBias) {
   }
 }
 
+// Rows that are long enough for work items of several pixels, each position of opacity, borders in turn.
+TEST(GpuAlpha, PixelsThatAreWords) {
+  for (const std::string& id : tested_ids()) {
+    const Context context({.device = id});
+    for (const char* text : {"h19w530c4r3s3 alpha:3 constant:3", "h9w700c4r5s4 alpha:0 reflect",
+                             "h21w301c4r1s2 alpha:2 valid", "h8w290c4r4s1 alpha:1 wrap", "h40w300c4r7s6 alpha:3"})
+      expect_conformance(context, fmt::format("filter2d u8 {}", text), {.strip_rows = 5});
+  }
+}
+
 TEST(GpuAlpha, AKernelLargerThanItsUnrolledCode) {
   for (const std::string& id : tested_ids()) {
     const Context context({.device = id});

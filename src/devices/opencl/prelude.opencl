@@ -93,6 +93,18 @@ DEVICE uint SELECT_BYTES(const uint a, const uint b, const uint selector) {
 #endif
 }
 
+// The quotient rounded to nearest even, where that is an instruction.
+#ifdef __NV_CL_C_VERSION
+#define HAS_IEEE_DIVIDE 1
+DEVICE float IEEE_DIVIDE(const float n, const float d) {
+  float quotient;
+  asm("div.rn.f32 %0, %1, %2;" : "=f"(quotient) : "f"(n), "f"(d));
+  return quotient;
+}
+#else
+#define HAS_IEEE_DIVIDE 0
+#endif
+
 // c + the products of four unsigned bytes of a and four signed bytes of b. NVIDIA_CAPABILITY is an option of NVIDIA's devices.
 DEVICE int DOT_U8_S8(const uint a, const int b, const int c) {
 #if NVIDIA_CAPABILITY >= 61

@@ -10,14 +10,24 @@ namespace {
 
 using devices::KernelArgument;
 
-constexpr std::int64_t rows_per_item = 4;
 constexpr std::int64_t most_channels_at_once = 4;  // of a pixel, by one work item
+
+// What a work item makes of general weights: more of pixels that are words.
+struct TapsTile {
+  std::int64_t rows, across;  // pixels
+};
+TapsTile tile_of(const Filter2dProblem& problem) {
+  const bool words = problem.c == 4 && problem.input == DataType::u8 && problem.output == DataType::u8;
+  return words ? TapsTile{8, 2} : TapsTile{4, 1};
+}
+constexpr std::int64_t rows_per_item = 4;  // of the other kernels
 
 std::int64_t items_of_a_pixel(const Filter2dTask& task) {
   return task.problem.c <= most_channels_at_once ? 1 : task.problem.c;
 }
 
-std::shared_ptr<devices::Program> build(const Filter2dTask& task, devices::Device& device) {
+std::shared_ptr<devices::Program> build(const Filter2dTask& task, devices::Device& device,
+                                        const TapsTile& tile = {rows_per_item, 1}) {
   std::vector<devices::Definition> definitions = pixel_definitions(task);
   const auto add = [&](const char* symbol, std::int64_t value) {
     definitions.push_back({symbol, std::to_string(value)});
@@ -25,7 +35,7 @@ std::shared_ptr<devices::Program> build(const Filter2dTask& task, devices::Devic
   add("ALPHA", task.problem.alpha_channel);
   add("KEEPS_OPACITY", task.weights.keeps_opacity ? 1 : 0);
   add("CHANNELS", task.problem.c / items_of_a_pixel(task));
-  add("ROWS", rows_per_item);
+  add("ROWS", tile.rows), add("ACROSS", tile.across);
   return device.build(std::string(kernels::filter2d_pixels()) + std::string(kernels::exact_division()) +
                           std::string(premultiplied_kernel),
                       definitions);
@@ -39,14 +49,15 @@ class TapsPlan final : public Filter2dPlanBody {
  public:
   TapsPlan(const Filter2dTask& task, devices::Device& device)
       : Filter2dPlanBody(task),
-        parts_(row_parts(task, items_of_a_pixel(task))),
-        program_(build(task, device)),
+        tile_(tile_of(task.problem)),
+        parts_(row_parts(task, items_of_a_pixel(task), tile_.across)),
+        program_(build(task, device, tile_)),
         weights_(upload_weights(device, task.weights.values)) {}
 
   double compile_seconds() const override { return program_->compile_seconds(); }
 
   void append(devices::Sequence& sequence, const Filter2dRun& run) const override {
-    in_launches(run, rows_per_item, [&](const Filter2dRun& part) { append_part(sequence, part); });
+    in_launches(run, tile_.rows, [&](const Filter2dRun& part) { append_part(sequence, part); });
   }
 
  private:
@@ -55,10 +66,11 @@ class TapsPlan final : public Filter2dPlanBody {
     const auto arguments = image_arguments(run, weights_.get(), fp32(weights.border_value), fp32(weights.opacity_unit),
                                            fp32(weights.opaque_sum), fp32(weights.opaque_output), fp32(weights.scale),
                                            fp32(weights.bias), parts_.interior, parts_.rest);
-    launch_parts(sequence, program_, {"taps_interior", "taps_rest"}, parts_, divide_up(run.output_rows, rows_per_item),
-                 arguments);
+    launch_parts(sequence, program_, {"taps_interior", "taps_rest"}, parts_, divide_up(run.output_rows, tile_.rows),
+                 arguments, tile_.across);
   }
 
+  TapsTile tile_;
   RowParts parts_;
   std::shared_ptr<devices::Program> program_;
   std::shared_ptr<devices::Buffer> weights_;
