@@ -25,12 +25,14 @@ TEST(Choice, BoxesOnGpus) {
   for (const devices::DeviceKind kind : {devices::DeviceKind::cuda, devices::DeviceKind::opencl}) {
     EXPECT_EQ(choice_for_box(kind, "u8 h560w560c3r3s3"), "filter2d/separable/gpu-fused.1");
     EXPECT_EQ(choice_for_box(kind, "u8 h560w560c3r17s17"), "filter2d/separable/gpu-fused.1");
-    // Too many rows, a window too wide.
+    // Running sums do not grow with the window.
     EXPECT_EQ(choice_for_box(kind, "u8 h560w560c3r18s18"), "filter2d/box/gpu.1");
     EXPECT_EQ(choice_for_box(kind, "u8 h560w560c3r31s31"), "filter2d/box/gpu.1");
     EXPECT_EQ(choice_for_box(kind, "u8 h560w560c3r9s41"), "filter2d/box/gpu.1");
-    EXPECT_EQ(choice_for_box(kind, "u8 h560w560c3r3s400"), "filter2d/separable/gpu.1");
-    EXPECT_EQ(choice_for_box(kind, "f32 h560w560c3r31s31"), "filter2d/separable/gpu.1");
+    EXPECT_EQ(choice_for_box(kind, "u8 h560w560c3r3s400"), "filter2d/box/gpu.1");
+    EXPECT_EQ(choice_for_box(kind, "u8 h560w560c3r3s700"), "filter2d/separable/gpu.1");
+    EXPECT_EQ(choice_for_box(kind, "f32 h560w560c3r31s31"), "filter2d/separable/gpu-fused.1");
+    EXPECT_EQ(choice_for_box(kind, "f32 h560w560c3r40s40"), "filter2d/separable/gpu.1");
     // Sums beyond 2^24, and beyond 2^31.
     EXPECT_EQ(choice_for_box(kind, "u16 h560w560c3r31s31"), "filter2d/box/gpu.1");
     EXPECT_EQ(choice_for_box(kind, "u16 h560w560c3r300s300"), "filter2d/direct/gpu.1");

@@ -129,10 +129,12 @@ TEST_F(GpuWinograd, BitsAreOfTheProblemAlone) {
 
 // To the filter sums go through one block after the other, so that the workspace is that of one.
 TEST_F(GpuWinograd, GradientsTakeTheWorkspaceOfTheirBlocks) {
+  const std::string tuning = "tile=4 tiles=0";
   for (const char* text : {"bwd_filter n3c20h21w30k40r3s3p1", "bwd_filter nhwc n3c12h21w30k20r3s3p1g2"}) {
-    const std::int64_t whole = explained(text).workspace_bytes;
-    EXPECT_EQ(made_by(text, {.max_workspace_bytes = whole}), made_by(text, {})) << text;
-    const Candidate limited = explained(text, {.max_workspace_bytes = whole - 1});
+    const std::int64_t whole = explained(text, {.tuning = tuning}).workspace_bytes;
+    EXPECT_EQ(made_by(text, {.max_workspace_bytes = whole, .tuning = tuning}), made_by(text, {.tuning = tuning}))
+        << text;
+    const Candidate limited = explained(text, {.max_workspace_bytes = whole - 1, .tuning = tuning});
     EXPECT_FALSE(limited.applicable) << text;
     EXPECT_HAS(limited.reason, std::to_string(whole));
     EXPECT_LT(explained(text, {.tuning = "tile=4 tiles=64"}).workspace_bytes, whole) << text;
