@@ -59,11 +59,12 @@ TEST_F(Prepared, GivesTheBitsOfPlainOperands) {
         Case{"gemm f32 nn m2100n17k20", "b"}, Case{"n3c8h9w11k12r3s3p1", "w"}, Case{"nhwc n3c8h9w11k12r3s3p1", "w"},
         Case{"bf16 n2c8h9w11k12r3s3p1g4", "w"}, Case{"n2c8h9w11k12r3s3p1g4 bias", "w"},
         Case{"nhwc n2c8h9w11k12r3s3p1g2 bias relu", "w"}, Case{"bwd_data n3c8h9w11k12r3s3p1u2", "w"},
-        Case{"bwd_data nhwc n3c8h9w11k12r3s3p1g2", "w"}, Case{"n2c64h6w6k130r1s1", "w"}}) {
+        Case{"bwd_data nhwc n3c8h9w11k12r3s3p1g2", "w"}, Case{"n2c64h6w6k130r1s1", "w"},
+        Case{"n2c8h9w11k8r3s3p1g8", "w"}, Case{"bwd_data f16 nhwc n1c8h9w11k16r3s3p1g8", "w"}}) {
     const Problem problem = parse_problem(one.problem);
-    const std::vector<std::string> ids =
-        problem.is<GemmProblem>() ? std::vector<std::string>{"gemm/packed/cpu.1"}
-                                  : std::vector<std::string>{"conv2d/im2col_gemm/cpu.1", "conv2d/blocked/cpu.1"};
+    std::vector<std::string> ids{"conv2d/im2col_gemm/cpu.1", "conv2d/blocked/cpu.1"};
+    if (problem.is<GemmProblem>()) ids = {"gemm/packed/cpu.1"};
+    if (std::string_view(one.problem).ends_with("g8")) ids = {"conv2d/depthwise/cpu.1"};
     for (const std::string& id : ids) {
       const Plan plain(context, problem, {.solver = id});
       const Plan plan(context, problem, {.solver = id, .prepared = {one.array}});

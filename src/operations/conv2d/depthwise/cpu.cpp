@@ -1,6 +1,7 @@
 // Depthwise convolution on the CPU: groups of one channel of x, in all passes.
 #include <algorithm>
 #include <array>
+#include <cstring>
 #include <span>
 
 #include "core/checked.h"
@@ -67,6 +68,11 @@ class Plan final : public Conv2dPlanBody {
       else
         gather(run);
     }));
+  }
+  // Filters are few, and are read as they lie: their prepared form is a copy.
+  void append_prepare(devices::Sequence& sequence, std::size_t, const Operand& from, const Operand& to) const override {
+    const auto bytes = static_cast<std::size_t>(elements_of(problem()).w * size_of(problem().type));
+    sequence.call(devices::HostTask([from, to, bytes] { std::memcpy(host(to), host(from), bytes); }));
   }
 
  private:
@@ -357,6 +363,11 @@ class DepthwiseCpu final : public Conv2dSolver {
       if (taps > most_taps || stride > most_stride || (taps > 1 && dilation > most_reach / (taps - 1)))
         return fmt::format("serves filters of at most {} taps that reach {} elements, and strides of at most {}",
                            most_taps, most_reach, most_stride);
+    std::map<std::size_t, PreparedFormat> formats;
+    if (request.prepared == std::vector<std::string>{"w"} && problem.pass != Pass::backward_filter)
+      formats[1] = {fmt::format("w of {} {} k{}r{}s{} as it lies", name(problem.type),
+                                problem.layout == Layout::nchw ? "nchw" : "nhwc", problem.k, problem.r, problem.s),
+                    elements_of(problem).w * size_of(problem.type)};
     // Tiles decide the order in which the filter's gradient is added up: a limit shared by threads must not change
     // them.
     const std::int64_t limit = problem.pass == Pass::backward_filter ? -1 : request.max_workspace_bytes;
@@ -369,6 +380,7 @@ class DepthwiseCpu final : public Conv2dSolver {
         .bound = bound(problem, tiles, parts),
         .workspace_bytes = checked_multiply(checked_add(cpu->threads() * tiles.thread_elements(), partials, "the sums"),
                                             size, "the workspace"),
+        .prepared = formats,
         .plan = [=]() -> std::shared_ptr<const PlanBody> {
           if (problem.type == DataType::f64) return std::make_shared<Plan<double>>(problem, device, tiles, parts);
           return std::make_shared<Plan<float>>(problem, device, tiles, parts);
