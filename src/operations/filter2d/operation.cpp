@@ -2,6 +2,9 @@
 #include "operations/operation.h"
 
 #include <algorithm>
+#include <array>
+#include <cmath>
+#include <map>
 #include <random>
 
 #include "core/convert.h"
@@ -10,6 +13,7 @@
 #include "operations/filter2d/problem.h"
 #include "operations/filter2d/random_image.h"
 #include "operations/filter2d/reference/filter2d.h"
+#include "operations/filter2d/reference/pixel.h"
 
 namespace omniconv {
 namespace operations {
@@ -137,6 +141,35 @@ class Filter2d final : public OperationOf<Filter2dProblem> {
     }
   }
 
+  // The sum of |w|, times the largest |x| that any tile of so many rows and columns which may hold the element reads.
+  // Tiles follow each other from the first column, but from any row.
+  void expect_in_blocks(const AnyTask& any, std::size_t, std::span<const std::byte* const> data,
+                        const BlockExtents& tile, std::span<const std::int64_t> points,
+                        std::span<Expected> expected) const override {
+    const auto& task = any.as<Filter2dTask>();
+    const Weights& weights = task.weights;
+    const Filter2dProblem& problem = task.problem;
+    const RowWindow x{data[of_x], problem.w * problem.c * size_of(problem.input), 0, problem.h};
+    double sum = 0;
+    for (const double weight : weights.values) sum += std::fabs(weight);
+    std::map<std::array<std::int64_t, 3>, double> largest;  // of blocks as large as tiles, and a channel
+    const auto largest_around = [&](std::int64_t block, std::int64_t block_column, std::int64_t ch) {
+      const std::int64_t top = (block - 1) * tile.rows - weights.anchor_y,
+                         left = block_column * tile.columns - weights.anchor_x;
+      double found = 0;
+      for (std::int64_t h = top; h < top + 3 * tile.rows + weights.r - 1; ++h)
+        for (std::int64_t w = left; w < left + tile.columns + weights.s - 1; ++w)
+          found = std::max(found, std::fabs(reference::pixel(task, x, h, w, ch)));
+      return found;
+    };
+    for (std::size_t i = 0; i < points.size(); ++i) {
+      const auto [p, q, ch] = point_of(problem, points[i]);
+      const std::array key{p / tile.rows, q / tile.columns, ch};
+      if (!largest.contains(key)) largest[key] = largest_around(key[0], key[1], ch);
+      expected[i].magnitude = std::fabs(weights.scale) * sum * largest[key] + std::fabs(weights.bias);
+    }
+  }
+
   std::string place(const AnyTask& task, const ArraySpec& array, std::int64_t point) const override {
     const auto [p, q, ch] = point_of(task.as<Filter2dTask>().problem, point);
     return fmt::format("{}[{}, {}, {}]", array.name, p, q, ch);
@@ -214,7 +247,7 @@ double image_bytes(const Filter2dProblem& problem) {
 Offer offer_of(const Filter2dTask& task, FilterOffer offer) {
   offer.bound.exact = is_bit_exact(task.problem);
   offer.bound.f64 = task.weights.accumulate == DataType::f64;
-  offer.bound.norm = norm_of(task);
+  if (offer.bound.tile.rows == 0) offer.bound.norm = norm_of(task);
   return {.cost = {offer.operations * output_elements(task.problem), image_bytes(task.problem)},
           .bound = offer.bound,
           .workspace_bytes = offer.workspace_bytes,

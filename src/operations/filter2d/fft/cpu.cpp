@@ -1,0 +1,268 @@
+// Filtering by Fourier transforms on the CPU: band after band, the rows that a band reads are put together, as the
+// border says, and convolved; what is not finite among them is filtered by the definition.
+#include <algorithm>
+#include <cmath>
+#include <span>
+#include <vector>
+
+#include "core/border_map.h"
+#include "core/checked.h"
+#include "core/row_window.h"
+#include "devices/cpu/cpu_device.h"
+#include "devices/sequence.h"
+#include "operations/filter2d/candidates.h"
+#include "operations/filter2d/fft/fft.h"
+
+namespace omniconv::operations {
+namespace {
+
+using devices::CpuDevice;
+
+constexpr std::int64_t alignment = 64;  // of the workspace's arrays
+
+// What a plan makes its bands by, and with.
+struct Band {
+  Conv2dProblem problem;
+  Offer convolution;  // filters come prepared
+  std::int64_t rows;
+
+  std::int64_t input_bytes() const { return elements_of(problem).x * size_of(problem.type); }
+  std::int64_t output_bytes() const { return elements_of(problem).y * size_of(problem.type); }
+  // In the workspace: what the convolution needs, the rows read, the rows made, and whether each row read is finite.
+  std::int64_t input_at() const { return round_up(convolution.workspace_bytes, alignment); }
+  std::int64_t output_at() const { return input_at() + round_up(input_bytes(), alignment); }
+  std::int64_t finite_at() const { return output_at() + round_up(output_bytes(), alignment); }
+  std::int64_t workspace_bytes() const { return finite_at() + problem.h; }
+};
+
+template <typename Real>
+class Plan final : public Filter2dPlanBody {
+ public:
+  Plan(const Filter2dTask& task, const DevicePointer& device, const Band& band)
+      : Filter2dPlanBody(task),
+        device_(device),
+        cpu_(dynamic_cast<CpuDevice&>(*device)),
+        band_(band),
+        convolution_(std::static_pointer_cast<const Conv2dPlanBody>(band.convolution.plan())),
+        spectra_(device->allocate(band.convolution.prepared.at(1).bytes)),
+        weights_(task.weights.values.begin(), task.weights.values.end()) {
+    const Filter2dProblem& problem = task.problem;
+    for (std::int64_t column = 0; column < band.problem.w; ++column)
+      columns_.push_back(border_index(problem.border.mode, column - task.weights.anchor_x, problem.w));
+    const auto taps = static_cast<std::int64_t>(weights_.size());
+    const Buffer filters(device->allocate(problem.c * taps * static_cast<std::int64_t>(sizeof(Real))));
+    for (std::int64_t channel = 0; channel < problem.c; ++channel)
+      std::copy(weights_.begin(), weights_.end(), reinterpret_cast<Real*>(filters.impl()->host()) + channel * taps);
+    const auto queue = device->make_queue();
+    auto sequence = queue->take_sequence();
+    convolution_->append_prepare(*sequence, 1, {filters}, {spectra_});
+    queue->submit(sequence).wait();
+  }
+
+  void append(devices::Sequence& sequence, const Filter2dRun& run) const override {
+    for (std::int64_t done = 0; done < run.output_rows; done += band_.rows) {
+      const std::int64_t rows = std::min(band_.rows, run.output_rows - done);
+      sequence.call(devices::HostTask([self = shared_from_this(), this, run, done, rows] { read(run, done, rows); }));
+      convolution_->append(sequence, Conv2dRun{.x = {run.workspace, band_.input_at()},
+                                               .w = {spectra_},
+                                               .y = {run.workspace, band_.output_at()},
+                                               .workspace = run.workspace});
+      sequence.call(devices::HostTask([self = shared_from_this(), this, run, done, rows] { write(run, done, rows); }));
+    }
+  }
+
+ private:
+  template <typename Element>
+  static Element* at(const Filter2dRun& run, std::int64_t offset) {
+    return reinterpret_cast<Element*>(run.workspace.impl()->host() + offset);
+  }
+  // A row that is read, of a channel.
+  Real* input_row(const Filter2dRun& run, std::int64_t row, std::int64_t channel) const {
+    return at<Real>(run, band_.input_at()) + (channel * band_.problem.h + row) * band_.problem.w;
+  }
+
+  void read(const Filter2dRun& run, std::int64_t done, std::int64_t rows) const;
+  void read_row(const RowWindow& given, std::int64_t y, std::int64_t channel, Real* to) const;
+  void write(const Filter2dRun& run, std::int64_t done, std::int64_t rows) const;
+  void filter_plainly(const Filter2dRun& run, std::int64_t row, std::int64_t channel, Real* to) const;
+
+  DevicePointer device_;
+  CpuDevice& cpu_;
+  Band band_;
+  std::shared_ptr<const Conv2dPlanBody> convolution_;
+  Buffer spectra_;
+  std::vector<Real> weights_;
+  std::vector<std::int64_t>
+      columns_;  // of the image, for each that a row of the output reads; -1: the border's constant
+};
+
+// The rows that `rows` of the output read. Those that only missing ones of the band would read are zeros.
+template <typename Real>
+void Plan<Real>::read(const Filter2dRun& run, std::int64_t done, std::int64_t rows) const {
+  const Weights& weights = task().weights;
+  const RowWindow given{run.input.impl()->host() + run.input_offset_bytes, run.input_stride_bytes, run.input_first,
+                        run.input_rows};
+  const std::int64_t top = run.output_first + done - weights.anchor_y, needed = rows + weights.r - 1,
+                     w = band_.problem.w;
+  cpu_.parallel_for(band_.problem.h, [&](std::int64_t i, int) {
+    bool is_finite = true;
+    for (std::int64_t channel = 0; channel < task().problem.c; ++channel) {
+      Real* const to = input_row(run, i, channel);
+      if (i >= needed) {
+        std::fill_n(to, w, Real{0});
+        continue;
+      }
+      read_row(given, top + i, channel, to);
+      // Zero times a number is zero unless the number is not finite.
+      Real all = 0;
+      for (std::int64_t column = 0; column < w; ++column) all += to[column] * Real{0};
+      is_finite = is_finite && all == 0;
+    }
+    at<std::uint8_t>(run, band_.finite_at())[i] = is_finite ? 1 : 0;
+  });
+}
+
+template <typename Real>
+void Plan<Real>::read_row(const RowWindow& given, std::int64_t y, std::int64_t channel, Real* to) const {
+  const Filter2dProblem& problem = task().problem;
+  const auto border = static_cast<Real>(task().weights.border_value);
+  const std::int64_t c = problem.c, row = given.holds(y) ? y : border_index(problem.border.mode, y, problem.h);
+  if (row < 0) {
+    std::fill_n(to, band_.problem.w, border);
+    return;
+  }
+  const Real* const from =
+      reinterpret_cast<const Real*>(given.data + (row - given.first) * given.stride_bytes) + channel;
+  // The image's own columns stand side by side.
+  const std::int64_t first = task().weights.anchor_x, last = std::min(first + problem.w, band_.problem.w);
+  for (std::int64_t column = first; column < last; ++column) to[column] = from[(column - first) * c];
+  const auto beside = [&](std::int64_t begin, std::int64_t end) {
+    for (std::int64_t column = begin; column < end; ++column) {
+      const std::int64_t of_image = columns_[static_cast<std::size_t>(column)];
+      to[column] = of_image < 0 ? border : from[of_image * c];
+    }
+  };
+  beside(0, first), beside(last, band_.problem.w);
+}
+
+template <typename Real>
+void Plan<Real>::write(const Filter2dRun& run, std::int64_t done, std::int64_t rows) const {
+  const Weights& weights = task().weights;
+  const std::int64_t columns = Q(task().problem), c = task().problem.c;
+  const auto* const finite = at<const std::uint8_t>(run, band_.finite_at());
+  const bool all_finite = std::all_of(finite, finite + rows + weights.r - 1, [](std::uint8_t one) { return one != 0; });
+  const auto scale = static_cast<Real>(weights.scale), bias = static_cast<Real>(weights.bias);
+  cpu_.parallel_for(rows, [&](std::int64_t row, int) {
+    auto* const to = reinterpret_cast<Real*>(run.output.impl()->host() + run.output_offset_bytes +
+                                             (done + row) * run.output_stride_bytes);
+    for (std::int64_t channel = 0; channel < c; ++channel) {
+      Real* const from = at<Real>(run, band_.output_at()) + (channel * band_.rows + row) * columns;
+      if (!all_finite) filter_plainly(run, row, channel, from);
+      for (std::int64_t column = 0; column < columns; ++column)
+        to[column * c + channel] = std::fma(scale, from[column], bias);
+    }
+  });
+}
+
+// A row by the definition, each row of the kernel added up by itself.
+template <typename Real>
+void Plan<Real>::filter_plainly(const Filter2dRun& run, std::int64_t row, std::int64_t channel, Real* to) const {
+  const Filter2dProblem& problem = task().problem;
+  constexpr std::int64_t at_once = 256;
+  const std::int64_t columns = Q(problem);
+  for (std::int64_t first = 0; first < columns; first += at_once) {
+    const std::int64_t count = std::min(at_once, columns - first);
+    Real sums[at_once] = {};
+    for (std::int64_t r = 0; r < problem.r; ++r) {
+      Real of_row[at_once] = {};
+      for (std::int64_t s = 0; s < problem.s; ++s) {
+        const Real weight = weights_[static_cast<std::size_t>(r * problem.s + s)];
+        const Real* const x = input_row(run, row + r, channel) + first + s;
+        for (std::int64_t i = 0; i < count; ++i) of_row[i] += weight * x[i];
+      }
+      for (std::int64_t i = 0; i < count; ++i) sums[i] += of_row[i];
+    }
+    std::copy_n(sums, count, to + first);
+  }
+}
+
+class FftCpu final : public Filter2dSolver {
+ public:
+  std::string_view id() const override { return "filter2d/fft/cpu.1"; }
+  std::span<const Tunable> tunables() const override { return conv2d_fft_cpu().tunables(); }
+  Answer offer(const Filter2dTask& task, const DevicePointer& device, const SolverOptions& request) const override;
+};
+
+Answer FftCpu::offer(const Filter2dTask& task, const DevicePointer& device, const SolverOptions& request) const {
+  if (device->kind() != devices::DeviceKind::cpu) return "runs on the CPU alone";
+  if (std::string reason = fft_filter_refusal(task); !reason.empty()) return reason;
+  SolverOptions of_band{.max_error = request.max_error, .relative_error = request.relative_error, .prepared = {"w"}};
+  of_band.tuning = request.tuning;
+  // The tile is that of the whole image, so that all bands have it.
+  const Answer whole = conv2d_fft_cpu().offer(band_problem(task, P(task.problem)), device, of_band);
+  if (whole.offer() == nullptr) return whole.refusal();
+  of_band.tuning = whole.offer()->tuning.to_text();
+  const std::int64_t rows = band_rows(task.problem, whole.offer()->bound.tile.rows);
+  const Conv2dProblem problem = band_problem(task, rows);
+  const Answer answer = conv2d_fft_cpu().offer(problem, device, of_band);
+  if (answer.offer() == nullptr) return answer.refusal();
+  const Band band{problem, *answer.offer(), rows};
+  // Measured (README.md): rows put together, and looked at.
+  constexpr double of_element = 12;
+  const double bands = std::ceil(static_cast<double>(P(task.problem)) / static_cast<double>(rows));
+  return offer_of(
+      task, {.operations = of_element + bands * band.convolution.cost.multiply_adds / output_elements(task.problem),
+             .bound = fft_filter_bound(task, band.convolution.bound),
+             .workspace_bytes = band.workspace_bytes(),
+             .tuning = band.convolution.tuning,
+             .plan = [=]() -> std::shared_ptr<const PlanBody> {
+               if (problem.type == DataType::f64) return std::make_shared<Plan<double>>(task, device, band);
+               return std::make_shared<Plan<float>>(task, device, band);
+             }});
+}
+
+}  // namespace
+
+std::string fft_filter_refusal(const Filter2dTask& task) {
+  const Filter2dProblem& problem = task.problem;
+  if (std::string reason = alpha_refusal(task); !reason.empty()) return reason;
+  if (task.second) return pair_refusal;
+  if (is_bit_exact(problem)) return "an integer image has promised bits, which Fourier transforms do not give";
+  if (problem.input != problem.output || (problem.input != DataType::f32 && problem.input != DataType::f64))
+    return "serves images of f32 and of f64 that stay so";
+  return {};
+}
+
+Conv2dProblem band_problem(const Filter2dTask& task, std::int64_t rows) {
+  const Filter2dProblem& problem = task.problem;
+  Conv2dProblem band;
+  band.type = problem.input;
+  band.n = 1, band.c = band.k = band.groups = problem.c;
+  band.h = checked_add(rows, problem.r - 1, "the rows of a band");
+  band.w = checked_add(Q(problem), problem.s - 1, "the columns of a band");
+  band.r = problem.r, band.s = problem.s;
+  return band;
+}
+
+std::int64_t band_rows(const Filter2dProblem& problem, std::int64_t tile_rows) {
+  constexpr std::int64_t enough = std::int64_t{1} << 20;  // elements
+  const std::int64_t elements = tile_rows * Q(problem) * problem.c;
+  return std::min(tile_rows * std::max<std::int64_t>(divide_up(enough, elements), 1), P(problem));
+}
+
+// The last multiply-add rounds once more. Tiles begin with a run's first row, so that the norm is of every tile that
+// may hold an element.
+ErrorBound fft_filter_bound(const Filter2dTask& task, const ErrorBound& of_band) {
+  ErrorBound bound = of_band;
+  bound.constant += 1;
+  bound.norm = "(sum|w| * max|x| of the tiles around)";
+  bound.tile.columns = std::min(bound.tile.columns, Q(task.problem));
+  return bound;
+}
+
+const Filter2dSolver& fft_cpu() {
+  static const FftCpu solver;
+  return solver;
+}
+
+}  // namespace omniconv::operations

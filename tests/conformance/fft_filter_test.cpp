@@ -1,0 +1,154 @@
+// filter2d/fft: bands and tiles of every kind of border and image, its bound, what is not finite, and where it is
+// taken.
+#include <fmt/format.h>
+
+#include <cmath>
+#include <limits>
+#include <random>
+#include <vector>
+
+#include "cpu_testing.h"
+#include "operations/filter2d/fft/fft.h"
+
+namespace omniconv {
+namespace {
+
+constexpr const char* fft_filter = "filter2d/fft/cpu.1";
+
+// By this solver alone, within its bound.
+void expect_filtered_by_fft(const std::string& text, checking::VerifyOptions options = {}) {
+  options.solver.solver = fft_filter;
+  options.sampled = options.sampled || instrumented;
+  options.samples = samples(1000);
+  const Filter2dProblem problem = problem_of(text);
+  for (const checking::VerifyResult& result :
+       checking::verify(cpu(), problem, operations::AnyTask(task_for(problem, filter_for(problem))), options))
+    EXPECT_EQ(result.status, checking::Status::ok) << text << ' ' << options.solver.tuning << ": " << result.reason;
+}
+
+std::string fft_filter_reason(const std::string& text, const SolverOptions& options = {}) {
+  const Filter2dProblem problem = problem_of(text);
+  for (const Candidate& candidate : explain(cpu(), problem, filter_for(problem), options))
+    if (candidate.solver == fft_filter) return candidate.applicable ? "" : candidate.reason;
+  return "not a candidate";
+}
+
+// Every border and tile; images below a tile and above, of one channel and several; kernels larger than the image, of
+// one row and of one column.
+TEST(FftFilter, BordersTilesAndShapes) {
+  const char* const all_borders[] = {"constant:3", "replicate", "reflect", "reflect101", "wrap", "valid"};
+  std::size_t number = 0;
+  for (const char* shape : {"h40w50c1r9s9", "h37w150c3r15s4", "h150w31c2r4s13", "h70w64c5r31s30", "h140w140c1r2s40",
+                            "h20w300c3r1s16", "h200w20c1r16s1"})
+    for (int i = 0; i < 2; ++i) {
+      const std::string text = fmt::format("filter2d {} {} {}", number % 3 == 2 ? "f64" : "f32", shape,
+                                           all_borders[number % std::size(all_borders)]);
+      expect_filtered_by_fft(text, {.solver = {.tuning = std::array{"", "tile=64", "tile=128", ""}[number % 4]}});
+      ++number;
+    }
+  for (const char* border : {"constant:3", "replicate", "reflect", "reflect101", "wrap"}) {
+    expect_filtered_by_fft(fmt::format("filter2d f32 h3w4c3r11s13 {}", border));
+    expect_filtered_by_fft(fmt::format("filter2d f32 h1w1c2r3s5 {}", border));
+  }
+}
+
+TEST(FftFilter, KernelsOfEveryForm) {
+  for (const char* kernel :
+       {"kernel:equal", "kernel:rank1", "kernel:integer", "kernel:log:9,1.5", "flip kernel:random"})
+    expect_filtered_by_fft(fmt::format("filter2d f32 h50w61c3r9s9 {}", kernel));
+  // Scaled, and added to.
+  const Filter2dProblem problem = problem_of("filter2d f32 h30w40c3r7s5 constant:2");
+  Filter filter = filter_for(problem);
+  filter.scale = -0.3, filter.bias = 5;
+  for (const checking::VerifyResult& result : checking::verify(
+           cpu(), problem, operations::AnyTask(task_for(problem, filter)), {.solver = {.solver = fft_filter}}))
+    EXPECT_EQ(result.status, checking::Status::ok) << result.reason;
+}
+
+// Strips begin bands anew, and end them anywhere.
+TEST(FftFilter, Strips) {
+  for (const std::int64_t rows : {1, 7, 60, 99})
+    expect_filtered_by_fft("filter2d f32 h130w90c2r13s9 reflect", {.strip_rows = rows});
+}
+
+// Many bands, the last of which is not whole.
+TEST(FftFilter, BandsCoverTheOutput) {
+  const Filter2dProblem problem = problem_of("filter2d f32 h1100w1200c1r9s9");
+  const Filter2dTask task = task_for(problem, filter_for(problem));
+  const std::int64_t rows = operations::band_rows(problem, 56);
+  EXPECT_EQ(rows % 56, 0);
+  EXPECT_GE(rows * 1200, 1 << 20);
+  EXPECT_EQ(operations::band_problem(task, rows).h, rows + 8);
+  expect_filtered_by_fft("filter2d f32 h1100w1200c1r9s9", {.solver = {.tuning = "tile=64"}, .sampled = true});
+}
+
+std::vector<float> fft_filtered(const Filter2dProblem& problem, const Filter& filter, const char* solver,
+                                std::vector<float>& image) {
+  const Filter2dPlan plan(cpu(), problem, filter, {.solver = solver});
+  std::vector<float> output(static_cast<std::size_t>(P(problem) * Q(problem) * problem.c));
+  Queue queue = cpu().make_queue();
+  plan.run(queue, {.input = cpu().borrow(image.data(), static_cast<std::int64_t>(image.size() * sizeof(float))),
+                   .output = cpu().borrow(output.data(), static_cast<std::int64_t>(output.size() * sizeof(float))),
+                   .workspace = cpu().allocate(std::max<std::int64_t>(plan.workspace_bytes(), 1))})
+      .wait();
+  return output;
+}
+
+// Infinities and NaN go no further than windows reach, as by the definition.
+TEST(FftFilter, WhatIsNotFiniteStaysInItsWindows) {
+  const Filter2dProblem problem = problem_of("filter2d f32 h150w140c2r9s7 reflect");
+  const Filter filter = filter_for(problem);
+  std::vector<float> image(150 * 140 * 2);
+  std::mt19937 random(1);
+  for (float& value : image) value = static_cast<float>(random() % 1000) / 999.0f;
+  const auto pixel = [&](int row, int column, int channel) -> float& {
+    return image[static_cast<std::size_t>((row * 140 + column) * 2 + channel)];
+  };
+  pixel(3, 4, 0) = std::numeric_limits<float>::quiet_NaN();
+  pixel(149, 139, 1) = std::numeric_limits<float>::infinity();
+  pixel(70, 60, 1) = -std::numeric_limits<float>::infinity();
+  const std::vector<float> found = fft_filtered(problem, filter, fft_filter, image),
+                           expected = fft_filtered(problem, filter, "filter2d/direct/cpu.1", image);
+  int finite = 0;
+  for (std::size_t i = 0; i < found.size(); ++i) {
+    ASSERT_EQ(std::isnan(found[i]), std::isnan(expected[i])) << i;
+    if (std::isinf(expected[i])) {
+      ASSERT_EQ(found[i], expected[i]) << i;
+    }
+    if (!std::isfinite(expected[i])) continue;
+    ASSERT_NEAR(found[i], expected[i], 1e-3) << i;
+    ++finite;
+  }
+  EXPECT_LT(finite, static_cast<int>(found.size()) - 3 * 40);
+}
+
+TEST(FftFilter, RefusesWhatItDoesNotServe) {
+  EXPECT_NE(fft_filter_reason("filter2d u8 h90w90c3r31s31").find("promised bits"), std::string::npos);
+  EXPECT_NE(fft_filter_reason("filter2d f16 h90w90c3r31s31").find("f32 and of f64"), std::string::npos);
+  EXPECT_NE(fft_filter_reason("filter2d f32>u8 h90w90c3r31s31").find("f32 and of f64"), std::string::npos);
+  EXPECT_NE(fft_filter_reason("filter2d f32 h90w90c4r31s31 alpha:3").find("opacity"), std::string::npos);
+  EXPECT_NE(fft_filter_reason("filter2d f32 h90w90c3 kernel:sobel r3s3").find("pair"), std::string::npos);
+  EXPECT_NE(fft_filter_reason("filter2d f32 h190w190c3r129s3").find("128"), std::string::npos);
+  EXPECT_NE(fft_filter_reason("filter2d f32 h90w90c3r31s31", {.max_error = 2}).find("max_error"), std::string::npos);
+  EXPECT_NE(fft_filter_reason("filter2d f32 h90w90c3r31s31", {.relative_error = true}).find("largest input"),
+            std::string::npos);
+  EXPECT_NE(
+      fft_filter_reason("filter2d f32 h90w90c3r31s31", {.solver = fft_filter, .tuning = "tile=16"}).find("do not hold"),
+      std::string::npos);
+  EXPECT_EQ(fft_filter_reason("filter2d f32 h90w90c3r31s31"), "");
+}
+
+// Where a kernel has so many taps that transforms cost less.
+TEST(FftFilter, IsTakenForLargeKernels) {
+  const auto chosen = [](const char* text) {
+    const Filter2dProblem problem = problem_of(text);
+    return Filter2dPlan(cpu(), problem, filter_for(problem)).solver();
+  };
+  EXPECT_EQ(chosen("filter2d f32 h1000w1000c3r9s9"), "filter2d/direct/cpu.1");
+  EXPECT_EQ(chosen("filter2d f32 h1000w1000c3r63s63"), fft_filter);
+  EXPECT_NE(chosen("filter2d f32 h1000w1000c3r63s63 kernel:rank1"), fft_filter);
+  EXPECT_NE(chosen("filter2d f32 h1000w1000c3r63s63 kernel:equal"), fft_filter);
+}
+
+}  // namespace
+}  // namespace omniconv
