@@ -75,6 +75,41 @@ TEST(GpuAlpha, PixelsThatAreWords) {
   }
 }
 
+// Rows of such pixels that begin anywhere are read byte by byte.
+TEST(GpuAlpha, PixelsThatBeginAnywhere) {
+  const Filter2dProblem problem = filter_problem("filter2d u8 h11w300c4r3s3 alpha:3");
+  const Filter filter = filter_for(problem, 1);
+  std::mt19937 random(1);
+  std::vector<std::uint8_t> pixels(11 * 1200);
+  for (std::uint8_t& value : pixels) value = static_cast<std::uint8_t>(random());
+  for (const std::string& id : tested_ids()) {
+    const Context context({.device = id});
+    const Filter2dPlan plan(context, problem, filter);
+    Queue queue = context.make_queue();
+    constexpr std::int64_t stride = 1203, offset = 5;
+    std::vector<std::uint8_t> apart(offset + 11 * stride), made(apart.size());
+    for (std::int64_t row = 0; row < 11; ++row)
+      std::copy_n(pixels.begin() + row * 1200, 1200, apart.begin() + offset + row * stride);
+    const auto bytes = static_cast<std::int64_t>(apart.size());
+    const Buffer input = context.allocate(bytes), output = context.allocate(bytes);
+    queue.upload(input, 0, apart.data(), bytes).wait();
+    plan.run(queue, {.input = input,
+                     .output = output,
+                     .workspace = context.allocate(std::max<std::int64_t>(plan.workspace_bytes(), 1)),
+                     .input_offset_bytes = offset,
+                     .output_offset_bytes = offset,
+                     .input_stride_bytes = stride,
+                     .output_stride_bytes = stride})
+        .wait();
+    queue.download(made.data(), output, 0, bytes).wait();
+    const std::vector<std::uint8_t> expected = run_on<std::uint8_t>(context, problem, filter, pixels);
+    for (std::int64_t row = 0; row < 11; ++row)
+      EXPECT_TRUE(std::equal(expected.begin() + row * 1200, expected.begin() + (row + 1) * 1200,
+                             made.begin() + offset + row * stride))
+          << id << ", row " << row;
+  }
+}
+
 TEST(GpuAlpha, AKernelLargerThanItsUnrolledCode) {
   for (const std::string& id : tested_ids()) {
     const Context context({.device = id});

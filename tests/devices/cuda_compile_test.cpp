@@ -706,6 +706,26 @@ TEST_F(CudaCompile, WinogradInEveryForm) {
     }
 }
 
+// Places in an image that is read are counted in 64 bits where it has so many elements, also those of dy.
+TEST(CudaCompileForms, WinogradCountsLargeImagesInLongs) {
+  const auto type_of_places = [](const char* problem) {
+    const auto device = std::make_shared<devices::RecordingDevice>(devices::DeviceKind::cuda);
+    device->set_compute_units(132);
+    const operations::Answer answer =
+        operations::conv2d_winograd_gpu().offer(get<Conv2dProblem>(parse_problem(problem)), device, {});
+    EXPECT_NE(answer.offer(), nullptr) << answer.refusal();
+    answer.offer()->plan();
+    for (const auto& built : device->built)
+      for (const devices::Definition& definition : built.definitions)
+        if (definition.name == "PLACE") return definition.value;
+    return std::string("none");
+  };
+  EXPECT_EQ(type_of_places("bwd_filter nhwc n1c16h110w110k2048r3s3p1"), "int");
+  EXPECT_EQ(type_of_places("bwd_filter nhwc n1c16h1100w1100k2048r3s3p1"), "long");
+  EXPECT_EQ(type_of_places("nhwc n1c2048h1100w1100k16r3s3p1"), "long");
+  EXPECT_EQ(type_of_places("nhwc n1c16h1100w1100k2048r3s3p1"), "int");  // only rows and columns of the target
+}
+
 // Products on the matrix units of 8.0 and above: passes, layouts, types, tiles and endings in turn.
 TEST_F(CudaCompile, MmaGemmInEveryForm) {
   int number = 0;

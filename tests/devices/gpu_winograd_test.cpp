@@ -91,7 +91,7 @@ TEST_F(GpuWinograd, GradientsInEveryLayoutAndForm) {
       const char* const words = std::array{"", "flip", "acc", "flip acc"}[static_cast<std::size_t>(number % 4)];
       expect_served(fmt::format("bwd_filter {} {} {}", words, layout, geometry),
                     number % 3 != 0 ? "tile=4 tiles=0" : "tile=2 tiles=0");
-      ++number;
+      number += std::string_view(layout) == "nchw" ? 1 : 2;  // so that layouts meet all words
     }
 }
 

@@ -28,7 +28,7 @@ std::optional<SumQuotient> sum_quotient(const ByteRule& rule, std::int64_t most,
     rises[v] = sum;
   }
   const double add = (0.5 + rule.bias) / slope;
-  // Without a shift, which costs nothing; else the multiplier has all its digits.
+  // Without a shift, which GPUs then leave out; else the multiplier has all its digits.
   for (const int shift : {0, -std::ilogb(slope) - 1})
     for (const double m : {std::floor(std::ldexp(slope, bits + shift)), std::ceil(std::ldexp(slope, bits + shift))})
       for (const double a : {std::floor(add), std::ceil(add) - 1, std::ceil(add)}) {

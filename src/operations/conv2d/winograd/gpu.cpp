@@ -53,8 +53,12 @@ std::vector<devices::Definition> definitions_of(const Conv2dProblem& problem, co
   // Numbers of 31 bits where they suffice, a group of work items and a tile beyond the last included.
   constexpr std::int64_t most_of_int = std::int64_t{1} << 30;
   const auto type = [](std::int64_t most) { return most < most_of_int ? "int" : "long"; };
-  const std::int64_t source_plane = shape.source_h * shape.source_w;
-  all.push_back({"PLACE", type(std::max({shape.tiles, source_plane * (cut.nhwc ? shape.source * cut.groups : 1),
+  // Of an image that is read: to the filter also of the target's.
+  const auto image = [&](std::int64_t h, std::int64_t w, std::int64_t channels) {
+    return h * w * (cut.nhwc ? channels * cut.groups : 1);
+  };
+  all.push_back({"PLACE", type(std::max({shape.tiles, image(shape.source_h, shape.source_w, shape.source),
+                                         cut.of_filter ? image(shape.target_h, shape.target_w, shape.target) : 0,
                                          shape.target_h, shape.target_w, std::abs(shape.top), std::abs(shape.left)}))});
   all.push_back({"ITEM", type(std::max({cut.groups * std::max(shape.source, shape.target) * cut.width(),
                                         cut.groups * shape.source * shape.target}))});

@@ -113,14 +113,16 @@ GemmTask WinogradGpuBlocks::product(const WinogradGpuBlock& block) const {
 }
 
 double WinogradGpuBlocks::chain() const {
-  return products.at(block(0).product()).bound.chain + (of_filter ? static_cast<double>(blocks() - 1) : 0);
+  double longest = 0;
+  for (const auto& [of, offer] : products) longest = std::max(longest, offer.bound.chain);
+  return longest + (of_filter ? static_cast<double>(blocks() - 1) : 0);
 }
 
-std::string WinogradGpuBlocks::find_products(const GemmSolver& solver, const std::string& tuning,
-                                             const DevicePointer& device) {
+template <typename OfferOf>
+std::string WinogradGpuBlocks::find_products(const OfferOf& offer_of) {
   products.clear();
   for (const std::int64_t i : {std::int64_t{0}, std::min<std::int64_t>(1, blocks() - 1), blocks() - 1}) {
-    const Answer answer = solver.offer(product(block(i)), device, {.tuning = tuning});
+    const Answer answer = offer_of(product(block(i)));
     if (answer.offer() == nullptr) return answer.refusal();
     products[block(i).product()] = *answer.offer();
   }
@@ -148,15 +150,27 @@ std::variant<WinogradGpuBlocks, std::string> WinogradGpuBlocks::cut(const Conv2d
   if (all.blocks() > most_blocks)
     return fmt::format("its {} tiles would be cut into {} blocks, and {} are the most: take fewer images at a time",
                        all.shape.tiles, all.blocks(), most_blocks);
+  constexpr const char* no_product = "no product of matrices by fused multiply-adds serves its tiles";
+  const auto best_of = [&](const GemmTask& task) -> Answer {
+    const Product best = best_product(task, device);
+    if (best.solver == nullptr) return no_product;
+    return best.offer;
+  };
+  if (all.of_filter) {
+    // Tiles are its terms, and blocks their order, whatever the limit: each block has the product that is best for it.
+    if (std::string reason = all.find_products(best_of); !reason.empty()) return reason;
+    return all;
+  }
   // The product is chosen once: a limit of the workspace leaves its solver and tuning, and so the order of sums.
   const Product best = best_product(all.product(all.block(0)), device);
-  if (best.solver == nullptr) return "no product of matrices by fused multiply-adds serves its tiles";
+  if (best.solver == nullptr) return no_product;
   const std::string tuning = best.offer.tuning.to_text();
   for (;;) {
-    if (std::string reason = all.find_products(*best.solver, tuning, device); !reason.empty()) return reason;
+    std::string reason =
+        all.find_products([&](const GemmTask& task) { return best.solver->offer(task, device, {.tuning = tuning}); });
+    if (!reason.empty()) return reason;
     const bool fits = workspace_limit < 0 || all.workspace_bytes() <= workspace_limit;
-    // To the filter blocks are the order.
-    if (fits || all.of_filter || all.block_tiles <= least_tiles || all.blocks() > most_blocks / 2) return all;
+    if (fits || all.block_tiles <= least_tiles || all.blocks() > most_blocks / 2) return all;
     all.set_block_tiles(std::max(all.block_tiles / 2, least_tiles));
   }
 }

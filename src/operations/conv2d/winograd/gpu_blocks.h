@@ -22,10 +22,10 @@
 
 namespace omniconv::operations {
 
-// Tiles [first, first + count), in matrices of `width` tiles, whose products are added to those before.
+// Tiles [first, first + count), in matrices of `width` tiles.
 struct WinogradGpuBlock {
   std::int64_t first, count, width;
-  bool adds;
+  bool adds;  // its products to those of the blocks before
 
   std::pair<std::int64_t, bool> product() const { return {width, adds}; }  // that it takes
 };
@@ -41,11 +41,12 @@ class WinogradGpuBlocks {
   WinogradForm form;
   WinogradShape shape;
   std::int64_t groups;
-  bool nhwc, of_filter;                                     // backward to it
-  bool prepared;                                            // filters come transformed
-  std::int64_t tile_limit;                                  // as the tuning says it
-  std::int64_t block_tiles;                                 // but for the last block
-  std::map<std::pair<std::int64_t, bool>, Offer> products;  // that blocks take, all by one solver and tuning
+  bool nhwc, of_filter;      // backward to it
+  bool prepared;             // filters come transformed
+  std::int64_t tile_limit;   // as the tuning says it
+  std::int64_t block_tiles;  // but for the last block
+  std::map<std::pair<std::int64_t, bool>, Offer>
+      products;  // that blocks take; but to the filter all by one solver and tuning
 
   std::int64_t blocks() const;
   WinogradGpuBlock block(std::int64_t i) const;
@@ -73,8 +74,9 @@ class WinogradGpuBlocks {
   GemmTask product(const WinogradGpuBlock& block) const;
   double bytes_of_tile() const;  // of the inputs and targets
   void set_block_tiles(std::int64_t most);
-  // Offers for every product of a block by `solver`, tuned so; empty if there are all.
-  std::string find_products(const GemmSolver& solver, const std::string& tuning, const DevicePointer& device);
+  // Offers for every product of a block, by offer_of(product); empty if there are all, else why there are not.
+  template <typename OfferOf>
+  std::string find_products(const OfferOf& offer_of);
 };
 
 std::span<const Tunable> winograd_gpu_tunables();

@@ -43,7 +43,7 @@ std::int64_t local_bytes(const Filter2dProblem& problem, const Tile& tile) {
 Tile tile_of(const Filter2dProblem& problem, const devices::Device& device) {
   for (const std::int64_t rows : {8, 4}) {
     const Tile tile(problem, rows);
-    if (rows == 8 && (size_of(problem.output) > 1 || tile.runs == 0)) continue;
+    if (tile.runs == 0 || (rows == 8 && size_of(problem.output) > 1)) continue;
     if (local_bytes(problem, tile) <= device.info().local_memory_bytes) return tile;
   }
   return {problem, 2};
@@ -119,9 +119,10 @@ class BoxGpu final : public Filter2dSolver {
     if (static_cast<double>(problem.r) * static_cast<double>(problem.s) * largest > 0x7FFFFFFF)
       return "a window's sum may pass 32 bits";
     const Tile tile = tile_of(problem, *device);
-    if (tile.runs == 0 || problem.w > 0x7FFFFFFF / problem.c)
-      return fmt::format("rows of {} taps of {} channels are wider than a group's {} columns allow", problem.s,
-                         problem.c, tile.columns() * group);
+    if (problem.w > 0x7FFFFFFF / problem.c) return "a row has more than 2^31 - 1 elements";
+    if (tile.runs == 0)
+      return fmt::format("windows of {} pixels of {} channels leave no run of {} pixels of a group's {} columns",
+                         problem.s, problem.c, tile.run, tile.columns() * group);
     if (std::string reason = group_refusal(*device, group); !reason.empty()) return reason;
     if (std::string reason = local_memory_refusal(*device, local_bytes(problem, tile)); !reason.empty()) return reason;
     // Measured (README.md): more of long rows, and of pixels that are not bytes on both sides.

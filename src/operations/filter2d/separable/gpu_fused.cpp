@@ -76,9 +76,9 @@ FusedTile best_tile(const Filter2dProblem& problem, const devices::Device& devic
 
 // Groups that share a multiprocessor with registers left for their chains and windows (README.md).
 std::int64_t resident_groups(const Filter2dProblem& problem) {
+  if (is_tall(problem)) return 4;  // as many as their local memory lets be
   const std::int64_t size = size_of(problem.input), window = size == 1 ? 0 : size == 2 ? 8 : 24;
-  const std::int64_t chains = is_tall(problem) ? deep : problem.r;
-  return std::clamp<std::int64_t>(65536 / group / (44 + 4 * chains + window), 4, is_tall(problem) ? 4 : 8);
+  return std::clamp<std::int64_t>(65536 / group / (44 + 4 * problem.r + window), 4, 8);
 }
 
 // Whether bytes as denormal numbers give the same bits: README.md has the proof.
@@ -112,6 +112,7 @@ class Plan final : public Filter2dPlanBody {
     const devices::Occupancy occupancy{resident_groups(problem), group};
     definitions.push_back({"RESIDENT", std::to_string(occupancy.groups)});
     definitions.push_back({"TALL", is_tall(problem) ? "1" : "0"});
+    definitions.push_back({"DEEP", std::to_string(deep)});
     definitions.push_back({"STEP_ROWS", std::to_string(tile_.step_rows)});
     definitions.push_back({"STEPS", std::to_string(tile_.steps)});
     definitions.push_back({"SEGMENT", std::to_string(tile_.segment)});
@@ -188,13 +189,15 @@ class SeparableGpuFused final : public Filter2dSolver {
     if (std::string reason = separable_or_equal_refusal(task); !reason.empty()) return reason;
     const Filter2dProblem& problem = task.problem;
     if (problem.r > most_rows)
-      return fmt::format("chains down at most {} rows stay in registers, and this kernel has {}", most_rows, problem.r);
+      return fmt::format("serves kernels of at most {} rows, and this one has {}", most_rows, problem.r);
     if ((problem.s - 1) * problem.c > most_window)
       return fmt::format("windows reach at most {} elements beside them, and {} columns of {} channels are more",
                          most_window, problem.s - 1, problem.c);
-    if (best_tile(problem, *device).segment == 0)
+    const FusedTile tile = best_tile(problem, *device);
+    if (tile.segment == 0)
       return fmt::format("no rows of {} taps, and {} of them, fit into the device's {} bytes of local memory",
                          problem.s, problem.r, device->info().local_memory_bytes);
+    if (std::string reason = local_memory_refusal(*device, local_bytes(problem, tile)); !reason.empty()) return reason;
     const auto taps = static_cast<double>(task.weights.r + task.weights.s);
     return offer_of(task, {.operations = device->info().is_gpu ? fused_pixel_operations + fused_tap_operations * taps
                                                                : separable_cpu_strip_factor *
