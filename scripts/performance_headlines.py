@@ -23,7 +23,8 @@ def filter_floor_ms(problem, peak_tflops, peak_gbps):
     """Each element read once and written once, or the multiply-adds, whichever takes longer."""
     extents = filter_extents(problem)
     elements = extents["h"] * extents["w"] * extents.get("c", 1)
-    memory = 2 * elements * BYTES[problem.split()[1]] / (peak_gbps * 1e6)
+    read, _, written = problem.split()[1].partition(">")  # both types are one, or "u8>f32"
+    memory = elements * (BYTES[read] + BYTES[written or read]) / (peak_gbps * 1e6)
     return max(memory, elements * 2 * allowed_multiply_adds(problem) / (peak_tflops * 1e9))
 
 
