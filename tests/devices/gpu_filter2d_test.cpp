@@ -740,7 +740,8 @@ TEST_F(GpuFilter2d, BoxOfTheLargestSums) {
   problem.input = DataType::u16;
   EXPECT_NE(refusal_of(box_gpu(), task_of(problem, Kind::equal), devices_.front()).find("32 bits"), std::string::npos);
   problem = u8_problem(3, 260, 3, 3, 700, BorderMode::replicate);
-  EXPECT_NE(refusal_of(box_gpu(), task_of(problem, Kind::equal), devices_.front()).find("700 pixels"), std::string::npos);
+  EXPECT_NE(refusal_of(box_gpu(), task_of(problem, Kind::equal), devices_.front()).find("700 pixels"),
+            std::string::npos);
   problem.input = DataType::f32;
   EXPECT_NE(refusal_of(box_gpu(), task_of(problem, Kind::equal), devices_.front()).find("integers"), std::string::npos);
 }
