@@ -143,10 +143,10 @@ TEST_F(Matrix, BenchOfAllLeavesTheReferencesOut) {
       if (result["status"] == "ok") ids.insert(result["solver"]);
     return ids;
   };
-  EXPECT_EQ(
-      solvers("--solver all"),
-      (std::set<std::string>{"filter2d/direct/cpu.1", "conv2d/blocked/cpu.1", "conv2d/direct/cpu.1", "conv2d/fft/cpu.1",
-                             "conv2d/im2col_gemm/cpu.1", "conv2d/winograd/cpu.1", "gemm/packed/cpu.1"}));
+  EXPECT_EQ(solvers("--solver all"),
+            (std::set<std::string>{"filter2d/direct/cpu.1", "filter2d/fft/cpu.1", "conv2d/blocked/cpu.1",
+                                   "conv2d/direct/cpu.1", "conv2d/fft/cpu.1", "conv2d/im2col_gemm/cpu.1",
+                                   "conv2d/winograd/cpu.1", "gemm/packed/cpu.1"}));
   for (const std::string reference :
        {"filter2d/definition/cpu.1", "filter2d/double/cpu.1", "conv2d/double/cpu.1", "gemm/double/cpu.1"})
     EXPECT_EQ(solvers("--solver " + reference), std::set<std::string>{reference});
