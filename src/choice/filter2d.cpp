@@ -174,7 +174,7 @@ void Filter2dPlan::append_checked(devices::Sequence& sequence, const Filter2dRun
   check_apart(from, input_row, to, output_row, input.stride_bytes == output.stride_bytes ? input.stride_bytes : 0);
   check_workspace(run.workspace, workspace_bytes(complete.output_rows), solver(), device, std::array{from, to});
   check_rows_present(task, complete);
-  if (complete.output_rows > 0) body_of(plan_).append(sequence, complete);
+  body_of(plan_).append(sequence, complete);
 }
 
 Event Filter2dPlan::run(Queue& queue, const Filter2dRun& run) const {

@@ -94,6 +94,24 @@ std::vector<float> fft_filtered(const Filter2dProblem& problem, const Filter& fi
   return output;
 }
 
+// Runs of no rows write nothing, by any solver.
+TEST(FftFilter, RunsOfNoRows) {
+  for (const char* solver : {fft_filter, "filter2d/direct/cpu.1", "filter2d/box/cpu.1"}) {
+    const Filter2dProblem problem = problem_of("filter2d f32 h20w30c2r3s5 kernel:equal");
+    const Filter2dPlan plan(cpu(), problem, filter_for(problem), {.solver = solver});
+    std::vector<float> image(20 * 30 * 2, 1.0f), output(image.size(), 7.0f);
+    const auto bytes = static_cast<std::int64_t>(image.size() * sizeof(float));
+    Queue queue = cpu().make_queue();
+    plan.run(queue, {.input = cpu().borrow(image.data(), bytes),
+                     .output = cpu().borrow(output.data(), bytes),
+                     .workspace = cpu().allocate(std::max<std::int64_t>(plan.workspace_bytes(), 1)),
+                     .output_first = 4,
+                     .output_rows = 0})
+        .wait();
+    EXPECT_EQ(output, std::vector<float>(output.size(), 7.0f)) << solver;
+  }
+}
+
 // Infinities and NaN go no further than windows reach, as by the definition.
 TEST(FftFilter, WhatIsNotFiniteStaysInItsWindows) {
   const Filter2dProblem problem = problem_of("filter2d f32 h150w140c2r9s7 reflect");

@@ -746,6 +746,31 @@ TEST_F(GpuFilter2d, BoxOfTheLargestSums) {
   EXPECT_NE(refusal_of(box_gpu(), task_of(problem, Kind::equal), devices_.front()).find("integers"), std::string::npos);
 }
 
+// Runs of no rows do nothing, by any solver.
+TEST_F(GpuFilter2d, RunsOfNoRows) {
+  for (const auto& device : devices_) {
+    const Context context(device);
+    Queue queue = context.make_queue();
+    const Filter2dProblem problem = u8_problem(40, 150, 3, 5, 3, BorderMode::reflect);
+    for (const Filter2dSolver* const solver : {&box_gpu(), &separable_gpu_fused(), &separable_gpu()}) {
+      const Filter filter{.weights = std::vector<double>(15, 1.0)};
+      if (refusal_of(*solver, task_of(problem, Kind::equal), device).starts_with("PoCL newer")) continue;
+      const Filter2dPlan plan(context, problem, filter, {.solver = std::string(solver->id())});
+      const Buffer output = context.allocate(40 * 450);
+      std::vector<std::uint8_t> made(40 * 450, 7);
+      queue.upload(output, 0, made.data(), output.bytes()).wait();
+      plan.run(queue, {.input = context.allocate(40 * 450),
+                       .output = output,
+                       .workspace = context.allocate(std::max<std::int64_t>(plan.workspace_bytes(), 1)),
+                       .output_first = 4,
+                       .output_rows = 0})
+          .wait();
+      queue.download(made.data(), output, 0, output.bytes()).wait();
+      EXPECT_EQ(made, std::vector<std::uint8_t>(made.size(), 7)) << solver->id();
+    }
+  }
+}
+
 // 256 pixels of 65535 are 256 below 2^24, and 272 would be beyond it.
 TEST_F(GpuFilter2d, SeparableAddsPixelsUpToTheLastExactSum) {
   Filter2dProblem problem = u8_problem(20, 40, 1, 16, 16, BorderMode::replicate);

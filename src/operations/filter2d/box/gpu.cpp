@@ -91,7 +91,6 @@ class Plan final : public Filter2dPlanBody {
 
  private:
   void append_part(devices::Sequence& sequence, const Filter2dRun& run, std::int64_t band) const {
-    if (run.output_rows == 0) return;
     const Weights& weights = task().weights;
     const auto arguments =
         image_arguments(run, static_cast<float>(weights.values.front()), static_cast<float>(weights.scale),

@@ -60,6 +60,7 @@ class Plan final : public Filter2dPlanBody {
   }
 
   void append(devices::Sequence& sequence, const Filter2dRun& run) const override {
+    if (run.output_rows == 0) return sequence.call(devices::HostTask([] {}));  // a sequence has a step
     for (std::int64_t done = 0; done < run.output_rows; done += band_.rows) {
       const std::int64_t rows = std::min(band_.rows, run.output_rows - done);
       sequence.call(devices::HostTask([self = shared_from_this(), this, run, done, rows] { read(run, done, rows); }));
@@ -186,6 +187,25 @@ void Plan<Real>::filter_plainly(const Filter2dRun& run, std::int64_t row, std::i
   }
 }
 
+// Why transforms do not serve the task; empty if they may.
+std::string refusal_of(const Filter2dTask& task) {
+  const Filter2dProblem& problem = task.problem;
+  if (std::string reason = alpha_refusal(task); !reason.empty()) return reason;
+  if (task.second) return pair_refusal;
+  if (is_bit_exact(problem)) return "an integer image has promised bits, which Fourier transforms do not give";
+  if (problem.input != problem.output || (problem.input != DataType::f32 && problem.input != DataType::f64))
+    return "serves images of f32 and of f64 that stay so";
+  return {};
+}
+
+// Of a band's convolution, as that of the filter: the last multiply-add rounds once more. Tiles begin with a run's
+// first row, so that the norm is of every tile that may hold an element.
+ErrorBound bound_of(ErrorBound bound) {
+  bound.constant += 1;
+  bound.norm = "(sum|w| * max|x| of the tiles around)";
+  return bound;
+}
+
 class FftCpu final : public Filter2dSolver {
  public:
   std::string_view id() const override { return "filter2d/fft/cpu.1"; }
@@ -195,9 +215,11 @@ class FftCpu final : public Filter2dSolver {
 
 Answer FftCpu::offer(const Filter2dTask& task, const DevicePointer& device, const SolverOptions& request) const {
   if (device->kind() != devices::DeviceKind::cpu) return "runs on the CPU alone";
-  if (std::string reason = fft_filter_refusal(task); !reason.empty()) return reason;
-  SolverOptions of_band{.max_error = request.max_error, .relative_error = request.relative_error, .prepared = {"w"}};
-  of_band.tuning = request.tuning;
+  if (std::string reason = refusal_of(task); !reason.empty()) return reason;
+  SolverOptions of_band{.max_error = request.max_error,
+                        .relative_error = request.relative_error,
+                        .tuning = request.tuning,
+                        .prepared = {"w"}};
   // The tile is that of the whole image, so that all bands have it.
   const Answer whole = conv2d_fft_cpu().offer(band_problem(task, P(task.problem)), device, of_band);
   if (whole.offer() == nullptr) return whole.refusal();
@@ -210,10 +232,10 @@ Answer FftCpu::offer(const Filter2dTask& task, const DevicePointer& device, cons
   // Of rows that are put together; and taken only where it is predicted to be faster by so much (README.md).
   constexpr double of_element = 12;
   const double margin = problem.type == DataType::f64 ? 2 : 1.25;
-  const double bands = std::ceil(static_cast<double>(P(task.problem)) / static_cast<double>(rows));
+  const auto bands = static_cast<double>(divide_up(P(task.problem), rows));
   const double operations = margin * bands * band.convolution.cost.multiply_adds / output_elements(task.problem);
   return offer_of(task, {.operations = of_element + operations,
-                         .bound = fft_filter_bound(task, band.convolution.bound),
+                         .bound = bound_of(band.convolution.bound),
                          .workspace_bytes = band.workspace_bytes(),
                          .tuning = band.convolution.tuning,
                          .plan = [=]() -> std::shared_ptr<const PlanBody> {
@@ -223,16 +245,6 @@ Answer FftCpu::offer(const Filter2dTask& task, const DevicePointer& device, cons
 }
 
 }  // namespace
-
-std::string fft_filter_refusal(const Filter2dTask& task) {
-  const Filter2dProblem& problem = task.problem;
-  if (std::string reason = alpha_refusal(task); !reason.empty()) return reason;
-  if (task.second) return pair_refusal;
-  if (is_bit_exact(problem)) return "an integer image has promised bits, which Fourier transforms do not give";
-  if (problem.input != problem.output || (problem.input != DataType::f32 && problem.input != DataType::f64))
-    return "serves images of f32 and of f64 that stay so";
-  return {};
-}
 
 Conv2dProblem band_problem(const Filter2dTask& task, std::int64_t rows) {
   const Filter2dProblem& problem = task.problem;
@@ -249,16 +261,6 @@ std::int64_t band_rows(const Filter2dProblem& problem, std::int64_t tile_rows) {
   constexpr std::int64_t enough = std::int64_t{1} << 20;  // elements
   const std::int64_t elements = tile_rows * Q(problem) * problem.c;
   return std::min(tile_rows * std::max<std::int64_t>(divide_up(enough, elements), 1), P(problem));
-}
-
-// The last multiply-add rounds once more. Tiles begin with a run's first row, so that the norm is of every tile that
-// may hold an element.
-ErrorBound fft_filter_bound(const Filter2dTask& task, const ErrorBound& of_band) {
-  ErrorBound bound = of_band;
-  bound.constant += 1;
-  bound.norm = "(sum|w| * max|x| of the tiles around)";
-  bound.tile.columns = std::min(bound.tile.columns, Q(task.problem));
-  return bound;
 }
 
 const Filter2dSolver& fft_cpu() {

@@ -6,17 +6,11 @@
 
 namespace omniconv::operations {
 
-// Why transforms do not serve the task; empty if they may.
-std::string fft_filter_refusal(const Filter2dTask& task);
-
 // The convolution that makes so many rows of the output: each channel is a group of its own, and the band has the
 // rows and columns beside it that the kernel reads.
 Conv2dProblem band_problem(const Filter2dTask& task, std::int64_t rows);
 
 // Rows of a band: whole tiles of so many rows, as many as give the threads enough to do.
 std::int64_t band_rows(const Filter2dProblem& problem, std::int64_t tile_rows);
-
-// The bound of a band's convolution, as that of the filter.
-ErrorBound fft_filter_bound(const Filter2dTask& task, const ErrorBound& of_band);
 
 }  // namespace omniconv::operations

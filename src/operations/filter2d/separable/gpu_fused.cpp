@@ -66,11 +66,10 @@ FusedTile best_tile(const Filter2dProblem& problem, const devices::Device& devic
   // Steps of a turn: as many as a group's local memory holds. On devices with little of it more groups would share a
   // multiprocessor with fewer.
   const std::int64_t most_steps = size_of(problem.input) == 1 && !tall ? 3 : 1;
-  while (best.segment > 0 && best.steps < most_steps) {
-    FusedTile more = best;
-    if (++more.steps; local_bytes(problem, more) > device.info().local_memory_bytes) break;
+  FusedTile more = best;
+  while (best.segment > 0 && ++more.steps <= most_steps &&
+         local_bytes(problem, more) <= device.info().local_memory_bytes)
     best = more;
-  }
   return best;
 }
 
@@ -147,7 +146,7 @@ class Plan final : public Filter2dPlanBody {
 
  private:
   void append_part(devices::Sequence& sequence, const Filter2dRun& run) const {
-    const std::int64_t band = band_rows(run.output_rows);
+    const std::int64_t band = band_rows(std::max<std::int64_t>(run.output_rows, 1));  // of no rows an empty launch
     const std::int64_t bands = divide_up(run.output_rows, band);
     const auto arguments =
         image_arguments(run, std::span<const float>(weights_), factor_, static_cast<float>(task().weights.scale),
