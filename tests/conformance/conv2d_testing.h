@@ -122,9 +122,32 @@ inline void expect_same_wherever_arrays_begin(const Context& context, const Conv
   }
 }
 
-// <conv(x, w), dy> = <x, dx> = <w, dw>, exactly, since all are small integers.
-inline void expect_adjoint(const Context& context, Conv2dProblem problem, const std::string& solver,
-                           std::uint64_t seed) {
+// The text of the format that the solver has filters prepared in.
+inline std::string format_of_filters(const Context& context, const std::string& solver, const std::string& tuning,
+                                     const std::string& text) {
+  const Plan plan(context, parse_problem(text), {.solver = solver, .tuning = tuning, .prepared = {"w"}});
+  return plan.format("w")->text;
+}
+
+// Of images of other sizes, where the tuning says the tile. `taps`: of the filters, as "r3s3".
+inline void expect_filters_shared(const Context& context, const std::string& solver, const std::string& tuning,
+                                  const std::string& taps) {
+  const auto format = [&](const char* before, const char* behind) {
+    return format_of_filters(context, solver, tuning, before + taps + behind);
+  };
+  const std::string of_w = format("n1c16h20w20k24", "p1");
+  EXPECT_EQ(of_w, format("bias n4c16h7w31k24", ""));
+  EXPECT_NE(of_w, format("nhwc n1c16h20w20k24", "p1"));
+  EXPECT_NE(of_w, format("bwd_data n1c16h20w20k24", "p1"));
+  EXPECT_NE(of_w, format("flip n1c16h20w20k24", "p1"));
+  EXPECT_NE(of_w, format("n1c16h20w20k24", "p1g2"));
+}
+
+// <conv(x, w), dy> = <x, dx> = <w, dw>, exactly, since all are small integers. Of a tuning where one is given.
+inline void expect_adjoint(const Context& context, Conv2dProblem problem, const std::string& solver, std::uint64_t seed,
+                           const std::string& tuning = {}) {
+  SolverOptions options{.allow = {solver}};
+  if (!tuning.empty()) options = {.solver = solver, .tuning = tuning};
   const Conv2dElements elements = elements_of(problem);
   Queue queue = context.make_queue();
   const auto integers = [&](std::int64_t count, std::uint64_t of) {
@@ -142,7 +165,7 @@ inline void expect_adjoint(const Context& context, Conv2dProblem problem, const 
   const Buffer of_x = put(x), of_w = put(w), of_dy = put(dy);
   const auto product_with = [&](Pass pass, std::int64_t count, const std::vector<std::byte>& other) {
     problem.pass = pass;
-    const Conv2dPlan plan(context, problem, {.allow = {solver}});
+    const Conv2dPlan plan(context, problem, options);
     std::vector<std::byte> result(static_cast<std::size_t>(count) * 4, std::byte{0xFF});
     const Buffer output = put(result);
     Conv2dRun run{.x = {of_x}, .w = {of_w}, .y = {of_dy}};

@@ -266,17 +266,9 @@ TEST(Fft, BitsAreOfTheProblemAlone) {
 
 // Of images of other sizes, where the tile is the same.
 TEST(Fft, PreparedFiltersAreShared) {
-  const auto format = [](const char* text) {
-    const Plan plan(cpu(), parse_problem(text), {.solver = id, .tuning = "tile=16", .prepared = {"w"}});
-    return plan.format("w")->text;
-  };
-  const std::string of_w = format("n1c16h20w20k24r3s5p1");
-  EXPECT_EQ(of_w, format("bias n4c16h7w31k24r3s5"));
-  EXPECT_NE(of_w, format("nhwc n1c16h20w20k24r3s5p1"));
-  EXPECT_NE(of_w, format("bwd_data n1c16h20w20k24r3s5p1"));
-  EXPECT_NE(of_w, format("flip n1c16h20w20k24r3s5p1"));
-  EXPECT_NE(of_w, format("n1c16h20w20k24r3s5p1g2"));
-  EXPECT_NE(of_w, format("n1c16h20w20k24r5s3p1"));
+  expect_filters_shared(cpu(), id, "tile=16", "r3s5");
+  EXPECT_NE(format_of_filters(cpu(), id, "tile=16", "n1c16h20w20k24r3s5p1"),
+            format_of_filters(cpu(), id, "tile=16", "n1c16h20w20k24r5s3p1"));
 }
 
 TEST(Fft, KeepsToWorkspaceLimits) {

@@ -5,7 +5,6 @@
 #include <vector>
 
 #include "../conformance/conv2d_testing.h"
-#include "../conformance/winograd_testing.h"
 #include "gpu_testing.h"
 #include "operations/conv2d/winograd/winograd.h"
 
@@ -151,7 +150,7 @@ TEST_F(GpuWinograd, BlocksAreServed) {
 }
 
 TEST_F(GpuWinograd, PreparedFiltersAreShared) {
-  expect_filters_shared(Context(device), winograd, "tile=4 tiles=0");
+  expect_filters_shared(Context(device), winograd, "tile=4 tiles=0", "r3s3");
 }
 
 TEST_F(GpuWinograd, RefusesWhatItDoesNotServe) {
@@ -177,7 +176,7 @@ TEST_F(GpuWinograd, RefusesWhatItDoesNotServe) {
 
 TEST_F(GpuWinograd, PassesAreAdjoint) {
   for (const char* geometry : {"n2c5h9w11k7r3s3p1", "nhwc flip n1c4h12w6k6r3s3pt2pl1g2"})
-    expect_passes_adjoint(Context(device), winograd, "tile=2 tiles=0", geometry);
+    expect_adjoint(Context(device), conv2d_problem(geometry), winograd, 1, "tile=2 tiles=0");
 }
 
 // Runs are launches alone, which are recorded and replayed.

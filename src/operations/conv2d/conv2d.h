@@ -33,6 +33,11 @@ inline ErrorBound conv2d_bound(const Conv2dProblem& problem, double chain, doubl
   return {.chain = chain, .constant = constant, .f64 = problem.type == DataType::f64};
 }
 
+// As problems write it.
+inline const char* word_of(Layout layout) {
+  return layout == Layout::nchw ? "nchw" : "nhwc";
+}
+
 // The candidates, in order; the reference closes the list.
 std::span<const Solver* const> conv2d_solvers();
 

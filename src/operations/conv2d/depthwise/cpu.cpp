@@ -365,8 +365,8 @@ class DepthwiseCpu final : public Conv2dSolver {
                            most_taps, most_reach, most_stride);
     std::map<std::size_t, PreparedFormat> formats;
     if (request.prepared == std::vector<std::string>{"w"} && problem.pass != Pass::backward_filter)
-      formats[1] = {fmt::format("w of {} {} k{}r{}s{} as it lies", name(problem.type),
-                                problem.layout == Layout::nchw ? "nchw" : "nhwc", problem.k, problem.r, problem.s),
+      formats[1] = {fmt::format("w of {} {} k{}r{}s{} as it lies", name(problem.type), word_of(problem.layout),
+                                problem.k, problem.r, problem.s),
                     elements_of(problem).w * size_of(problem.type)};
     // Tiles decide the order in which the filter's gradient is added up: a limit shared by threads must not change
     // them.

@@ -129,12 +129,11 @@ std::int64_t FftBlocking::workspace_bytes() const {
 }
 
 PreparedFormat FftBlocking::format(const Conv2dProblem& problem) const {
-  return {
-      fmt::format("w of {}{} k{}c{}r{}s{}, {} groups, {}, in {} panels of {} {}, spectra of {}x{}",
-                  problem.layout == Layout::nchw ? "nchw" : "nhwc", problem.pass == Pass::forward ? "" : " bwd_data",
-                  problem.k, problem.c, problem.r, problem.s, problem.groups,
-                  shape.turned ? "as they are" : "conjugate", panels, lanes, name(real), shape.side, shape.side),
-      checked_multiply(size_of(real), shape.bins * filter_bin(), "the prepared filters")};
+  return {fmt::format("w of {}{} k{}c{}r{}s{}, {} groups, {}, in {} panels of {} {}, spectra of {}x{}",
+                      word_of(problem.layout), problem.pass == Pass::forward ? "" : " bwd_data", problem.k, problem.c,
+                      problem.r, problem.s, problem.groups, shape.turned ? "as they are" : "conjugate", panels, lanes,
+                      name(real), shape.side, shape.side),
+          checked_multiply(size_of(real), shape.bins * filter_bin(), "the prepared filters")};
 }
 
 std::int64_t FftBlocking::targets_of(std::int64_t panel) const {

@@ -102,12 +102,11 @@ std::int64_t WinogradBlocking::workspace_bytes() const {
 }
 
 PreparedFormat WinogradBlocking::format(const Conv2dProblem& problem) const {
-  return {
-      fmt::format("w of {}{} k{}c{}, {} groups, turned {}, in {} panels of {} {}, transformed for F({}x{}, {}x{})",
-                  problem.layout == Layout::nchw ? "nchw" : "nhwc", problem.pass == Pass::forward ? "" : " bwd_data",
-                  problem.k, problem.c, problem.groups, shape.turned, filter_panels, filters.most, name(real),
-                  form.outputs, form.outputs, form.taps, form.taps),
-      checked_multiply(problem.groups * size_of(real), prepared_elements(), "the prepared filters")};
+  return {fmt::format("w of {}{} k{}c{}, {} groups, turned {}, in {} panels of {} {}, transformed for F({}x{}, {}x{})",
+                      word_of(problem.layout), problem.pass == Pass::forward ? "" : " bwd_data", problem.k, problem.c,
+                      problem.groups, shape.turned, filter_panels, filters.most, name(real), form.outputs, form.outputs,
+                      form.taps, form.taps),
+          checked_multiply(problem.groups * size_of(real), prepared_elements(), "the prepared filters")};
 }
 
 Tuning WinogradBlocking::tuning() const {

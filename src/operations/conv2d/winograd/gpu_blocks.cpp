@@ -176,12 +176,11 @@ std::variant<WinogradGpuBlocks, std::string> WinogradGpuBlocks::cut(const Conv2d
 }
 
 PreparedFormat WinogradGpuBlocks::format(const Conv2dProblem& problem) const {
-  return {
-      fmt::format("w of {}{} k{}c{}, {} groups, turned {}, by source and target channel, transformed for "
-                  "F({}x{}, {}x{})",
-                  problem.layout == Layout::nchw ? "nchw" : "nhwc", problem.pass == Pass::forward ? "" : " bwd_data",
-                  problem.k, problem.c, groups, shape.turned, form.outputs, form.outputs, form.taps, form.taps),
-      4 * filter_elements()};
+  return {fmt::format("w of {}{} k{}c{}, {} groups, turned {}, by source and target channel, transformed for "
+                      "F({}x{}, {}x{})",
+                      word_of(problem.layout), problem.pass == Pass::forward ? "" : " bwd_data", problem.k, problem.c,
+                      groups, shape.turned, form.outputs, form.outputs, form.taps, form.taps),
+          4 * filter_elements()};
 }
 
 // A prediction (README.md): each launch moves its bytes and no more, and waits for the one before.
