@@ -31,6 +31,7 @@ struct DeviceFacts {
   int compute_capability = 0;  // of NVIDIA's devices, of either kind: 90 for 9.0
   bool has_clusters = false;   // of groups (LaunchOptions::cluster)
   bool has_overlap = false;    // of launches (LaunchOptions::overlaps)
+  bool has_meetings = false;   // of all groups of a launch (LaunchOptions::meets)
   bool has_tensor_maps = false;
   MatrixUnits matrix_units = {};  // as known (matrix_units.h), which Device::probe_matrix_units finds out
 };

@@ -39,6 +39,7 @@ struct Grid {
 struct LaunchOptions {
   Dimensions cluster = {};  // groups that share their local memory; refused where a device cannot
   bool overlaps = false;    // may begin before the step before has ended, where the device can: its text waits
+  bool meets = false;  // all groups are on the device at once, and may wait for each other; refused where it cannot
   std::int64_t local_memory_bytes = 0;  // of a group, besides what its text declares; refused where a device cannot
 };
 

@@ -74,11 +74,13 @@ TEST_F(CudaSequences, LaunchesHaveAttributes) {
   append(*sequence.impl(), 1, {.cluster = {2, 2}});
   append(*sequence.impl(), 1, {.overlaps = true});
   append(*sequence.impl(), 1, {.cluster = {2}, .overlaps = true, .local_memory_bytes = 200 << 10});
+  append(*sequence.impl(), 1, {.meets = true});
   queue.submit(std::move(sequence)).wait();
   EXPECT_EQ(
       fake_cuda::take_calls(),
       (Calls{"cuLaunchKernelEx 2 x 2 x 1 groups, clusters of 2 x 2 x 1", "cuLaunchKernelEx 2 x 2 x 1 groups, overlap 1",
-             "cuFuncSetAttribute 8 to 204800", "cuLaunchKernelEx 2 x 2 x 1 groups, clusters of 2 x 1 x 1, overlap 1"}));
+             "cuFuncSetAttribute 8 to 204800", "cuLaunchKernelEx 2 x 2 x 1 groups, clusters of 2 x 1 x 1, overlap 1",
+             "cuLaunchKernelEx 2 x 2 x 1 groups, cooperative 1"}));
   Sequence refused = context.make_sequence();
   EXPECT_EQ(error_of([&] {
               append(*refused.impl(), 1, {.cluster = {1, 3}});

@@ -274,6 +274,10 @@ TEST_F(GpuSequence, RefusesWhatCannotBe) {
              }),
              "knows no clusters of groups");
   EXPECT_HAS(refused([&](Steps& s) {
+               s.launch(program, "add", {{4}, {2}}, arguments, {.meets = true});
+             }),
+             "may run some groups after others, which cannot meet");
+  EXPECT_HAS(refused([&](Steps& s) {
                s.launch(program, "add", {{4}, {4}}, arguments, {.local_memory_bytes = 64});
              }),
              "and not 64 bytes more");

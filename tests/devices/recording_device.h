@@ -61,7 +61,7 @@ class RecordingDevice : public Device {
   }
   void be_of_capability_90() {
     set_capability(90);
-    facts_.has_clusters = facts_.has_overlap = facts_.has_tensor_maps = true;
+    facts_.has_clusters = facts_.has_overlap = facts_.has_meetings = facts_.has_tensor_maps = true;
     facts_.most_local_memory_bytes = facts_.unit_local_memory_bytes = 227 << 10;
   }
   void set_compute_units(int units) { facts_.info.compute_units = units; }
@@ -71,6 +71,7 @@ class RecordingDevice : public Device {
   }
   bool page_locks = false;
   bool& byte_dots = facts_.has_byte_dots;
+  bool& has_meetings = facts_.has_meetings;
   std::int64_t& group_items = facts_.max_group_items;
   std::int64_t& local_memory_bytes = facts_.info.local_memory_bytes;
 

@@ -385,7 +385,7 @@ TEST_F(SplitLaunches, OfPreparedOperandsTheProductsAlone) {
   const auto run = [&](const std::vector<std::string>& prepared) {
     return launches_of_conv2d(problem, prepared, "", whole);
   };
-  EXPECT_EQ(run({}), (Kernels{"find_largest 528", "make_parts 123", "tile_products 49"}));
+  EXPECT_EQ(run({}), (Kernels{"make_parts 123", "tile_products 49"}));  // whose groups meet
   EXPECT_EQ(run({"w"}), (Kernels{"find_largest 528", "make_parts 104", "tile_products 49"}));
   EXPECT_EQ(run({"x"}), (Kernels{"find_largest 528", "make_parts 19", "tile_products 49"}));
   EXPECT_EQ(run({"w", "x"}), (Kernels{"tile_products 49"}));
@@ -402,6 +402,25 @@ TEST_F(SplitLaunches, OfPreparedOperandsTheProductsAlone) {
   const Kernels of_filter = launches_of_conv2d(fmt::format("bwd_filter {}", problem), {"x", "dy"});
   EXPECT_EQ(of_filter.size(), 2U);
   EXPECT_EQ(of_filter.front().substr(0, 13), "tile_products");
+}
+
+// Groups that make parts of small arrays look for the largest magnitude themselves: 4 of each of 132 compute units. Not
+// of larger arrays, of raw rows, of three parts, of taps among the channels, of strides that leave pixels out, nor
+// where a device cannot have all groups at once.
+TEST_F(SplitLaunches, GroupsOfSmallArraysMeet) {
+  const auto do_meet = [&](const char* problem) {
+    return launches_of_conv2d(problem, {}).front().starts_with("make_parts");
+  };
+  for (const char* const problem :
+       {"n1c256h56w56k256r3s3p1", "tf32 nhwc n1c256h56w56k256r3s3p1", "n64c32h32w32k32r3s3p1",
+        "bwd_data n8c64h28w28k128r3s3p1", "bwd_filter n8c64h14w14k64r3s3p1"})
+    EXPECT_TRUE(do_meet(problem)) << problem;
+  for (const char* const problem : {"n64c128h14w14k128r3s3p1", "nhwc n8c64h28w28k128r3s3p1", "n1c64h28w28k64r1s1u2",
+                                    "n8c16h32w32k64r3s3p1u9", "bwd_filter n64c64h28w28k64r3s3p1"})
+    EXPECT_FALSE(do_meet(problem)) << problem;
+  EXPECT_EQ(launches_of_convolution("n8c64h28w28k128r3s3p1", {.relative_error = true}).front(), "find_largest");
+  device->has_meetings = false;
+  EXPECT_FALSE(do_meet("n1c256h56w56k256r3s3p1"));
 }
 
 // The scale of a prepared array is by all of it; the other's by a sample, which is mended.

@@ -55,6 +55,7 @@ DeviceFacts facts_of(CUdevice device, DeviceInfo info, const Nvrtc& nvrtc, Capab
   facts.compute_capability = capability;
   facts.has_clusters = has_launch_attributes(capability);
   facts.has_overlap = facts.has_clusters && nvrtc.knows(90);  // else texts do not wait
+  facts.has_meetings = facts.has_clusters && attribute(device, CU_DEVICE_ATTRIBUTE_COOPERATIVE_LAUNCH) != 0;
   facts.has_tensor_maps = has_tensor_maps(capability);
   facts.matrix_units = matrix_units_of(capability);
   return facts;

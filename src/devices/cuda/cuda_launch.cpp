@@ -110,6 +110,11 @@ void check_launch(const Sequence& sequence, const Sequence::Launch& launch, cons
         fmt::format("launch of {}: clusters need compute capability 9.0 and a driver for CUDA 11.8 or newer, which "
                     "device {} has not",
                     launch.kernel, device_id));
+  if (launch.options.meets && !has_launch_attributes(context.capability()))
+    throw bad_input(
+        fmt::format("launch of {}: groups that meet need compute capability 9.0 and a driver for CUDA 11.8 or newer, "
+                    "which device {} has not",
+                    launch.kernel, device_id));
   for (const Sequence::Argument& argument : sequence.arguments_of(launch)) {
     const Buffer* used = nullptr;
     if (const auto* const buffer = std::get_if<std::shared_ptr<const Buffer>>(&argument.value)) {
@@ -132,7 +137,7 @@ void enqueue(const Sequence::Launch& launch, LaunchValues& values, const SharedC
                                   .kernel(launch.kernel, values.sizes(), launch.options.local_memory_bytes);
   const auto [groups, local] = shape_of(launch.grid);
   const auto local_memory = static_cast<unsigned>(launch.options.local_memory_bytes);
-  CUlaunchAttribute attributes[2] = {};
+  CUlaunchAttribute attributes[3] = {};
   unsigned count = 0;
   if (has_cluster(launch.options)) {
     const Dimensions& cluster = launch.options.cluster;
@@ -143,6 +148,10 @@ void enqueue(const Sequence::Launch& launch, LaunchValues& values, const SharedC
   if (launch.options.overlaps && context.has_overlap()) {
     attributes[count].id = CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION;
     attributes[count++].value.programmaticStreamSerializationAllowed = 1;
+  }
+  if (launch.options.meets) {
+    attributes[count].id = CU_LAUNCH_ATTRIBUTE_COOPERATIVE;
+    attributes[count++].value.cooperative = 1;
   }
   CUresult code = CUDA_SUCCESS;
   if (count == 0) {

@@ -15,6 +15,8 @@ void check_launch(const Sequence& sequence, const Sequence::Launch& launch, cons
   const Dimensions& cluster = launch.options.cluster;
   if (cluster.x * cluster.y * cluster.z != 1)
     refuse(fmt::format("device {} knows no clusters of groups: take a CUDA device", device_id));
+  if (launch.options.meets)
+    refuse(fmt::format("device {} may run some groups after others, which cannot meet: take a CUDA device", device_id));
   if (launch.options.local_memory_bytes > 0)
     refuse(fmt::format("device {} takes local memory that the text declares, and not {} bytes more: declare them",
                        device_id, launch.options.local_memory_bytes));

@@ -8,6 +8,12 @@
 
 namespace omniconv::operations::split_gemm {
 
+std::int64_t most_meeting(const devices::Device& device, const Numbers& numbers, const Tile& tile) {
+  if (!device.facts().has_meetings || !numbers.are_scaled || numbers.products == 6 || tile.is_raw) return 0;
+  constexpr std::int64_t resident = 4;  // groups of a compute unit, as the text has it; each leaves a maximum
+  return std::min<std::int64_t>(resident * device.info().compute_units, 2 * maxima);
+}
+
 ProductLaunches::ProductLaunches(DataType type, DataType output, const Numbers& numbers, const devices::Device& device,
                                  const Tile& tile, const Workspace& workspace)
     : numbers_(numbers),
@@ -50,13 +56,15 @@ void ProductLaunches::append_scan(devices::Sequence& sequence, const Product& pr
 }
 
 void ProductLaunches::append_parts(devices::Sequence& sequence, std::span<const devices::KernelArgument> arguments,
-                                   std::int64_t groups, bool sampled) const {
+                                   std::int64_t groups, Parts parts) const {
+  constexpr std::int32_t makes = 0, mends = 1, meets = 2;  // of parts.kernel
+  const bool do_meet = parts == Parts::of_groups_that_meet;
   std::vector<devices::KernelArgument> all(arguments.begin(), arguments.end());
-  all.emplace_back(std::int32_t{0});
+  all.emplace_back(do_meet ? meets : makes);
   sequence.launch(passes_, "make_parts", {{groups * pass_group, 1}, {pass_group, 1}}, all,
-                  {.overlaps = numbers_.are_scaled});
-  if (!numbers_.are_scaled || !sampled) return;
-  all.back() = std::int32_t{1};
+                  {.overlaps = numbers_.are_scaled && !do_meet, .meets = do_meet});
+  if (!numbers_.are_scaled || parts != Parts::of_samples) return;
+  all.back() = mends;
   const std::int64_t mending = std::min(groups, units_);
   sequence.launch(passes_, "make_parts", {{mending * pass_group, 1}, {pass_group, 1}}, all, {.overlaps = true});
 }

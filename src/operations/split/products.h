@@ -76,6 +76,9 @@ inline OperandMaps maps_of_planes(const devices::TensorMap& map, const Numbers& 
   return maps;
 }
 
+// So many groups that make parts of all numbers can meet (MAY_MEET of the text); 0: none.
+std::int64_t most_meeting(const devices::Device& device, const Numbers& numbers, const Tile& tile);
+
 class ProductLaunches {
  protected:
   // Of arrays of these types.
@@ -94,10 +97,11 @@ class ProductLaunches {
                    std::int64_t sampled) const {
     append_scan(sequence, product, a_count, b_count, sampled != 0 ? sampling_of(a_count, b_count) : Sampling{});
   }
-  // make_parts by so many groups of pass_group, whose last argument says whether it mends; mended, where samples were
-  // looked at.
+  // make_parts by so many groups of pass_group, whose last argument says what for: behind a look, mended where samples
+  // were looked at; or by groups that meet, and look too.
+  enum class Parts : std::uint8_t { of_all, of_samples, of_groups_that_meet };
   void append_parts(devices::Sequence& sequence, std::span<const devices::KernelArgument> arguments,
-                    std::int64_t groups, bool sampled) const;
+                    std::int64_t groups, Parts parts) const;
   // All tiles; then add_parts by so many groups, if any. Of a raw first operand so many elements, of which samples were
   // looked at, else 0: where these did not do, tiles are made again. Overlaps what is before it, unless that is no
   // launch.

@@ -182,6 +182,7 @@ CUresult cuDeviceGetAttribute(int* value, int attribute, CUdevice) {
            : attribute == CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN ? 232448
            : attribute == CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT              ? 4
            : attribute == CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK       ? 49152
+           : attribute == CU_DEVICE_ATTRIBUTE_COOPERATIVE_LAUNCH                ? 1
                                                                                 : 0;
   return CUDA_SUCCESS;
 }
@@ -396,6 +397,8 @@ CUresult cuLaunchKernelEx(const CUlaunchConfig* config, CUfunction, void**, void
                           attribute.value.clusterDim.z);
     if (attribute.id == CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION)
       call += fmt::format(", overlap {}", attribute.value.programmaticStreamSerializationAllowed);
+    if (attribute.id == CU_LAUNCH_ATTRIBUTE_COOPERATIVE)
+      call += fmt::format(", cooperative {}", attribute.value.cooperative);
   }
   state().calls.push_back(call);
   return CUDA_SUCCESS;

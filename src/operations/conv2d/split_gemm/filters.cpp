@@ -212,6 +212,8 @@ class Plan final : public ProductPlan {
     definitions.push_back({"BIAS", "0"});
     definitions.push_back({"RELU", "0"});
     if (prepared.bits() != 0) definitions.push_back({"PREPARED", std::to_string(prepared.bits())});
+    most_meeting_ = most_meeting(device, numbers, tile, prepared, sampling_);
+    if (most_meeting_ > 0) definitions.push_back({"MAY_MEET", "1"});
     build(device, split_planes_kernel, split_filters_kernel, definitions);
   }
 
@@ -246,7 +248,7 @@ class Plan final : public ProductPlan {
                   .largest_at = largest_for(prepared, of_y),
                   .x_at = prepared.planes,
                   .y_at = prepared.planes},
-                 false);
+                 Parts::of_all);
   }
 
  private:
@@ -270,14 +272,16 @@ class Plan final : public ProductPlan {
   // The launches that look for the largest magnitudes and make parts, of what is not prepared.
   void append_before(devices::Sequence& sequence, const Product& product, const FilterTask& task) const {
     if (prepared_a_ && prepared_b_) return;
-    append_look(sequence, product, task_.x.source_elements(), task_.y.source_elements(), sampling_);
-    append_parts(sequence, product,
-                 {.x = !prepared_a_ && task.x.group_channels == 0,
-                  .y = !prepared_b_ && task.y.group_channels == 0,
-                  .largest_at = workspace_.largest / 4,
-                  .x_at = workspace_.a,
-                  .y_at = workspace_.b},
-                 mends_parts(sampling_.bits()));
+    const Making making = {.x = !prepared_a_ && task.x.group_channels == 0,
+                           .y = !prepared_b_ && task.y.group_channels == 0,
+                           .largest_at = workspace_.largest / 4,
+                           .x_at = workspace_.a,
+                           .y_at = workspace_.b};
+    const Form x_form = form_for(task_.x, product.a), y_form = form_for(task_.y, product.b);
+    const bool do_meet = read_all_once(task_.x, x_form) && read_all_once(task_.y, y_form) &&
+                         groups_for(task_.x, x_form) + groups_for(task_.y, y_form) <= most_meeting_;
+    if (!do_meet) append_look(sequence, product, task_.x.source_elements(), task_.y.source_elements(), sampling_);
+    append_parts(sequence, product, making, do_meet ? Parts::of_groups_that_meet : parts_of(sampling_));
   }
 
   // Of which arrays, and where their planes are in the workspace.
@@ -285,10 +289,8 @@ class Plan final : public ProductPlan {
     bool x, y;
     std::int64_t largest_at, x_at, y_at;
   };
-  void append_parts(devices::Sequence& sequence, const Product& product, const Making& making, bool is_sampled) const {
-    const bool nhwc = problem().layout == Layout::nhwc;
-    const Form x_form = form_of(task_.x, product.a, problem().type, nhwc),
-               y_form = form_of(task_.y, product.b, problem().type, nhwc);
+  void append_parts(devices::Sequence& sequence, const Product& product, const Making& making, Parts parts) const {
+    const Form x_form = form_for(task_.x, product.a), y_form = form_for(task_.y, product.b);
     const std::int64_t of_x = making.x ? groups_for(task_.x, x_form) : 0,
                        of_y = making.y ? groups_for(task_.y, y_form) : 0;
     if (of_x + of_y == 0) return;
@@ -308,7 +310,10 @@ class Plan final : public ProductPlan {
                                                  of_y,
                                                  static_cast<std::int32_t>(x_form),
                                                  static_cast<std::int32_t>(y_form)};
-    ProductPlan::append_parts(sequence, arguments, of_x + of_y, is_sampled);
+    ProductPlan::append_parts(sequence, arguments, of_x + of_y, parts);
+  }
+  Form form_for(const Planes& planes, const Operand& source) const {
+    return form_of(planes, source, problem().type, problem().layout == Layout::nhwc);
   }
 
   FilterTask task_;

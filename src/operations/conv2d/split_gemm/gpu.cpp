@@ -35,16 +35,30 @@ std::int64_t forms_of(const Planes& planes, DataType type, bool nhwc) {
   return forms;
 }
 
-std::int64_t groups_for(const Planes& planes, Form form) {
+namespace {
+
+// Where form any has a work item for all channels of a pixel.
+bool has_whole_pixels(const Planes& planes) {
   constexpr std::int64_t many_pixels = 1 << 17;  // of split_any
+  return planes.padded <= 64 && std::int64_t{planes.images} * planes.groups * planes.h * planes.w >= many_pixels;
+}
+
+}  // namespace
+
+bool read_all_once(const Planes& planes, Form form) {
+  const bool is_folded = planes.have_taps() || planes.fold_dilation_w != 0;
+  return !is_folded && (form != Form::any || !has_whole_pixels(planes));
+}
+
+std::int64_t groups_for(const Planes& planes, Form form) {
   const std::int64_t images = std::int64_t{planes.images} * planes.groups, pixels = std::int64_t{planes.h} * planes.w,
                      chunks = planes.padded / 8;
   if (form == Form::turned) {
     const std::int64_t side = (planes.padded - 1) % 64 < 32 ? 32 : 64;  // of the text
     return images * divide_up(pixels, 4096 / side) * divide_up(planes.padded, side);
   }
-  const bool whole_pixels = form == Form::any && chunks <= 8 && images * pixels >= many_pixels;
-  return divide_up(images * pixels * (whole_pixels ? 1 : chunks), pass_group * (form == Form::lines ? 2 : 1));
+  const bool has_pixels = form == Form::any && has_whole_pixels(planes);
+  return divide_up(images * pixels * (has_pixels ? 1 : chunks), pass_group * (form == Form::lines ? 2 : 1));
 }
 
 double bytes_moved(const Planes& planes, const Numbers& numbers, std::int64_t sampling, DataType type) {

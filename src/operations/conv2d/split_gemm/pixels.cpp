@@ -139,6 +139,19 @@ std::int64_t turned_taps(const PixelTask& task) {
   return task.source.have_taps() || task.is_merged() || taps > most_turned_taps ? 0 : taps;
 }
 
+std::int64_t groups_for_filters(const PixelTask& task) {
+  const std::int64_t taps = turned_taps(task);
+  if (taps == 0) return divide_up(task.filter_elements() / 8, pass_group);
+  const std::int64_t at_once = taps > 32 ? 1 : taps > 8 ? most_turned_taps / taps : 8;  // of the text
+  return divide_up(task.source.padded, 64) * divide_up(task.filters, at_once) * task.source.groups;
+}
+// Whether the groups that make parts meet, of which so many can. Filters that are not turned are read by the taps of
+// classes, which may leave some out.
+bool groups_meet(const PixelTask& task, Form form, std::int64_t most) {
+  return (turned_taps(task) > 0 || task.classes == 1) && read_all_once(task.source, form) &&
+         groups_for(task.source, form) + groups_for_filters(task) <= most;
+}
+
 // What copies read of x or y themselves, where they lie so.
 std::optional<Planes> array_of(const PixelTask& task, const Conv2dProblem& problem) {
   return as_array(task.source, problem.type, problem.layout == Layout::nhwc, task.box());
@@ -192,6 +205,8 @@ class Plan final : public ProductPlan {
     add("BOXED", !has_boxes_ ? 0 : !boxes_ ? 2 : nhwc ? 1 : 3);
     if (prepared.bits() != 0) add("PREPARED", prepared.bits());
     if (prepared.measures) add("LARGEST", 1);
+    most_meeting_ = most_meeting(device, numbers, tile, prepared, sampling_);
+    if (most_meeting_ > 0) add("MAY_MEET", 1);
     const std::string text = std::string(split_pixels_kernel) + std::string(split_pixels_stores_kernel);
     build(device, split_planes_kernel, text, definitions);
   }
@@ -234,11 +249,11 @@ class Plan final : public ProductPlan {
     append_keeping(sequence, from, to, prepared);
     append_parts(sequence, product, task_,
                  {.source = of_filters ? 0 : groups_for_source(from),
-                  .filters = of_filters ? groups_for_filters() : 0,
+                  .filters = of_filters ? groups_for_filters(task_) : 0,
                   .largest_at = largest_for(prepared, of_filters),
                   .source_at = prepared.planes,
                   .filters_at = prepared.planes},
-                 false);
+                 Parts::of_all);
   }
 
  private:
@@ -252,14 +267,16 @@ class Plan final : public ProductPlan {
   // The launches that look for the largest magnitudes and make parts, of what is not prepared.
   void append_before(devices::Sequence& sequence, const Product& product, const PixelTask& task) const {
     if (prepared_a_ && prepared_b_) return;
-    append_look(sequence, product, task_.source.source_elements(), elements_of(problem()).w, sampling_);
-    append_parts(sequence, product, task,
-                 {.source = prepared_a_ || task.source.group_channels > 0 ? 0 : groups_for_source(product.a),
-                  .filters = prepared_b_ || task.filters_lie != 0 || are_filters_turned_ ? 0 : groups_for_filters(),
-                  .largest_at = workspace_.largest / 4,
-                  .source_at = workspace_.a,
-                  .filters_at = workspace_.b},
-                 mends_parts(sampling_.bits()));
+    const bool do_meet = groups_meet(task_, form_for(product.a), most_meeting_);
+    if (!do_meet) append_look(sequence, product, task_.source.source_elements(), elements_of(problem()).w, sampling_);
+    append_parts(
+        sequence, product, task,
+        {.source = prepared_a_ || task.source.group_channels > 0 ? 0 : groups_for_source(product.a),
+         .filters = prepared_b_ || task.filters_lie != 0 || are_filters_turned_ ? 0 : groups_for_filters(task_),
+         .largest_at = workspace_.largest / 4,
+         .source_at = workspace_.a,
+         .filters_at = workspace_.b},
+        do_meet ? Parts::of_groups_that_meet : parts_of(sampling_));
   }
 
   // Copies read the source itself.
@@ -278,7 +295,7 @@ class Plan final : public ProductPlan {
     std::int64_t source, filters, largest_at, source_at, filters_at;
   };
   void append_parts(devices::Sequence& sequence, const Product& product, const PixelTask& task, const Making& making,
-                    bool is_sampled) const {
+                    Parts parts) const {
     // Of a raw source a group keeps the largest magnitude.
     const std::int64_t groups = std::max<std::int64_t>(making.source + making.filters, tile_.is_raw ? 1 : 0);
     if (groups == 0) return;
@@ -297,20 +314,13 @@ class Plan final : public ProductPlan {
                                                  making.source,
                                                  making.filters,
                                                  static_cast<std::int32_t>(form_for(product.a))};
-    ProductPlan::append_parts(sequence, arguments, groups, is_sampled);
+    ProductPlan::append_parts(sequence, arguments, groups, parts);
   }
 
   Form form_for(const Operand& source) const {
     return form_of(task_.source, source, problem().type, problem().layout == Layout::nhwc);
   }
   std::int64_t groups_for_source(const Operand& source) const { return groups_for(task_.source, form_for(source)); }
-
-  std::int64_t groups_for_filters() const {
-    const std::int64_t taps = turned_taps(task_);
-    if (taps == 0) return divide_up(task_.filter_elements() / 8, pass_group);
-    const std::int64_t at_once = taps > 32 ? 1 : taps > 8 ? most_turned_taps / taps : 8;  // of the text
-    return divide_up(task_.source.padded, 64) * divide_up(task_.filters, at_once) * task_.source.groups;
-  }
 
   PixelTask task_;
   bool are_filters_turned_ = false;
@@ -379,11 +389,16 @@ Answer pixel_offer(const Conv2dProblem& problem, const DevicePointer& device, co
   if (prepared.measures) formats[of_output] = measured_format(elements(of_output));
   if (prepared.measured_b) formats[w_array] = measured_format(all.w);
   if (prepared.b) formats[w_array] = format_of(task, problem, tile.is_shared, prepared_filters(task, problem));
+  const bool do_meet = groups_meet(task, form_of(task.source, {}, problem.type, problem.layout == Layout::nhwc),
+                                   most_meeting(*device, numbers, tile, prepared,
+                                                sampling_for(task, problem, numbers, tile, prepared,
+                                                             cut_tiles(task, tile, *device) < tiles_of(task, tile))));
+  const double before = prepared.all() ? 0 : (do_meet ? 1 : 2) * launch_cycles + pixels_wait;
   // These tiles add low products to a step's high ones.
   const double steps = static_cast<double>(std::max<std::int64_t>(task.steps, task.steps_of_all(tile.is_shared)) +
                                            (tile.columns == 32 || (tile.is_raw && tile.columns == 64) ? 1 : 0));
   return Offer{
-      .cost = {cost_of_cycles((prepared.all() ? 0 : 2 * launch_cycles + pixels_wait) + tile.cycles, *device)},
+      .cost = {cost_of_cycles(before + tile.cycles, *device)},
       .bound = bound_of(numbers, steps, static_cast<double>(tile.parts), longest_sum(problem), cutting_of(*device)),
       .workspace_bytes = workspace_for(task, numbers, tile, prepared, *device).bytes(),
       .prepared = formats,

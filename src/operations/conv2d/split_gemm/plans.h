@@ -20,6 +20,8 @@ Form form_of(const Planes& planes, const Operand& source, DataType type, bool nh
 // FORMS of the text: those that planes may ask for, wherever their source begins.
 std::int64_t forms_of(const Planes& planes, DataType type, bool nhwc);
 std::int64_t groups_for(const Planes& planes, Form form);
+// Whether these groups read each number of the source once, all before they make parts of the first.
+bool read_all_once(const Planes& planes, Form form);
 // Bytes that making them moves, the look for the largest magnitude included.
 double bytes_moved(const Planes& planes, const Numbers& numbers, std::int64_t sampling, DataType type);
 
@@ -53,6 +55,13 @@ PreparedFormat measured_format(std::int64_t elements);
 PreparedFormat format_of(const Planes& planes, const Conv2dProblem& problem, const PreparedOperand& operand);
 PreparedFormat format_of(const PixelTask& task, const Conv2dProblem& problem, bool is_shared,
                          const PreparedOperand& operand);
+
+// The same where samples may be looked at, and operands not be plain arrays.
+inline std::int64_t most_meeting(const devices::Device& device, const Numbers& numbers, const Tile& tile,
+                                 const Prepared& prepared, const Sampling& sampling) {
+  const bool are_plain = prepared.bits() == 0 && !prepared.measured_a && !prepared.measured_b;
+  return are_plain && sampling.bits() == 0 ? most_meeting(device, numbers, tile) : 0;
+}
 
 // What both plans launch alike.
 class ProductPlan : public Conv2dPlanBody, protected ProductLaunches {
@@ -90,8 +99,10 @@ class ProductPlan : public Conv2dPlanBody, protected ProductLaunches {
   // A copy of an array that is prepared, and the maxima of its magnitudes.
   void append_keeping(devices::Sequence& sequence, const Operand& from, const Operand& to,
                       const PreparedOperand& operand) const;
-  // Whether parts may have to be made again, by SAMPLED of the text: a raw first operand has none.
-  bool mends_parts(std::int64_t sampled) const { return (tile_.is_raw ? sampled & 2 : sampled) != 0; }
+  // Of these samples. Parts may have to be made again where there are such: a raw first operand has none.
+  Parts parts_of(const Sampling& sampling) const {
+    return (tile_.is_raw ? sampling.bits() & 2 : sampling.bits()) != 0 ? Parts::of_samples : Parts::of_all;
+  }
   // By a map without a buffer: of so many elements of the operand itself; or, where copies cannot read it, of a copy of
   // it at a section of the workspace.
   OperandMaps append_array_maps(devices::Sequence& sequence, devices::TensorMap map, const Operand& operand,
@@ -99,6 +110,7 @@ class ProductPlan : public Conv2dPlanBody, protected ProductLaunches {
 
   Prepared prepared_;
   std::optional<PreparedOperand> prepared_a_, prepared_b_;
+  std::int64_t most_meeting_ = 0;
 };
 
 Answer pixel_offer(const Conv2dProblem& problem, const DevicePointer& device, const SolverOptions& request);

@@ -167,7 +167,8 @@ class Plan final : public GemmPlanBody, ProductLaunches {
                                               static_cast<std::int32_t>(b_groups),
                                               alpha};
     arguments.insert(arguments.end(), std::begin(behind), std::end(behind));
-    ProductLaunches::append_parts(sequence, arguments, std::max<std::int64_t>(a_groups + b_groups, 1), sampled() != 0);
+    ProductLaunches::append_parts(sequence, arguments, std::max<std::int64_t>(a_groups + b_groups, 1),
+                                  sampled() != 0 ? Parts::of_samples : Parts::of_all);
   }
 
   // SAMPLED of the text.
