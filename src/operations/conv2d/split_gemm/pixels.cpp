@@ -393,7 +393,7 @@ Answer pixel_offer(const Conv2dProblem& problem, const DevicePointer& device, co
                                    most_meeting(*device, numbers, tile, prepared,
                                                 sampling_for(task, problem, numbers, tile, prepared,
                                                              cut_tiles(task, tile, *device) < tiles_of(task, tile))));
-  const double before = prepared.all() ? 0 : (do_meet ? 1 : 2) * launch_cycles + pixels_wait;
+  const double before = prepared.all() ? 0 : 2 * launch_cycles + pixels_wait - (do_meet ? meeting_gain : 0);
   // These tiles add low products to a step's high ones.
   const double steps = static_cast<double>(std::max<std::int64_t>(task.steps, task.steps_of_all(tile.is_shared)) +
                                            (tile.columns == 32 || (tile.is_raw && tile.columns == 64) ? 1 : 0));
