@@ -243,6 +243,39 @@ TEST(PackedGemm, LeadingDimensionsAndBatches) {
   }
 }
 
+// Rows that are read where they are, between which NaN stands, or packed: few columns, many steps, of types that need
+// no widening, and lines that are no whole pages apart.
+TEST(PackedGemm, RowsInPlace) {
+  const Machine machine(2);
+  const auto is_in_place = [](const GemmTask& task) { return GemmBlocking(task, 2, -1).is_a_in_place; };
+  const std::int64_t lanes = kernels::register_tile(DataType::f32, 200).lanes, most = 4 * lanes;
+  for (const char* type : {"f32", "tf32", "f64"})
+    for (int i = 0; i < 4; ++i)
+      for (const std::int64_t n : {std::int64_t{1}, lanes + 1, most / (type == std::string_view("f64") ? 2 : 1)})
+        for (const char* shape : {"m181n{}k128", "m170n{}k1030", "m80n{}k150batch5"}) {
+          GemmTask task = task_of(fmt::format("{} {} {}", type, transposes(i), fmt::format(fmt::runtime(shape), n)));
+          task.lda += 3;
+          task.batch_a = task.lda * (task.problem.transpose_a ? task.problem.k : task.problem.m) + 5;
+          task.bias = i % 2 == 0 ? BiasAlong::columns : BiasAlong::rows;
+          task.accumulate = i == 2;
+          EXPECT_TRUE(is_in_place(task)) << text_of(task);
+          expect_exact(machine, task);
+        }
+  GemmTask pages = task_of("f32 nn m200n30k1000");
+  pages.lda = 1024;
+  EXPECT_FALSE(is_in_place(pages));
+  expect_exact(machine, pages);
+  const std::string wide = fmt::format("f32 nn m200n{}k200", most + 1);
+  for (const std::string& text :
+       {wide, std::string("f32 nn m200n30k127"), std::string("f16 nn m200n30k200"), std::string("f32 nn m20n19k200")}) {
+    EXPECT_FALSE(is_in_place(task_of(text))) << text;
+    expect_exact(machine, task_of(text));
+  }
+  GemmTask prepared = task_of("f32 nn m200n30k200");
+  prepared.prepared_a = true;
+  EXPECT_FALSE(is_in_place(prepared));
+}
+
 // Matrices enough for several blocks of them.
 TEST(PackedGemm, SharedOperandsOfManyMatrices) {
   const Machine machine(2);
@@ -521,7 +554,7 @@ TEST(PackedGemm, InstructionSets) {
     }
     for (const char* type : {"f32", "f64", "f16", "bf16"})
       for (int i = 0; i < 4; ++i)
-        for (const char* shape : {"m1n1k1", "m5n7k9", "m13n17k21", "m37n70k33", "m14n32k600"}) {
+        for (const char* shape : {"m1n1k1", "m5n7k9", "m13n17k21", "m37n70k33", "m14n32k600", "m130n5k140"}) {
           GemmTask task = task_of(fmt::format("{} {} {}", type, transposes(i), shape));
           task.bias = i % 2 == 0 ? BiasAlong::columns : BiasAlong::rows;
           task.relu = i == 1;

@@ -48,6 +48,34 @@ struct GemmTile {
   }
 };
 
+// Of rows in place: neighbours, whose steps are apart and are fetched ahead, or apart, whose steps are neighbours.
+template <typename Real>
+struct GemmTileInPlace {
+  template <int rows, int V>
+  static HWY_NOINLINE void run(const GemmPanels<Real>& p) {
+    if (p.a_row == 1)
+      steps<rows, V>(p, 1);
+    else
+      steps<rows, V>(p, p.a_row);
+  }
+
+ private:
+  template <int rows, int V>
+  static HWY_INLINE void steps(const GemmPanels<Real>& p, std::int64_t a_row) {
+    const hn::ScalableTag<Real> d;
+    const auto lanes = static_cast<std::int64_t>(hn::Lanes(d));
+    hn::Vec<decltype(d)> sums[rows][V];
+    zero_sums(d, sums);
+    const Real *a = p.a, *b = p.b;
+    for (std::int64_t t = 0; t < p.steps; ++t, a += p.a_step, b += V * lanes) {
+      hwy::Prefetch(a + steps_ahead * p.a_step);
+      hwy::Prefetch(a + steps_ahead * p.a_step + rows - 1);
+      add_step<rows, V, true>(d, a, b, sums, a_row);
+    }
+    store_sums<rows, V>(d, sums, p.sums, p.ld, p.columns, p.add);
+  }
+};
+
 template <DataType type, DataType output, typename Real>
 void finish_rows(const GemmFinish& f, const Real* sums, std::int64_t ld, std::int64_t rows, std::int64_t columns,
                  std::byte* c, std::int64_t ldc) {
@@ -73,10 +101,14 @@ void finish_rows(const GemmFinish& f, const Real* sums, std::int64_t ld, std::in
 }
 
 void MultiplyF32(const GemmPanels<float>& panels) {
-  tile_of<GemmTile<float>>(hn::ScalableTag<float>(), panels.rows, panels.columns)(panels);
+  const hn::ScalableTag<float> d;
+  if (panels.a_step == 0) return tile_of<GemmTile<float>>(d, panels.rows, panels.columns)(panels);
+  tile_of<GemmTileInPlace<float>>(d, panels.rows, panels.columns)(panels);
 }
 void MultiplyF64(const GemmPanels<double>& panels) {
-  tile_of<GemmTile<double>>(hn::ScalableTag<double>(), panels.rows, panels.columns)(panels);
+  const hn::ScalableTag<double> d;
+  if (panels.a_step == 0) return tile_of<GemmTile<double>>(d, panels.rows, panels.columns)(panels);
+  tile_of<GemmTileInPlace<double>>(d, panels.rows, panels.columns)(panels);
 }
 
 void FinishF32(const GemmFinish& f, const float* sums, std::int64_t ld, std::int64_t rows, std::int64_t columns,

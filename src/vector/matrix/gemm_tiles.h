@@ -19,12 +19,13 @@ inline constexpr std::int64_t most_tile_elements = 2048;       // rows * columns
 
 template <typename Real>
 struct GemmPanels {
-  const Real* a;  // steps x rows
+  const Real* a;  // steps x rows, or in place
   const Real* b;  // steps x columns, rounded up to vectors; at a multiple of 64 bytes
   std::int64_t steps, rows, columns;
   Real* sums;  // rows x columns
   std::int64_t ld;
-  bool add;  // to what sums hold
+  bool add;                            // to what sums hold
+  std::int64_t a_row = 1, a_step = 0;  // in place: elements from a row to the next, and from a step; 0: a panel
 };
 void multiply_panels(const GemmPanels<float>& panels);
 void multiply_panels(const GemmPanels<double>& panels);

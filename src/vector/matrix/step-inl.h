@@ -39,16 +39,17 @@ HWY_INLINE void zero_sums(D d, hn::Vec<D> (&sums)[rows][V]) {
   }
 }
 
-// sums[i][v] += a[i] * b[v]. Vectors begin at a multiple of their size, or anywhere.
+// sums[i][v] += a[i * a_row] * b[v]. Vectors begin at a multiple of their size, or anywhere.
 template <int rows, int V, bool aligned, class D, typename Real = hn::TFromD<D>>
-HWY_INLINE void add_step(D d, const Real* HWY_RESTRICT a, const Real* HWY_RESTRICT b, hn::Vec<D> (&sums)[rows][V]) {
+HWY_INLINE void add_step(D d, const Real* HWY_RESTRICT a, const Real* HWY_RESTRICT b, hn::Vec<D> (&sums)[rows][V],
+                         std::int64_t a_row = 1) {
   const auto lanes = static_cast<std::int64_t>(hn::Lanes(d));
   hn::Vec<D> column[V];
   OMNICONV_UNROLL for (int v = 0; v < V; ++v) {
     column[v] = in_register(aligned ? hn::Load(d, b + v * lanes) : hn::LoadU(d, b + v * lanes));
   }
   OMNICONV_UNROLL for (int i = 0; i < rows; ++i) {
-    const auto element = in_register(hn::Set(d, a[i]));
+    const auto element = in_register(hn::Set(d, a[i * a_row]));
     OMNICONV_UNROLL for (int v = 0; v < V; ++v) {
       sums[i][v] = hn::MulAdd(element, column[v], sums[i][v]);
     }

@@ -29,6 +29,9 @@ constexpr std::int64_t item_rows = 20, item_columns = 8;
 constexpr std::int64_t own_bytes = std::int64_t{1} << 18, most_own_panels = 32;
 // Items that pack for themselves, for each thread: that it pays, and that all end at nearly the same time.
 constexpr std::int64_t least_own_items = 4, own_items = 8;
+// Panels of columns, and steps, with which to read rows where they are takes less than to pack them, unless their lines
+// are whole pages apart, of which the first cache keeps few.
+constexpr std::int64_t in_place_columns = 2, in_place_steps = 128, page_bytes = 4096;
 
 DataType sums_of(DataType type) {
   return type == DataType::f64 ? DataType::f64 : DataType::f32;
@@ -72,7 +75,7 @@ GemmBlocking::GemmBlocking(const GemmTask& task, int threads, std::int64_t works
   if (passes_limit()) keeps_a = keeps_b = false;
   while (passes_limit() && matrices > 1) matrices = divide_up(matrices, 2);
   while (passes_limit() && item_panels > 1) --item_panels;
-  if (passes_limit()) packing = Packing::shared;
+  if (passes_limit()) packing = Packing::shared, is_a_in_place = false;
   while (passes_limit() && k > chunk) set_steps(task, k / 2);
   while (passes_limit() && shrink()) {
   }
@@ -98,10 +101,12 @@ void GemmBlocking::choose_packing(const GemmTask& task) {
     packing = Packing::own_b;
     n = problem.n;
     set_steps(task, packed_alone_bytes / size_of(sums) / m);
-  } else if (!prepared_a && problem.m > problem.n && own(rows, columns, item_columns, shares_a)) {
+  } else if (problem.m > problem.n && own(rows, columns, item_columns, shares_a)) {
     packing = Packing::own_a;
     m = problem.m;
     set_steps(task, packed_alone_bytes / size_of(sums) / n);
+    is_a_in_place = !prepared_a && columns <= in_place_columns && chunk >= in_place_steps &&
+                    size_of(problem.type) == size_of(sums) && task.lda * size_of(sums) % page_bytes != 0;
   }
 }
 
@@ -156,7 +161,7 @@ std::int64_t GemmBlocking::b_slots() const {
   return keeps_b ? step_blocks_ : shares_b ? 1 : matrices;
 }
 std::int64_t GemmBlocking::own_elements() const {
-  if (packing == Packing::shared) return 0;
+  if (packing == Packing::shared || is_a_in_place || (packing == Packing::own_a && prepared_a)) return 0;
   return round_64(item_panels * (packing == Packing::own_b ? tile.columns : tile.rows) * chunk);
 }
 

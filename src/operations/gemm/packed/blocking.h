@@ -35,6 +35,7 @@ class GemmBlocking {
   bool shares_a, shares_b;                // all matrices of the batch have the same
   bool keeps_a = false, keeps_b = false;  // it is packed once for the batch, with a slot for each block of steps
   bool prepared_a, prepared_b;            // it comes packed, all of it
+  bool is_a_in_place = false;             // own rows are read where they are
 
   // Elements of one slot of packed panels, of how many there are, and of one matrix's sums.
   std::int64_t a_elements() const { return round_64(m * k); }

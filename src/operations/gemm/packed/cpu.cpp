@@ -140,6 +140,16 @@ class Plan final : public GemmPlanBody {
                 (block.t + chunk.t) * round_up(block.n, cut_.tile.lanes),
             0};
   }
+  // Elements of a: where a row of the block begins, in a chunk, and to the next row and step.
+  struct RowsInPlace {
+    std::int64_t at, row, step;
+  };
+  RowsInPlace rows_in_place(const Block& block, std::int64_t matrix, std::int64_t row, Chunk chunk) const {
+    const bool is_transposed = task().problem.transpose_a;
+    const std::int64_t of_row = is_transposed ? 1 : task().lda, of_step = is_transposed ? task().lda : 1;
+    return {(block.matrix + matrix) * task().batch_a + (block.i + row) * of_row + (block.t + chunk.t) * of_step, of_row,
+            of_step};
+  }
   // The workspace: slots of a, slots of b, sums of the matrices, and what threads pack for themselves.
   Packed<Real> shared_a(const Block& block, const Memory& memory, std::int64_t matrix, Chunk chunk) const {
     if (cut_.prepared_a) return prepared_a(memory.a, block, matrix, chunk);
@@ -254,9 +264,7 @@ void Plan<Real>::pack_rows(const Block& block, const Memory& memory, std::int64_
                            Packed<Real> to) const {
   const GemmProblem& problem = task().problem;
   const std::int64_t start = block.rows.start(p), count = block.rows.start(p + 1) - start;
-  const std::int64_t i = block.i + start, t = block.t + chunk.t;
-  const std::int64_t at =
-      (block.matrix + matrix) * task().batch_a + (problem.transpose_a ? t * task().lda + i : i * task().lda + t);
+  const std::int64_t at = rows_in_place(block, matrix, start, chunk).at;
   kernels::pack_panel({memory.a + at * size_of(problem.type), problem.type, task().lda, !problem.transpose_a}, count,
                       count, chunk.k, to.data + (start - to.first) * chunk.k);
 }
@@ -318,7 +326,9 @@ void Plan<Real>::multiply(const Block& block, const Memory& memory, const Item& 
   for (std::int64_t i = 0; i < block.chunks; ++i) {
     const Chunk chunk = chunk_of(block, i);
     Packed<Real> a, b;
-    if (cut_.packing == Packing::own_a) {
+    if (cut_.is_a_in_place) {
+      a = {};
+    } else if (cut_.packing == Packing::own_a && !cut_.prepared_a) {
       a = own(memory, slot, block.rows.start(item.first_row));
       for (std::int64_t p = item.first_row; p < item.last_row; ++p) pack_rows(block, memory, item.matrix, chunk, p, a);
     } else {
@@ -370,6 +380,10 @@ void Plan<Real>::multiply_tile(const Block& block, const Memory& memory, std::in
                                    .sums = here,
                                    .ld = cut_.tile.columns,
                                    .add = false};
+  if (cut_.is_a_in_place) {
+    const auto [at, of_row, of_step] = rows_in_place(block, matrix, row, chunk);
+    panels.a = reinterpret_cast<const Real*>(memory.a) + at, panels.a_row = of_row, panels.a_step = of_step;
+  }
   Piece piece = piece_of(tile, memory, 0);
   if (cut_.in_place && piece.columns == tile.columns) {
     panels.sums = reinterpret_cast<Real*>(piece.c);
@@ -434,7 +448,7 @@ class PackedCpu final : public GemmSolver {
     if (task.prepared_a) prepared[0] = cut.format(task.problem, true);
     if (task.prepared_b) prepared[1] = cut.format(task.problem, false);
     return Offer{
-        .cost = {cost(task, *device)},
+        .cost = {cost(task, cut.is_a_in_place, *device)},
         .bound = gemm_bound(task, gemm_chain(task)),
         .workspace_bytes = cut.workspace_bytes(),
         .prepared = std::move(prepared),
@@ -446,22 +460,25 @@ class PackedCpu final : public GemmSolver {
   }
 
  private:
-  static double cost(const GemmTask& task, const devices::Device& device);
+  static double cost(const GemmTask& task, bool is_a_in_place, const devices::Device& device);
 };
 
 // Whole vectors of columns at the rate that was measured, and every matrix once through memory.
-double PackedCpu::cost(const GemmTask& task, const devices::Device& device) {
+double PackedCpu::cost(const GemmTask& task, bool is_a_in_place, const devices::Device& device) {
   constexpr double efficiency = 0.9, begin = 2e6;  // of a run: its phases begin and end
   constexpr double steps_of_tile = 8;              // that it takes to begin and end a tile
+  constexpr double byte_in_place = 4;              // which passes while it is multiplied, and is not written again
   const GemmProblem& problem = task.problem;
   const kernels::RegisterTile tile = kernels::register_tile(problem.type, problem.m);
   const auto real = [](std::int64_t value) { return static_cast<double>(value); };
   const double m = real(problem.m), n = real(problem.n), k = real(problem.k), batch = real(problem.batch);
   const double size = real(size_of(problem.type)), size_c = real(size_of(task.output));
   const double products = batch * m * (k + steps_of_tile) * real(round_up(problem.n, tile.lanes)) / efficiency;
-  const double bytes = (task.batch_a == 0 ? 1 : batch) * m * k * size + (task.batch_b == 0 ? 1 : batch) * k * n * size +
-                       batch * m * n * size_c * (task.accumulate ? 2 : 1);
-  return begin + products * (problem.type == DataType::f64 ? 2 : 1) + bytes * byte_cost(device);
+  const double of_a = (task.batch_a == 0 ? 1 : batch) * m * k * size,
+               others =
+                   (task.batch_b == 0 ? 1 : batch) * k * n * size + batch * m * n * size_c * (task.accumulate ? 2 : 1);
+  return begin + products * (problem.type == DataType::f64 ? 2 : 1) +
+         of_a * (is_a_in_place ? byte_in_place : byte_cost(device)) + others * byte_cost(device);
 }
 
 }  // namespace
