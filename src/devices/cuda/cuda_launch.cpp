@@ -105,16 +105,12 @@ void check_launch(const Sequence& sequence, const Sequence::Launch& launch, cons
     throw bad_input(
         fmt::format("launch of {}: its program was not built for the queue's device {}", launch.kernel, device_id));
   check_grid(launch.kernel, launch.grid);
-  if (has_cluster(launch.options) && !has_launch_attributes(context.capability()))
+  const bool has_groups_together = has_cluster(launch.options) || launch.options.meets;
+  if (has_groups_together && !has_launch_attributes(context.capability()))
     throw bad_input(
-        fmt::format("launch of {}: clusters need compute capability 9.0 and a driver for CUDA 11.8 or newer, which "
-                    "device {} has not",
-                    launch.kernel, device_id));
-  if (launch.options.meets && !has_launch_attributes(context.capability()))
-    throw bad_input(
-        fmt::format("launch of {}: groups that meet need compute capability 9.0 and a driver for CUDA 11.8 or newer, "
-                    "which device {} has not",
-                    launch.kernel, device_id));
+        fmt::format("launch of {}: {} need compute capability 9.0 and a driver for CUDA 11.8 or newer, which device {} "
+                    "has not",
+                    launch.kernel, launch.options.meets ? "groups that meet" : "clusters", device_id));
   for (const Sequence::Argument& argument : sequence.arguments_of(launch)) {
     const Buffer* used = nullptr;
     if (const auto* const buffer = std::get_if<std::shared_ptr<const Buffer>>(&argument.value)) {

@@ -54,23 +54,25 @@ struct GemmTileInPlace {
   template <int rows, int V>
   static HWY_NOINLINE void run(const GemmPanels<Real>& p) {
     if (p.a_row == 1)
-      steps<rows, V>(p, 1);
+      steps<rows, V, true>(p);
     else
-      steps<rows, V>(p, p.a_row);
+      steps<rows, V, false>(p);
   }
 
  private:
-  template <int rows, int V>
-  static HWY_INLINE void steps(const GemmPanels<Real>& p, std::int64_t a_row) {
+  template <int rows, int V, bool are_neighbours>
+  static HWY_INLINE void steps(const GemmPanels<Real>& p) {
     const hn::ScalableTag<Real> d;
     const auto lanes = static_cast<std::int64_t>(hn::Lanes(d));
     hn::Vec<decltype(d)> sums[rows][V];
     zero_sums(d, sums);
     const Real *a = p.a, *b = p.b;
     for (std::int64_t t = 0; t < p.steps; ++t, a += p.a_step, b += V * lanes) {
-      hwy::Prefetch(a + steps_ahead * p.a_step);
-      hwy::Prefetch(a + steps_ahead * p.a_step + rows - 1);
-      add_step<rows, V, true>(d, a, b, sums, a_row);
+      if (are_neighbours) {
+        hwy::Prefetch(a + steps_ahead * p.a_step);
+        hwy::Prefetch(a + steps_ahead * p.a_step + rows - 1);
+      }
+      add_step<rows, V, true>(d, a, b, sums, are_neighbours ? 1 : p.a_row);
     }
     store_sums<rows, V>(d, sums, p.sums, p.ld, p.columns, p.add);
   }

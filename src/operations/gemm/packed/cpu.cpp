@@ -372,7 +372,7 @@ void Plan<Real>::multiply_tile(const Block& block, const Memory& memory, std::in
                        .first = block.t + chunk.t == 0,
                        .last = block.t + chunk.t + chunk.k == task().problem.k};
   alignas(64) Real here[kernels::most_tile_elements];
-  kernels::GemmPanels<Real> panels{.a = a.data + (row - a.first) * chunk.k,
+  kernels::GemmPanels<Real> panels{.a = cut_.is_a_in_place ? nullptr : a.data + (row - a.first) * chunk.k,
                                    .b = b.data + (column - b.first) * chunk.k,
                                    .steps = chunk.k,
                                    .rows = tile.rows,
