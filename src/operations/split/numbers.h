@@ -20,7 +20,7 @@ namespace omniconv::operations::split_gemm {
 
 constexpr std::int64_t pass_group = 256, most_product_group = 384, maxima = 264;
 
-// Of each of two arrays one line in so many is looked at for the largest number: of 2^19 numbers or more, where both
+// Of each of two arrays one line in so many is looked at for the largest number: of 2^17 numbers or more, where both
 // together are so large that a launch more takes less time than a look at all of them.
 struct Sampling {
   std::int64_t a = 1, b = 1;
@@ -32,7 +32,7 @@ inline Sampling sampling_of(std::int64_t a_elements, std::int64_t b_elements) {
   if (a_elements < least && b_elements < least - a_elements) return {};
   const auto every = [](std::int64_t elements) -> std::int64_t {
     for (const std::int64_t one : {61, 29, 13, 7})
-      if (elements >= one << 19) return one;
+      if (elements >= one << 17) return one;
     return 1;
   };
   return {every(a_elements), every(b_elements)};

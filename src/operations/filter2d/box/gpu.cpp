@@ -1,6 +1,8 @@
 // Box filters of integer images on OpenCL and CUDA devices: running sums down columns and along rows.
+#include <algorithm>
 #include <array>
 #include <optional>
+#include <vector>
 
 #include "core/convert.h"
 #include "embedded/box.kernel.h"
@@ -14,21 +16,44 @@ namespace {
 
 constexpr std::int64_t group = 256;
 
+// Of local memory, which work items of a row read side by side: how many of these ask a bank for different words at
+// most, where their runs are so many pixels apart.
+std::int64_t turns_of_banks(std::int64_t run, std::int64_t channels, std::int64_t size) {
+  constexpr std::int64_t banks = 32, side_by_side = 32;
+  std::array<std::vector<std::int64_t>, banks> words;
+  std::size_t most = 0;
+  for (std::int64_t item = 0; item < side_by_side; ++item) {
+    const std::int64_t word = (item / channels * run * channels + item % channels) * size / 4;
+    std::vector<std::int64_t>& of_bank = words[static_cast<std::size_t>(word % banks)];
+    if (std::ranges::find(of_bank, word) == of_bank.end()) of_bank.push_back(word);
+    most = std::max(most, of_bank.size());
+  }
+  return static_cast<std::int64_t>(most);
+}
+
 // A group's part of rows.
 struct Tile {
-  bool is_narrow;        // sums down columns have 16 bits
-  std::int64_t at_once;  // rows in local memory
-  std::int64_t run;      // pixels: neighbouring work items meet in few banks of local memory
-  std::int64_t runs;     // that its columns reach, and its work items make of all rows
+  bool is_narrow;         // sums down columns have 16 bits
+  std::int64_t at_once;   // rows in local memory
+  std::int64_t run = 0;   // pixels
+  std::int64_t runs = 0;  // that its columns reach, and its work items make of all rows
 
   Tile(const Filter2dProblem& problem, std::int64_t rows)
-      : is_narrow(problem.input == DataType::u8 && problem.r * 255 <= 0xFFFF),
-        at_once(rows),
-        run(is_narrow && rows == 8 ? 62 : 31) {
+      : is_narrow(problem.input == DataType::u8 && problem.r * 255 <= 0xFFFF), at_once(rows) {
     // Columns begin at a multiple of a work item's.
-    const std::int64_t reach = (problem.s - 1) * problem.c + columns() - 1;
-    runs =
-        std::min(std::max<std::int64_t>(columns() * group - reach, 0) / (run * problem.c), group / at_once / problem.c);
+    const std::int64_t reach = (problem.s - 1) * problem.c + columns() - 1,
+                       columns_left = std::max<std::int64_t>(columns() * group - reach, 0);
+    // As long as makes few tiles of a row, of those that hardly wait for each other in local memory.
+    constexpr std::int64_t most_turns = 2;
+    const std::int64_t usual = is_narrow && rows == 8 ? 62 : 31, size = is_narrow ? 2 : 4;
+    std::array<std::int64_t, 3> best{};
+    for (std::int64_t each = usual - usual / 8; each <= usual + usual / 8; ++each) {
+      const std::int64_t turns = turns_of_banks(each, problem.c, size),
+                         fit = std::min(columns_left / (each * problem.c), group / at_once / problem.c);
+      if (turns > most_turns || fit == 0) continue;
+      const std::array<std::int64_t, 3> cost = {divide_up(Q(problem), fit * each), turns, each};
+      if (runs == 0 || cost < best) best = cost, run = each, runs = fit;
+    }
   }
   std::int64_t columns() const { return is_narrow ? 8 : 4; }  // of a work item
 };
@@ -120,8 +145,8 @@ class BoxGpu final : public Filter2dSolver {
     const Tile tile = tile_of(problem, *device);
     if (problem.w > 0x7FFFFFFF / problem.c) return "a row has more than 2^31 - 1 elements";
     if (tile.runs == 0)
-      return fmt::format("windows of {} pixels of {} channels leave no run of {} pixels of a group's {} columns",
-                         problem.s, problem.c, tile.run, tile.columns() * group);
+      return fmt::format("windows of {} pixels of {} channels leave no run of pixels of a group's {} columns",
+                         problem.s, problem.c, tile.columns() * group);
     if (std::string reason = group_refusal(*device, group); !reason.empty()) return reason;
     if (std::string reason = local_memory_refusal(*device, local_bytes(problem, tile)); !reason.empty()) return reason;
     // Measured (README.md): more of long rows, and of pixels that are not bytes on both sides.
