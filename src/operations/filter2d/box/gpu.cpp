@@ -44,10 +44,11 @@ struct Tile {
     const std::int64_t reach = (problem.s - 1) * problem.c + columns() - 1,
                        columns_left = std::max<std::int64_t>(columns() * group - reach, 0);
     // As long as makes few tiles of a row, of those that hardly wait for each other in local memory.
-    constexpr std::int64_t most_turns = 2;
-    const std::int64_t usual = is_narrow && rows == 8 ? 62 : 31, size = is_narrow ? 2 : 4;
+    const std::int64_t usual = is_narrow && rows == 8 ? 62 : 31, size = is_narrow ? 2 : 4,
+                       most_turns = std::max<std::int64_t>(2, turns_of_banks(usual, problem.c, size));
     std::array<std::int64_t, 3> best{};
-    for (std::int64_t each = usual - usual / 8; each <= usual + usual / 8; ++each) {
+    const std::int64_t spread = is_narrow ? usual / 8 : 0;
+    for (std::int64_t each = usual - spread; each <= usual + spread; ++each) {
       const std::int64_t turns = turns_of_banks(each, problem.c, size),
                          fit = std::min(columns_left / (each * problem.c), group / at_once / problem.c);
       if (turns > most_turns || fit == 0) continue;
@@ -55,7 +56,8 @@ struct Tile {
       if (runs == 0 || cost < best) best = cost, run = each, runs = fit;
     }
   }
-  std::int64_t columns() const { return is_narrow ? 8 : 4; }  // of a work item
+  std::int64_t columns() const { return is_narrow ? 8 : 4; }   // of a work item
+  std::int64_t resident() const { return is_narrow ? 2 : 4; }  // groups of a compute unit: RESIDENT of the text
 };
 std::int64_t width_of(const Filter2dProblem& problem, const Tile& tile) {
   return tile.runs * tile.run * problem.c;
@@ -99,8 +101,7 @@ class Plan final : public Filter2dPlanBody {
       definitions.push_back({"MULTIPLIER", fmt::format("{}ul", quotient->multiplier)}), add("SHIFT", quotient->shift);
     }
     program_ = device.build(std::string(kernels::filter2d_pixels()) + std::string(box_kernel), definitions);
-    constexpr std::int64_t of_unit = 4;
-    resident_ = device.info().is_gpu ? of_unit * device.info().compute_units : 0;
+    resident_ = device.info().is_gpu ? tile_.resident() * device.info().compute_units : 0;
   }
 
   double compile_seconds() const override { return program_->compile_seconds(); }
