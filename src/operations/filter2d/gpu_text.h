@@ -80,11 +80,11 @@ void in_launches(const Filter2dRun& run, std::int64_t rows_per_item, const Appen
 struct RowParts {
   std::int64_t interior = 0, rest = 0;
 };
-// The same in items, where a pixel has so many, and work items of the interior take `across` of them each.
-inline RowParts row_parts(const Filter2dTask& task, std::int64_t pixel_items, std::int64_t across = 1) {
+// The same in items, where a pixel has so many.
+inline RowParts row_parts(const Filter2dTask& task, std::int64_t pixel_items) {
   const std::int64_t columns = Q(task.problem);
   const std::int64_t inside = std::clamp<std::int64_t>(task.problem.w - task.problem.s + 1, 0, columns) * pixel_items;
-  const std::int64_t interior = inside / (group_items * across) * (group_items * across);
+  const std::int64_t interior = inside / group_items * group_items;
   return {interior, columns * pixel_items - interior};
 }
 inline RowParts row_parts(const Filter2dTask& task) {
@@ -173,10 +173,9 @@ struct PartKernels {
 // Both over so many rows of work items, where they are not empty; those of the interior take `across` items each.
 inline void launch_parts(devices::Sequence& sequence, const std::shared_ptr<devices::Program>& program,
                          const PartKernels& kernels, const RowParts& parts, std::int64_t rows,
-                         std::span<const devices::KernelArgument> arguments, std::int64_t across = 1) {
+                         std::span<const devices::KernelArgument> arguments) {
   if (parts.interior > 0)
-    sequence.launch(program, kernels.interior, grid_for(parts.interior / across, rows),
-                    arguments.first(arguments.size() - 2));
+    sequence.launch(program, kernels.interior, grid_for(parts.interior, rows), arguments.first(arguments.size() - 2));
   if (parts.rest > 0 || parts.interior == 0)
     sequence.launch(program, kernels.rest, grid_for(parts.rest, rows), arguments);
 }

@@ -368,10 +368,11 @@ static double gather_cost(const Conv2dProblem& problem, const devices::Device& d
                   of_tap * static_cast<double>(g.r * g.s) * std::min(apart, 2.0));
 }
 
-// Of nchw's products on an H200 to the data, and where rows of pixels begin anywhere.
+// Of nchw's products on an H200 to the data; and where rows of pixels, or under nhwc of columns, begin anywhere.
 static double unaligned_cost(const Conv2dProblem& problem, bool has_columns, bool overlaps) {
   const Conv2dShape g(problem);
-  if (g.nhwc || problem.pass == Pass::backward_filter) return 0;
+  if (problem.pass == Pass::backward_filter || (g.nhwc && problem.pass == Pass::backward_data)) return 0;
+  if (g.nhwc) return has_columns && g.r * g.s * g.c_group % 4 != 0 ? 0.4 * gpu_launch_cost : 0;
   if (problem.pass == Pass::backward_data) return (has_columns && overlaps ? 1 : 2) * gpu_launch_cost;
   return has_columns || g.p * g.q % 4 == 0 ? 0 : 1.5 * gpu_launch_cost;
 }

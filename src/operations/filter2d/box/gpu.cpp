@@ -56,8 +56,7 @@ struct Tile {
       if (runs == 0 || cost < best) best = cost, run = each, runs = fit;
     }
   }
-  std::int64_t columns() const { return is_narrow ? 8 : 4; }   // of a work item
-  std::int64_t resident() const { return is_narrow ? 2 : 4; }  // groups of a compute unit: RESIDENT of the text
+  std::int64_t columns() const { return is_narrow ? 8 : 4; }  // of a work item
 };
 std::int64_t width_of(const Filter2dProblem& problem, const Tile& tile) {
   return tile.runs * tile.run * problem.c;
@@ -101,7 +100,8 @@ class Plan final : public Filter2dPlanBody {
       definitions.push_back({"MULTIPLIER", fmt::format("{}ul", quotient->multiplier)}), add("SHIFT", quotient->shift);
     }
     program_ = device.build(std::string(kernels::filter2d_pixels()) + std::string(box_kernel), definitions);
-    resident_ = device.info().is_gpu ? tile_.resident() * device.info().compute_units : 0;
+    constexpr std::int64_t of_unit = 4;  // narrow ones are two waves: one has fewer rows read twice, and took longer
+    resident_ = device.info().is_gpu ? of_unit * device.info().compute_units : 0;
   }
 
   double compile_seconds() const override { return program_->compile_seconds(); }

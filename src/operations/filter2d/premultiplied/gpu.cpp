@@ -1,5 +1,7 @@
 // Premultiplied alpha on OpenCL and CUDA devices: one launch for general weights, chains along rows and down columns
 // for rank one and equal weights, another solver's plan and a copy of opacity where the weights sum to zero.
+#include <algorithm>
+
 #include "embedded/premultiplied.kernel.h"
 #include "operations/filter2d/candidates.h"
 #include "operations/filter2d/gpu_text.h"
@@ -18,12 +20,28 @@ struct TapsTile {
 };
 TapsTile tile_of(const Filter2dProblem& problem) {
   const bool words = problem.c == 4 && problem.input == DataType::u8 && problem.output == DataType::u8;
-  return words ? TapsTile{8, 2} : TapsTile{4, 1};
+  return words ? TapsTile{4, 2} : TapsTile{4, 1};
 }
 constexpr std::int64_t rows_per_item = 4;  // of the other kernels
 
 std::int64_t items_of_a_pixel(const Filter2dTask& task) {
   return task.problem.c <= most_channels_at_once ? 1 : task.problem.c;
+}
+
+// The interior is all that has whole tiles, though its last group is not full: what is left is looked up at the
+// borders.
+RowParts taps_parts(const Filter2dTask& task, const TapsTile& tile) {
+  const Filter2dProblem& problem = task.problem;
+  const std::int64_t items = items_of_a_pixel(task), columns = Q(problem),
+                     inside = std::clamp<std::int64_t>(problem.w - problem.s + 1, 0, columns);
+  const std::int64_t interior = inside * items / tile.across * tile.across;
+  return {interior, columns * items - interior};
+}
+
+// Whether sums of bytes' shares are 0 or far from the ends of fp32's range, as no sum of both signs surely is.
+bool are_tame(const Weights& weights) {
+  const auto is_tame = [](double value) { return value == 0 || (value >= 0x1p-20 && value <= 0x1p20); };
+  return std::ranges::all_of(weights.values, is_tame) && is_tame(weights.opaque_sum) && weights.values.size() < 1 << 16;
 }
 
 std::shared_ptr<devices::Program> build(const Filter2dTask& task, devices::Device& device,
@@ -36,6 +54,7 @@ std::shared_ptr<devices::Program> build(const Filter2dTask& task, devices::Devic
   add("KEEPS_OPACITY", task.weights.keeps_opacity ? 1 : 0);
   add("CHANNELS", task.problem.c / items_of_a_pixel(task));
   add("ROWS", tile.rows), add("ACROSS", tile.across);
+  add("TAME", tile.across > 1 && are_tame(task.weights));
   return device.build(std::string(kernels::filter2d_pixels()) + std::string(kernels::exact_division()) +
                           std::string(premultiplied_kernel),
                       definitions);
@@ -50,7 +69,7 @@ class TapsPlan final : public Filter2dPlanBody {
   TapsPlan(const Filter2dTask& task, devices::Device& device)
       : Filter2dPlanBody(task),
         tile_(tile_of(task.problem)),
-        parts_(row_parts(task, items_of_a_pixel(task), tile_.across)),
+        parts_(taps_parts(task, tile_)),
         program_(build(task, device, tile_)),
         weights_(upload_weights(device, task.weights.values)) {}
 
@@ -66,8 +85,11 @@ class TapsPlan final : public Filter2dPlanBody {
     const auto arguments = image_arguments(run, weights_.get(), fp32(weights.border_value), fp32(weights.opacity_unit),
                                            fp32(weights.opaque_sum), fp32(weights.opaque_output), fp32(weights.scale),
                                            fp32(weights.bias), parts_.interior, parts_.rest);
-    launch_parts(sequence, program_, {"taps_interior", "taps_rest"}, parts_, divide_up(run.output_rows, tile_.rows),
-                 arguments, tile_.across);
+    const std::int64_t rows = divide_up(run.output_rows, tile_.rows);
+    if (parts_.interior > 0)
+      sequence.launch(program_, "taps_interior", grid_for(parts_.interior / tile_.across, rows),
+                      std::span(arguments).first(arguments.size() - 1));
+    if (parts_.rest > 0) sequence.launch(program_, "taps_rest", grid_for(parts_.rest * rows, 1), arguments);
   }
 
   TapsTile tile_;
