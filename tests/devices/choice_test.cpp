@@ -24,7 +24,8 @@ std::string choice_for_box(devices::DeviceKind kind, const std::string& text) {
 TEST(Choice, BoxesOnGpus) {
   for (const devices::DeviceKind kind : {devices::DeviceKind::cuda, devices::DeviceKind::opencl}) {
     EXPECT_EQ(choice_for_box(kind, "u8 h560w560c3r3s3"), "filter2d/separable/gpu-fused.1");
-    EXPECT_EQ(choice_for_box(kind, "u8 h560w560c3r17s17"), "filter2d/separable/gpu-fused.1");
+    EXPECT_EQ(choice_for_box(kind, "u8 h560w560c3r7s7"), "filter2d/separable/gpu-fused.1");
+    EXPECT_EQ(choice_for_box(kind, "u8 h560w560c3r17s17"), "filter2d/box/gpu.1");
     // Running sums do not grow with the window.
     EXPECT_EQ(choice_for_box(kind, "u8 h560w560c3r18s18"), "filter2d/box/gpu.1");
     EXPECT_EQ(choice_for_box(kind, "u8 h560w560c3r31s31"), "filter2d/box/gpu.1");

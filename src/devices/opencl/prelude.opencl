@@ -101,12 +101,6 @@ DEVICE float IEEE_DIVIDE(const float n, const float d) {
   asm("div.rn.f32 %0, %1, %2;" : "=f"(quotient) : "f"(n), "f"(d));
   return quotient;
 }
-DEVICE float NEAR_RECIPROCAL(const float d) {  // within a unit in the last place
-  float near;
-  asm("rcp.approx.ftz.f32 %0, %1;" : "=f"(near) : "f"(d));
-  return near;
-}
-#define NEAR_RECIPROCAL NEAR_RECIPROCAL
 #else
 #define HAS_IEEE_DIVIDE 0
 #endif

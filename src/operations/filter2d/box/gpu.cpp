@@ -150,8 +150,9 @@ class BoxGpu final : public Filter2dSolver {
                          problem.s, problem.c, tile.columns() * group);
     if (std::string reason = group_refusal(*device, group); !reason.empty()) return reason;
     if (std::string reason = local_memory_refusal(*device, local_bytes(problem, tile)); !reason.empty()) return reason;
-    // Measured (README.md): more of long rows, and of pixels that are not bytes on both sides.
-    constexpr double of_element = 45, of_column = 0.15, of_words = 40, of_processor = 110;
+    // Measured (README.md): less of narrow sums, and more of long rows, and of pixels that are not bytes on both sides.
+    const double of_element = tile.is_narrow ? 33 : 45, of_column = tile.is_narrow ? 0.3 : 0.15;
+    constexpr double of_words = 40, of_processor = 110;
     const bool are_bytes = problem.input == DataType::u8 && problem.output == DataType::u8;
     const double operations = of_element + of_column * static_cast<double>(problem.s) + (are_bytes ? 0 : of_words);
     return offer_of(task, {.operations = device->info().is_gpu ? operations : of_processor,

@@ -38,12 +38,6 @@ RowParts taps_parts(const Filter2dTask& task, const TapsTile& tile) {
   return {interior, columns * items - interior};
 }
 
-// Whether sums of bytes' shares are 0 or far from the ends of fp32's range, as no sum of both signs surely is.
-bool are_tame(const Weights& weights) {
-  const auto is_tame = [](double value) { return value == 0 || (value >= 0x1p-20 && value <= 0x1p20); };
-  return std::ranges::all_of(weights.values, is_tame) && is_tame(weights.opaque_sum) && weights.values.size() < 1 << 16;
-}
-
 std::shared_ptr<devices::Program> build(const Filter2dTask& task, devices::Device& device,
                                         const TapsTile& tile = {rows_per_item, 1}) {
   std::vector<devices::Definition> definitions = pixel_definitions(task);
@@ -54,7 +48,6 @@ std::shared_ptr<devices::Program> build(const Filter2dTask& task, devices::Devic
   add("KEEPS_OPACITY", task.weights.keeps_opacity ? 1 : 0);
   add("CHANNELS", task.problem.c / items_of_a_pixel(task));
   add("ROWS", tile.rows), add("ACROSS", tile.across);
-  add("TAME", tile.across > 1 && are_tame(task.weights));
   return device.build(std::string(kernels::filter2d_pixels()) + std::string(kernels::exact_division()) +
                           std::string(premultiplied_kernel),
                       definitions);
