@@ -75,12 +75,12 @@ void in_launches(const Filter2dRun& run, std::int64_t rows_per_item, const Appen
   in_parts_of(most_group_rows * rows_per_item, run, append_part);
 }
 
-// Elements (column * c + channel) of an output row. The interior reads only columns of the image, and is whole groups;
-// the rest is what lies left and right of it.
+// Elements (column * c + channel) of an output row. The interior reads only columns of the image; the rest is what lies
+// left and right of it.
 struct RowParts {
   std::int64_t interior = 0, rest = 0;
 };
-// The same in items, where a pixel has so many.
+// The same in items, where a pixel has so many; the interior is whole groups.
 inline RowParts row_parts(const Filter2dTask& task, std::int64_t pixel_items) {
   const std::int64_t columns = Q(task.problem);
   const std::int64_t inside = std::clamp<std::int64_t>(task.problem.w - task.problem.s + 1, 0, columns) * pixel_items;
@@ -170,7 +170,7 @@ std::array<devices::KernelArgument, 10 + sizeof...(Own)> image_arguments(const F
 struct PartKernels {
   const char *interior, *rest;
 };
-// Both over so many rows of work items, where they are not empty; those of the interior take `across` items each.
+// Both over so many rows of work items, where they are not empty.
 inline void launch_parts(devices::Sequence& sequence, const std::shared_ptr<devices::Program>& program,
                          const PartKernels& kernels, const RowParts& parts, std::int64_t rows,
                          std::span<const devices::KernelArgument> arguments) {
