@@ -80,11 +80,12 @@ void in_launches(const Filter2dRun& run, std::int64_t rows_per_item, const Appen
 struct RowParts {
   std::int64_t interior = 0, rest = 0;
 };
-// The same in items, where a pixel has so many; the interior is whole groups.
-inline RowParts row_parts(const Filter2dTask& task, std::int64_t pixel_items) {
+// The same in items, where a pixel has so many; the interior is a multiple of so many, which is whole groups where
+// nothing else is said.
+inline RowParts row_parts(const Filter2dTask& task, std::int64_t pixel_items, std::int64_t multiple = group_items) {
   const std::int64_t columns = Q(task.problem);
   const std::int64_t inside = std::clamp<std::int64_t>(task.problem.w - task.problem.s + 1, 0, columns) * pixel_items;
-  const std::int64_t interior = inside / group_items * group_items;
+  const std::int64_t interior = inside / multiple * multiple;
   return {interior, columns * pixel_items - interior};
 }
 inline RowParts row_parts(const Filter2dTask& task) {

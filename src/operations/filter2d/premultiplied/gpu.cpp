@@ -1,7 +1,5 @@
 // Premultiplied alpha on OpenCL and CUDA devices: one launch for general weights, chains along rows and down columns
 // for rank one and equal weights, another solver's plan and a copy of opacity where the weights sum to zero.
-#include <algorithm>
-
 #include "embedded/premultiplied.kernel.h"
 #include "operations/filter2d/candidates.h"
 #include "operations/filter2d/gpu_text.h"
@@ -28,16 +26,6 @@ std::int64_t items_of_a_pixel(const Filter2dTask& task) {
   return task.problem.c <= most_channels_at_once ? 1 : task.problem.c;
 }
 
-// The interior is all that has whole tiles, though its last group is not full: what is left is looked up at the
-// borders.
-RowParts taps_parts(const Filter2dTask& task, const TapsTile& tile) {
-  const Filter2dProblem& problem = task.problem;
-  const std::int64_t items = items_of_a_pixel(task), columns = Q(problem),
-                     inside = std::clamp<std::int64_t>(problem.w - problem.s + 1, 0, columns);
-  const std::int64_t interior = inside * items / tile.across * tile.across;
-  return {interior, columns * items - interior};
-}
-
 std::shared_ptr<devices::Program> build(const Filter2dTask& task, devices::Device& device,
                                         const TapsTile& tile = {rows_per_item, 1}) {
   std::vector<devices::Definition> definitions = pixel_definitions(task);
@@ -62,7 +50,7 @@ class TapsPlan final : public Filter2dPlanBody {
   TapsPlan(const Filter2dTask& task, devices::Device& device)
       : Filter2dPlanBody(task),
         tile_(tile_of(task.problem)),
-        parts_(taps_parts(task, tile_)),
+        parts_(row_parts(task, items_of_a_pixel(task), tile_.across)),  // its last group may not be full
         program_(build(task, device, tile_)),
         weights_(upload_weights(device, task.weights.values)) {}
 
