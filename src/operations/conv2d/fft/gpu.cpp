@@ -38,7 +38,7 @@ std::vector<devices::Definition> definitions_of(const Conv2dProblem& problem, co
     all.push_back({symbol, fmt::format("({}L)", value)});
   };
   add("SIDE", shape.side), add("ENTRIES", cut.group.entries), add("PITCH", cut.group.pitch());
-  add("RESIDENT", cut.group.resident);
+  add("RESIDENT", cut.group.resident), add("RESIDENT_OF_FILTERS", cut.group.resident_of_filters);
   add("TO_DATA", problem.pass == Pass::backward_data), add("TO_FILTER", shape.of_filter);
   add("DEPTHWISE", cut.fused), add("TURNED", shape.turned);
   add_long("TOP", shape.top), add_long("LEFT", shape.left), add_long("GROUPS", shape.groups);
@@ -119,9 +119,10 @@ class Plan final : public Conv2dPlanBody {
     });
   }
   void append_filters(devices::Sequence& sequence, const char* kernel, const Operand& from, const Operand& to) const {
-    launch(sequence, kernel, cut_.shape.groups * cut_.shape.source * cut_.shape.target, [&](std::int64_t first) {
-      return std::array<devices::KernelArgument, 5>{from.buffer.impl().get(), from.offset_bytes / 4,
-                                                    to.buffer.impl().get(), to.offset_bytes / 4, first};
+    const std::int64_t entries = cut_.shape.groups * cut_.shape.source * cut_.shape.target;
+    launch(sequence, kernel, entries, [&](std::int64_t first) {
+      return std::array<devices::KernelArgument, 6>{
+          from.buffer.impl().get(), from.offset_bytes / 4, to.buffer.impl().get(), to.offset_bytes / 4, entries, first};
     });
   }
   // A block of images of so many channels a group.

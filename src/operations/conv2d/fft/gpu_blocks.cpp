@@ -39,7 +39,7 @@ std::span<const Tunable> fft_gpu_tunables() {
 // As many as leave a compute unit room for several groups, and fewer where the device has less.
 FftGpuGroup::FftGpuGroup(std::int64_t of_side, const devices::Device& device) : side(of_side) {
   entries = side == 16 ? 16 : side == 32 ? 8 : 2;
-  resident = side == 16 ? 6 : 4;
+  resident = side == 16 ? 6 : 4, resident_of_filters = side == 16 ? 6 : side == 32 ? 3 : 4;
   constexpr std::int64_t most_bytes = 48 << 10;  // that every CUDA device has
   const auto fits = [&] {
     return local_bytes() <= std::min(most_bytes, device.info().local_memory_bytes) &&
@@ -196,8 +196,8 @@ PreparedFormat FftGpuBlocks::format(const Conv2dProblem& problem) const {
 // its arithmetic at a third of the peak, one after the other, and waits for the one before.
 double FftGpuBlocks::cost(const Conv2dProblem& problem, const devices::Device& device) const {
   constexpr double bandwidth_share = 0.5, rate_share = 0.35, waits = 2;
-  // Until it was measured beside the others it must be predicted twice as fast to be taken.
-  constexpr double caution = 2;
+  // Until it was measured beside the others it must be predicted thrice as fast to be taken.
+  constexpr double caution = 3;
   // Instructions of a transform for each element of a tile: sums, multiplications, and two ways through local memory.
   const double of_element = shape.side == 16 ? 30 : shape.side == 32 ? 36 : 40;
   constexpr double of_cpu_element = 300;  // PoCL

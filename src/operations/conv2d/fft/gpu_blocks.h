@@ -32,7 +32,8 @@ struct FftGpuGroup {
   FftGpuGroup(std::int64_t side, const devices::Device& device);
 
   std::int64_t side, entries;  // entries: tiles of a channel
-  std::int64_t resident;       // groups of a compute unit, by their registers
+  // Groups of a compute unit, by their registers; of the kernels that transform filters, or multiply by them.
+  std::int64_t resident, resident_of_filters;
 
   std::int64_t items() const { return entries * side / 2; }
   std::int64_t pitch() const;  // numbers of local memory from a tile to the next
