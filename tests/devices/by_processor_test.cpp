@@ -349,6 +349,9 @@ TEST_F(OtherSolversByProcessor, OnMultiplyAddUnits) {
                               "bwd_filter acc n2c12h9w8k10r3s3p1", "bwd_filter flip nhwc n2c8h11w9k12r3s3p1g2"})
     expect_right("conv2d/winograd/gpu.1", problem);
   for (const char* problem :
+       {"bias relu n1c2h9w20k3r5s3p1", "nhwc bwd_data n1c4h9w8k4r3s3p1g4", "bwd_filter flip n1c2h9w8k3r3s3p1"})
+    expect_right("conv2d/fft/gpu.1", problem);
+  for (const char* problem :
        {"n2c8h19w12k8r3s3p1g8", "bwd_data nhwc n2c8h9w12k8r3s3p1g8", "bwd_filter n2c8h19w12k8r3s3p1g8",
         "n5c9h14w10k9r3s3p1u2g9", "nhwc flip n3c36h14w14k36r3s3p1u2g36", "bwd_filter nhwc n9c12h29w30k12r3s3p1g12"})
     expect_right("conv2d/depthwise/gpu.1", problem);
