@@ -407,16 +407,17 @@ void Plan<Element>::copy_pairs(const std::byte* from, std::int64_t elements, std
                                         .to = reinterpret_cast<Real*>(to),
                                         .pitch = channel_pitch(),
                                         .add = false});
-  } else if (unit == 1) {
-    kernels::pack_panel({from, problem().type, source_at(0, 1, 0, 0), false}, count, count, channels, to);
-  } else {
-    const std::int64_t to_second = channels > 1 ? source_at(0, 1, 0, 0) * size_ : 0;
-    for (std::int64_t i = 0; i < count; ++i, from += unit * size_) {
-      std::memcpy(&to[i].low, from, sizeof to[i].low);
-      std::memcpy(&to[i].high, from + to_second, sizeof to[i].high);
-      if (to_second == 0) to[i].high = 0;
-    }
+    return;
   }
+  // Rows may be short: no calls.
+  const auto* const first = reinterpret_cast<const std::uint16_t*>(from);
+  const std::uint16_t* const second = first + source_at(0, 1, 0, 0);
+  if (channels < cut_.terms)
+    for (std::int64_t i = 0; i < count; ++i) to[i] = {first[i * unit], 0};
+  else if (unit == 1)
+    for (std::int64_t i = 0; i < count; ++i) to[i] = {first[i], second[i]};
+  else
+    for (std::int64_t i = 0; i < count; ++i) to[i] = {first[i * unit], second[i * unit]};
 }
 
 template <typename Element>
