@@ -726,6 +726,36 @@ TEST(CudaCompileForms, WinogradCountsLargeImagesInLongs) {
   EXPECT_EQ(type_of_places("nhwc n1c16h1100w1100k2048r3s3p1"), "int");  // only rows and columns of the target
 }
 
+// Every tile, pass and layout, products at every bin and groups of one channel in turn: twiddles are constants of
+// instructions, and what a work item transforms stays in registers.
+TEST_F(CudaCompile, FftInEveryForm) {
+  int number = 0;
+  for (const char* const tuning : {"tile=16 tiles=0", "tile=32 tiles=0", "tile=64 tiles=0"})
+    for (const char* const form : {"bias relu acc n2h43w46c24k40g2", "nhwc flip bias n2h43w46c24k24g24",
+                                   "bwd_data acc n2h43w46c24k24g24", "flip bwd_data nhwc n2h43w46c24k40",
+                                   "bwd_filter acc n2h43w46c24k40g2", "bwd_filter nhwc n2h43w46c24k24g24"}) {
+      const std::string problem = fmt::format("{}r7s5p2", form);
+      const auto device = std::make_shared<devices::RecordingDevice>(devices::DeviceKind::cuda);
+      device->set_compute_units(132);
+      const operations::Answer answer =
+          operations::conv2d_fft_gpu().offer(get<Conv2dProblem>(parse_problem(problem)), device, {.tuning = tuning});
+      ASSERT_NE(answer.offer(), nullptr) << problem << ": " << answer.refusal();
+      answer.offer()->plan();
+      const auto& built = device->built.back();
+      ASSERT_NE(built.text.find("transform_rows"), std::string::npos);
+      try {
+        const std::string text = nvrtc->compile(built.text, built.definitions, 81).image;
+        for (const char* const part : {".f64", "approx", ".ftz", "ld.local", "st.local", "ld.const"})
+          EXPECT_EQ(count(text, part), 0) << tuning << ' ' << problem << ": " << part;
+        const int capability = ++number % 2 == 0 ? 80 : 90;
+        const std::string image = nvrtc->compile(built.text, built.definitions, capability).image;
+        EXPECT_EQ(largest_frame(image), 0u) << tuning << ' ' << problem;  // nothing is spilled
+      } catch (const Error& error) {
+        ADD_FAILURE() << tuning << ' ' << problem << ": " << error.what();
+      }
+    }
+}
+
 // Products on the matrix units of 8.0 and above: passes, layouts, types, tiles and endings in turn.
 TEST_F(CudaCompile, MmaGemmInEveryForm) {
   int number = 0;

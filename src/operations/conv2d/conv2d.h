@@ -58,6 +58,7 @@ const Conv2dSolver& conv2d_shifted_panels_cpu();
 const Conv2dSolver& conv2d_winograd_cpu();
 const Conv2dSolver& conv2d_winograd_gpu();
 const Conv2dSolver& conv2d_fft_cpu();
+const Conv2dSolver& conv2d_fft_gpu();
 const Conv2dSolver& conv2d_direct_cpu();
 const Conv2dSolver& conv2d_direct_gpu();
 const Conv2dSolver& conv2d_reference();

@@ -22,6 +22,7 @@ std::span<const Solver* const> conv2d_solvers() {
       &conv2d_winograd_cpu(),             //
       &conv2d_winograd_gpu(),             //
       &conv2d_fft_cpu(),                  //
+      &conv2d_fft_gpu(),                  //
       &conv2d_direct_cpu(),               //
       &conv2d_direct_gpu(),               //
       &conv2d_reference(),                //

@@ -6,6 +6,7 @@
 #include <array>
 
 #include "core/checked.h"
+#include "operations/conv2d/gpu_products.h"
 #include "operations/gemm/gpu_text.h"
 #include "operations/gpu_limits.h"
 
@@ -22,24 +23,6 @@ constexpr std::int64_t alignment = 256;  // of the workspace's arrays
 
 std::int64_t aligned_bytes(std::int64_t elements) {
   return round_up(4 * elements, alignment);
-}
-
-// Of those that use fused multiply-adds alone the solver of least cost, with its offer.
-struct Product {
-  const GemmSolver* solver = nullptr;
-  Offer offer = {};
-};
-Product best_product(const GemmTask& task, const DevicePointer& device) {
-  Product best;
-  for (const Solver* const solver : gemm_solvers()) {
-    if (solver->role() == SolverRole::reference) continue;
-    const auto* const gemm = static_cast<const GemmSolver*>(solver);
-    const Answer answer = gemm->offer(task, device, {});
-    const Offer* const offer = answer.offer();
-    if (offer == nullptr || !offer->uses_only_fma) continue;
-    if (best.solver == nullptr || offer->cost.multiply_adds < best.offer.cost.multiply_adds) best = {gemm, *offer};
-  }
-  return best;
 }
 
 }  // namespace
@@ -152,7 +135,7 @@ std::variant<WinogradGpuBlocks, std::string> WinogradGpuBlocks::cut(const Conv2d
                        all.shape.tiles, all.blocks(), most_blocks);
   constexpr const char* no_product = "no product of matrices by fused multiply-adds serves its tiles";
   const auto best_of = [&](const GemmTask& task) -> Answer {
-    const Product best = best_product(task, device);
+    const GpuProduct best = best_gpu_product(task, device);
     if (best.solver == nullptr) return no_product;
     return best.offer;
   };
@@ -162,7 +145,7 @@ std::variant<WinogradGpuBlocks, std::string> WinogradGpuBlocks::cut(const Conv2d
     return all;
   }
   // The product is chosen once: a limit of the workspace leaves its solver and tuning, and so the order of sums.
-  const Product best = best_product(all.product(all.block(0)), device);
+  const GpuProduct best = best_gpu_product(all.product(all.block(0)), device);
   if (best.solver == nullptr) return no_product;
   const std::string tuning = best.offer.tuning.to_text();
   for (;;) {

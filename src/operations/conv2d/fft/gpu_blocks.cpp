@@ -1,0 +1,228 @@
+#include "operations/conv2d/fft/gpu_blocks.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+
+#include "core/checked.h"
+#include "operations/conv2d/gpu_products.h"
+#include "operations/gemm/gpu_text.h"
+#include "operations/gpu_limits.h"
+
+namespace omniconv::operations {
+namespace {
+
+// Inputs and targets of a block take so much at the most, unless the tuning says otherwise: enough for every compute
+// unit, and little of a GPU's memory.
+constexpr double block_bytes = 1 << 30;
+// Tiles of a block, by the tuning; 0: as many as `block_bytes` hold.
+constexpr std::array<std::int64_t, 6> tile_limits = {0, 16384, 4096, 1024, 256, 64};
+constexpr std::int64_t least_tiles = 16, most_blocks = std::int64_t{1} << 16;
+constexpr std::int64_t alignment = 256;  // of the workspace's arrays
+
+std::int64_t aligned_bytes(std::int64_t elements) {
+  return round_up(4 * elements, alignment);
+}
+double real(std::int64_t value) {
+  return static_cast<double>(value);
+}
+
+}  // namespace
+
+std::span<const Tunable> fft_gpu_tunables() {
+  static const std::array<Tunable, 2> all = {
+      {{"tile", {fft_gpu_sides.begin(), fft_gpu_sides.end()}}, {"tiles", {tile_limits.begin(), tile_limits.end()}}}};
+  return all;
+}
+
+// As many as leave a compute unit room for several groups, and fewer where the device has less.
+FftGpuGroup::FftGpuGroup(std::int64_t of_side, const devices::Device& device) : side(of_side) {
+  entries = side == 16 ? 16 : side == 32 ? 8 : 2;
+  resident = side == 16 ? 6 : 4, resident_of_filters = side == 16 ? 6 : side == 32 ? 3 : 4;
+  constexpr std::int64_t most_bytes = 48 << 10;  // that every CUDA device has
+  const auto fits = [&] {
+    return local_bytes() <= std::min(most_bytes, device.info().local_memory_bytes) &&
+           items() <= device.facts().max_group_items;
+  };
+  while (entries > 1 && !fits()) entries /= 2;
+}
+
+// Where work items of a warp read neighbouring columns of all entries, or pairs of rows, each reads from a bank of its
+// own.
+std::int64_t FftGpuGroup::pitch() const {
+  constexpr std::int64_t banks = 32;
+  const std::int64_t least = side / 2 * (2 * side + 1), apart = banks / entries % banks;
+  return least + (apart - least % banks + banks) % banks;
+}
+
+FftGpuBlocks::FftGpuBlocks(const Conv2dProblem& problem, std::int64_t side, const devices::Device& device,
+                           bool prepared_filters)
+    : shape(problem, side),
+      group(side, device),
+      fused(shape.is_depthwise() && !shape.of_filter),
+      prepared(prepared_filters),
+      tile_limit(0),
+      block_tiles(shape.tiles) {}
+
+double FftGpuBlocks::bytes_of_tile() const {
+  return 8.0 * real(matrices()) * real(shape.source + shape.target);
+}
+
+void FftGpuBlocks::set_block_tiles(std::int64_t most) {
+  const std::int64_t even = divide_up(shape.tiles, divide_up(shape.tiles, most));
+  block_tiles = std::min(round_up(even, 4), shape.tiles);
+}
+
+std::int64_t FftGpuBlocks::blocks() const {
+  return divide_up(shape.tiles, block_tiles);
+}
+FftGpuBlock FftGpuBlocks::block(std::int64_t i) const {
+  const std::int64_t first = i * block_tiles;
+  return {first, std::min(block_tiles, shape.tiles - first), shape.of_filter && i > 0};
+}
+
+std::int64_t FftGpuBlocks::targets_at() const {
+  return fused ? 0 : aligned_bytes(input_elements(block_tiles));
+}
+std::int64_t FftGpuBlocks::filters_at() const {
+  return targets_at() + (fused ? 0 : aligned_bytes(target_elements(block_tiles)));
+}
+std::int64_t FftGpuBlocks::rest_at() const {
+  return filters_at() + (prepared ? 0 : aligned_bytes(filter_elements()));
+}
+std::int64_t FftGpuBlocks::workspace_bytes() const {
+  std::int64_t most = 0;
+  for (const auto& [product, offer] : products) most = std::max(most, offer.workspace_bytes);
+  return rest_at() + most;
+}
+
+GemmTask FftGpuBlocks::product(const FftGpuBlock& block) const {
+  GemmProblem product;
+  product.batch = matrices();
+  if (shape.of_filter) {
+    product.m = 2 * shape.target, product.n = 2 * shape.source, product.k = block.count;
+    product.transpose_a = true;
+  } else {
+    product.m = block.count, product.n = 2 * shape.target, product.k = 2 * shape.source;
+  }
+  GemmTask task = task_for(product);
+  task.accumulate = block.adds;
+  return task;
+}
+
+// To the filter two products' sums are added up in the end.
+ErrorBound FftGpuBlocks::bound(const Conv2dProblem& problem) const {
+  ErrorBound bound = fft_bound(problem, shape);
+  double longest = fused ? 2 : 0;
+  for (const auto& [of, offer] : products) longest = std::max(longest, offer.bound.chain);
+  bound.chain = longest + (shape.of_filter ? real(blocks()) : 0);
+  return bound;
+}
+
+template <typename OfferOf>
+std::string FftGpuBlocks::find_products(const OfferOf& offer_of) {
+  products.clear();
+  for (const std::int64_t i : {std::int64_t{0}, std::min<std::int64_t>(1, blocks() - 1), blocks() - 1}) {
+    const Answer answer = offer_of(product(block(i)));
+    if (answer.offer() == nullptr) return answer.refusal();
+    products[block(i).product()] = *answer.offer();
+  }
+  return {};
+}
+
+std::string FftGpuBlocks::choose_products(const DevicePointer& device, std::int64_t workspace_limit) {
+  constexpr const char* none = "no product of matrices by fused multiply-adds serves its tiles";
+  if (shape.of_filter) {
+    // Tiles are its terms, and blocks their order, whatever the limit: each block has the product that is best for it.
+    return find_products([&](const GemmTask& task) -> Answer {
+      const GpuProduct best = best_gpu_product(task, device);
+      if (best.solver == nullptr) return none;
+      return best.offer;
+    });
+  }
+  // The product is chosen once: a limit of the workspace leaves its solver and tuning, and so the order of sums.
+  const GpuProduct best = best_gpu_product(product(block(0)), device);
+  if (best.solver == nullptr) return none;
+  const std::string tuning = best.offer.tuning.to_text();
+  for (;;) {
+    std::string reason =
+        find_products([&](const GemmTask& task) { return best.solver->offer(task, device, {.tuning = tuning}); });
+    if (!reason.empty()) return reason;
+    const bool fits = workspace_limit < 0 || workspace_bytes() <= workspace_limit;
+    if (fits || block_tiles <= least_tiles || blocks() > most_blocks / 2) return {};
+    set_block_tiles(std::max(block_tiles / 2, least_tiles));
+  }
+}
+
+std::variant<FftGpuBlocks, std::string> FftGpuBlocks::cut(const Conv2dProblem& problem, std::int64_t side,
+                                                          const DevicePointer& device, std::int64_t tile_limit,
+                                                          std::int64_t workspace_limit, bool prepared_filters) {
+  FftGpuBlocks all(problem, side, *device, prepared_filters);
+  if (const std::int64_t takes = all.group.local_bytes(), has = device->info().local_memory_bytes; takes > has)
+    return fmt::format("a group takes {} bytes of local memory, and the device has {}", takes, has);
+  if (std::string reason = group_refusal(*device, all.group.items()); !reason.empty()) return reason;
+  // In reals first, so that what follows stays below 2^63.
+  const double most_bytes = real(device->info().max_buffer_bytes),
+               of_tiles = all.fused ? 0 : all.bytes_of_tile() * real(std::min(all.shape.tiles, least_tiles)),
+               of_filters = 16.0 * real(all.matrices()) * real(all.shape.source) * real(all.shape.target);
+  if (std::max(of_tiles, of_filters) > most_bytes / 2)
+    return fmt::format("a few of its tiles, or its filters, take {:.0f} bytes of workspace, and a buffer has {:.0f}",
+                       std::max(of_tiles, of_filters), most_bytes);
+  if (all.fused) {
+    if (tile_limit > 0) return "tiles of groups of one channel and one filter are not cut into blocks";
+    return all;
+  }
+  all.tile_limit = tile_limit;
+  const double room = std::min(block_bytes, most_bytes / 4) / all.bytes_of_tile();
+  const auto fitting = std::max(static_cast<std::int64_t>(std::min(room, 1e9)), least_tiles);
+  all.set_block_tiles(tile_limit > 0 ? std::min(tile_limit, fitting) : fitting);
+  if (all.blocks() > most_blocks)
+    return fmt::format("its {} tiles would be cut into {} blocks, and {} are the most: take fewer images at a time",
+                       all.shape.tiles, all.blocks(), most_blocks);
+  if (std::string reason = all.choose_products(device, workspace_limit); !reason.empty()) return reason;
+  return all;
+}
+
+PreparedFormat FftGpuBlocks::format(const Conv2dProblem& problem) const {
+  return {fmt::format("w of {}{} k{}c{}r{}s{}, {} groups, by bin, source and target channel, {}spectra of {}x{}{}",
+                      word_of(problem.layout), problem.pass == Pass::forward ? "" : " bwd_data", problem.k, problem.c,
+                      problem.r, problem.s, shape.groups, shape.turned ? "" : "conjugate ", shape.side, shape.side,
+                      fused ? "" : " as real matrices"),
+          4 * filter_elements()};
+}
+
+// A prediction (README.md), which no GPU has confirmed: each launch moves its bytes at half of the bandwidth and does
+// its arithmetic at a third of the peak, one after the other, and waits for the one before.
+double FftGpuBlocks::cost(const Conv2dProblem& problem, const devices::Device& device) const {
+  constexpr double bandwidth_share = 0.5, rate_share = 0.35, waits = 2;
+  // Until it was measured beside the others it must be predicted thrice as fast to be taken.
+  constexpr double caution = 3;
+  // Instructions of a transform for each element of a tile: sums, multiplications, and two ways through local memory.
+  const double of_element = shape.side == 16 ? 30 : shape.side == 32 ? 36 : 40;
+  constexpr double of_cpu_element = 300;  // PoCL
+  const bool is_gpu = device.info().is_gpu;
+  const double tiles = real(shape.tiles), groups = real(shape.groups), source = real(shape.source) * groups,
+               target = real(shape.target) * groups, filters = real(shape.source) * target,
+               elements = real(shape.side * shape.side), kept = prepared ? 0 : 1;
+  // Of images, which are read as tiles that overlap, and of filters.
+  const double transforms = (source + target) * tiles + filters * kept;
+  double bytes = least_bytes(problem) + 4 * source * tiles * elements, launches = (fused ? 1 : 0) + kept,
+         multiplied = 0;
+  if (fused) {
+    bytes += 4 * real(filter_elements()) * (kept + 1);
+  } else {
+    bytes += bytes_of_tile() * tiles + 4 * real(filter_elements()) * kept;
+    const auto add = [&](const FftGpuBlock& block, double times) {
+      launches += 2 * times, multiplied += times * products.at(block.product()).cost.multiply_adds;
+    };
+    add(block(0), 1);
+    if (blocks() > 1) add(block(1), real(blocks() - 2)), add(block(blocks() - 1), 1);
+  }
+  if (problem.accumulate) bytes += 4 * target * tiles * real(shape.tile_h * shape.tile_w);
+  const double arithmetic = transforms * elements * (is_gpu ? of_element / rate_share : of_cpu_element);
+  return caution * (multiplied + arithmetic + byte_cost(device) / bandwidth_share * bytes) +
+         launch_cost(device) * (launches + (is_gpu ? waits : 0));
+}
+
+}  // namespace omniconv::operations
