@@ -1,8 +1,8 @@
-// omniconv beside oneDNN on the CPU: the same layers in fp32, nchw in and out on both sides, in turns within one run.
-// oneDNN runs its direct convolution, weights that are read reordered beforehand into the form it likes best.
+// omniconv beside oneDNN on the CPU: the same layers in fp32 or bf16, nchw in and out on both sides, in turns within
+// one run. oneDNN runs its direct convolution, weights that are read reordered beforehand into the form it likes best.
 //
 //   conv2d_vs_onednn [--threads N] [--seconds S] [--solver ID|auto] [--pass fwd|bwd_data|bwd_filter]
-//                    [--best] [--prepared] [--json FILE] [PROBLEM...]
+//                    [--type f32|bf16] [--best] [--prepared] [--json FILE] [PROBLEM...]
 //
 // --best lets oneDNN's Winograd convolution compete too, --prepared has omniconv's filters prepared beforehand as well.
 // By default the layers of data/problems/anchors.txt with at most four images, in that pass. Run it with
@@ -21,6 +21,7 @@
 #include <vector>
 
 #include "comparing.h"
+#include "core/convert.h"
 #include "devices/device.h"
 #include "omniconv/conv2d.h"
 #include "operations/random.h"
@@ -37,17 +38,17 @@ constexpr std::chrono::milliseconds pause(50);
 // oneDNN's convolution of one problem, over memory of the caller's.
 class Peer {
  public:
-  Peer(const Conv2dProblem& p, float* x, float* w, float* y, bool blocked, dnnl::algorithm algorithm)
+  Peer(const Conv2dProblem& p, std::byte* x, std::byte* w, std::byte* y, bool blocked, dnnl::algorithm algorithm)
       : engine_(dnnl::engine::kind::cpu, 0), stream_(engine_) {
     using dnnl::memory;
     using Tag = memory::format_tag;
-    const auto f32 = memory::data_type::f32;
+    const auto type = p.type == DataType::bf16 ? memory::data_type::bf16 : memory::data_type::f32;
     const bool grouped = p.groups > 1;
     const memory::dims of_x{p.n, p.c, p.h, p.w}, of_y{p.n, p.k, P(p), Q(p)};
     const memory::dims of_w =
         grouped ? memory::dims{p.groups, p.k / p.groups, p.c / p.groups, p.r, p.s} : memory::dims{p.k, p.c, p.r, p.s};
     const Tag form = blocked ? Tag::any : Tag::nchw;
-    const memory::desc x_desc(of_x, f32, form), y_desc(of_y, f32, form), w_any(of_w, f32, Tag::any);
+    const memory::desc x_desc(of_x, type, form), y_desc(of_y, type, form), w_any(of_w, type, Tag::any);
     const memory::dims strides{p.stride_h, p.stride_w}, dilations{p.dilation_h - 1, p.dilation_w - 1},
         before{p.pad_top, p.pad_left}, after{p.pad_bottom, p.pad_right};
     const bool forward = p.pass == Pass::forward;
@@ -68,8 +69,8 @@ class Peer {
                                           engine_, forwards);
     };
 #endif
-    memory given_x({of_x, f32, Tag::nchw}, engine_, x), given_y({of_y, f32, Tag::nchw}, engine_, y),
-        given_w({of_w, f32, grouped ? Tag::goihw : Tag::oihw}, engine_, w);
+    memory given_x({of_x, type, Tag::nchw}, engine_, x), given_y({of_y, type, Tag::nchw}, engine_, y),
+        given_w({of_w, type, grouped ? Tag::goihw : Tag::oihw}, engine_, w);
     if (forward) {
       implementation = forwards.impl_info_str();
       const memory own_x = reordered(given_x, forwards.src_desc()), own_w = made(given_w, forwards.weights_desc()),
@@ -135,16 +136,16 @@ class Peer {
   std::vector<Step> steps_;
 };
 
-std::vector<float> random_values(std::int64_t count, std::uint64_t seed) {
-  std::vector<std::byte> bytes(static_cast<std::size_t>(count) * sizeof(float));
-  operations::fill_random(DataType::f32, 0, seed, bytes);
-  std::vector<float> values(static_cast<std::size_t>(count));
-  std::memcpy(values.data(), bytes.data(), bytes.size());
-  return values;
+// Elements of a type, in memory.
+std::vector<std::byte> random_values(DataType type, std::int64_t count, std::uint64_t seed) {
+  std::vector<std::byte> bytes(static_cast<std::size_t>(count * size_of(type)));
+  operations::fill_random(type, 0, seed, bytes);
+  return bytes;
 }
 
 // The fastest of oneDNN's forms: nchw as it is, or its blocked forms with both reorderings in the run.
-std::unique_ptr<Peer> best_peer(const Conv2dProblem& problem, float* x, float* w, float* y, bool with_winograd) {
+std::unique_ptr<Peer> best_peer(const Conv2dProblem& problem, std::byte* x, std::byte* w, std::byte* y,
+                                bool with_winograd) {
   const auto best_of_three = [](Peer& one) {
     double best = seconds_of([&] { one.run(); });
     for (int i = 0; i < 3; ++i) best = std::min(best, seconds_of([&] { one.run(); }));
@@ -177,13 +178,14 @@ struct Asked {
 
 nlohmann::json compare(const Context& context, const Conv2dProblem& problem, const Asked& asked) {
   const Conv2dElements elements = elements_of(problem);
-  std::vector<float> x = random_values(elements.x, 1), w = random_values(elements.w, 2),
-                     y = random_values(elements.y, 3);
-  std::vector<float>& written = problem.pass == Pass::forward ? y : problem.pass == Pass::backward_data ? x : w;
-  std::vector<float> other(written.size());
-  const auto theirs_of = [&](std::vector<float>& values) { return (&values == &written ? other : values).data(); };
-  const auto borrow = [&](std::vector<float>& values) {
-    return Operand{context.borrow(values.data(), static_cast<std::int64_t>(values.size() * sizeof(float)))};
+  const DataType type = problem.type;
+  std::vector<std::byte> x = random_values(type, elements.x, 1), w = random_values(type, elements.w, 2),
+                         y = random_values(type, elements.y, 3);
+  std::vector<std::byte>& written = problem.pass == Pass::forward ? y : problem.pass == Pass::backward_data ? x : w;
+  std::vector<std::byte> other(written.size());
+  const auto theirs_of = [&](std::vector<std::byte>& values) { return (&values == &written ? other : values).data(); };
+  const auto borrow = [&](std::vector<std::byte>& values) {
+    return Operand{context.borrow(values.data(), static_cast<std::int64_t>(values.size()))};
   };
   SolverOptions options;
   if (asked.solver != "auto") options.allow = {asked.solver};
@@ -205,9 +207,10 @@ nlohmann::json compare(const Context& context, const Conv2dProblem& problem, con
   const auto theirs = [&] { peer->run(); };
   ours(), theirs();
   double difference = 0, largest = 0;
-  for (std::size_t i = 0; i < other.size(); ++i) {
-    difference = std::max(difference, std::fabs(static_cast<double>(written[i]) - static_cast<double>(other[i])));
-    largest = std::max(largest, std::fabs(static_cast<double>(other[i])));
+  for (std::size_t i = 0; i < other.size(); i += static_cast<std::size_t>(size_of(type))) {
+    const double there = load_element(type, other.data() + i);
+    difference = std::max(difference, std::fabs(load_element(type, written.data() + i) - there));
+    largest = std::max(largest, std::fabs(there));
   }
   std::vector<double> of_ours, of_theirs, ratios;
   const auto begin = std::chrono::steady_clock::now();
@@ -244,10 +247,10 @@ nlohmann::json compare(const Context& context, const Conv2dProblem& problem, con
 
 Conv2dProblem layer_of(const std::string& text) {
   const auto problem = get<Conv2dProblem>(parse_problem(text));
-  if (problem.type != DataType::f32 || problem.layout != Layout::nchw || problem.flip || problem.bias || problem.relu ||
-      problem.accumulate)
-    throw bad_input(
-        fmt::format("{}: the comparison is of convolutions in fp32 and nchw alone, as n1c64h28w28k64r3s3p1", text));
+  if ((problem.type != DataType::f32 && problem.type != DataType::bf16) || problem.layout != Layout::nchw ||
+      problem.flip || problem.bias || problem.relu || problem.accumulate)
+    throw bad_input(fmt::format(
+        "{}: the comparison is of convolutions in f32 or bf16 and nchw alone, as n1c64h28w28k64r3s3p1", text));
   return problem;
 }
 
@@ -269,19 +272,22 @@ std::vector<Conv2dProblem> anchors() {
 int main(int argc, char** argv) try {
   int threads = 2;
   Asked asked;
-  std::string json_path, pass = "fwd";
+  std::string json_path, pass = "fwd", type = "f32";
   const std::vector<std::string> texts = bench::parse_arguments(
       argc, argv,
       {{"--threads", [&](const std::string& value) { threads = std::atoi(value.c_str()); }},
        {"--seconds", [&](const std::string& value) { asked.seconds = std::atof(value.c_str()); }},
        {"--solver", [&](const std::string& value) { asked.solver = value; }},
        {"--pass", [&](const std::string& value) { pass = value; }},
+       {"--type", [&](const std::string& value) { type = value; }},
        {"--json", [&](const std::string& value) { json_path = value; }}},
       {{"--best", [&] { asked.best = true; }}, {"--prepared", [&] { asked.prepared = true; }}});
   std::vector<Conv2dProblem> problems;
-  for (const std::string& text : texts) problems.push_back(layer_of(pass + ' ' + text));
-  if (problems.empty())
-    for (Conv2dProblem& problem : problems = anchors()) problem.pass = layer_of(pass + " n1c1h1w1k1r1s1").pass;
+  for (const std::string& text : texts) problems.push_back(layer_of(pass + ' ' + type + ' ' + text));
+  if (problems.empty()) {
+    const Conv2dProblem like = layer_of(pass + ' ' + type + " n1c1h1w1k1r1s1");
+    for (Conv2dProblem& problem : problems = anchors()) problem.pass = like.pass, problem.type = like.type;
+  }
   const Context context({.device = "cpu", .threads = threads});
   const auto peaks = context.impl()->measure_peaks(1);
   const dnnl_version_t* const version = dnnl_version();
@@ -292,6 +298,7 @@ int main(int argc, char** argv) try {
                {"onednn", onednn},
                {"peak_tflops", peaks.tflops},
                {"pass", pass},
+               {"type", type},
                {"peer", asked.best ? "best" : "direct"},
                {"prepared", asked.prepared}});
   fmt::print("{}, {} threads, {:.3f} TFLOP/s of multiply-adds; oneDNN {}\n{:<34} {:>8} {:>8} {:>7} {:<10} {:>9}\n",

@@ -142,9 +142,10 @@ verify_all() {
 problems >"$work/problems"
 verify_all "Every solver, type, border and form of weights: $(wc -l <"$work/problems") problems" --problems "$work/problems"
 verify_all "In strips" --strip-rows 4 "filter2d u8 h11w50c3r5s3 wrap" "filter2d f32 h11w50c3r5s3 reflect kernel:rank1"
-verify_all "Convolutions: passes, types and layouts" --pass all --type f32,f16,bf16 --layout nchw,nhwc "acc n2c4h5w4k6r3s2p1uh2g2"
-# mma_gemm goes over groups as over classes and tiles, at each of which the simulation takes long; fft has its own line.
+# mma_gemm, whose instructions take long to simulate, goes over groups and classes as over tiles: it has problems of its own; so has fft.
+verify_all "Convolutions: passes, types and layouts" --deny conv2d/mma_gemm --pass all --type f32,f16,bf16 --layout nchw,nhwc "acc n2c4h5w4k6r3s2p1uh2g2"
 verify_all "Convolutions: groups of few channels" --deny conv2d/mma_gemm,conv2d/fft --pass all --layout nchw,nhwc "n2c4h5w6k4r3s3p1g4" "f16 n1c4h5w8k8r3s2p1uw2g4" "n1c3h2w130k3r1s3g3"
+verify_all "Convolutions: matrix units" --allow conv2d/mma_gemm "acc n1c4h5w4k6r3s2p1uh2" "acc nhwc f16 n1c4h5w4k6r1s2p1uh2" "bwd_data acc n1c4h2w4k6r1s2p1uw2" "bwd_data nhwc bf16 n1c2h2w3k4r1s2" "bwd_filter acc bf16 n1c4h5w4k6r1s2p1uh2" "bwd_filter nhwc n1c4h3w4k6r1s2g2"
 verify_all "Convolutions: what is fused" "bias relu acc f16 n1c2h4w3k3r2s2p1" "bias flip nhwc bf16 n1c2h4w3k3r2s2p1"
 verify_all "Convolutions: small images" --allow conv2d/few_pixels --pass bwd_filter --layout nchw,nhwc "acc n2c33h3w4k9r3s3p1" "f16 n1c32h4w3k8r2s2"
 verify_all "Convolutions: Fourier transforms" --allow conv2d/fft --pass all --layout nchw,nhwc "n1c2h5w4k3r3s2p1"

@@ -133,6 +133,16 @@ TEST(Blocked, ChannelsAndFilters) {
         }
 }
 
+// Pairs of channels, of which the last of a group or of a chunk may be alone: of one tap, of some, of those of a class.
+TEST(Blocked, OddChannelsOfBf16) {
+  for (const char* geometry : {"n2c1h6w7k1r3s3p1", "n2c7h9w8k33r1s1", "n1c9h9w8k15r3s3p1g3", "n1c35h8w9k37r3s2p1u2",
+                               "n1c13h8w9k7r4s5p2uw3", "n1c601h5w6k271r1s1", "n1c3h9w20k5r9s17p8"})
+    for (const Pass pass : blocked_passes)
+      for (const char* layout : {"nchw", "nhwc"})
+        for (const char* words : {"", "flip acc"})
+          expect_blocked(with_pass(conv2d_problem(fmt::format("{} bf16 {} {}", words, layout, geometry)), pass));
+}
+
 // More channels than a tile adds up in registers: of one tap, of nine, and of so many that each channel is a chunk.
 TEST(Blocked, ChunksOfChannels) {
   expect_blocked_in_turn(

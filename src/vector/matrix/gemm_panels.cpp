@@ -1,6 +1,7 @@
 #include "vector/matrix/gemm_panels.h"
 
 #include <algorithm>
+#include <cstring>
 
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "vector/matrix/gemm_panels.cpp"
@@ -56,11 +57,17 @@ void pack_steps(const GemmLines& lines, std::int64_t count, std::int64_t width, 
 // Steps that are turned for all lines before the next: a cache line of each, and a part of the panel that stays near.
 constexpr std::int64_t turned_steps = 16;
 
+// Lines that are stored rows.
+struct StoredLines {
+  const std::byte* from;
+  std::int64_t bytes;  // from a line to the next
+};
+
 template <DataType type, typename Real>
-HWY_INLINE void transpose_one(const GemmLines& lines, std::int64_t line, std::int64_t first, std::int64_t last,
+HWY_INLINE void transpose_one(const StoredLines& lines, std::int64_t line, std::int64_t first, std::int64_t last,
                               std::int64_t width, Real* HWY_RESTRICT to) {
   const hn::CappedTag<Real, 1> one;
-  const std::byte* const from = lines.from + line * lines.ld * size_of(type);
+  const std::byte* const from = lines.from + line * lines.bytes;
   for (std::int64_t t = first; t < last; ++t)
     hn::StoreU(load_stored<type>(one, from + t * size_of(type)), one, to + t * width + line);
 }
@@ -68,11 +75,11 @@ HWY_INLINE void transpose_one(const GemmLines& lines, std::int64_t line, std::in
 #if HWY_TARGET != HWY_SCALAR
 // `steps` of four lines, in squares of 16 bytes a side.
 template <DataType type, typename Real>
-HWY_INLINE void transpose_four(const GemmLines& lines, std::int64_t line, std::int64_t first, std::int64_t steps,
+HWY_INLINE void transpose_four(const StoredLines& lines, std::int64_t line, std::int64_t first, std::int64_t steps,
                                std::int64_t width, Real* HWY_RESTRICT to) {
   const hn::Full128<Real> d;
   constexpr std::int64_t side = 16 / sizeof(Real);
-  const std::int64_t size = size_of(type), line_bytes = lines.ld * size;
+  const std::int64_t size = size_of(type), line_bytes = lines.bytes;
   const std::byte* from = lines.from + line * line_bytes + first * size;
   Real* at = to + first * width + line;
   for (int i = 0; i < 4; ++i) hwy::Prefetch(from + i * line_bytes + ahead_bytes);
@@ -92,7 +99,7 @@ HWY_INLINE void transpose_four(const GemmLines& lines, std::int64_t line, std::i
 
 // Lines are stored rows: the panel is their transpose.
 template <DataType type, typename Real>
-void pack_lines(const GemmLines& lines, std::int64_t count, std::int64_t width, std::int64_t steps, Real* to) {
+void pack_lines(const StoredLines& lines, std::int64_t count, std::int64_t width, std::int64_t steps, Real* to) {
   std::int64_t t = 0;
 #if HWY_TARGET != HWY_SCALAR
   if (count >= 4 && steps >= 4) {
@@ -116,7 +123,7 @@ template <DataType type, typename Real>
 void pack(const GemmLines& lines, std::int64_t count, std::int64_t width, std::int64_t steps, Real* to) {
   if (count < width) std::fill_n(to, width * steps, Real{0});
   if (lines.steps_adjacent)
-    pack_lines<type>(lines, count, width, steps, to);
+    pack_lines<type>({lines.from, lines.ld * size_of(type)}, count, width, steps, to);
   else
     pack_steps<type>(lines, count, width, steps, to);
 }
@@ -131,6 +138,74 @@ void PackF32(const GemmLines& lines, std::int64_t count, std::int64_t width, std
 
 void PackF64(const GemmLines& lines, std::int64_t count, std::int64_t width, std::int64_t steps, double* to) {
   pack<DataType::f64>(lines, count, width, steps, to);
+}
+
+// Pairs of steps that are stored rows: of every line both elements, the first in the low half.
+template <class D>
+HWY_INLINE void copy_pairs(D d, const std::byte* first, const std::byte* second, std::int64_t count, float* to) {
+  const hn::RebindToUnsigned<D> bits;
+  const auto lanes = static_cast<std::int64_t>(hn::Lanes(d));
+  const std::int64_t size = size_of(DataType::bf16);
+  const auto copy = [&](std::int64_t i) HWY_ATTR {
+    const auto low = hn::ShiftRight<16>(hn::BitCast(bits, load_stored<DataType::bf16>(d, first + i * size)));
+    const auto high =
+        second == nullptr ? hn::Zero(bits) : hn::BitCast(bits, load_stored<DataType::bf16>(d, second + i * size));
+    hn::StoreU(hn::BitCast(d, hn::Or(low, high)), d, to + i);
+  };
+  std::int64_t i = 0;
+  for (; i + lanes <= count; i += lanes) copy(i);
+  if (i < count) copy(count - lanes);
+}
+
+template <class D>
+HWY_INLINE void copy_pairs_of_steps(D d, const GemmLines& lines, std::int64_t count, std::int64_t width,
+                                    std::int64_t steps, float* to) {
+  const std::int64_t size = size_of(DataType::bf16), step_bytes = lines.ld * size;
+  const std::byte* from = lines.from;
+  for (std::int64_t t = 0; t < steps; t += pair_terms, from += pair_terms * step_bytes, to += width) {
+    for (std::int64_t i = 0; i < pair_terms && t + steps_ahead + i < steps; ++i) {
+      const std::byte* const ahead = from + (steps_ahead + i) * step_bytes;
+      hwy::Prefetch(ahead);
+      hwy::Prefetch(ahead + count * size - 1);
+    }
+    copy_pairs(d, from, t + 1 < steps ? from + step_bytes : nullptr, count, to);
+  }
+}
+
+void PackPairs(const GemmLines& lines, std::int64_t count, std::int64_t width, std::int64_t steps, BfloatPair* pairs) {
+  const std::int64_t whole = steps / pair_terms, all = (steps + 1) / pair_terms;
+  auto* const to = reinterpret_cast<float*>(pairs);  // whose bits are moved
+  if (count < width) std::fill_n(pairs, width * all, BfloatPair{});
+  if (!lines.steps_adjacent) {
+    const hn::ScalableTag<float> d;
+    const hn::CappedTag<float, 4> four;
+    const hn::CappedTag<float, 1> one;
+    const auto fits = [count](auto tag) { return count >= static_cast<std::int64_t>(hn::Lanes(tag)); };
+    if (fits(d)) return copy_pairs_of_steps(d, lines, count, width, steps, to);
+    if (fits(four)) return copy_pairs_of_steps(four, lines, count, width, steps, to);
+    return copy_pairs_of_steps(one, lines, count, width, steps, to);
+  }
+  const std::int64_t line_bytes = lines.ld * size_of(DataType::bf16);
+  pack_lines<DataType::f32>({lines.from, line_bytes}, count, width, whole, to);
+  for (std::int64_t i = 0; whole < all && i < count; ++i) {
+    BfloatPair& last = pairs[whole * width + i];
+    last = {};
+    std::memcpy(&last.low, lines.from + i * line_bytes + (steps - 1) * size_of(DataType::bf16), sizeof last.low);
+  }
+}
+
+void MakePairs(const float* first, const float* second, std::int64_t count, BfloatPair* to) {
+  const hn::ScalableTag<std::uint32_t> d;
+  const auto lanes = static_cast<std::int64_t>(hn::Lanes(d));
+  const auto make = [](auto some, const float* low, const float* high, BfloatPair* at) HWY_ATTR {
+    const hn::RebindToFloat<decltype(some)> real;
+    const auto pair =
+        hn::Or(hn::ShiftRight<16>(hn::BitCast(some, hn::LoadU(real, low))), hn::BitCast(some, hn::LoadU(real, high)));
+    hn::StoreU(hn::BitCast(real, pair), real, reinterpret_cast<float*>(at));
+  };
+  std::int64_t i = 0;
+  for (; i + lanes <= count; i += lanes) make(d, first + i, second + i, to + i);
+  for (; i < count; ++i) make(hn::CappedTag<std::uint32_t, 1>(), first + i, second + i, to + i);
 }
 
 // Lanes [begin, end) of a vector of lines are neighbours: where lane 0 would be at offset 0.
@@ -236,6 +311,8 @@ namespace omniconv::kernels {
 
 HWY_EXPORT(PackF32);
 HWY_EXPORT(PackF64);
+HWY_EXPORT(PackPairs);
+HWY_EXPORT(MakePairs);
 HWY_EXPORT(ImagesF32);
 HWY_EXPORT(ImagesF64);
 
@@ -244,6 +321,12 @@ void pack_panel(const GemmLines& lines, std::int64_t count, std::int64_t width, 
 }
 void pack_panel(const GemmLines& lines, std::int64_t count, std::int64_t width, std::int64_t steps, double* to) {
   HWY_DYNAMIC_DISPATCH(PackF64)(lines, count, width, steps, to);
+}
+void pack_panel(const GemmLines& lines, std::int64_t count, std::int64_t width, std::int64_t steps, BfloatPair* to) {
+  HWY_DYNAMIC_DISPATCH(PackPairs)(lines, count, width, steps, to);
+}
+void make_pairs(const float* first, const float* second, std::int64_t count, BfloatPair* to) {
+  HWY_DYNAMIC_DISPATCH(MakePairs)(first, second, count, to);
 }
 void pack_images(const GemmImages<float>& images, std::int64_t first, std::int64_t count, std::int64_t width,
                  std::int64_t steps, float* to) {

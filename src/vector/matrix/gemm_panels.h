@@ -5,6 +5,7 @@
 #include <cstdint>
 
 #include "omniconv/types.h"
+#include "vector/matrix/bfloat_pair.h"
 
 namespace omniconv::kernels {
 
@@ -19,6 +20,11 @@ struct GemmLines {
 // to[t * width + i] = line i at step t, for i < count <= width; what is left of the width is zero.
 void pack_panel(const GemmLines& lines, std::int64_t count, std::int64_t width, std::int64_t steps, float* to);
 void pack_panel(const GemmLines& lines, std::int64_t count, std::int64_t width, std::int64_t steps, double* to);
+// Of bf16, two steps to an element: to[t * width + i] = line i at steps 2t and 2t + 1.
+void pack_panel(const GemmLines& lines, std::int64_t count, std::int64_t width, std::int64_t steps, BfloatPair* to);
+
+// to[i] = first[i] and second[i], numbers of bf16 in f32.
+void make_pairs(const float* first, const float* second, std::int64_t count, BfloatPair* to);
 
 // Lines that are pixels of images, and steps the elements that each reads: runs of neighbouring lines are neighbours at
 // every step. Line i, pixel i % pixels of image i / pixels, has step t at from[offset(i) + steps[t]].

@@ -19,16 +19,17 @@ namespace hn = hwy::HWY_NAMESPACE;
 // Steps of b that are fetched ahead of their use.
 constexpr std::int64_t steps_ahead = 32;
 
-template <typename Real>
+template <typename Element>
 struct GemmTile {
   template <int rows, int V>
-  static HWY_NOINLINE void run(const GemmPanels<Real>& p) {
+  static HWY_NOINLINE void run(const GemmPanels<Element>& p) {
+    using Real = typename SumOf<Element>::Type;
     const hn::ScalableTag<Real> d;
     const auto lanes = static_cast<std::int64_t>(hn::Lanes(d));
     hn::Vec<decltype(d)> sums[rows][V];
     zero_sums(d, sums);
     // The rows that the sums go to are fetched one after the other: at once they would keep panels from being fetched.
-    const Real *a = p.a, *b = p.b;
+    const Element *a = p.a, *b = p.b;
     std::int64_t left = p.steps;
     const std::int64_t between = (p.steps + rows - 1) / rows;
     for (const Real* row = p.sums; left > 0; row += p.ld) {
@@ -107,6 +108,17 @@ void MultiplyF32(const GemmPanels<float>& panels) {
   if (panels.a_step == 0) return tile_of<GemmTile<float>>(d, panels.rows, panels.columns)(panels);
   tile_of<GemmTileInPlace<float>>(d, panels.rows, panels.columns)(panels);
 }
+void MultiplyPairs(const GemmPanels<BfloatPair>& panels) {
+  const hn::ScalableTag<float> d;
+  tile_of<GemmTile<BfloatPair>>(d, panels.rows, panels.columns)(panels);
+}
+bool HasPairs() {
+#if HWY_TARGET <= HWY_AVX3 && HWY_COMPILER_GCC
+  return __builtin_cpu_supports("avx512bf16") != 0;
+#else
+  return false;
+#endif
+}
 void MultiplyF64(const GemmPanels<double>& panels) {
   const hn::ScalableTag<double> d;
   if (panels.a_step == 0) return tile_of<GemmTile<double>>(d, panels.rows, panels.columns)(panels);
@@ -154,6 +166,8 @@ namespace omniconv::kernels {
 
 HWY_EXPORT(MultiplyF32);
 HWY_EXPORT(MultiplyF64);
+HWY_EXPORT(MultiplyPairs);
+HWY_EXPORT(HasPairs);
 HWY_EXPORT(FinishF32);
 HWY_EXPORT(FinishF64);
 HWY_EXPORT(TileF32);
@@ -164,6 +178,12 @@ RegisterTile register_tile(DataType sums, std::int64_t rows) {
 }
 void multiply_panels(const GemmPanels<float>& panels) {
   HWY_DYNAMIC_DISPATCH(MultiplyF32)(panels);
+}
+void multiply_panels(const GemmPanels<BfloatPair>& panels) {
+  HWY_DYNAMIC_DISPATCH(MultiplyPairs)(panels);
+}
+bool has_pair_products() {
+  return HWY_DYNAMIC_DISPATCH(HasPairs)();
 }
 void multiply_panels(const GemmPanels<double>& panels) {
   HWY_DYNAMIC_DISPATCH(MultiplyF64)(panels);

@@ -6,6 +6,7 @@
 #include <cstdint>
 
 #include "omniconv/types.h"
+#include "vector/matrix/bfloat_pair.h"
 
 namespace omniconv::kernels {
 
@@ -17,17 +18,19 @@ struct RegisterTile {
 RegisterTile register_tile(DataType sums, std::int64_t rows);  // f32 or f64
 inline constexpr std::int64_t most_tile_elements = 2048;       // rows * columns on no target exceed it
 
-template <typename Real>
+template <typename Element>
 struct GemmPanels {
-  const Real* a;  // steps x rows, or in place
-  const Real* b;  // steps x columns, rounded up to vectors; at a multiple of 64 bytes
+  const Element* a;  // steps x rows, or in place
+  const Element* b;  // steps x columns, rounded up to vectors; at a multiple of 64 bytes
   std::int64_t steps, rows, columns;
-  Real* sums;  // rows x columns
+  typename SumOf<Element>::Type* sums;  // rows x columns
   std::int64_t ld;
-  bool add;                            // to what sums hold
-  std::int64_t a_row = 1, a_step = 0;  // in place: elements from a row to the next, and from a step; 0: a panel
+  bool add;  // to what sums hold
+  std::int64_t a_row = 1,
+               a_step = 0;  // in place: elements from a row to the next, and from a step; 0: a panel; not of pairs
 };
 void multiply_panels(const GemmPanels<float>& panels);
+void multiply_panels(const GemmPanels<BfloatPair>& panels);
 void multiply_panels(const GemmPanels<double>& panels);
 
 // c[i, j] = relu(sums[i, j] + bias + c[i, j] as it was), as far as asked for; c may be where the sums are.

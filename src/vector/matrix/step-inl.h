@@ -8,10 +8,12 @@
 #endif
 
 #include <array>
+#include <bit>
 #include <cstddef>
 #include <cstdint>
 #include <utility>
 
+#include "vector/matrix/bfloat_pair.h"
 #include "vector/partial-inl.h"
 #include "vector/registers-inl.h"
 
@@ -52,6 +54,40 @@ HWY_INLINE void add_step(D d, const Real* HWY_RESTRICT a, const Real* HWY_RESTRI
     const auto element = in_register(hn::Set(d, a[i * a_row]));
     OMNICONV_UNROLL for (int v = 0; v < V; ++v) {
       sums[i][v] = hn::MulAdd(element, column[v], sums[i][v]);
+    }
+  }
+}
+
+// sum + a.high * b.high + a.low * b.low, each addition rounded.
+template <class D>
+HWY_INLINE hn::Vec<D> add_pairs(D d, hn::Vec<D> a, hn::Vec<D> b, hn::Vec<D> sum) {
+#if HWY_TARGET <= HWY_AVX3 && HWY_COMPILER_GCC
+  (void)d;
+  asm("vdpbf16ps %2, %1, %0" : "+v"(sum.raw) : "v"(a.raw), "v"(b.raw));  // Highway has no name for it yet
+  return sum;
+#else
+  const hn::RebindToUnsigned<D> bits;
+  const auto high = [&](auto v)
+                        HWY_ATTR { return hn::BitCast(d, hn::And(hn::BitCast(bits, v), hn::Set(bits, 0xFFFF0000U))); };
+  const auto low = [&](auto v) HWY_ATTR { return hn::BitCast(d, hn::ShiftLeft<16>(hn::BitCast(bits, v))); };
+  return hn::MulAdd(low(a), low(b), hn::MulAdd(high(a), high(b), sum));
+#endif
+}
+
+// The same of pairs, where a's rows are neighbours.
+template <int rows, int V, bool aligned, class D>
+HWY_INLINE void add_step(D d, const BfloatPair* HWY_RESTRICT a, const BfloatPair* HWY_RESTRICT b,
+                         hn::Vec<D> (&sums)[rows][V]) {
+  const auto lanes = static_cast<std::int64_t>(hn::Lanes(d));
+  const auto* const steps = reinterpret_cast<const float*>(b);
+  hn::Vec<D> column[V];
+  OMNICONV_UNROLL for (int v = 0; v < V; ++v) {
+    column[v] = in_register(aligned ? hn::Load(d, steps + v * lanes) : hn::LoadU(d, steps + v * lanes));
+  }
+  OMNICONV_UNROLL for (int i = 0; i < rows; ++i) {
+    const auto element = in_register(hn::Set(d, std::bit_cast<float>(a[i])));
+    OMNICONV_UNROLL for (int v = 0; v < V; ++v) {
+      sums[i][v] = add_pairs(d, element, column[v], sums[i][v]);
     }
   }
 }

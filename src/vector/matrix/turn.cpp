@@ -14,7 +14,8 @@ namespace hn = hwy::HWY_NAMESPACE;
 template <typename Real>
 HWY_INLINE void turn_element(const Turned<Real>& t, std::int64_t i, std::int64_t j) {
   Real& to = t.to[j * t.pitch + i];
-  to = (t.add ? to : Real{0}) + t.from[i * t.ld + j];
+  const Real from = t.from[i * t.ld + j];
+  to = t.add ? to + from : from;
 }
 
 #if HWY_TARGET != HWY_SCALAR

@@ -34,7 +34,8 @@ BlockedCut::BlockedCut(const Conv2dProblem& problem, int of_threads, std::int64_
       prepared(prepared_filters),
       real(problem.type == DataType::f64 ? DataType::f64 : DataType::f32),
       threads(of_threads),
-      source(forward ? shape.c_group : shape.k_group),
+      terms(problem.type == DataType::bf16 && kernels::has_pair_products() ? kernels::pair_terms : 1),
+      source(divide_up(source_channels(), terms)),
       target(forward ? shape.k_group : shape.c_group),
       down(BlockedAxis::down(shape, forward)),
       along(BlockedAxis::along(shape, forward)),
@@ -191,16 +192,18 @@ PreparedFormat BlockedCut::format(const Conv2dProblem& problem) const {
                                   : fmt::format(", {}classes {} and {}", shape.flip ? "flip " : "",
                                                 sorted(down, shape.stride_h, shape.dilation_h, shape.pad_top),
                                                 sorted(along, shape.stride_w, shape.dilation_w, shape.pad_left));
-  return {fmt::format("{} w of {}{} k{}c{}r{}s{}, {} groups{}, in panels of {} {} and chunks of {}", name(problem.type),
-                      shape.nhwc ? "nhwc" : "nchw", forward ? "" : " bwd_data", problem.k, problem.c, problem.r,
-                      problem.s, problem.groups, classes, panel_rows, name(real), channels.height),
-          checked_multiply(shape.groups * size_of(real), filter_elements(), "the prepared filters")};
+  return {
+      fmt::format("{} w of {}{} k{}c{}r{}s{}, {} groups{}, in panels of {} {} and chunks of {}", name(problem.type),
+                  shape.nhwc ? "nhwc" : "nchw", forward ? "" : " bwd_data", problem.k, problem.c, problem.r, problem.s,
+                  problem.groups, classes, panel_rows, terms == 1 ? name(real) : "pairs", channels.height),
+      checked_multiply(shape.groups * size_of(real), filter_elements(), "the prepared filters")};
 }
 
 double BlockedCut::chain() const {
   std::size_t most = 1;
   for (const BlockedTaps& some : taps) most = std::max(most, some.taps.size());
-  return static_cast<double>(channels.tallest()) * static_cast<double>(most) + static_cast<double>(channels.panels - 1);
+  return static_cast<double>(terms) * static_cast<double>(channels.tallest()) * static_cast<double>(most) +
+         static_cast<double>(channels.panels - 1);
 }
 
 // A tile's step takes a cycle for two vectors of sums, and no less than an addition takes; a tile takes some cycles to

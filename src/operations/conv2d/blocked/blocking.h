@@ -2,6 +2,7 @@
 // blocks of outputs whose sources one thread copies and multiplies.
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <cstdint>
 #include <vector>
@@ -30,10 +31,11 @@ class BlockedCut {
   bool forward, prepared;
   DataType real;  // f32 or f64
   int threads;
-  std::int64_t source, target;  // channels of a group
+  std::int64_t terms;           // channels of the source in an element of a copy: 2 where they are pairs of bf16
+  std::int64_t source, target;  // of a group: such elements, and channels
   BlockedAxis down, along;
   kernels::RegisterTile tile;
-  kernels::PanelCut filters, channels;  // panels of target channels, chunks of source channels
+  kernels::PanelCut filters, channels;  // panels of target channels, chunks of the source's elements
   std::int64_t panel_rows;              // of the highest panel
 
   // A block: some rows and columns of a class of an image, or some whole images.
@@ -49,6 +51,11 @@ class BlockedCut {
 
   const BlockedTaps& taps_of(std::size_t row_class, std::size_t column_class) const {
     return taps[row_class * along.classes.size() + column_class];
+  }
+  std::int64_t source_channels() const { return forward ? shape.c_group : shape.k_group; }
+  // Of so many elements from one on.
+  std::int64_t channels_in(std::int64_t first, std::int64_t count) const {
+    return std::min(terms * count, source_channels() - terms * first);
   }
   std::int64_t slots() const { return (rows - 1) * pitch + columns; }  // of an image's outputs, with what lies between
   bool finishes_panels() const { return channels.panels == 1 && !shape.nhwc; }  // as soon as each is multiplied

@@ -1,5 +1,7 @@
 // Convolution by its definition on the CPU, blocked for registers and caches.
 #include <algorithm>
+#include <cstring>
+#include <type_traits>
 
 #include "core/checked.h"
 #include "core/convert.h"
@@ -16,17 +18,18 @@ namespace {
 
 using devices::CpuDevice;
 
-template <typename Real>
+template <typename Element>
 struct Memory {
   const std::byte *source, *w, *bias;
   std::byte* target;
-  Real *filters, *rooms;
+  Element *filters, *rooms;
 };
 
 // What a thread works in.
-template <typename Real>
+template <typename Element>
 struct Room {
-  Real *planes, *sums, *row;
+  Element* planes;
+  typename kernels::SumOf<Element>::Type *sums, *row;
 };
 
 // Outputs [row, row + rows) and [column, column + columns) of a class of some images, and panels of filters.
@@ -43,7 +46,7 @@ struct RowPart {
   std::int64_t begin, end, from;
 };
 
-template <typename Real>
+template <typename Element>
 class Plan final : public Conv2dPlanBody {
  public:
   Plan(const Conv2dProblem& problem, const DevicePointer& device, const BlockedCut& cut)
@@ -61,28 +64,40 @@ class Plan final : public Conv2dPlanBody {
     sequence.call(devices::HostTask([self = shared_from_this(), this, run] { execute(run); }));
   }
   void append_prepare(devices::Sequence& sequence, std::size_t, const Operand& from, const Operand& to) const override {
-    sequence.call(devices::HostTask(
-        [self = shared_from_this(), this, from, to] { pack_filters(host(from), reinterpret_cast<Real*>(host(to))); }));
+    sequence.call(devices::HostTask([self = shared_from_this(), this, from, to] {
+      pack_filters(host(from), reinterpret_cast<Element*>(host(to)));
+    }));
   }
 
  private:
+  using Real = typename kernels::SumOf<Element>::Type;
+  static constexpr bool has_pairs = !std::is_same_v<Element, Real>;
+
   void execute(const Conv2dRun& run) const;
   Block block_of(std::int64_t item) const;
-  void pack_filters(const std::byte* w, Real* to) const;
+  void pack_filters(const std::byte* w, Element* to) const;
   void pack_panel_of(const std::byte* w, std::int64_t group, std::size_t pair, std::int64_t panel, std::int64_t chunk,
-                     Real* to) const;
-  void compute(const Memory<Real>& memory, const Block& block, const Room<Real>& room) const;
-  void clear_planes(const Memory<Real>& memory, const Block& block) const;
-  void copy_source(const Memory<Real>& memory, const Block& block, std::int64_t chunk, const Room<Real>& room) const;
+                     Element* to) const;
+  template <typename At>
+  void pack_pairs(const BlockedTaps& taps, std::int64_t rows, std::int64_t channels, const At& at, Element* to) const;
+  void compute(const Memory<Element>& memory, const Block& block, const Room<Element>& room) const;
+  void clear_planes(const Memory<Element>& memory, const Block& block) const;
+  void copy_source(const Memory<Element>& memory, const Block& block, std::int64_t chunk,
+                   const Room<Element>& room) const;
   void fetch_row(const std::byte* from, const RowPart& part) const;
   RowPart part_of(std::int64_t first) const;
   RowPart nowhere() const { return {cut_.width, cut_.width, 0}; }
-  void copy_row(const std::byte* from, std::int64_t channels, const RowPart& part, const Room<Real>& room,
-                Real* to) const;
-  void multiply(const Memory<Real>& memory, const Block& block, std::int64_t chunk, std::int64_t panel,
-                const Room<Real>& room) const;
-  void finish_planes(const Memory<Real>& memory, const Block& block, std::int64_t panel, const Room<Real>& room) const;
-  void finish_pixels(const Memory<Real>& memory, const Block& block, const Room<Real>& room) const;
+  void copy_row(const std::byte* from, std::int64_t elements, std::int64_t channels, const RowPart& part,
+                const Room<Element>& room, Element* to) const;
+  void copy_reals(const std::byte* from, std::int64_t channels, std::int64_t count, const Room<Element>& room,
+                  Real* to) const;
+  void copy_pairs(const std::byte* from, std::int64_t elements, std::int64_t channels, std::int64_t count,
+                  const Room<Element>& room, Element* to) const;
+  void multiply(const Memory<Element>& memory, const Block& block, std::int64_t chunk, std::int64_t panel,
+                const Room<Element>& room) const;
+  void finish_planes(const Memory<Element>& memory, const Block& block, std::int64_t panel,
+                     const Room<Element>& room) const;
+  void finish_pixels(const Memory<Element>& memory, const Block& block, const Room<Element>& room) const;
 
   std::size_t column_classes() const { return cut_.along.classes.size(); }
   // Elements of the source's copy from one channel to the next.
@@ -94,14 +109,14 @@ class Plan final : public Conv2dPlanBody {
     return cut_.forward ? g_.y_at(n, c, h, w) : g_.x_at(n, c, h, w);
   }
   // Sums of a class of columns, for a panel's first row.
-  Real* sums_of(const Block& block, std::int64_t panel, std::size_t column_class, const Room<Real>& room) const {
+  Real* sums_of(const Block& block, std::int64_t panel, std::size_t column_class, const Room<Element>& room) const {
     const std::int64_t line =
         cut_.finishes_panels() ? 0 : cut_.filters.start(panel) - cut_.filters.start(block.first_panel);
     const std::int64_t lines = (cut_.finishes_panels() ? 1 : cut_.range_panels) * cut_.panel_rows;
     return room.sums + (static_cast<std::int64_t>(column_class) * lines + line) * cut_.sums_pitch;
   }
   // The first output of a panel's first channel in a row of an image of the block.
-  std::byte* target_of(const Memory<Real>& memory, const Block& block, std::int64_t panel, std::int64_t image,
+  std::byte* target_of(const Memory<Element>& memory, const Block& block, std::int64_t panel, std::int64_t image,
                        std::int64_t row) const {
     const BlockedClass& of_rows = cut_.down.classes[block.row_class];
     return memory.target + target_at(block.image + image, block.group * cut_.target + cut_.filters.start(panel),
@@ -122,27 +137,27 @@ class Plan final : public Conv2dPlanBody {
   bool stores_sums_;   // where the results lie
 };
 
-template <typename Real>
-void Plan<Real>::execute(const Conv2dRun& run) const {
-  Real* const workspace = reinterpret_cast<Real*>(host({run.workspace, 0}));
+template <typename Element>
+void Plan<Element>::execute(const Conv2dRun& run) const {
+  auto* const workspace = reinterpret_cast<Element*>(host({run.workspace, 0}));
   const std::int64_t filters = cut_.prepared ? 0 : g_.groups * cut_.filter_elements();
-  const Memory<Real> memory{.source = host(cut_.forward ? run.x : run.y),
-                            .w = host(run.w),
-                            .bias = problem().bias ? host(run.bias) : nullptr,
-                            .target = host(cut_.forward ? run.y : run.x),
-                            .filters = cut_.prepared ? reinterpret_cast<Real*>(host(run.w)) : workspace,
-                            .rooms = workspace + filters};
+  const Memory<Element> memory{.source = host(cut_.forward ? run.x : run.y),
+                               .w = host(run.w),
+                               .bias = problem().bias ? host(run.bias) : nullptr,
+                               .target = host(cut_.forward ? run.y : run.x),
+                               .filters = cut_.prepared ? reinterpret_cast<Element*>(host(run.w)) : workspace,
+                               .rooms = workspace + filters};
   if (!cut_.prepared) pack_filters(memory.w, memory.filters);
   const std::int64_t of_thread = cut_.plane_elements() + cut_.sum_elements() + cut_.row_elements();
   cpu_.parallel_for(cut_.items(), [&](std::int64_t i, int slot) {
-    Real* const room = memory.rooms + slot * of_thread;
-    compute(memory, block_of(i),
-            {room, room + cut_.plane_elements(), room + cut_.plane_elements() + cut_.sum_elements()});
+    Element* const room = memory.rooms + slot * of_thread;
+    auto* const sums = reinterpret_cast<Real*>(room + cut_.plane_elements());
+    compute(memory, block_of(i), {room, sums, sums + cut_.sum_elements()});
   });
 }
 
-template <typename Real>
-Block Plan<Real>::block_of(std::int64_t item) const {
+template <typename Element>
+Block Plan<Element>::block_of(std::int64_t item) const {
   std::size_t row_class = 0;
   const auto of_class = [&] { return cut_.blocks(cut_.down.classes[row_class]) * g_.groups * cut_.ranges(); };
   while (item >= of_class()) item -= of_class(), ++row_class;
@@ -164,8 +179,8 @@ Block Plan<Real>::block_of(std::int64_t item) const {
           .columns = std::min(cut_.columns, cut_.along.count() - column)};
 }
 
-template <typename Real>
-void Plan<Real>::pack_filters(const std::byte* w, Real* to) const {
+template <typename Element>
+void Plan<Element>::pack_filters(const std::byte* w, Element* to) const {
   const auto pairs = static_cast<std::int64_t>(cut_.taps.size());
   const std::int64_t of_group = pairs * cut_.filters.panels * cut_.channels.panels;
   cpu_.parallel_for(g_.groups * of_group, [&](std::int64_t i, int) {
@@ -176,27 +191,39 @@ void Plan<Real>::pack_filters(const std::byte* w, Real* to) const {
 }
 
 // A chunk's steps of a panel of filters, in the order in which a tile takes them.
-template <typename Real>
-void Plan<Real>::pack_panel_of(const std::byte* w, std::int64_t group, std::size_t pair, std::int64_t panel,
-                               std::int64_t chunk, Real* to) const {
+template <typename Element>
+void Plan<Element>::pack_panel_of(const std::byte* w, std::int64_t group, std::size_t pair, std::int64_t panel,
+                                  std::int64_t chunk, Element* to) const {
   const BlockedTaps& taps = cut_.taps[pair];
   const auto count = static_cast<std::int64_t>(taps.taps.size());
   if (count == 0) return;
   const DataType type = problem().type;
   const std::int64_t rows = cut_.filters.count(panel), all_taps = g_.r * g_.s, line = cut_.filters.start(panel),
-                     source = cut_.channels.start(chunk), channels = cut_.channels.count(chunk);
-  to += taps.filters_before + panel * cut_.panel_pitch() * count + source * count * rows;
-  const auto pack = [&](std::int64_t k, std::int64_t c, std::int64_t tap, std::int64_t ld, bool steps_adjacent,
-                        std::int64_t steps, Real* at) {
-    const std::byte* const from = w + (g_.w_at(group * g_.k_group + k, c, tap / g_.s, tap % g_.s)) * size_;
-    kernels::pack_panel({from, type, ld, steps_adjacent}, rows, rows, steps, at);
+                     first = cut_.channels.start(chunk), elements = cut_.channels.count(chunk),
+                     source = cut_.terms * first, channels = cut_.channels_in(first, elements);
+  to += taps.filters_before + panel * cut_.panel_pitch() * count + first * count * rows;
+  const auto at = [&](std::int64_t k, std::int64_t c, std::int64_t tap) {
+    return w + (g_.w_at(group * g_.k_group + k, c, tap / g_.s, tap % g_.s)) * size_;
   };
+  const auto pack = [&](std::int64_t k, std::int64_t c, std::int64_t tap, std::int64_t ld, bool steps_adjacent,
+                        std::int64_t steps, Element* panel_at) {
+    kernels::pack_panel({at(k, c, tap), type, ld, steps_adjacent}, rows, rows, steps, panel_at);
+  };
+  if constexpr (has_pairs) {
+    if (!g_.nhwc && all_taps > 1)
+      return pack_pairs(
+          taps, rows, channels,
+          [&](std::int64_t c, std::int64_t tap) {
+            return cut_.forward ? at(line, source + c, tap) : at(source + c, line, tap);
+          },
+          to);
+  }
   if (g_.nhwc) {
     for (std::int64_t i = 0; i < count; ++i) {
       const std::int64_t tap = taps.taps[static_cast<std::size_t>(i)];
-      Real* const at = to + i * channels * rows;
-      cut_.forward ? pack(line, source, tap, all_taps * g_.c_group, true, channels, at)
-                   : pack(source, line, tap, all_taps * g_.c_group, false, channels, at);
+      Element* const of_tap = to + i * elements * rows;
+      cut_.forward ? pack(line, source, tap, all_taps * g_.c_group, true, channels, of_tap)
+                   : pack(source, line, tap, all_taps * g_.c_group, false, channels, of_tap);
     }
   } else if (cut_.forward) {
     pack(line, source, 0, all_taps * g_.c_group, true, channels * all_taps, to);
@@ -213,8 +240,34 @@ void Plan<Real>::pack_panel_of(const std::byte* w, std::int64_t group, std::size
   }
 }
 
-template <typename Real>
-void Plan<Real>::compute(const Memory<Real>& memory, const Block& block, const Room<Real>& room) const {
+// Of channels whose taps lie side by side, so that the terms of a pair are apart: by way of f32. `at` is where a
+// panel's row has a tap of one of the source's channels.
+template <typename Element>
+template <typename At>
+void Plan<Element>::pack_pairs(const BlockedTaps& taps, std::int64_t rows, std::int64_t channels, const At& at,
+                               Element* to) const {
+  constexpr std::int64_t most = 1024;
+  alignas(64) Real reals[2 * most];
+  const auto count = static_cast<std::int64_t>(taps.taps.size());
+  const std::int64_t all_taps = g_.r * g_.s, ld = cut_.forward ? all_taps * g_.c_group : all_taps,
+                     together = count == all_taps ? std::min(most / rows, count) : 1;
+  for (std::int64_t c = 0; c < channels; c += cut_.terms)
+    for (std::int64_t i = 0; i < count; i += together) {
+      const std::int64_t some = std::min(together, count - i), tap = taps.taps[static_cast<std::size_t>(i)];
+      const bool has_second = c + 1 < channels, is_next = cut_.forward && some == all_taps;
+      Real* const second = reals + some * rows;
+      kernels::pack_panel({at(c, tap), problem().type, ld, true}, rows, rows, has_second && is_next ? 2 * some : some,
+                          reals);
+      if (!has_second)
+        std::fill_n(second, some * rows, Real{0});
+      else if (!is_next)
+        kernels::pack_panel({at(c + 1, tap), problem().type, ld, true}, rows, rows, some, second);
+      kernels::make_pairs(reals, second, some * rows, to + (c / cut_.terms * count + i) * rows);
+    }
+}
+
+template <typename Element>
+void Plan<Element>::compute(const Memory<Element>& memory, const Block& block, const Room<Element>& room) const {
   if (!g_.nhwc && (cut_.down.classes[block.row_class].taps.empty() || cut_.along.most_taps() == 0))
     return clear_planes(memory, block);
   for (std::int64_t chunk = 0; chunk < cut_.channels.panels; ++chunk) {
@@ -228,8 +281,8 @@ void Plan<Real>::compute(const Memory<Real>& memory, const Block& block, const R
 }
 
 // Outputs that no tap meets.
-template <typename Real>
-void Plan<Real>::clear_planes(const Memory<Real>& memory, const Block& block) const {
+template <typename Element>
+void Plan<Element>::clear_planes(const Memory<Element>& memory, const Block& block) const {
   if (problem().accumulate) return;
   const std::int64_t step = cut_.along.classes.front().step, all = target_at(0, 0, 1, 0),
                      length = std::min(block.columns * step, all - block.column * step);
@@ -242,44 +295,48 @@ void Plan<Real>::clear_planes(const Memory<Real>& memory, const Block& block) co
 }
 
 // A chunk's channels of what the block reads, with zeros where nothing is.
-template <typename Real>
-void Plan<Real>::copy_source(const Memory<Real>& memory, const Block& block, std::int64_t chunk,
-                             const Room<Real>& room) const {
+template <typename Element>
+void Plan<Element>::copy_source(const Memory<Element>& memory, const Block& block, std::int64_t chunk,
+                                const Room<Element>& room) const {
   const BlockedAxis &down = cut_.down, &along = cut_.along;
-  const std::int64_t channels = cut_.channels.count(chunk),
-                     channel = block.group * cut_.source + cut_.channels.start(chunk);
-  const std::int64_t together = g_.nhwc ? channels : 1;  // channels that lie side by side
+  const std::int64_t elements = cut_.channels.count(chunk), first_element = cut_.channels.start(chunk),
+                     channel = block.group * cut_.source_channels();
+  const std::int64_t together = g_.nhwc ? elements : 1;  // that lie side by side
   const std::int64_t plane_bytes = source_at(0, 1, 0, 0) * size_;
   for (std::size_t j = 0; j < along.phases.size(); ++j) {
     const RowPart part = part_of((block.column + along.low) * along.unit + along.phases[j]);
-    for (std::int64_t c = 0; c < channels; c += together)
+    for (std::int64_t c = 0; c < elements; c += together)
       for (std::int64_t image = 0; image < block.images; ++image)
         for (std::size_t i = 0; i < down.phases.size(); ++i) {
-          Real* const plane = room.planes + c * channel_pitch() + image * cut_.plane +
+          Element* const plane = room.planes + c * channel_pitch() + image * cut_.plane +
                               static_cast<std::int64_t>(i * along.phases.size() + j) * cut_.phase_plane;
           const std::int64_t first = (block.row + down.low) * down.unit + down.phases[i];
           for (std::int64_t row = 0; row < block.rows + down.reach(); ++row) {
             const std::int64_t h = first + row * down.unit;
             const bool is_there = h >= 0 && h < down.extent;
+            const std::int64_t at = first_element + c, channels = cut_.channels_in(at, together);
             const std::byte* const from =
-                is_there ? memory.source + source_at(block.image + image, channel + c, h, part.from) * size_ : nullptr;
-            if (is_there && !g_.nhwc) fetch_row(from + channels_ahead * plane_bytes, part);
-            copy_row(from, together, is_there ? part : nowhere(), room, plane + row * cut_.pitch);
+                is_there
+                    ? memory.source + source_at(block.image + image, channel + cut_.terms * at, h, part.from) * size_
+                    : nullptr;
+            for (std::int64_t term = 0; is_there && !g_.nhwc && term < cut_.terms; ++term)
+              fetch_row(from + (cut_.terms * channels_ahead + term) * plane_bytes, part);
+            copy_row(from, together, channels, is_there ? part : nowhere(), room, plane + row * cut_.pitch);
           }
         }
   }
 }
 
-template <typename Real>
-void Plan<Real>::fetch_row(const std::byte* from, const RowPart& part) const {
+template <typename Element>
+void Plan<Element>::fetch_row(const std::byte* from, const RowPart& part) const {
   constexpr std::int64_t line = 64;
   const std::int64_t bytes = part.begin == part.end ? 0 : ((part.end - part.begin - 1) * cut_.along.unit + 1) * size_;
   for (std::int64_t at = 0; at < bytes; at += line) __builtin_prefetch(from + at);
 }
 
 // Of elements first + i * unit of a row, those that are there.
-template <typename Real>
-RowPart Plan<Real>::part_of(std::int64_t first) const {
+template <typename Element>
+RowPart Plan<Element>::part_of(std::int64_t first) const {
   const std::int64_t unit = cut_.along.unit;
   const auto until = [&](std::int64_t end) {
     return std::clamp<std::int64_t>(end <= first ? 0 : divide_up(end - first, unit), 0, cut_.width);
@@ -288,18 +345,27 @@ RowPart Plan<Real>::part_of(std::int64_t first) const {
   return begin == end ? nowhere() : RowPart{begin, end, first + begin * unit};
 }
 
-// A row of some channels side by side.
-template <typename Real>
-void Plan<Real>::copy_row(const std::byte* from, std::int64_t channels, const RowPart& part, const Room<Real>& room,
-                          Real* to) const {
-  for (std::int64_t c = 0; c < channels; ++c) {
-    Real* const line = to + c * channel_pitch();
-    for (std::int64_t i = 0; i < part.begin; ++i) line[i] = 0;
-    for (std::int64_t i = part.end; i < cut_.width; ++i) line[i] = 0;
+// A row of some channels side by side, and so of as many elements or, of pairs, half of them.
+template <typename Element>
+void Plan<Element>::copy_row(const std::byte* from, std::int64_t elements, std::int64_t channels, const RowPart& part,
+                             const Room<Element>& room, Element* to) const {
+  for (std::int64_t c = 0; c < elements; ++c) {
+    Element* const line = to + c * channel_pitch();
+    for (std::int64_t i = 0; i < part.begin; ++i) line[i] = {};
+    for (std::int64_t i = part.end; i < cut_.width; ++i) line[i] = {};
   }
-  const std::int64_t count = part.end - part.begin, unit = cut_.along.unit;
+  const std::int64_t count = part.end - part.begin;
   if (count == 0) return;
-  to += part.begin;
+  if constexpr (has_pairs)
+    copy_pairs(from, elements, channels, count, room, to + part.begin);
+  else
+    copy_reals(from, channels, count, room, to + part.begin);
+}
+
+template <typename Element>
+void Plan<Element>::copy_reals(const std::byte* from, std::int64_t channels, std::int64_t count,
+                               const Room<Element>& room, Real* to) const {
+  const std::int64_t unit = cut_.along.unit;
   const DataType type = problem().type;
   const bool is_real = size_ == static_cast<std::int64_t>(sizeof(Real));
   const auto* const elements = reinterpret_cast<const Real*>(from);
@@ -323,9 +389,40 @@ void Plan<Real>::copy_row(const std::byte* from, std::int64_t channels, const Ro
   }
 }
 
-template <typename Real>
-void Plan<Real>::multiply(const Memory<Real>& memory, const Block& block, std::int64_t chunk, std::int64_t panel,
-                          const Room<Real>& room) const {
+template <typename Element>
+void Plan<Element>::copy_pairs(const std::byte* from, std::int64_t elements, std::int64_t channels, std::int64_t count,
+                               const Room<Element>& room, Element* to) const {
+  const std::int64_t unit = cut_.along.unit;
+  if (g_.nhwc) {
+    const std::int64_t pitch = unit * g_.groups * cut_.source_channels();
+    for (std::int64_t i = 0; i < count; ++i) {
+      Real* const pixel = room.row + i * elements;  // whose bits are moved
+      pixel[elements - 1] = 0;
+      std::memcpy(pixel, from + i * pitch * size_, static_cast<std::size_t>(channels * size_));
+    }
+    kernels::turn(kernels::Turned<Real>{.from = room.row,
+                                        .ld = elements,
+                                        .lines = count,
+                                        .columns = elements,
+                                        .to = reinterpret_cast<Real*>(to),
+                                        .pitch = channel_pitch(),
+                                        .add = false});
+    return;
+  }
+  // Rows may be short: no calls.
+  const auto* const first = reinterpret_cast<const std::uint16_t*>(from);
+  const std::uint16_t* const second = first + source_at(0, 1, 0, 0);
+  if (channels < cut_.terms)
+    for (std::int64_t i = 0; i < count; ++i) to[i] = {first[i * unit], 0};
+  else if (unit == 1)
+    for (std::int64_t i = 0; i < count; ++i) to[i] = {first[i], second[i]};
+  else
+    for (std::int64_t i = 0; i < count; ++i) to[i] = {first[i * unit], second[i * unit]};
+}
+
+template <typename Element>
+void Plan<Element>::multiply(const Memory<Element>& memory, const Block& block, std::int64_t chunk, std::int64_t panel,
+                             const Room<Element>& room) const {
   const std::int64_t rows = cut_.filters.count(panel), channels = cut_.channels.count(chunk);
   for (std::size_t j = 0; j < column_classes(); ++j) {
     const BlockedTaps& taps = cut_.taps_of(block.row_class, j);
@@ -337,7 +434,7 @@ void Plan<Real>::multiply(const Memory<Real>& memory, const Block& block, std::i
       std::fill_n(sums, rows * cut_.sums_pitch, Real{0});
       continue;
     }
-    kernels::OffsetTiles<Real> tiles{
+    kernels::OffsetTiles<Element> tiles{
         .a = memory.filters + block.group * cut_.filter_elements() + taps.filters_before +
              panel * cut_.panel_pitch() * count + cut_.channels.start(chunk) * count * rows,
         .b = nullptr,
@@ -363,9 +460,9 @@ void Plan<Real>::multiply(const Memory<Real>& memory, const Block& block, std::i
 }
 
 // Of a panel: rows of a channel's outputs lie side by side, those of several classes in turn.
-template <typename Real>
-void Plan<Real>::finish_planes(const Memory<Real>& memory, const Block& block, std::int64_t panel,
-                               const Room<Real>& room) const {
+template <typename Element>
+void Plan<Element>::finish_planes(const Memory<Element>& memory, const Block& block, std::int64_t panel,
+                                  const Room<Element>& room) const {
   const DataType type = problem().type;
   const std::int64_t rows = cut_.filters.count(panel), channel = block.group * cut_.target + cut_.filters.start(panel),
                      step = cut_.along.classes.front().step, plane = target_at(0, 1, 0, 0), all = target_at(0, 0, 1, 0);
@@ -403,8 +500,8 @@ void Plan<Real>::finish_planes(const Memory<Real>& memory, const Block& block, s
 }
 
 // Of a range of filters: channels of an output lie side by side.
-template <typename Real>
-void Plan<Real>::finish_pixels(const Memory<Real>& memory, const Block& block, const Room<Real>& room) const {
+template <typename Element>
+void Plan<Element>::finish_pixels(const Memory<Element>& memory, const Block& block, const Room<Element>& room) const {
   const DataType type = problem().type;
   const BlockedClass& of_rows = cut_.down.classes[block.row_class];
   const std::int64_t line = cut_.filters.start(block.first_panel),
@@ -457,6 +554,8 @@ class BlockedCpu final : public Conv2dSolver {
           .prepared = formats,
           .plan = [=]() -> std::shared_ptr<const PlanBody> {
             if (cut.real == DataType::f64) return std::make_shared<Plan<double>>(problem, device, cut);
+            if (cut.terms == kernels::pair_terms)
+              return std::make_shared<Plan<kernels::BfloatPair>>(problem, device, cut);
             return std::make_shared<Plan<float>>(problem, device, cut);
           },
       };

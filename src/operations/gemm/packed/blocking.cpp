@@ -37,8 +37,18 @@ DataType sums_of(DataType type) {
   return type == DataType::f64 ? DataType::f64 : DataType::f32;
 }
 
-std::int64_t chunks_of(const GemmTask& task) {
-  return divide_up(task.problem.k, sums_of(task.problem.type) == DataType::f64 ? most_chunk_f64 : most_chunk_f32);
+// Pairs of bf16, where the processor multiplies these; what is read out of images is widened before.
+std::int64_t terms_of(const GemmTask& task) {
+  const bool pairs = task.problem.type == DataType::bf16 && !task.images && kernels::has_pair_products();
+  return pairs ? kernels::pair_terms : 1;
+}
+
+// The steps of a chunk: whole elements of panels.
+std::int64_t chunk_of(const GemmTask& task) {
+  const std::int64_t k = task.problem.k, terms = terms_of(task),
+                     most = terms * (sums_of(task.problem.type) == DataType::f64 ? most_chunk_f64 : most_chunk_f32),
+                     chunks = divide_up(k, most);
+  return chunks == 1 ? k : round_up(divide_up(k, chunks), terms);
 }
 
 // Blocks as even as can be, whole pieces each.
@@ -53,17 +63,18 @@ GemmBlocking::GemmBlocking(const GemmTask& task, int threads, std::int64_t works
   const GemmProblem& problem = task.problem;
   sums = sums_of(problem.type);
   tile = kernels::register_tile(sums, problem.m);
-  chunk = divide_up(problem.k, chunks_of(task));
+  terms = terms_of(task);
+  chunk = chunk_of(task);
   in_place = sums_of(task.output) == sums && size_of(task.output) == size_of(sums);
   sums_apart = !in_place && chunk < problem.k;
   shares_a = problem.batch == 1 || task.batch_a == 0;
   shares_b = problem.batch == 1 || task.batch_b == 0;
   prepared_a = task.prepared_a, prepared_b = task.prepared_b;
 
-  const std::int64_t most = std::min(packed_bytes / size_of(sums) / chunk, most_lines);
+  const std::int64_t most = std::min(packed_bytes / size_of(sums) / elements_of(chunk), most_lines);
   m = even_blocks(problem.m, most, tile.rows);
   n = even_blocks(problem.n, most, tile.columns);
-  set_steps(task, near_bytes / size_of(sums) / std::max(m, n));
+  set_steps(task, terms * near_bytes / size_of(sums) / std::max(m, n));
   while (sums_apart && m * n * size_of(sums) > sums_apart_bytes && shrink()) {
   }
   choose_packing(task);
@@ -100,11 +111,11 @@ void GemmBlocking::choose_packing(const GemmTask& task) {
   if (!prepared_b && problem.n >= problem.m && own(columns, rows, item_rows, shares_b)) {
     packing = Packing::own_b;
     n = problem.n;
-    set_steps(task, packed_alone_bytes / size_of(sums) / m);
+    set_steps(task, terms * packed_alone_bytes / size_of(sums) / m);
   } else if (problem.m > problem.n && own(rows, columns, item_columns, shares_a)) {
     packing = Packing::own_a;
     m = problem.m;
-    set_steps(task, packed_alone_bytes / size_of(sums) / n);
+    set_steps(task, terms * packed_alone_bytes / size_of(sums) / n);
     is_a_in_place = !prepared_a && columns <= in_place_columns && chunk >= in_place_steps &&
                     size_of(problem.type) == size_of(sums) && task.lda * size_of(sums) % page_bytes != 0;
   }
@@ -114,7 +125,7 @@ void GemmBlocking::choose_item_panels(const GemmTask& task) {
   if (packing == Packing::shared) return;
   const bool of_b = packing == Packing::own_b;
   const std::int64_t panels = of_b ? divide_up(n, tile.columns) : divide_up(m, tile.rows);
-  const std::int64_t panel_bytes = (of_b ? tile.columns : tile.rows) * chunk * size_of(sums);
+  const std::int64_t panel_bytes = (of_b ? tile.columns : tile.rows) * elements_of(chunk) * size_of(sums);
   const bool read_once = of_b ? task.problem.m <= tile.rows : task.problem.n <= tile.columns;
   const std::int64_t most = read_once ? 1 : std::clamp<std::int64_t>(own_bytes / panel_bytes, 1, most_own_panels);
   item_panels = std::clamp<std::int64_t>(panels * matrices / (own_items * threads_), 1, most);
@@ -150,7 +161,7 @@ bool GemmBlocking::shrink() {
 }
 
 std::int64_t GemmBlocking::b_elements() const {
-  return round_64(round_up(n, tile.lanes) * k);
+  return round_64(round_up(n, tile.lanes) * elements_of(k));
 }
 std::int64_t GemmBlocking::a_slots() const {
   if (packing == Packing::own_a || prepared_a) return 0;
@@ -162,7 +173,7 @@ std::int64_t GemmBlocking::b_slots() const {
 }
 std::int64_t GemmBlocking::own_elements() const {
   if (packing == Packing::shared || is_a_in_place || (packing == Packing::own_a && prepared_a)) return 0;
-  return round_64(item_panels * (packing == Packing::own_b ? tile.columns : tile.rows) * chunk);
+  return round_64(item_panels * (packing == Packing::own_b ? tile.columns : tile.rows) * elements_of(chunk));
 }
 
 std::int64_t GemmBlocking::workspace_bytes() const {
@@ -171,7 +182,7 @@ std::int64_t GemmBlocking::workspace_bytes() const {
 
 std::int64_t GemmBlocking::prepared_elements(const GemmProblem& problem, bool of_a) const {
   const std::int64_t lines = of_a ? problem.m : round_up(problem.n, tile.lanes);
-  return round_64(checked_multiply(lines, problem.k, "a prepared operand"));
+  return round_64(checked_multiply(lines, elements_of(problem.k), "a prepared operand"));
 }
 
 PreparedFormat GemmBlocking::format(const GemmProblem& problem, bool of_a) const {
@@ -179,14 +190,14 @@ PreparedFormat GemmBlocking::format(const GemmProblem& problem, bool of_a) const
   const bool is_transposed = of_a ? problem.transpose_a : problem.transpose_b;
   return {fmt::format("{} of {}{}, {} x {} lines of {} {} in panels of {}, by {} steps, in blocks of {} lines",
                       of_a ? "a" : "b", name(problem.type), is_transposed ? ", transposed" : "", matrices_there,
-                      of_a ? problem.m : problem.n, problem.k, name(sums), of_a ? tile.rows : tile.columns, chunk,
-                      of_a ? m : n),
+                      of_a ? problem.m : problem.n, problem.k, terms == 1 ? name(sums) : "pairs",
+                      of_a ? tile.rows : tile.columns, chunk, of_a ? m : n),
           checked_multiply(matrices_there * size_of(sums), prepared_elements(problem, of_a), "a prepared operand")};
 }
 
 double gemm_chain(const GemmTask& task) {
-  const std::int64_t chunks = chunks_of(task);
-  return static_cast<double>(divide_up(task.problem.k, chunks) + chunks - 1);
+  const std::int64_t chunk = chunk_of(task);
+  return static_cast<double>(chunk + divide_up(task.problem.k, chunk) - 1);
 }
 
 }  // namespace omniconv::operations

@@ -25,6 +25,7 @@ class GemmBlocking {
 
   DataType sums;  // f32 or f64
   kernels::RegisterTile tile;
+  std::int64_t terms;         // of a sum in an element of a panel: 2 where they are pairs of bf16
   std::int64_t chunk;         // steps that a tile adds up in registers
   std::int64_t m, n, k;       // of the largest block; k in whole chunks, or all of the problem's
   std::int64_t matrices = 1;  // of the batch in one block; several only where it holds all of m and n
@@ -37,8 +38,10 @@ class GemmBlocking {
   bool prepared_a, prepared_b;            // it comes packed, all of it
   bool is_a_in_place = false;             // own rows are read where they are
 
+  // A line's elements in a panel of so many steps.
+  std::int64_t elements_of(std::int64_t steps) const { return (steps + terms - 1) / terms; }
   // Elements of one slot of packed panels, of how many there are, and of one matrix's sums.
-  std::int64_t a_elements() const { return round_64(m * k); }
+  std::int64_t a_elements() const { return round_64(m * elements_of(k)); }
   std::int64_t b_elements() const;
   std::int64_t a_slots() const;
   std::int64_t b_slots() const;

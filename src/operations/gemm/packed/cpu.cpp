@@ -1,3 +1,5 @@
+#include <type_traits>
+
 #include "core/checked.h"
 #include "devices/cpu/cpu_device.h"
 #include "operations/gemm/packed/blocking.h"
@@ -73,14 +75,14 @@ struct Piece {
   std::byte* c;
 };
 
-// Panels of one chunk, where they were packed: panel p begins (start(p) - first) * k elements on.
-template <typename Real>
+// Panels of one chunk, where they were packed: panel p begins (start(p) - first) lines on.
+template <typename Element>
 struct Packed {
-  Real* data;
+  Element* data;
   std::int64_t first;
 };
 
-template <typename Real>
+template <typename Element>
 class Plan final : public GemmPlanBody {
  public:
   Plan(const GemmTask& product, const DevicePointer& device, const GemmBlocking& cut)
@@ -99,6 +101,8 @@ class Plan final : public GemmPlanBody {
   }
 
  private:
+  using Real = typename kernels::SumOf<Element>::Type;
+
   void prepare(bool of_a, std::byte* from, std::byte* to) const;
   void execute(const GemmArrays& arrays, double alpha) const;
   // body(i, slot) for i below count, several after each other where one is less than the least that is worth beginning.
@@ -114,13 +118,13 @@ class Plan final : public GemmPlanBody {
   void run_block(const Block& block, const Memory& memory) const;
   void pack_shared(const Block& block, const Memory& memory) const;
   void pack_rows(const Block& block, const Memory& memory, std::int64_t matrix, Chunk chunk, std::int64_t p,
-                 Packed<Real> to) const;
+                 Packed<Element> to) const;
   void pack_columns(const Block& block, const Memory& memory, std::int64_t matrix, Chunk chunk, std::int64_t q,
-                    Packed<Real> to) const;
+                    Packed<Element> to) const;
   Items items_of(const Block& block) const;
   void multiply(const Block& block, const Memory& memory, const Item& item, int slot) const;
   void multiply_tile(const Block& block, const Memory& memory, std::int64_t matrix, Chunk chunk, std::int64_t p,
-                     std::int64_t q, Packed<Real> a, Packed<Real> b) const;
+                     std::int64_t q, Packed<Element> a, Packed<Element> b) const;
   Piece piece_of(const ChunkTile& tile, const Memory& memory, std::int64_t first) const;
   void finish(const ChunkTile& tile, const Memory& memory, const Piece& piece, Real* sums, std::int64_t ld) const;
 
@@ -128,16 +132,16 @@ class Plan final : public GemmPlanBody {
     return {i * cut_.chunk, std::min(cut_.chunk, block.k - i * cut_.chunk)};
   }
   // Of an operand that comes packed: the chunk of one of the block's matrices.
-  Packed<Real> prepared_a(std::byte* a, const Block& block, std::int64_t matrix, Chunk chunk) const {
-    const std::int64_t before = cut_.shares_a ? 0 : block.matrix + matrix, k = task().problem.k;
-    return {reinterpret_cast<Real*>(a) + before * cut_.prepared_elements(task().problem, true) + block.i * k +
-                (block.t + chunk.t) * block.m,
+  Packed<Element> prepared_a(std::byte* a, const Block& block, std::int64_t matrix, Chunk chunk) const {
+    const std::int64_t before = cut_.shares_a ? 0 : block.matrix + matrix, k = cut_.elements_of(task().problem.k);
+    return {reinterpret_cast<Element*>(a) + before * cut_.prepared_elements(task().problem, true) + block.i * k +
+                cut_.elements_of(block.t + chunk.t) * block.m,
             0};
   }
-  Packed<Real> prepared_b(std::byte* b, const Block& block, std::int64_t matrix, Chunk chunk) const {
-    const std::int64_t before = cut_.shares_b ? 0 : block.matrix + matrix, k = task().problem.k;
-    return {reinterpret_cast<Real*>(b) + before * cut_.prepared_elements(task().problem, false) + block.j * k +
-                (block.t + chunk.t) * round_up(block.n, cut_.tile.lanes),
+  Packed<Element> prepared_b(std::byte* b, const Block& block, std::int64_t matrix, Chunk chunk) const {
+    const std::int64_t before = cut_.shares_b ? 0 : block.matrix + matrix, k = cut_.elements_of(task().problem.k);
+    return {reinterpret_cast<Element*>(b) + before * cut_.prepared_elements(task().problem, false) + block.j * k +
+                cut_.elements_of(block.t + chunk.t) * round_up(block.n, cut_.tile.lanes),
             0};
   }
   // Elements of a: where a row of the block begins, in a chunk, and to the next row and step.
@@ -151,23 +155,25 @@ class Plan final : public GemmPlanBody {
             of_step};
   }
   // The workspace: slots of a, slots of b, sums of the matrices, and what threads pack for themselves.
-  Packed<Real> shared_a(const Block& block, const Memory& memory, std::int64_t matrix, Chunk chunk) const {
+  Packed<Element> shared_a(const Block& block, const Memory& memory, std::int64_t matrix, Chunk chunk) const {
     if (cut_.prepared_a) return prepared_a(memory.a, block, matrix, chunk);
     const std::int64_t slot = cut_.keeps_a ? block.step_block : cut_.shares_a ? 0 : matrix;
-    return {reinterpret_cast<Real*>(memory.workspace) + slot * cut_.a_elements() + chunk.t * block.m, 0};
+    return {
+        reinterpret_cast<Element*>(memory.workspace) + slot * cut_.a_elements() + cut_.elements_of(chunk.t) * block.m,
+        0};
   }
-  Packed<Real> shared_b(const Block& block, const Memory& memory, std::int64_t matrix, Chunk chunk) const {
+  Packed<Element> shared_b(const Block& block, const Memory& memory, std::int64_t matrix, Chunk chunk) const {
     if (cut_.prepared_b) return prepared_b(memory.b, block, matrix, chunk);
     const std::int64_t slot = cut_.keeps_b ? block.step_block : cut_.shares_b ? 0 : matrix;
-    return {reinterpret_cast<Real*>(memory.workspace) + cut_.a_slots() * cut_.a_elements() + slot * cut_.b_elements() +
-                chunk.t * round_up(block.n, cut_.tile.lanes),
+    return {reinterpret_cast<Element*>(memory.workspace) + cut_.a_slots() * cut_.a_elements() +
+                slot * cut_.b_elements() + cut_.elements_of(chunk.t) * round_up(block.n, cut_.tile.lanes),
             0};
   }
   Real* sums_apart(const Memory& memory, std::int64_t matrix) const {
     return reinterpret_cast<Real*>(memory.workspace) + cut_.shared_elements() + matrix * cut_.sums_elements();
   }
-  Packed<Real> own(const Memory& memory, int slot, std::int64_t first) const {
-    return {sums_apart(memory, cut_.matrices) + slot * cut_.own_elements(), first};
+  Packed<Element> own(const Memory& memory, int slot, std::int64_t first) const {
+    return {reinterpret_cast<Element*>(sums_apart(memory, cut_.matrices)) + slot * cut_.own_elements(), first};
   }
 
   DevicePointer device_;
@@ -175,8 +181,8 @@ class Plan final : public GemmPlanBody {
   GemmBlocking cut_;
 };
 
-template <typename Real>
-void Plan<Real>::execute(const GemmArrays& arrays, double alpha) const {
+template <typename Element>
+void Plan<Element>::execute(const GemmArrays& arrays, double alpha) const {
   const Memory memory{host(arrays.a), host(arrays.b), host(arrays.bias), host(arrays.c), host(arrays.workspace), alpha};
   const GemmProblem& problem = task().problem;
   Block block{};
@@ -198,8 +204,8 @@ void Plan<Real>::execute(const GemmArrays& arrays, double alpha) const {
   }
 }
 
-template <typename Real>
-void Plan<Real>::prepare(bool of_a, std::byte* from, std::byte* to) const {
+template <typename Element>
+void Plan<Element>::prepare(bool of_a, std::byte* from, std::byte* to) const {
   const GemmProblem& problem = task().problem;
   const Memory memory{.a = from, .b = from, .bias = nullptr, .c = nullptr, .workspace = nullptr, .alpha = 1};
   const std::int64_t matrices = (of_a ? cut_.shares_a : cut_.shares_b) ? 1 : problem.batch;
@@ -214,19 +220,19 @@ void Plan<Real>::prepare(bool of_a, std::byte* from, std::byte* to) const {
     if (of_a) {
       block.i = at * cut_.m, block.m = std::min(cut_.m, problem.m - block.i);
       block.rows = PanelCut::even(block.m, cut_.tile.rows);
-      const Packed<Real> panels = prepared_a(to, block, 0, chunk);
+      const Packed<Element> panels = prepared_a(to, block, 0, chunk);
       for (std::int64_t p = 0; p < block.rows.panels; ++p) pack_rows(block, memory, 0, chunk, p, panels);
     } else {
       block.j = at * cut_.n, block.n = std::min(cut_.n, problem.n - block.j);
       block.columns = PanelCut::full(block.n, cut_.tile.columns);
-      const Packed<Real> panels = prepared_b(to, block, 0, chunk);
+      const Packed<Element> panels = prepared_b(to, block, 0, chunk);
       for (std::int64_t q = 0; q < block.columns.panels; ++q) pack_columns(block, memory, 0, chunk, q, panels);
     }
   });
 }
 
-template <typename Real>
-void Plan<Real>::run_block(const Block& block, const Memory& memory) const {
+template <typename Element>
+void Plan<Element>::run_block(const Block& block, const Memory& memory) const {
   pack_shared(block, memory);
   const Items items = items_of(block);
   in_parallel(items.count(), products_of(block), least_item_products,
@@ -234,8 +240,8 @@ void Plan<Real>::run_block(const Block& block, const Memory& memory) const {
 }
 
 // Panels are counted through chunks, and these through matrices.
-template <typename Real>
-void Plan<Real>::pack_shared(const Block& block, const Memory& memory) const {
+template <typename Element>
+void Plan<Element>::pack_shared(const Block& block, const Memory& memory) const {
   const auto panels = [&](std::int64_t of_matrix, Packing own, bool shares, bool keeps) {
     if (cut_.packing == own || (keeps && block.matrix > 0)) return std::int64_t{0};
     return (shares ? 1 : block.matrices) * block.chunks * of_matrix;
@@ -259,48 +265,50 @@ void Plan<Real>::pack_shared(const Block& block, const Memory& memory) const {
   });
 }
 
-template <typename Real>
-void Plan<Real>::pack_rows(const Block& block, const Memory& memory, std::int64_t matrix, Chunk chunk, std::int64_t p,
-                           Packed<Real> to) const {
+template <typename Element>
+void Plan<Element>::pack_rows(const Block& block, const Memory& memory, std::int64_t matrix, Chunk chunk,
+                              std::int64_t p, Packed<Element> to) const {
   const GemmProblem& problem = task().problem;
   const std::int64_t start = block.rows.start(p), count = block.rows.start(p + 1) - start;
   const std::int64_t at = rows_in_place(block, matrix, start, chunk).at;
   kernels::pack_panel({memory.a + at * size_of(problem.type), problem.type, task().lda, !problem.transpose_a}, count,
-                      count, chunk.k, to.data + (start - to.first) * chunk.k);
+                      count, chunk.k, to.data + (start - to.first) * cut_.elements_of(chunk.k));
 }
 
-template <typename Real>
-void Plan<Real>::pack_columns(const Block& block, const Memory& memory, std::int64_t matrix, Chunk chunk,
-                              std::int64_t q, Packed<Real> to) const {
+template <typename Element>
+void Plan<Element>::pack_columns(const Block& block, const Memory& memory, std::int64_t matrix, Chunk chunk,
+                                 std::int64_t q, Packed<Element> to) const {
   const GemmProblem& problem = task().problem;
   const std::int64_t start = block.columns.start(q), count = block.columns.start(q + 1) - start;
   const std::int64_t j = block.j + start, t = block.t + chunk.t, width = round_up(count, cut_.tile.lanes);
   const std::int64_t of_matrix = (block.matrix + matrix) * task().batch_b;
-  Real* const panel = to.data + (start - to.first) * chunk.k;
-  if (const ImageColumns* const images = task().images.get()) {
-    const kernels::GemmImages<Real> lines{.from = reinterpret_cast<const Real*>(memory.b) + of_matrix,
-                                          .steps = images->steps.data() + t,
-                                          .pixels = images->pixels,
-                                          .image_pitch = images->image_b,
-                                          .run = images->run,
-                                          .run_pitch = images->run_pitch};
-    kernels::pack_images(lines, j, count, width, chunk.k, panel);
-    return;
+  Element* const panel = to.data + (start - to.first) * cut_.elements_of(chunk.k);
+  if constexpr (std::is_same_v<Element, Real>) {
+    if (const ImageColumns* const images = task().images.get()) {
+      const kernels::GemmImages<Real> lines{.from = reinterpret_cast<const Real*>(memory.b) + of_matrix,
+                                            .steps = images->steps.data() + t,
+                                            .pixels = images->pixels,
+                                            .image_pitch = images->image_b,
+                                            .run = images->run,
+                                            .run_pitch = images->run_pitch};
+      kernels::pack_images(lines, j, count, width, chunk.k, panel);
+      return;
+    }
   }
   const std::int64_t at = of_matrix + (problem.transpose_b ? j * task().ldb + t : t * task().ldb + j);
   kernels::pack_panel({memory.b + at * size_of(problem.type), problem.type, task().ldb, problem.transpose_b}, count,
                       width, chunk.k, panel);
 }
 
-template <typename Real>
-Items Plan<Real>::items_of(const Block& block) const {
+template <typename Element>
+Items Plan<Element>::items_of(const Block& block) const {
   Items items{block.rows.panels, block.columns.panels, 1, 1, block.matrices};
   if (cut_.packing == Packing::own_b) items.column_blocks = divide_up(items.columns, cut_.item_panels);
   if (cut_.packing == Packing::own_a) items.row_blocks = divide_up(items.rows, cut_.item_panels);
   if (cut_.packing != Packing::shared) return items;
 
   const kernels::RegisterTile& tile = cut_.tile;
-  const std::int64_t step_bytes = cut_.chunk * size_of(cut_.sums);
+  const std::int64_t step_bytes = cut_.elements_of(cut_.chunk) * size_of(cut_.sums);
   const auto blocks = [&](std::int64_t panels, std::int64_t width) {
     return divide_up(panels, std::max<std::int64_t>(item_bytes / (width * step_bytes), 1));
   };
@@ -321,11 +329,11 @@ Items Plan<Real>::items_of(const Block& block) const {
 }
 
 // All chunks one after the other, so that the item's part of c stays in the caches.
-template <typename Real>
-void Plan<Real>::multiply(const Block& block, const Memory& memory, const Item& item, int slot) const {
+template <typename Element>
+void Plan<Element>::multiply(const Block& block, const Memory& memory, const Item& item, int slot) const {
   for (std::int64_t i = 0; i < block.chunks; ++i) {
     const Chunk chunk = chunk_of(block, i);
-    Packed<Real> a, b;
+    Packed<Element> a, b;
     if (cut_.is_a_in_place) {
       a = {};
     } else if (cut_.packing == Packing::own_a && !cut_.prepared_a) {
@@ -347,8 +355,8 @@ void Plan<Real>::multiply(const Block& block, const Memory& memory, const Item& 
   }
 }
 
-template <typename Real>
-Piece Plan<Real>::piece_of(const ChunkTile& tile, const Memory& memory, std::int64_t first) const {
+template <typename Element>
+Piece Plan<Element>::piece_of(const ChunkTile& tile, const Memory& memory, std::int64_t first) const {
   Piece piece{first, tile.columns - first, nullptr};
   std::int64_t at = tile.matrix * task().batch_c + tile.i * task().ldc + tile.j + first;
   if (const ImageColumns* const images = task().images.get()) {
@@ -360,9 +368,9 @@ Piece Plan<Real>::piece_of(const ChunkTile& tile, const Memory& memory, std::int
   return piece;
 }
 
-template <typename Real>
-void Plan<Real>::multiply_tile(const Block& block, const Memory& memory, std::int64_t matrix, Chunk chunk,
-                               std::int64_t p, std::int64_t q, Packed<Real> a, Packed<Real> b) const {
+template <typename Element>
+void Plan<Element>::multiply_tile(const Block& block, const Memory& memory, std::int64_t matrix, Chunk chunk,
+                                  std::int64_t p, std::int64_t q, Packed<Element> a, Packed<Element> b) const {
   const std::int64_t row = block.rows.start(p), column = block.columns.start(q);
   const ChunkTile tile{.matrix = block.matrix + matrix,
                        .i = block.i + row,
@@ -372,17 +380,18 @@ void Plan<Real>::multiply_tile(const Block& block, const Memory& memory, std::in
                        .first = block.t + chunk.t == 0,
                        .last = block.t + chunk.t + chunk.k == task().problem.k};
   alignas(64) Real here[kernels::most_tile_elements];
-  kernels::GemmPanels<Real> panels{.a = cut_.is_a_in_place ? nullptr : a.data + (row - a.first) * chunk.k,
-                                   .b = b.data + (column - b.first) * chunk.k,
-                                   .steps = chunk.k,
-                                   .rows = tile.rows,
-                                   .columns = tile.columns,
-                                   .sums = here,
-                                   .ld = cut_.tile.columns,
-                                   .add = false};
+  const std::int64_t steps = cut_.elements_of(chunk.k);
+  kernels::GemmPanels<Element> panels{.a = cut_.is_a_in_place ? nullptr : a.data + (row - a.first) * steps,
+                                      .b = b.data + (column - b.first) * steps,
+                                      .steps = steps,
+                                      .rows = tile.rows,
+                                      .columns = tile.columns,
+                                      .sums = here,
+                                      .ld = cut_.tile.columns,
+                                      .add = false};
   if (cut_.is_a_in_place) {
     const auto [at, of_row, of_step] = rows_in_place(block, matrix, row, chunk);
-    panels.a = reinterpret_cast<const Real*>(memory.a) + at, panels.a_row = of_row, panels.a_step = of_step;
+    panels.a = reinterpret_cast<const Element*>(memory.a) + at, panels.a_row = of_row, panels.a_step = of_step;
   }
   Piece piece = piece_of(tile, memory, 0);
   if (cut_.in_place && piece.columns == tile.columns) {
@@ -411,9 +420,9 @@ void scale(Real alpha, Real* sums, std::int64_t ld, std::int64_t rows, std::int6
 }
 
 // Of a piece whose sums begin at `sums`, unless they are in c.
-template <typename Real>
-void Plan<Real>::finish(const ChunkTile& tile, const Memory& memory, const Piece& piece, Real* sums,
-                        std::int64_t ld) const {
+template <typename Element>
+void Plan<Element>::finish(const ChunkTile& tile, const Memory& memory, const Piece& piece, Real* sums,
+                           std::int64_t ld) const {
   kernels::GemmFinish how{.type = task().problem.type, .output = task().output};
   sums += piece.first;
   if (cut_.in_place && reinterpret_cast<std::byte*>(sums) != piece.c) {
@@ -448,23 +457,24 @@ class PackedCpu final : public GemmSolver {
     if (task.prepared_a) prepared[0] = cut.format(task.problem, true);
     if (task.prepared_b) prepared[1] = cut.format(task.problem, false);
     return Offer{
-        .cost = {cost(task, cut.is_a_in_place, *device)},
+        .cost = {cost(task, cut, *device)},
         .bound = gemm_bound(task, gemm_chain(task)),
         .workspace_bytes = cut.workspace_bytes(),
         .prepared = std::move(prepared),
         .plan = [=]() -> std::shared_ptr<const PlanBody> {
           if (task.problem.type == DataType::f64) return std::make_shared<Plan<double>>(task, device, cut);
+          if (cut.terms == kernels::pair_terms) return std::make_shared<Plan<kernels::BfloatPair>>(task, device, cut);
           return std::make_shared<Plan<float>>(task, device, cut);
         },
     };
   }
 
  private:
-  static double cost(const GemmTask& task, bool is_a_in_place, const devices::Device& device);
+  static double cost(const GemmTask& task, const GemmBlocking& cut, const devices::Device& device);
 };
 
 // Whole vectors of columns at the rate that was measured, and every matrix once through memory.
-double PackedCpu::cost(const GemmTask& task, bool is_a_in_place, const devices::Device& device) {
+double PackedCpu::cost(const GemmTask& task, const GemmBlocking& cut, const devices::Device& device) {
   constexpr double efficiency = 0.9, begin = 2e6;  // of a run: its phases begin and end
   constexpr double steps_of_tile = 8;              // that it takes to begin and end a tile
   constexpr double byte_in_place = 4;              // which passes while it is multiplied, and is not written again
@@ -473,12 +483,13 @@ double PackedCpu::cost(const GemmTask& task, bool is_a_in_place, const devices::
   const auto real = [](std::int64_t value) { return static_cast<double>(value); };
   const double m = real(problem.m), n = real(problem.n), k = real(problem.k), batch = real(problem.batch);
   const double size = real(size_of(problem.type)), size_c = real(size_of(task.output));
-  const double products = batch * m * (k + steps_of_tile) * real(round_up(problem.n, tile.lanes)) / efficiency;
+  const double products = batch * m * (real(cut.elements_of(problem.k)) + steps_of_tile) *
+                          real(round_up(problem.n, tile.lanes)) / efficiency;
   const double of_a = (task.batch_a == 0 ? 1 : batch) * m * k * size,
                others =
                    (task.batch_b == 0 ? 1 : batch) * k * n * size + batch * m * n * size_c * (task.accumulate ? 2 : 1);
   return begin + products * (problem.type == DataType::f64 ? 2 : 1) +
-         of_a * (is_a_in_place ? byte_in_place : byte_cost(device)) + others * byte_cost(device);
+         of_a * (cut.is_a_in_place ? byte_in_place : byte_cost(device)) + others * byte_cost(device);
 }
 
 }  // namespace

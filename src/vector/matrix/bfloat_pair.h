@@ -1,0 +1,28 @@
+// Dot products of pairs of bf16 numbers, which some processors add to sums in f32 as fast as one product.
+#pragma once
+
+#include <cstdint>
+
+namespace omniconv::kernels {
+
+// Two terms of a sum that follow each other, the first in `low`; zero where there is no second.
+struct BfloatPair {
+  std::uint16_t low, high;
+};
+inline constexpr std::int64_t pair_terms = 2;
+
+// What sums of products of elements are kept in.
+template <typename Element>
+struct SumOf {
+  using Type = Element;
+};
+template <>
+struct SumOf<BfloatPair> {
+  using Type = float;
+};
+
+// The processor and the instruction set in use have such products (AVX-512 BF16): the sum plus the product of the
+// second terms, rounded, plus that of the first, rounded. Numbers below the normal range count as zeros.
+bool has_pair_products();
+
+}  // namespace omniconv::kernels
