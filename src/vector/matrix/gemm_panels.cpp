@@ -63,13 +63,21 @@ struct StoredLines {
   std::int64_t bytes;  // from a line to the next
 };
 
+// Elements may be pairs of halves, which lie anywhere.
 template <DataType type, typename Real>
 HWY_INLINE void transpose_one(const StoredLines& lines, std::int64_t line, std::int64_t first, std::int64_t last,
                               std::int64_t width, Real* HWY_RESTRICT to) {
+  constexpr bool is_real = type == DataType::f32 || type == DataType::f64;
   const hn::CappedTag<Real, 1> one;
   const std::byte* const from = lines.from + line * lines.bytes;
-  for (std::int64_t t = first; t < last; ++t)
-    hn::StoreU(load_stored<type>(one, from + t * size_of(type)), one, to + t * width + line);
+  for (std::int64_t t = first; t < last; ++t) {
+    const std::byte* const element = from + t * size_of(type);
+    Real& at = to[t * width + line];
+    if constexpr (is_real)
+      std::memcpy(&at, element, sizeof at);
+    else
+      hn::StoreU(load_stored<type>(one, element), one, &at);
+  }
 }
 
 #if HWY_TARGET != HWY_SCALAR
