@@ -153,4 +153,10 @@ inline double byte_cost(const devices::Device& device) {
   return device.info().is_gpu ? 7 : 12;  // an H200: 28.9e12 / 4.2e12; two AVX-512 cores: 170e9 / 14e9
 }
 
+// Processors' products of pairs of bf16 take numbers below the normal range for zeros, which fused multiply-adds alone,
+// and errors relative to an element's own terms, forbid.
+inline bool may_pair(const SolverOptions& request) {
+  return request.units != Units::fma && !request.relative_error;
+}
+
 }  // namespace omniconv::operations

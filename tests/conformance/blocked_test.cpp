@@ -135,8 +135,9 @@ TEST(Blocked, ChannelsAndFilters) {
 
 // Pairs of channels, of which the last of a group or of a chunk may be alone: of one tap, of some, of those of a class.
 TEST(Blocked, OddChannelsOfBf16) {
-  for (const char* geometry : {"n2c1h6w7k1r3s3p1", "n2c7h9w8k33r1s1", "n1c9h9w8k15r3s3p1g3", "n1c35h8w9k37r3s2p1u2",
-                               "n1c13h8w9k7r4s5p2uw3", "n1c601h5w6k271r1s1", "n1c3h9w20k5r9s17p8"})
+  for (const char* geometry :
+       {"n2c1h6w7k1r3s3p1", "n2c7h9w8k33r1s1", "n1c9h9w8k15r3s3p1g3", "n1c35h8w9k37r3s2p1u2", "n1c13h8w9k7r4s5p2uw3",
+        "n1c5h9w20k31r9s17p8", "n1c601h5w6k271r1s1", "n1c3h9w20k5r9s17p8"})
     for (const Pass pass : blocked_passes)
       for (const char* layout : {"nchw", "nhwc"})
         for (const char* words : {"", "flip acc"})
@@ -386,9 +387,10 @@ TEST(Blocked, ArraysBeginAnywhere) {
 
 // Prepared filters give the bits of plain ones.
 TEST(Blocked, PreparedFilters) {
-  for (const char* geometry : {"n3c8h9w11k12r3s3p1", "n2c60h9w11k70r3s3p1u2", "flip n2c10h9w11k14r2s3p1u3d2g2",
-                               "f16 n2c8h9w11k12r3s3p1g4", "n2c300h6w6k130r1s1", "f64 n1c7h9w8k9r4s2u2",
-                               "bias relu acc n1c7h9w8k9r3s2", "n2c9h3w2k5r3s3p1u4", "n2c10h9w11k12r1s1u2g2"})
+  for (const char* geometry :
+       {"n3c8h9w11k12r3s3p1", "n2c60h9w11k70r3s3p1u2", "flip n2c10h9w11k14r2s3p1u3d2g2", "f16 n2c8h9w11k12r3s3p1g4",
+        "n2c300h6w6k130r1s1", "bf16 n1c515h3w3k17r1s1", "bf16 n2c35h5w6k19r3s3p1", "f64 n1c7h9w8k9r4s2u2",
+        "bias relu acc n1c7h9w8k9r3s2", "n2c9h3w2k5r3s3p1u4", "n2c10h9w11k12r1s1u2g2"})
     for (const Pass pass : blocked_passes)
       for (const char* layout : {"nchw", "nhwc"}) {
         const Conv2dProblem problem = with_pass(conv2d_problem(fmt::format("{} {}", layout, geometry)), pass);

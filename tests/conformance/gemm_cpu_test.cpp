@@ -666,5 +666,23 @@ TEST(PackedGemm, OddSumsOfBf16) {
   expect_within_bound(machine, task_of("bf16 nt m31n47k2049"));
 }
 
+// Of numbers below the normal range: pairs take them for zeros, and whoever asks for fused multiply-adds alone, or for
+// relative errors, has the definition.
+TEST(PackedGemm, BelowTheNormalRange) {
+  const Machine machine(1);
+  const auto product_of = [&](const SolverOptions& request) {
+    GemmTask task = task_of("bf16 nn m4n4k4");
+    task.output = DataType::f32;
+    task.may_pair = may_pair(request);
+    Product product(task, true);
+    for (std::int64_t i = 0; i < 16; ++i) product.a.set(i, 0x1p100), product.b.set(i, 0x1p-130);
+    return load_element(DataType::f32, run(machine, product).data());
+  };
+  constexpr double exact = 4 * 0x1p-30;
+  EXPECT_EQ(product_of({.units = Units::fma}), exact);
+  EXPECT_EQ(product_of({.relative_error = true}), exact);
+  EXPECT_EQ(product_of({}), kernels::has_pair_products() ? 0 : exact);
+}
+
 }  // namespace
 }  // namespace omniconv::operations

@@ -56,6 +56,7 @@ TEST_F(Prepared, GivesTheBitsOfPlainOperands) {
   for (const Case& one :
        {Case{"gemm f32 nn m70n50k600", "a"}, Case{"gemm f32 nt m70n50k600", "b"}, Case{"gemm f16 tn m33n2100k40", "a"},
         Case{"gemm f64 tt m9n70k300batch3", "b"}, Case{"gemm f32 nn m2100n17k20batch2", "a"},
+        Case{"gemm bf16 nn m29n70k2049batch3", "a"}, Case{"gemm bf16 nt m29n70k2049batch3", "b"},
         Case{"gemm f32 nn m2100n17k20", "b"}, Case{"n3c8h9w11k12r3s3p1", "w"}, Case{"nhwc n3c8h9w11k12r3s3p1", "w"},
         Case{"bf16 n2c8h9w11k12r3s3p1g4", "w"}, Case{"n2c8h9w11k12r3s3p1g4 bias", "w"},
         Case{"nhwc n2c8h9w11k12r3s3p1g2 bias relu", "w"}, Case{"bwd_data n3c8h9w11k12r3s3p1u2", "w"},

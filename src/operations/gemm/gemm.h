@@ -41,6 +41,7 @@ struct GemmTask {
   bool accumulate = false;           // c is added to
   bool relu = false;
   bool prepared_a = false, prepared_b = false;  // runs give it in the solver's own form
+  bool may_pair = true;                         // bf16 by the processor's products of pairs, where it has them
   std::shared_ptr<const ImageColumns> images;   // else b and c are stored matrices; `packed` alone reads images
 };
 

@@ -10,6 +10,7 @@ struct BfloatPair {
   std::uint16_t low, high;
 };
 inline constexpr std::int64_t pair_terms = 2;
+static_assert(sizeof(BfloatPair) == sizeof(float));  // panels of pairs take the room of those of sums' elements
 
 // What sums of products of elements are kept in.
 template <typename Element>
@@ -22,7 +23,8 @@ struct SumOf<BfloatPair> {
 };
 
 // The processor and the instruction set in use have such products (AVX-512 BF16): the sum plus the product of the
-// second terms, rounded, plus that of the first, rounded. Numbers below the normal range count as zeros.
+// second terms, rounded, plus that of the first, rounded. Numbers below the normal range count as zeros, also beside
+// infinities.
 bool has_pair_products();
 
 }  // namespace omniconv::kernels

@@ -26,8 +26,8 @@ struct GemmPanels {
   typename SumOf<Element>::Type* sums;  // rows x columns
   std::int64_t ld;
   bool add;  // to what sums hold
-  std::int64_t a_row = 1,
-               a_step = 0;  // in place: elements from a row to the next, and from a step; 0: a panel; not of pairs
+  // In place: elements from a row to the next, and from a step; 0: a panel. Pairs are in panels.
+  std::int64_t a_row = 1, a_step = 0;
 };
 void multiply_panels(const GemmPanels<float>& panels);
 void multiply_panels(const GemmPanels<BfloatPair>& panels);

@@ -28,13 +28,13 @@ constexpr std::int64_t alignment = 16;  // elements
 }  // namespace
 
 BlockedCut::BlockedCut(const Conv2dProblem& problem, int of_threads, std::int64_t workspace_limit,
-                       bool prepared_filters)
+                       bool prepared_filters, bool may_pair)
     : shape(problem),
       forward(problem.pass == Pass::forward),
       prepared(prepared_filters),
       real(problem.type == DataType::f64 ? DataType::f64 : DataType::f32),
       threads(of_threads),
-      terms(problem.type == DataType::bf16 && kernels::has_pair_products() ? kernels::pair_terms : 1),
+      terms(problem.type == DataType::bf16 && may_pair && kernels::has_pair_products() ? kernels::pair_terms : 1),
       source(divide_up(source_channels(), terms)),
       target(forward ? shape.k_group : shape.c_group),
       down(BlockedAxis::down(shape, forward)),

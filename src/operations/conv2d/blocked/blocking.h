@@ -25,7 +25,8 @@ struct BlockedTaps {
 class BlockedCut {
  public:
   // With what a plan takes under a workspace limit (negative: none), or the least that will do.
-  BlockedCut(const Conv2dProblem& problem, int threads, std::int64_t workspace_limit, bool prepared_filters);
+  BlockedCut(const Conv2dProblem& problem, int threads, std::int64_t workspace_limit, bool prepared_filters,
+             bool may_pair = true);
 
   Conv2dShape shape;
   bool forward, prepared;

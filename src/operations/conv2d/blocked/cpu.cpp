@@ -309,7 +309,7 @@ void Plan<Element>::copy_source(const Memory<Element>& memory, const Block& bloc
       for (std::int64_t image = 0; image < block.images; ++image)
         for (std::size_t i = 0; i < down.phases.size(); ++i) {
           Element* const plane = room.planes + c * channel_pitch() + image * cut_.plane +
-                              static_cast<std::int64_t>(i * along.phases.size() + j) * cut_.phase_plane;
+                                 static_cast<std::int64_t>(i * along.phases.size() + j) * cut_.phase_plane;
           const std::int64_t first = (block.row + down.low) * down.unit + down.phases[i];
           for (std::int64_t row = 0; row < block.rows + down.reach(); ++row) {
             const std::int64_t h = first + row * down.unit;
@@ -544,7 +544,7 @@ class BlockedCpu final : public Conv2dSolver {
     const bool prepared = !request.prepared.empty();
     if (prepared && request.prepared != std::vector<std::string>{"w"}) return "has a prepared form of w alone";
     try {
-      const BlockedCut cut(problem, cpu->threads(), request.max_workspace_bytes, prepared);
+      const BlockedCut cut(problem, cpu->threads(), request.max_workspace_bytes, prepared, may_pair(request));
       std::map<std::size_t, PreparedFormat> formats;
       if (prepared) formats[1] = cut.format(problem);
       return Offer{

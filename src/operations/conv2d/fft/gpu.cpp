@@ -216,7 +216,7 @@ Answer cheapest(const Conv2dProblem& problem, const DevicePointer& device, const
         (limit >= 0 && offer->workspace_bytes > limit))
       continue;
     const Answer free = limit < 0 ? answer : offer_of(problem, side, device, request, -1);
-    if (free.offer()->cost.multiply_adds >= least) continue;
+    if (free.offer() == nullptr || free.offer()->cost.multiply_adds >= least) continue;
     best = answer, least = free.offer()->cost.multiply_adds;
   }
   return best ? *best : *first;
@@ -226,10 +226,10 @@ Answer FftGpu::offer(const Conv2dProblem& problem, const DevicePointer& device, 
   if (std::string reason = conv2d_gpu_refusal(problem, *device, fft_gpu_sides.front() / 2); !reason.empty())
     return reason;
   if (size_of(problem.type) < 4) return "serves f32 and tf32: transforms of stored halves would round them";
-  if (const char* const refusal = fft_refusal(problem); *refusal != '\0') return refusal;
   constexpr std::int64_t largest = fft_gpu_sides.back();
   if (std::max(problem.r, problem.s) > largest)
     return fmt::format("serves filters of up to {} x {}: larger tiles do not fit local memory", largest, largest);
+  if (const char* const refusal = fft_refusal(problem); *refusal != '\0') return refusal;
   if (request.relative_error) return "its errors follow the largest input of a tile, not an element's own terms";
   if (!request.prepared.empty() && request.prepared != std::vector<std::string>{"w"})
     return "has a prepared form of w alone";

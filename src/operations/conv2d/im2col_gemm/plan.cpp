@@ -408,7 +408,8 @@ Answer im2col_offer(const Conv2dProblem& problem, const DevicePointer& device, P
   for (std::size_t i = 0; i < parts.size(); ++i) {
     const ProductKey key = key_of(problem, parts, i);
     if (!products.contains(key)) {
-      const GemmTask task = product_for(problem, parting, parts[i], std::get<bool>(key));
+      GemmTask task = product_for(problem, parting, parts[i], std::get<bool>(key));
+      task.may_pair = may_pair(request);
       const Answer product =
           request.tuning.empty() ? best_gemm(task, device, gemm_limit) : tuned_gemm(task, device, gemm_limit, tuning);
       if (product.offer() == nullptr) return product;

@@ -39,7 +39,8 @@ DataType sums_of(DataType type) {
 
 // Pairs of bf16, where the processor multiplies these; what is read out of images is widened before.
 std::int64_t terms_of(const GemmTask& task) {
-  const bool pairs = task.problem.type == DataType::bf16 && !task.images && kernels::has_pair_products();
+  const bool pairs =
+      task.problem.type == DataType::bf16 && task.may_pair && !task.images && kernels::has_pair_products();
   return pairs ? kernels::pair_terms : 1;
 }
 

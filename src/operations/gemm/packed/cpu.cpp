@@ -451,6 +451,7 @@ class PackedCpu final : public GemmSolver {
     GemmTask task = asked;
     task.prepared_a |= prepares(request, "a");
     task.prepared_b |= prepares(request, "b");
+    task.may_pair &= may_pair(request);
     if (task.prepared_b && task.images) return "columns that are read out of images have no prepared form";
     const GemmBlocking cut(task, cpu->threads(), request.max_workspace_bytes);
     std::map<std::size_t, PreparedFormat> prepared;
