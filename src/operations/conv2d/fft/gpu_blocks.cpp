@@ -18,7 +18,7 @@ namespace {
 constexpr double block_bytes = 1 << 30;
 // Tiles of a block, by the tuning; 0: as many as `block_bytes` hold.
 constexpr std::array<std::int64_t, 6> tile_limits = {0, 16384, 4096, 1024, 256, 64};
-constexpr std::int64_t least_tiles = 16, most_blocks = std::int64_t{1} << 16;
+constexpr std::int64_t least_tiles = 16;
 constexpr std::int64_t alignment = 256;  // of the workspace's arrays
 
 std::int64_t aligned_bytes(std::int64_t elements) {
@@ -120,41 +120,6 @@ ErrorBound FftGpuBlocks::bound(const Conv2dProblem& problem) const {
   return bound;
 }
 
-template <typename OfferOf>
-std::string FftGpuBlocks::find_products(const OfferOf& offer_of) {
-  products.clear();
-  for (const std::int64_t i : {std::int64_t{0}, std::min<std::int64_t>(1, blocks() - 1), blocks() - 1}) {
-    const Answer answer = offer_of(product(block(i)));
-    if (answer.offer() == nullptr) return answer.refusal();
-    products[block(i).product()] = *answer.offer();
-  }
-  return {};
-}
-
-std::string FftGpuBlocks::choose_products(const DevicePointer& device, std::int64_t workspace_limit) {
-  constexpr const char* none = "no product of matrices by fused multiply-adds serves its tiles";
-  if (shape.of_filter) {
-    // Tiles are its terms, and blocks their order, whatever the limit: each block has the product that is best for it.
-    return find_products([&](const GemmTask& task) -> Answer {
-      const GpuProduct best = best_gpu_product(task, device);
-      if (best.solver == nullptr) return none;
-      return best.offer;
-    });
-  }
-  // The product is chosen once: a limit of the workspace leaves its solver and tuning, and so the order of sums.
-  const GpuProduct best = best_gpu_product(product(block(0)), device);
-  if (best.solver == nullptr) return none;
-  const std::string tuning = best.offer.tuning.to_text();
-  for (;;) {
-    std::string reason =
-        find_products([&](const GemmTask& task) { return best.solver->offer(task, device, {.tuning = tuning}); });
-    if (!reason.empty()) return reason;
-    const bool fits = workspace_limit < 0 || workspace_bytes() <= workspace_limit;
-    if (fits || block_tiles <= least_tiles || blocks() > most_blocks / 2) return {};
-    set_block_tiles(std::max(block_tiles / 2, least_tiles));
-  }
-}
-
 std::variant<FftGpuBlocks, std::string> FftGpuBlocks::cut(const Conv2dProblem& problem, std::int64_t side,
                                                           const DevicePointer& device, std::int64_t tile_limit,
                                                           std::int64_t workspace_limit, bool prepared_filters) {
@@ -177,10 +142,12 @@ std::variant<FftGpuBlocks, std::string> FftGpuBlocks::cut(const Conv2dProblem& p
   const double room = std::min(block_bytes, most_bytes / 4) / all.bytes_of_tile();
   const auto fitting = std::max(static_cast<std::int64_t>(std::min(room, 1e9)), least_tiles);
   all.set_block_tiles(tile_limit > 0 ? std::min(tile_limit, fitting) : fitting);
-  if (all.blocks() > most_blocks)
+  if (all.blocks() > most_tile_blocks)
     return fmt::format("its {} tiles would be cut into {} blocks, and {} are the most: take fewer images at a time",
-                       all.shape.tiles, all.blocks(), most_blocks);
-  if (std::string reason = all.choose_products(device, workspace_limit); !reason.empty()) return reason;
+                       all.shape.tiles, all.blocks(), most_tile_blocks);
+  if (std::string reason = choose_block_products(all, device, all.shape.of_filter, least_tiles, workspace_limit);
+      !reason.empty())
+    return reason;
   return all;
 }
 

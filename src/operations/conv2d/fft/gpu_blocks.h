@@ -67,6 +67,8 @@ class FftGpuBlocks {
 
   std::int64_t blocks() const;
   FftGpuBlock block(std::int64_t i) const;
+  void set_block_tiles(std::int64_t most);
+  GemmTask product(const FftGpuBlock& block) const;
 
   // Real numbers of a spectrum's bins, without those that are others' conjugates; of all matrices of a block's source
   // and target, and of the filters'.
@@ -89,13 +91,7 @@ class FftGpuBlocks {
 
  private:
   FftGpuBlocks(const Conv2dProblem& problem, std::int64_t side, const devices::Device& device, bool prepared_filters);
-  GemmTask product(const FftGpuBlock& block) const;
   double bytes_of_tile() const;  // of the inputs and targets
-  void set_block_tiles(std::int64_t most);
-  // Offers for every product of a block, by offer_of(product); empty if there are all, else why there are not.
-  template <typename OfferOf>
-  std::string find_products(const OfferOf& offer_of);
-  std::string choose_products(const DevicePointer& device, std::int64_t workspace_limit);
 };
 
 std::span<const Tunable> fft_gpu_tunables();

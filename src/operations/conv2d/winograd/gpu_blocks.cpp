@@ -18,7 +18,7 @@ namespace {
 constexpr double block_bytes = 1 << 30;
 // Tiles of a block, by the tuning; 0: as many as `block_bytes` hold.
 constexpr std::array<std::int64_t, 7> tile_limits = {0, 65536, 16384, 4096, 1024, 256, 64};
-constexpr std::int64_t least_tiles = 32, most_blocks = std::int64_t{1} << 16;
+constexpr std::int64_t least_tiles = 32;
 constexpr std::int64_t alignment = 256;  // of the workspace's arrays
 
 std::int64_t aligned_bytes(std::int64_t elements) {
@@ -101,17 +101,6 @@ double WinogradGpuBlocks::chain() const {
   return longest + (of_filter ? static_cast<double>(blocks() - 1) : 0);
 }
 
-template <typename OfferOf>
-std::string WinogradGpuBlocks::find_products(const OfferOf& offer_of) {
-  products.clear();
-  for (const std::int64_t i : {std::int64_t{0}, std::min<std::int64_t>(1, blocks() - 1), blocks() - 1}) {
-    const Answer answer = offer_of(product(block(i)));
-    if (answer.offer() == nullptr) return answer.refusal();
-    products[block(i).product()] = *answer.offer();
-  }
-  return {};
-}
-
 std::variant<WinogradGpuBlocks, std::string> WinogradGpuBlocks::cut(const Conv2dProblem& problem, WinogradForm form,
                                                                     const DevicePointer& device,
                                                                     std::int64_t tile_limit,
@@ -130,32 +119,13 @@ std::variant<WinogradGpuBlocks, std::string> WinogradGpuBlocks::cut(const Conv2d
   const double room = std::min(block_bytes, most_bytes / 4) / all.bytes_of_tile();
   const auto fitting = std::max(static_cast<std::int64_t>(std::min(room, 1e9)), least_tiles);
   all.set_block_tiles(tile_limit > 0 ? std::min(tile_limit, fitting) : fitting);
-  if (all.blocks() > most_blocks)
+  if (all.blocks() > most_tile_blocks)
     return fmt::format("its {} tiles would be cut into {} blocks, and {} are the most: take fewer images at a time",
-                       all.shape.tiles, all.blocks(), most_blocks);
-  constexpr const char* no_product = "no product of matrices by fused multiply-adds serves its tiles";
-  const auto best_of = [&](const GemmTask& task) -> Answer {
-    const GpuProduct best = best_gpu_product(task, device);
-    if (best.solver == nullptr) return no_product;
-    return best.offer;
-  };
-  if (all.of_filter) {
-    // Tiles are its terms, and blocks their order, whatever the limit: each block has the product that is best for it.
-    if (std::string reason = all.find_products(best_of); !reason.empty()) return reason;
-    return all;
-  }
-  // The product is chosen once: a limit of the workspace leaves its solver and tuning, and so the order of sums.
-  const GpuProduct best = best_gpu_product(all.product(all.block(0)), device);
-  if (best.solver == nullptr) return no_product;
-  const std::string tuning = best.offer.tuning.to_text();
-  for (;;) {
-    std::string reason =
-        all.find_products([&](const GemmTask& task) { return best.solver->offer(task, device, {.tuning = tuning}); });
-    if (!reason.empty()) return reason;
-    const bool fits = workspace_limit < 0 || all.workspace_bytes() <= workspace_limit;
-    if (fits || all.block_tiles <= least_tiles || all.blocks() > most_blocks / 2) return all;
-    all.set_block_tiles(std::max(all.block_tiles / 2, least_tiles));
-  }
+                       all.shape.tiles, all.blocks(), most_tile_blocks);
+  if (std::string reason = choose_block_products(all, device, all.of_filter, least_tiles, workspace_limit);
+      !reason.empty())
+    return reason;
+  return all;
 }
 
 PreparedFormat WinogradGpuBlocks::format(const Conv2dProblem& problem) const {

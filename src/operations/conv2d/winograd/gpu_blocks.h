@@ -50,6 +50,8 @@ class WinogradGpuBlocks {
 
   std::int64_t blocks() const;
   WinogradGpuBlock block(std::int64_t i) const;
+  void set_block_tiles(std::int64_t most);
+  GemmTask product(const WinogradGpuBlock& block) const;
   std::int64_t width() const;  // of the widest block
 
   // Elements of all matrices of a block of source images, of target images, and of the filters'.
@@ -71,12 +73,7 @@ class WinogradGpuBlocks {
 
  private:
   WinogradGpuBlocks(const Conv2dProblem& problem, WinogradForm of_form, bool prepared_filters);
-  GemmTask product(const WinogradGpuBlock& block) const;
   double bytes_of_tile() const;  // of the inputs and targets
-  void set_block_tiles(std::int64_t most);
-  // Offers for every product of a block, by offer_of(product); empty if there are all, else why there are not.
-  template <typename OfferOf>
-  std::string find_products(const OfferOf& offer_of);
 };
 
 std::span<const Tunable> winograd_gpu_tunables();
