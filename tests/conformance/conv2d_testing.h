@@ -186,4 +186,36 @@ inline void expect_adjoint(const Context& context, Conv2dProblem problem, const 
   EXPECT_EQ(forward, filter) << to_text(problem) << " by " << solver;
 }
 
+// A forward run of f32 that is recorded gives, replayed on other arrays, the bits of a run on these.
+inline void expect_recorded(const Context& context, const Conv2dProblem& problem, const char* solver) {
+  Queue queue = context.make_queue();
+  const Conv2dPlan plan(context, problem, {.solver = solver});
+  const Conv2dElements elements = elements_of(plan.problem());
+  const auto put = [&](const Buffer& to, std::uint64_t seed) {
+    std::vector<std::byte> values(static_cast<std::size_t>(to.bytes()));
+    operations::fill_random(DataType::f32, 0, seed, values);
+    queue.upload(to, 0, values.data(), to.bytes()).wait();
+  };
+  const Conv2dRun run{.x = {context.allocate(elements.x * 4)},
+                      .w = {context.allocate(elements.w * 4)},
+                      .y = {context.allocate(elements.y * 4)},
+                      .workspace = context.allocate(plan.workspace_bytes())};
+  const auto y = [&] {
+    std::vector<float> values(static_cast<std::size_t>(elements.y));
+    queue.download(values.data(), run.y.buffer, 0, elements.y * 4).wait();
+    return values;
+  };
+  Sequence sequence = context.make_sequence();
+  plan.append(sequence, run);
+  const Recording recording = context.record(std::move(sequence));
+  for (const std::uint64_t seed : {1, 2}) {
+    put(run.x.buffer, seed), put(run.w.buffer, seed + 10);
+    plan.run(queue, run).wait();
+    const std::vector<float> expected = y();
+    put(run.y.buffer, 99);
+    recording.replay(queue).wait();
+    EXPECT_EQ(y(), expected) << to_text(problem) << " by " << solver;
+  }
+}
+
 }  // namespace omniconv

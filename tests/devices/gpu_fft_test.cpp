@@ -215,39 +215,9 @@ TEST_F(GpuFft, PassesAreAdjoint) {
   }
 }
 
-// Runs are launches alone, which are recorded and replayed.
 TEST_F(GpuFft, RunsAreRecorded) {
-  const Context context(device);
-  Queue queue = context.make_queue();
-  for (const char* text : {"n2c5h32w23k6r5s5p2", "n1c6h32w23k6r5s5p2g6"}) {
-    const Conv2dPlan plan(context, conv2d_problem(text), {.solver = fft});
-    const Conv2dElements elements = elements_of(plan.problem());
-    const auto put = [&](const Buffer& to, std::uint64_t seed) {
-      std::vector<std::byte> values(static_cast<std::size_t>(to.bytes()));
-      operations::fill_random(DataType::f32, 0, seed, values);
-      queue.upload(to, 0, values.data(), to.bytes()).wait();
-    };
-    const Conv2dRun run{.x = {context.allocate(elements.x * 4)},
-                        .w = {context.allocate(elements.w * 4)},
-                        .y = {context.allocate(elements.y * 4)},
-                        .workspace = context.allocate(plan.workspace_bytes())};
-    const auto y = [&] {
-      std::vector<float> values(static_cast<std::size_t>(elements.y));
-      queue.download(values.data(), run.y.buffer, 0, elements.y * 4).wait();
-      return values;
-    };
-    Sequence sequence = context.make_sequence();
-    plan.append(sequence, run);
-    const Recording recording = context.record(std::move(sequence));
-    for (const std::uint64_t seed : {1, 2}) {
-      put(run.x.buffer, seed), put(run.w.buffer, seed + 10);
-      plan.run(queue, run).wait();
-      const std::vector<float> expected = y();
-      put(run.y.buffer, 99);
-      recording.replay(queue).wait();
-      EXPECT_EQ(y(), expected) << text;
-    }
-  }
+  for (const char* text : {"n2c5h32w23k6r5s5p2", "n1c6h32w23k6r5s5p2g6"})
+    expect_recorded(Context(device), conv2d_problem(text), fft);
 }
 
 }  // namespace
