@@ -134,6 +134,14 @@ TEST_F(SplitGemmByProcessor, EveryType) {
     expect_right(split_gemm, problem);
 }
 
+// Parts of four neighbouring pixels at a time: of blocks of pixels and of channels that are full and not, of groups, of
+// one part and of two.
+TEST_F(SplitGemmByProcessor, QuadsOfPixels) {
+  for (const char* problem : {"n3c104h10w10k40r3s3p1", "tf32 n2c48h16w17k24r3s3p1", "flip n2c200h6w6k64r3s3p1g2",
+                              "bwd_data tf32 n2c24h8w9k56r3s3p1", "bwd_filter n2c40h8w8k104r3s3p1"})
+    expect_right(split_gemm, problem);
+}
+
 TEST_F(SplitGemmByProcessor, EveryTile) {
   expect_each(split_gemm,
               {{"tile_n=128 resident=1 parts=1 shared=0 raw=0", "n2c64h9w9k136r3s3p1"},

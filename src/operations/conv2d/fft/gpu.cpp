@@ -38,7 +38,8 @@ std::vector<devices::Definition> definitions_of(const Conv2dProblem& problem, co
     all.push_back({symbol, fmt::format("({}L)", value)});
   };
   add("SIDE", shape.side), add("ENTRIES", cut.group.entries), add("PITCH", cut.group.pitch());
-  add("RESIDENT", cut.group.resident), add("RESIDENT_OF_FILTERS", cut.group.resident_of_filters);
+  add("TILES_OF_LAUNCH", cut.group.of_launch), add("RESIDENT", cut.group.resident),
+      add("RESIDENT_OF_FILTERS", cut.group.resident_of_filters);
   add("TO_DATA", problem.pass == Pass::backward_data), add("TO_FILTER", shape.of_filter);
   add("DEPTHWISE", cut.fused), add("TURNED", shape.turned);
   add_long("TOP", shape.top), add_long("LEFT", shape.left), add_long("GROUPS", shape.groups);
@@ -115,7 +116,8 @@ class Plan final : public Conv2dPlanBody {
     const std::int64_t items = cut_.group.items();
     launch_groups(divide_up(entries, cut_.group.entries), [&](std::int64_t first, std::int64_t groups) {
       const auto arguments = arguments_from(first);
-      sequence.launch(program_, kernel, {{groups * items, 1}, {items, 1}}, arguments);
+      sequence.launch(program_, kernel, {{groups * items, 1}, {items, 1}}, arguments,
+                      {.local_memory_bytes = cut_.group.of_launch ? cut_.group.local_bytes() : 0});
     });
   }
   void append_filters(devices::Sequence& sequence, const char* kernel, const Operand& from, const Operand& to) const {

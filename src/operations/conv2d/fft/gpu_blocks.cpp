@@ -36,16 +36,20 @@ std::span<const Tunable> fft_gpu_tunables() {
   return all;
 }
 
-// As many as leave a compute unit room for several groups, and fewer where the device has less.
+// As many as leave a compute unit room for several groups, and fewer where the device has less. Where a launch brings
+// local memory, it may be more than a text may declare.
 FftGpuGroup::FftGpuGroup(std::int64_t of_side, const devices::Device& device) : side(of_side) {
-  entries = side == 16 ? 16 : side == 32 ? 8 : 2;
-  resident = side == 16 ? 6 : 4, resident_of_filters = side == 16 ? 6 : side == 32 ? 3 : 4;
-  constexpr std::int64_t most_bytes = 48 << 10;  // that every CUDA device has
+  entries = side == 16 ? 16 : side == 32 ? 8 : 4;
+  constexpr std::int64_t declared = 48 << 10;  // that every CUDA device has
+  const std::int64_t has = device.info().local_memory_bytes, brought = device.facts().most_local_memory_bytes;
   const auto fits = [&] {
-    return local_bytes() <= std::min(most_bytes, device.info().local_memory_bytes) &&
+    return local_bytes() <= std::max(std::min(declared, has), brought > has ? brought : 0) &&
            items() <= device.facts().max_group_items;
   };
   while (entries > 1 && !fits()) entries /= 2;
+  of_launch = local_bytes() > declared && brought > has;
+  resident = side == 16 ? 6 : side == 32 ? 4 : std::max<std::int64_t>(8 / entries, 1);
+  resident_of_filters = side == 32 ? 3 : resident;
 }
 
 // Where work items of a warp read neighbouring columns of all entries, or pairs of rows, each reads from a bank of its
@@ -124,7 +128,8 @@ std::variant<FftGpuBlocks, std::string> FftGpuBlocks::cut(const Conv2dProblem& p
                                                           const DevicePointer& device, std::int64_t tile_limit,
                                                           std::int64_t workspace_limit, bool prepared_filters) {
   FftGpuBlocks all(problem, side, *device, prepared_filters);
-  if (const std::int64_t takes = all.group.local_bytes(), has = device->info().local_memory_bytes; takes > has)
+  if (const std::int64_t takes = all.group.local_bytes(), has = device->info().local_memory_bytes;
+      takes > has && !all.group.of_launch)
     return fmt::format("a group takes {} bytes of local memory, and the device has {}", takes, has);
   if (std::string reason = group_refusal(*device, all.group.items()); !reason.empty()) return reason;
   // In reals first, so that what follows stays below 2^63.
@@ -159,36 +164,35 @@ PreparedFormat FftGpuBlocks::format(const Conv2dProblem& problem) const {
           4 * filter_elements()};
 }
 
-// A prediction (README.md), which no GPU has confirmed: each launch moves its bytes at half of the bandwidth and does
-// its arithmetic at a third of the peak, one after the other, and waits for the one before.
+// Fitted to an H200 (README.md). Transforms take as long as so many bytes for each element of a tile that is read, and
+// of one that is written.
 double FftGpuBlocks::cost(const Conv2dProblem& problem, const devices::Device& device) const {
-  constexpr double bandwidth_share = 0.5, rate_share = 0.35, waits = 2;
-  // Until it was measured beside the others it must be predicted thrice as fast to be taken.
-  constexpr double caution = 3;
-  // Instructions of a transform for each element of a tile: sums, multiplications, and two ways through local memory.
-  const double of_element = shape.side == 16 ? 30 : shape.side == 32 ? 36 : 40;
-  constexpr double of_cpu_element = 300;  // PoCL
+  struct BytesOfElement {
+    double read, written;
+  };
+  const BytesOfElement of_element = shape.side == 16   ? BytesOfElement{7.6, 3.0}
+                                    : shape.side == 32 ? BytesOfElement{6.6, 5.9}
+                                                       : BytesOfElement{16, 10};
+  constexpr double waits = 5;             // of launches for each other
+  constexpr double of_cpu_element = 900;  // PoCL, a guess
   const bool is_gpu = device.info().is_gpu;
   const double tiles = real(shape.tiles), groups = real(shape.groups), source = real(shape.source) * groups,
                target = real(shape.target) * groups, filters = real(shape.source) * target,
                elements = real(shape.side * shape.side), kept = prepared ? 0 : 1;
-  // Of images, which are read as tiles that overlap, and of filters.
-  const double transforms = (source + target) * tiles + filters * kept;
-  double bytes = least_bytes(problem) + 4 * source * tiles * elements, launches = (fused ? 1 : 0) + kept,
-         multiplied = 0;
-  if (fused) {
-    bytes += 4 * real(filter_elements()) * (kept + 1);
-  } else {
-    bytes += bytes_of_tile() * tiles + 4 * real(filter_elements()) * kept;
+  const double read = source * tiles + (shape.of_filter ? target * tiles : filters * kept),
+               written = shape.of_filter ? filters : target * tiles;
+  double launches = (fused ? 1 : 0) + kept, multiplied = 0;
+  if (!fused) {
     const auto add = [&](const FftGpuBlock& block, double times) {
       launches += 2 * times, multiplied += times * products.at(block.product()).cost.multiply_adds;
     };
     add(block(0), 1);
     if (blocks() > 1) add(block(1), real(blocks() - 2)), add(block(blocks() - 1), 1);
   }
-  if (problem.accumulate) bytes += 4 * target * tiles * real(shape.tile_h * shape.tile_w);
-  const double arithmetic = transforms * elements * (is_gpu ? of_element / rate_share : of_cpu_element);
-  return caution * (multiplied + arithmetic + byte_cost(device) / bandwidth_share * bytes) +
+  const double kept_output = problem.accumulate ? 4 * target * tiles * real(shape.tile_h * shape.tile_w) : 0;
+  const double transforms = is_gpu ? byte_cost(device) * (of_element.read * read + of_element.written * written)
+                                   : of_cpu_element * (read + written);
+  return multiplied + transforms * elements + byte_cost(device) * (least_bytes(problem) + kept_output) +
          launch_cost(device) * (launches + (is_gpu ? waits : 0));
 }
 

@@ -34,6 +34,7 @@ struct FftGpuGroup {
   std::int64_t side, entries;  // entries: tiles of a channel
   // Groups of a compute unit, by their registers; of the kernels that transform filters, or multiply by them.
   std::int64_t resident, resident_of_filters;
+  bool of_launch;  // whether launches bring the local memory
 
   std::int64_t items() const { return entries * side / 2; }
   std::int64_t pitch() const;  // numbers of local memory from a tile to the next
