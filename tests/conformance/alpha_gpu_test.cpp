@@ -1,6 +1,7 @@
 // Premultiplied alpha on every device of the program's kind, and the division that it rests on.
 #include <fmt/format.h>
 
+#include <bit>
 #include <cmath>
 #include <random>
 
@@ -133,23 +134,13 @@ std::vector<float> hard_dividends(const std::vector<float>& divisors, std::mt199
   return dividends;
 }
 
-TEST(GpuAlpha, QuotientsAreThoseOfIeee754) {
-  constexpr std::int64_t count = 1 << 20;
-  std::mt19937 random(3);
-  std::vector<float> divisors;
-  for (std::int64_t i = 0; i < count; ++i)
-    divisors.push_back(
-        std::ldexp(static_cast<float>((1u << 23) + (random() & 0x7FFFFFu)), static_cast<int>(random() % 60) - 50));
-  std::vector<float> dividends = hard_dividends(divisors, random);
-  const std::vector<std::pair<float, float>> special = {
-      {0.0f, 3.0f},           {1.0f, 1.0f},           {1.0f, 3.0f},
-      {255.0f, 1.0f},         {0x1p-140f, 0x1p-130f}, {0x1.fffffep127f, 2.0f},
-      {2.0f, -3.0f},          {0x1.fffffep0f, 1.0f},  {1.0f, 0x1.fffffep0f},
-      {0x1p-149f, 0x1p-149f}, {5.0f, INFINITY},       {INFINITY, 5.0f}};
-  for (std::size_t i = 0; i < special.size(); ++i) std::tie(dividends[i], divisors[i]) = special[i];
+// Quotients q of devices, by a kernel of a text that is built behind exact_division.kernel.
+void expect_quotients(const std::string& kernel, const devices::Definition& definition,
+                      const std::vector<float>& dividends, const std::vector<float>& divisors) {
   const std::string text = std::string(kernels::exact_division()) +
-                           "KERNEL void quotients(GLOBAL const float* n, GLOBAL const float* d, GLOBAL float* q) {\n"
-                           "  q[GLOBAL_ID_X] = divide(n[GLOBAL_ID_X], d[GLOBAL_ID_X]);\n}\n";
+                           "KERNEL void quotients(GLOBAL const float* n, GLOBAL const float* d, GLOBAL float* q) {\n" +
+                           kernel + "}\n";
+  const auto count = static_cast<std::int64_t>(divisors.size());
   for (const std::string& id : tested_ids()) {
     const Context context({.device = id});
     Queue queue = context.make_queue();
@@ -157,7 +148,7 @@ TEST(GpuAlpha, QuotientsAreThoseOfIeee754) {
     const Buffer n = context.allocate(bytes), d = context.allocate(bytes), q = context.allocate(bytes);
     queue.upload(n, 0, dividends.data(), bytes);
     queue.upload(d, 0, divisors.data(), bytes);
-    const auto program = context.impl()->build(text, {});
+    const auto program = context.impl()->build(text, std::span(&definition, 1));
     const devices::KernelArgument arguments[] = {n.impl().get(), d.impl().get(), q.impl().get()};
     queue.impl()->launch(program, "quotients", {{count, 1}, {64, 1}}, arguments).wait();
     std::vector<float> found(static_cast<std::size_t>(count));
@@ -170,6 +161,97 @@ TEST(GpuAlpha, QuotientsAreThoseOfIeee754) {
       ADD_FAILURE() << id << ": " << dividends[i] << " / " << divisors[i] << " is " << expected << ", found "
                     << found[i];
     }
+  }
+}
+
+// Random divisors, and dividends that are hard for them.
+std::vector<float> random_divisors(std::int64_t count, std::mt19937& random) {
+  std::vector<float> divisors;
+  for (std::int64_t i = 0; i < count; ++i)
+    divisors.push_back(
+        std::ldexp(static_cast<float>((1u << 23) + (random() & 0x7FFFFFu)), static_cast<int>(random() % 60) - 50));
+  return divisors;
+}
+
+TEST(GpuAlpha, QuotientsAreThoseOfIeee754) {
+  std::mt19937 random(3);
+  std::vector<float> divisors = random_divisors(1 << 20, random), dividends = hard_dividends(divisors, random);
+  const std::vector<std::pair<float, float>> special = {
+      {0.0f, 3.0f},           {1.0f, 1.0f},           {1.0f, 3.0f},
+      {255.0f, 1.0f},         {0x1p-140f, 0x1p-130f}, {0x1.fffffep127f, 2.0f},
+      {2.0f, -3.0f},          {0x1.fffffep0f, 1.0f},  {1.0f, 0x1.fffffep0f},
+      {0x1p-149f, 0x1p-149f}, {5.0f, INFINITY},       {INFINITY, 5.0f}};
+  for (std::size_t i = 0; i < special.size(); ++i) std::tie(dividends[i], divisors[i]) = special[i];
+  expect_quotients("  q[GLOBAL_ID_X] = divide(n[GLOBAL_ID_X], d[GLOBAL_ID_X]);\n", {"QUOTIENTS_ARE_NORMAL", "0"},
+                   dividends, divisors);
+}
+
+// All dividends of 24 bits whose quotient by the divisor of 24 bits lies within 3 / (2 d) units of its last place from
+// a midpoint of two floats: n 2^t - m d = j with an odd m of 25 bits.
+template <typename F>
+void for_nearest_to_midpoints(std::uint32_t divisor, const F& f) {
+  const int twos = std::countr_zero(divisor);
+  if (twos > 1) return;
+  const std::uint32_t odd = divisor >> twos;
+  std::uint32_t inverse = odd;  // modulo 2^3, then 2^6, ...
+  for (int i = 0; i < 4; ++i) inverse *= 2 - odd * inverse;
+  for (int t = 24; t <= 25; ++t) {
+    for (int j = -3; j <= 3; ++j) {
+      if (j == 0 || j % (1 << twos) != 0) continue;
+      const std::uint32_t period = 1u << (t - twos), least = static_cast<std::uint32_t>(-j / (1 << twos)) * inverse;
+      for (std::uint32_t m = least % period; m < 1u << 25; m += period) {
+        if (m < 1u << 24 || m % 2 == 0) continue;
+        const std::int64_t n = (std::int64_t{m} * divisor + j) >> t;
+        if (n >= 1 << 23 && n < 1 << 24 && (n < divisor) == (t == 25)) f(static_cast<float>(n));
+      }
+    }
+  }
+}
+
+TEST(GpuAlpha, QuotientsByOneReciprocalAreThoseOfIeee754) {
+  std::mt19937 random(5);
+  std::vector<float> divisors = random_divisors(1 << 19, random), dividends = hard_dividends(divisors, random);
+  const auto add = [&](float n, float d) { dividends.push_back(n), divisors.push_back(d); };
+  // Down from 2^24, where reciprocals are the hardest, and anywhere.
+  for (std::uint32_t i = 1; i < 1 << 17; ++i) {
+    const std::uint32_t d = i % 2 == 0 ? (1u << 24) - i / 2 : (1u << 23) + (random() & 0x7FFFFFu);
+    const int exponent_n = static_cast<int>(random() % 40) - 40, exponent_d = static_cast<int>(random() % 40) - 40;
+    for_nearest_to_midpoints(d, [&](float n) {
+      add(std::ldexp(n, exponent_n), std::ldexp(static_cast<float>(d), exponent_d));
+      add(-n, static_cast<float>(d));
+    });
+  }
+  EXPECT_GT(divisors.size(), std::size_t{3} << 18);
+  for (const float n : {0.0f, 1.0f, 255.0f, 0x1p-90f, 0x1.fffffep20f, 0x1.aaaaa6p0f})
+    for (const float d : {1.0f, 3.0f, 0x1p-20f, 0x1.fffffap0f, 0x1.fffffep0f}) add(n, d);
+  while (divisors.size() % 64 != 0) add(1, 1);
+  expect_quotients(
+      "  const divisor_t divisor = divisor_of(d[GLOBAL_ID_X]);\n"
+      "  q[GLOBAL_ID_X] = quotient_by(&divisor, n[GLOBAL_ID_X]);\n",
+      {"QUOTIENTS_ARE_NORMAL", "1"}, dividends, divisors);
+}
+
+// Also weights so small, or so far apart, that quotients of their sums may not share a reciprocal.
+TEST(GpuAlpha, WeightsOfAllMagnitudes) {
+  std::mt19937 random(7);
+  std::vector<std::uint8_t> pixels(17 * 40 * 4);
+  for (std::uint8_t& value : pixels) value = random() % 3 == 0 ? 0 : static_cast<std::uint8_t>(random());
+  const Context cpu({.device = "cpu"});
+  for (const std::string& id : tested_ids()) {
+    const Context context({.device = id});
+    for (const double most : {1.0, 0x1p-40, 0x1p-90, 0x1p80})
+      for (const double share : {1.0, 0x1p-20, 0x1p-40})
+        for (const char* text : {"filter2d u8 h17w40c4r3s3 alpha:3", "filter2d u8>f32 h17w40c4r3s3 alpha:1"}) {
+          Filter filter{.weights = std::vector<double>(9)};
+          for (std::size_t i = 0; i < 9; ++i)
+            filter.weights[i] = most * (i % 2 == 0 ? 1 : share) * (static_cast<double>(random() % 100) - 20) / 64;
+          filter.weights[4] += 4 * most;
+          const Filter2dProblem problem = filter_problem(text);
+          std::vector<std::byte> image(pixels.size());
+          std::memcpy(image.data(), pixels.data(), pixels.size());
+          EXPECT_EQ(run_bytes(context, problem, filter, image), run_bytes(cpu, problem, filter, image))
+              << id << ", " << text << ", weights of " << most << " and " << share << " of it";
+        }
   }
 }
 

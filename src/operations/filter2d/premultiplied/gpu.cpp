@@ -1,5 +1,9 @@
 // Premultiplied alpha on OpenCL and CUDA devices: one launch for general weights, chains along rows and down columns
 // for rank one and equal weights, another solver's plan and a copy of opacity where the weights sum to zero.
+#include <algorithm>
+#include <array>
+#include <cmath>
+
 #include "embedded/premultiplied.kernel.h"
 #include "operations/filter2d/candidates.h"
 #include "operations/filter2d/gpu_text.h"
@@ -12,22 +16,57 @@ using devices::KernelArgument;
 
 constexpr std::int64_t most_channels_at_once = 4;  // of a pixel, by one work item
 
-// What a work item makes of general weights: more of pixels that are words.
+constexpr std::int64_t rows_per_item = 4;   // of pixels that a work item makes one after the other
+constexpr std::int64_t unrolled_taps = 32;  // chains of at most so many taps are unrolled
+
+// What a work item makes of general weights in the interior: more of pixels that are words, and most where a row's sums
+// leave their registers before those of the last row enter.
 struct TapsTile {
-  std::int64_t rows, across;  // pixels
+  std::int64_t rows = rows_per_item, across = 1;  // pixels
 };
-TapsTile tile_of(const Filter2dProblem& problem) {
-  const bool words = problem.c == 4 && problem.input == DataType::u8 && problem.output == DataType::u8;
-  return words ? TapsTile{4, 2} : TapsTile{4, 1};
+TapsTile tile_of(const Filter2dTask& task) {
+  const Filter2dProblem& problem = task.problem;
+  if (problem.c != 4 || problem.input != DataType::u8 || problem.output != DataType::u8) return {};
+  return {.rows = problem.r * problem.s <= unrolled_taps ? 8 : rows_per_item, .across = 2};
 }
-constexpr std::int64_t rows_per_item = 4;  // of the other kernels
 
 std::int64_t items_of_a_pixel(const Filter2dTask& task) {
   return task.problem.c <= most_channels_at_once ? 1 : task.problem.c;
 }
 
-std::shared_ptr<devices::Program> build(const Filter2dTask& task, devices::Device& device,
-                                        const TapsTile& tile = {rows_per_item, 1}) {
+// Whether quotients may share a reciprocal (exact_division.kernel): no number that is divided or comes out comes near
+// the ends of fp32's range.
+//
+// Pixels being integers, no opacity and no product of colour and opacity but 0 is less than the opacity that is stored
+// as 1, and all are multiples of its last place. Rounding to nearest keeps multiples of a power of two, so that sums
+// are multiples of the products of that place and those of the least weights.
+bool quotients_are_normal(const Filter2dTask& task) {
+  const Weights& weights = task.weights;
+  if (!is_integer(task.problem.input) || weights.alpha_rule != AlphaRule::premultiplied) return false;
+  const auto place = [](double value) { return value * 0x1p-24; };  // the last one's value or less
+  const auto least = [](const std::vector<double>& values) {
+    double result = INFINITY;
+    for (const double value : values)
+      if (value != 0) result = std::min(result, std::fabs(value));
+    return result;
+  };
+  double smallest = place(weights.opacity_unit);
+  switch (weights.form) {
+    case WeightForm::equal: smallest *= std::fabs(weights.values.front()) / 2; break;
+    case WeightForm::rank_one: smallest *= place(least(weights.row)) * place(least(weights.column)); break;
+    case WeightForm::general: smallest *= place(least(weights.values)); break;
+  }
+  double magnitudes = 0;
+  for (const double weight : weights.values) magnitudes += std::fabs(weight);
+  const double pixel = std::max(highest_value(task.problem.input), -lowest_value(task.problem.input));
+  const double largest = 2 * magnitudes * pixel * pixel * weights.opacity_unit;  // 2: for rounding
+  const double sum = weights.opaque_sum;
+  return std::ranges::all_of(std::array{sum, smallest, largest, smallest / sum / 2, 2 * largest / sum,
+                                        smallest / largest * sum / 4, largest / smallest * sum * 4},
+                             [](double value) { return value >= 0x1p-96 && value <= 0x1p120; });
+}
+
+std::shared_ptr<devices::Program> build(const Filter2dTask& task, devices::Device& device, const TapsTile& tile = {}) {
   std::vector<devices::Definition> definitions = pixel_definitions(task);
   const auto add = [&](const char* symbol, std::int64_t value) {
     definitions.push_back({symbol, std::to_string(value)});
@@ -35,7 +74,10 @@ std::shared_ptr<devices::Program> build(const Filter2dTask& task, devices::Devic
   add("ALPHA", task.problem.alpha_channel);
   add("KEEPS_OPACITY", task.weights.keeps_opacity ? 1 : 0);
   add("CHANNELS", task.problem.c / items_of_a_pixel(task));
-  add("ROWS", tile.rows), add("ACROSS", tile.across);
+  add("ROWS", rows_per_item);
+  add("PIXEL_ROWS", tile.rows), add("ACROSS", tile.across);
+  add("UNROLLED_TAPS", unrolled_taps);
+  add("QUOTIENTS_ARE_NORMAL", quotients_are_normal(task) ? 1 : 0);
   return device.build(std::string(kernels::filter2d_pixels()) + std::string(kernels::exact_division()) +
                           std::string(premultiplied_kernel),
                       definitions);
@@ -49,7 +91,7 @@ class TapsPlan final : public Filter2dPlanBody {
  public:
   TapsPlan(const Filter2dTask& task, devices::Device& device)
       : Filter2dPlanBody(task),
-        tile_(tile_of(task.problem)),
+        tile_(tile_of(task)),
         parts_(row_parts(task, items_of_a_pixel(task), tile_.across)),  // its last group may not be full
         program_(build(task, device, tile_)),
         weights_(upload_weights(device, task.weights.values)) {}
@@ -66,11 +108,13 @@ class TapsPlan final : public Filter2dPlanBody {
     const auto arguments = image_arguments(run, weights_.get(), fp32(weights.border_value), fp32(weights.opacity_unit),
                                            fp32(weights.opaque_sum), fp32(weights.opaque_output), fp32(weights.scale),
                                            fp32(weights.bias), parts_.interior, parts_.rest);
-    const std::int64_t rows = divide_up(run.output_rows, tile_.rows);
     if (parts_.interior > 0)
-      sequence.launch(program_, "taps_interior", grid_for(parts_.interior / tile_.across, rows),
+      sequence.launch(program_, "taps_interior",
+                      grid_for(parts_.interior / tile_.across, divide_up(run.output_rows, tile_.rows)),
                       std::span(arguments).first(arguments.size() - 1));
-    if (parts_.rest > 0) sequence.launch(program_, "taps_rest", grid_for(parts_.rest * rows, 1), arguments);
+    if (parts_.rest > 0)
+      sequence.launch(program_, "taps_rest", grid_for(parts_.rest * divide_up(run.output_rows, rows_per_item), 1),
+                      arguments);
   }
 
   TapsTile tile_;
