@@ -276,9 +276,31 @@ TEST_F(CudaCompile, SolversUseNoDoublePrecision) {
     for (const auto& built : texts_of(fmt::format("filter2d u8>f32 h90w140{}", form), solvers)) {
       const std::string text = nvrtc->compile(built.text, built.definitions, 81).image;
       EXPECT_EQ(count(text, ".f64"), 0) << form;
-      EXPECT_EQ(count(text, "approx"), 0) << form;
-      EXPECT_EQ(count(text, ".ftz"), 0) << form;
+      // Approximate are the reciprocals that exact_division.kernel corrects, and nothing else.
+      const int reciprocals = count(text, "rcp.approx.ftz.f32");
+      EXPECT_EQ(count(text, "approx"), reciprocals) << form;
+      EXPECT_EQ(count(text, ".ftz"), reciprocals) << form;
+      EXPECT_TRUE(reciprocals == 0 || built.text.find("divisor_of") != std::string::npos) << form;
     }
+}
+
+// Quotients share a reciprocal where pixels are integers and weights no extremes, and pixels that are words leave
+// nothing on a stack, be their chains unrolled or not.
+TEST_F(CudaCompile, QuotientsShareAReciprocalWhereTheyAreNormal) {
+  const std::pair<const char*, bool> cases[] = {{"u8 h5600w5600c4r3s3 alpha:3", true},
+                                                {"u8 h90w140c4r9s9 kernel:unsharp:9,2,1.5 alpha:0", true},
+                                                {"u8 h90w140c3r5s5 kernel:gaussian:5,1.1 alpha:1", true},
+                                                {"u8 h90w140c5r4s3 kernel:equal alpha:2", true},
+                                                {"f32 h90w140c4r3s3 kernel:equal alpha:3", false}};
+  for (const auto& [problem, shared] : cases) {
+    std::set<std::string> solvers;
+    for (const auto& built : texts_of(fmt::format("filter2d {}", problem), solvers)) {
+      const std::string text = nvrtc->compile(built.text, built.definitions, 81).image;
+      EXPECT_EQ(count(text, "div.rn.f32") == 0, shared) << problem;
+      EXPECT_EQ(count(text, "rcp.approx.ftz.f32") > 0, shared) << problem;
+      EXPECT_EQ(count(text, ".local"), 0) << problem;
+    }
+  }
 }
 
 // gemm: every tile, whole and split; every type, transposition and ending; rows of whole vectors and others.

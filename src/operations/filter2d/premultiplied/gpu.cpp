@@ -61,9 +61,10 @@ bool quotients_are_normal(const Filter2dTask& task) {
   const double pixel = std::max(highest_value(task.problem.input), -lowest_value(task.problem.input));
   const double largest = 2 * magnitudes * pixel * pixel * weights.opacity_unit;  // 2: for rounding
   const double sum = weights.opaque_sum;
-  return std::ranges::all_of(std::array{sum, smallest, largest, smallest / sum / 2, 2 * largest / sum,
+  return smallest >= 0x1p-96 &&
+         std::ranges::all_of(std::array{sum, largest, smallest / sum / 2, 2 * largest / sum,
                                         smallest / largest * sum / 4, largest / smallest * sum * 4},
-                             [](double value) { return value >= 0x1p-96 && value <= 0x1p120; });
+                             [](double value) { return value >= 0x1p-120 && value <= 0x1p120; });
 }
 
 std::shared_ptr<devices::Program> build(const Filter2dTask& task, devices::Device& device, const TapsTile& tile = {}) {
