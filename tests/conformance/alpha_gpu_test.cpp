@@ -1,13 +1,13 @@
 // Premultiplied alpha on every device of the program's kind, and the division that it rests on.
 #include <fmt/format.h>
 
-#include <bit>
 #include <cmath>
 #include <random>
 
 #include "../devices/gpu_testing.h"
 #include "alpha_testing.h"
 #include "devices/device.h"
+#include "midpoints_testing.h"
 #include "text/device_text.h"
 
 namespace omniconv {
@@ -186,28 +186,6 @@ TEST(GpuAlpha, QuotientsAreThoseOfIeee754) {
                    dividends, divisors);
 }
 
-// All dividends of 24 bits whose quotient by the divisor of 24 bits lies within 3 / (2 d) units of its last place from
-// a midpoint of two floats: n 2^t - m d = j with an odd m of 25 bits.
-template <typename F>
-void for_nearest_to_midpoints(std::uint32_t divisor, const F& f) {
-  const int twos = std::countr_zero(divisor);
-  if (twos > 1) return;
-  const std::uint32_t odd = divisor >> twos;
-  std::uint32_t inverse = odd;  // modulo 2^3, then 2^6, ...
-  for (int i = 0; i < 4; ++i) inverse *= 2 - odd * inverse;
-  for (int t = 24; t <= 25; ++t) {
-    for (int j = -3; j <= 3; ++j) {
-      if (j == 0 || j % (1 << twos) != 0) continue;
-      const std::uint32_t period = 1u << (t - twos), least = static_cast<std::uint32_t>(-j / (1 << twos)) * inverse;
-      for (std::uint32_t m = least % period; m < 1u << 25; m += period) {
-        if (m < 1u << 24 || m % 2 == 0) continue;
-        const std::int64_t n = (std::int64_t{m} * divisor + j) >> t;
-        if (n >= 1 << 23 && n < 1 << 24 && (n < divisor) == (t == 25)) f(static_cast<float>(n));
-      }
-    }
-  }
-}
-
 TEST(GpuAlpha, QuotientsByOneReciprocalAreThoseOfIeee754) {
   std::mt19937 random(5);
   std::vector<float> divisors = random_divisors(1 << 19, random), dividends = hard_dividends(divisors, random);
@@ -216,7 +194,7 @@ TEST(GpuAlpha, QuotientsByOneReciprocalAreThoseOfIeee754) {
   for (std::uint32_t i = 1; i < 1 << 17; ++i) {
     const std::uint32_t d = i % 2 == 0 ? (1u << 24) - i / 2 : (1u << 23) + (random() & 0x7FFFFFu);
     const int exponent_n = static_cast<int>(random() % 40) - 40, exponent_d = static_cast<int>(random() % 40) - 40;
-    for_nearest_to_midpoints(d, [&](float n) {
+    for_nearest_to_midpoints(d, 3, [&](float n, int) {
       add(std::ldexp(n, exponent_n), std::ldexp(static_cast<float>(d), exponent_d));
       add(-n, static_cast<float>(d));
     });
