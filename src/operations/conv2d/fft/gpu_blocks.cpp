@@ -167,13 +167,12 @@ PreparedFormat FftGpuBlocks::format(const Conv2dProblem& problem) const {
 // Fitted to an H200 (README.md). Transforms take as long as so many bytes for each element of a tile that is read, and
 // of one that is written.
 double FftGpuBlocks::cost(const Conv2dProblem& problem, const devices::Device& device) const {
-  struct BytesOfElement {
-    double read, written;
+  struct OfTiles {
+    double read, written, waits;
   };
-  const BytesOfElement of_element = shape.side == 16   ? BytesOfElement{7.6, 3.0}
-                                    : shape.side == 32 ? BytesOfElement{6.6, 5.9}
-                                                       : BytesOfElement{16, 10};
-  constexpr double waits = 5;             // of launches for each other
+  const OfTiles of = shape.side == 16   ? OfTiles{7.6, 3.0, 2.5}
+                     : shape.side == 32 ? OfTiles{6.6, 5.9, 4}
+                                        : OfTiles{16, 10, 7};
   constexpr double of_cpu_element = 900;  // PoCL, a guess
   const bool is_gpu = device.info().is_gpu;
   const double tiles = real(shape.tiles), groups = real(shape.groups), source = real(shape.source) * groups,
@@ -190,10 +189,10 @@ double FftGpuBlocks::cost(const Conv2dProblem& problem, const devices::Device& d
     if (blocks() > 1) add(block(1), real(blocks() - 2)), add(block(blocks() - 1), 1);
   }
   const double kept_output = problem.accumulate ? 4 * target * tiles * real(shape.tile_h * shape.tile_w) : 0;
-  const double transforms = is_gpu ? byte_cost(device) * (of_element.read * read + of_element.written * written)
-                                   : of_cpu_element * (read + written);
+  const double transforms =
+      is_gpu ? byte_cost(device) * (of.read * read + of.written * written) : of_cpu_element * (read + written);
   return multiplied + transforms * elements + byte_cost(device) * (least_bytes(problem) + kept_output) +
-         launch_cost(device) * (launches + (is_gpu ? waits : 0));
+         launch_cost(device) * (launches + (is_gpu ? of.waits : 0));
 }
 
 }  // namespace omniconv::operations
