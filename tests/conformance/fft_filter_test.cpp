@@ -75,7 +75,7 @@ TEST(FftFilter, Strips) {
 TEST(FftFilter, BandsCoverTheOutput) {
   const Filter2dProblem problem = problem_of("filter2d f32 h1100w1200c1r9s9");
   const Filter2dTask task = task_for(problem, filter_for(problem));
-  const std::int64_t rows = operations::band_rows(problem, 56);
+  const std::int64_t rows = operations::band_rows(problem, 56, 1 << 20, 1 << 30);
   EXPECT_EQ(rows % 56, 0);
   EXPECT_GE(rows * 1200, 1 << 20);
   EXPECT_EQ(operations::band_problem(task, rows).h, rows + 8);

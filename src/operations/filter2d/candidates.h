@@ -14,6 +14,7 @@ const Filter2dSolver& separable_gpu();
 const Filter2dSolver& separable_gpu_fused();
 const Filter2dSolver& rank_two_cpu();
 const Filter2dSolver& fft_cpu();
+const Filter2dSolver& fft_gpu();
 const Filter2dSolver& direct_cpu();
 const Filter2dSolver& direct_gpu();
 const Filter2dSolver& direct_gpu_strips();

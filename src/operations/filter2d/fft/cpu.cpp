@@ -2,6 +2,7 @@
 // border says, and convolved; what is not finite among them is filtered by the definition.
 #include <algorithm>
 #include <cmath>
+#include <limits>
 #include <span>
 #include <vector>
 
@@ -20,14 +21,10 @@ using devices::CpuDevice;
 
 constexpr std::int64_t alignment = 64;  // of the workspace's arrays
 
-// What a plan makes its bands by, and with.
-struct Band {
-  Conv2dProblem problem;
-  Offer convolution;  // filters come prepared
-  std::int64_t rows;
+// Where a band lies.
+struct Band : FilterBand {
+  explicit Band(const FilterBand& band) : FilterBand(band) {}
 
-  std::int64_t input_bytes() const { return elements_of(problem).x * size_of(problem.type); }
-  std::int64_t output_bytes() const { return elements_of(problem).y * size_of(problem.type); }
   // In the workspace: what the convolution needs, the rows read, the rows made, and whether each row read is finite.
   std::int64_t input_at() const { return round_up(convolution.workspace_bytes, alignment); }
   std::int64_t output_at() const { return input_at() + round_up(input_bytes(), alignment); }
@@ -187,25 +184,6 @@ void Plan<Real>::filter_plainly(const Filter2dRun& run, std::int64_t row, std::i
   }
 }
 
-// Why transforms do not serve the task; empty if they may.
-std::string refusal_of(const Filter2dTask& task) {
-  const Filter2dProblem& problem = task.problem;
-  if (std::string reason = alpha_refusal(task); !reason.empty()) return reason;
-  if (task.second) return pair_refusal;
-  if (is_bit_exact(problem)) return "an integer image has promised bits, which Fourier transforms do not give";
-  if (problem.input != problem.output || (problem.input != DataType::f32 && problem.input != DataType::f64))
-    return "serves images of f32 and of f64 that stay so";
-  return {};
-}
-
-// Of a band's convolution, as that of the filter: the last multiply-add rounds once more. Tiles begin with a run's
-// first row, so that the norm is of every tile that may hold an element.
-ErrorBound bound_of(ErrorBound bound) {
-  bound.constant += 1;
-  bound.norm = "(sum|w| * max|x| of the tiles around)";
-  return bound;
-}
-
 class FftCpu final : public Filter2dSolver {
  public:
   std::string_view id() const override { return "filter2d/fft/cpu.1"; }
@@ -215,53 +193,25 @@ class FftCpu final : public Filter2dSolver {
 
 Answer FftCpu::offer(const Filter2dTask& task, const DevicePointer& device, const SolverOptions& request) const {
   if (device->kind() != devices::DeviceKind::cpu) return "runs on the CPU alone";
-  if (std::string reason = refusal_of(task); !reason.empty()) return reason;
-  SolverOptions of_band{.max_error = request.max_error,
-                        .relative_error = request.relative_error,
-                        .tuning = request.tuning,
-                        .prepared = {"w"}};
-  // The tile is that of the whole image, so that all bands have it.
-  const Answer whole = conv2d_fft_cpu().offer(band_problem(task, P(task.problem)), device, of_band);
-  if (whole.offer() == nullptr) return whole.refusal();
-  of_band.tuning = whole.offer()->tuning.to_text();
-  const std::int64_t rows = band_rows(task.problem, whole.offer()->bound.tile.rows);
-  const Conv2dProblem problem = band_problem(task, rows);
-  const Answer answer = conv2d_fft_cpu().offer(problem, device, of_band);
-  if (answer.offer() == nullptr) return answer.refusal();
-  const Band band{problem, *answer.offer(), rows};
+  constexpr std::int64_t enough = std::int64_t{1} << 20, most_rows = std::numeric_limits<std::int64_t>::max();
+  const auto answer = cut_bands(task, device, request, conv2d_fft_cpu(), enough, most_rows);
+  if (const auto* const reason = std::get_if<std::string>(&answer)) return *reason;
+  const Band band(std::get<FilterBand>(answer));
   // Of rows that are put together; and taken only where it is predicted to be faster by so much (README.md).
   constexpr double of_element = 12;
-  const double margin = problem.type == DataType::f64 ? 2 : 1.25;
-  const auto bands = static_cast<double>(divide_up(P(task.problem), rows));
-  const double operations = margin * bands * band.convolution.cost.multiply_adds / output_elements(task.problem);
-  return offer_of(task, {.operations = of_element + operations,
-                         .bound = bound_of(band.convolution.bound),
+  const double margin = band.problem.type == DataType::f64 ? 2 : 1.25;
+  return offer_of(task, {.operations = of_element + margin * band.operations(task.problem),
+                         .bound = band.bound(),
                          .workspace_bytes = band.workspace_bytes(),
                          .tuning = band.convolution.tuning,
                          .plan = [=]() -> std::shared_ptr<const PlanBody> {
-                           if (problem.type == DataType::f64) return std::make_shared<Plan<double>>(task, device, band);
+                           if (band.problem.type == DataType::f64)
+                             return std::make_shared<Plan<double>>(task, device, band);
                            return std::make_shared<Plan<float>>(task, device, band);
                          }});
 }
 
 }  // namespace
-
-Conv2dProblem band_problem(const Filter2dTask& task, std::int64_t rows) {
-  const Filter2dProblem& problem = task.problem;
-  Conv2dProblem band;
-  band.type = problem.input;
-  band.n = 1, band.c = band.k = band.groups = problem.c;
-  band.h = checked_add(rows, problem.r - 1, "the rows of a band");
-  band.w = checked_add(Q(problem), problem.s - 1, "the columns of a band");
-  band.r = problem.r, band.s = problem.s;
-  return band;
-}
-
-std::int64_t band_rows(const Filter2dProblem& problem, std::int64_t tile_rows) {
-  constexpr std::int64_t enough = std::int64_t{1} << 20;  // elements
-  const std::int64_t elements = tile_rows * Q(problem) * problem.c;
-  return std::min(tile_rows * std::max<std::int64_t>(divide_up(enough, elements), 1), P(problem));
-}
 
 const Filter2dSolver& fft_cpu() {
   static const FftCpu solver;

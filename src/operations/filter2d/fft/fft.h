@@ -1,6 +1,10 @@
 // Filtering by Fourier transforms of tiles: conv2d/fft does them, of bands of rows that go on beyond the image.
 #pragma once
 
+#include <cstdint>
+#include <string>
+#include <variant>
+
 #include "operations/conv2d/conv2d.h"
 #include "operations/filter2d/filter2d.h"
 
@@ -10,7 +14,26 @@ namespace omniconv::operations {
 // rows and columns beside it that the kernel reads.
 Conv2dProblem band_problem(const Filter2dTask& task, std::int64_t rows);
 
-// Rows of a band: whole tiles of so many rows, as many as give the threads enough to do.
-std::int64_t band_rows(const Filter2dProblem& problem, std::int64_t tile_rows);
+// Rows of a band: whole tiles of so many rows, as many as have `enough` elements, and fewer than `most_rows` where
+// these are a tile's or more.
+std::int64_t band_rows(const Filter2dProblem& problem, std::int64_t tile_rows, std::int64_t enough,
+                       std::int64_t most_rows);
+
+// What a plan makes its bands by, and with.
+struct FilterBand {
+  Conv2dProblem problem;
+  Offer convolution;  // filters come prepared
+  std::int64_t rows;
+
+  std::int64_t input_bytes() const;
+  std::int64_t output_bytes() const;
+  // Of the bands' convolutions, an element of the image that is made.
+  double operations(const Filter2dProblem& filtered) const;
+  ErrorBound bound() const;
+};
+// Or why there are none.
+std::variant<FilterBand, std::string> cut_bands(const Filter2dTask& task, const DevicePointer& device,
+                                                const SolverOptions& request, const Conv2dSolver& solver,
+                                                std::int64_t enough, std::int64_t most_rows);
 
 }  // namespace omniconv::operations

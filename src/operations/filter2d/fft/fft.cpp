@@ -1,0 +1,79 @@
+#include "operations/filter2d/fft/fft.h"
+
+#include <algorithm>
+
+#include "core/checked.h"
+
+namespace omniconv::operations {
+namespace {
+
+// Why transforms do not serve the task; empty if they may.
+std::string refusal_of(const Filter2dTask& task) {
+  const Filter2dProblem& problem = task.problem;
+  if (std::string reason = alpha_refusal(task); !reason.empty()) return reason;
+  if (task.second) return pair_refusal;
+  if (is_bit_exact(problem)) return "an integer image has promised bits, which Fourier transforms do not give";
+  if (problem.input != problem.output || (problem.input != DataType::f32 && problem.input != DataType::f64))
+    return "serves images of f32 and of f64 that stay so";
+  return {};
+}
+
+}  // namespace
+
+Conv2dProblem band_problem(const Filter2dTask& task, std::int64_t rows) {
+  const Filter2dProblem& problem = task.problem;
+  Conv2dProblem band;
+  band.type = problem.input;
+  band.n = 1, band.c = band.k = band.groups = problem.c;
+  band.h = checked_add(rows, problem.r - 1, "the rows of a band");
+  band.w = checked_add(Q(problem), problem.s - 1, "the columns of a band");
+  band.r = problem.r, band.s = problem.s;
+  return band;
+}
+
+std::int64_t band_rows(const Filter2dProblem& problem, std::int64_t tile_rows, std::int64_t enough,
+                       std::int64_t most_rows) {
+  const std::int64_t elements = tile_rows * Q(problem) * problem.c,
+                     tiles = std::min(divide_up(enough, elements), most_rows / tile_rows);
+  return std::min(tile_rows * std::max<std::int64_t>(tiles, 1), P(problem));
+}
+
+std::int64_t FilterBand::input_bytes() const {
+  return elements_of(problem).x * size_of(problem.type);
+}
+std::int64_t FilterBand::output_bytes() const {
+  return elements_of(problem).y * size_of(problem.type);
+}
+double FilterBand::operations(const Filter2dProblem& filtered) const {
+  return static_cast<double>(divide_up(P(filtered), rows)) * convolution.cost.multiply_adds / output_elements(filtered);
+}
+
+// As that of the filter: the last multiply-add rounds once more. Tiles begin with a run's first row, so that the norm
+// is of every tile that may hold an element.
+ErrorBound FilterBand::bound() const {
+  ErrorBound bound = convolution.bound;
+  bound.constant += 1;
+  bound.norm = "(sum|w| * max|x| of the tiles around)";
+  return bound;
+}
+
+std::variant<FilterBand, std::string> cut_bands(const Filter2dTask& task, const DevicePointer& device,
+                                                const SolverOptions& request, const Conv2dSolver& solver,
+                                                std::int64_t enough, std::int64_t most_rows) {
+  if (std::string reason = refusal_of(task); !reason.empty()) return reason;
+  SolverOptions of_band{.max_error = request.max_error,
+                        .relative_error = request.relative_error,
+                        .tuning = request.tuning,
+                        .prepared = {"w"}};
+  // The tile is that of the whole image, so that all bands have it.
+  const Answer whole = solver.offer(band_problem(task, P(task.problem)), device, of_band);
+  if (whole.offer() == nullptr) return whole.refusal();
+  of_band.tuning = whole.offer()->tuning.to_text();
+  const std::int64_t rows = band_rows(task.problem, whole.offer()->bound.tile.rows, enough, most_rows);
+  const Conv2dProblem problem = band_problem(task, rows);
+  const Answer answer = solver.offer(problem, device, of_band);
+  if (answer.offer() == nullptr) return answer.refusal();
+  return FilterBand{problem, *answer.offer(), rows};
+}
+
+}  // namespace omniconv::operations
