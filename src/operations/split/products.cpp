@@ -24,18 +24,21 @@ ProductLaunches::ProductLaunches(DataType type, DataType output, const Numbers& 
       units_(device.info().compute_units) {}
 
 void ProductLaunches::build(devices::Device& device, std::string_view planes_text, std::string_view tiles_text,
-                            std::span<const devices::Definition> definitions) {
+                            std::span<const devices::Definition> definitions, bool has_launches_behind) {
   const std::string text = std::string(kernels::gemm_elements()) + std::string(kernels::plain_sums()) +
                            std::string(kernels::tensor_tiles()) + std::string(kernels::tensor_units()) +
                            std::string(kernels::scales()) + std::string(kernels::parts()) +
                            std::string(kernels::tile_boxes()) + std::string(planes_text) + std::string(tiles_text),
                     text_of_tiles = text + std::string(kernels::tile_products());
-  std::vector<devices::Definition> of_passes(definitions.begin(), definitions.end()), of_tiles = of_passes;
-  of_passes.push_back({"TILES", "0"}), of_tiles.push_back({"TILES", "1"});
+  std::vector<devices::Definition> of_passes(definitions.begin(), definitions.end()), of_tiles = of_passes,
+                                                                                      of_behind = of_passes;
+  of_tiles.push_back({"TILES", "1"}), of_passes.push_back({"TILES", "2"}), of_behind.push_back({"TILES", "3"});
   const devices::Device::Source sources[] = {{text_of_tiles, of_tiles, {.target = "sm_90a"}},
-                                             {text, of_passes, {.target = "sm_90a"}}};
-  const auto programs = device.build_all(sources);
+                                             {text, of_passes, {.target = "sm_90a"}},
+                                             {text, of_behind, {.target = "sm_90a"}}};
+  const auto programs = device.build_all(std::span(sources).first(has_launches_behind ? 3 : 2));
   tiles_ = programs[0], passes_ = programs[1];
+  if (has_launches_behind) behind_ = programs[2];
 }
 
 void ProductLaunches::append_scan(devices::Sequence& sequence, const Product& product, std::int64_t a_count,
@@ -111,14 +114,14 @@ void ProductLaunches::append_products(devices::Sequence& sequence, const Product
     const devices::KernelArgument of_look[] = {product.a.buffer.impl().get(), product.a.offset_bytes / size(),
                                                sampled_rows, product.workspace.buffer.impl().get(),
                                                (workspace + workspace_.largest) / 4};
-    sequence.launch(passes_, "find_beyond", {{2 * units_ * pass_group, 1}, {pass_group, 1}}, of_look,
+    sequence.launch(behind_, "find_beyond", {{2 * units_ * pass_group, 1}, {pass_group, 1}}, of_look,
                     {.overlaps = true});
     std::vector<devices::KernelArgument> again(std::begin(arguments), std::end(arguments));
     again.back() = std::int32_t{1};
     launch_tiles(again);
   }
   if (adding_groups == 0) return;
-  sequence.launch(passes_, "add_parts", {{adding_groups * pass_group, 1}, {pass_group, 1}},
+  sequence.launch(behind_, "add_parts", {{adding_groups * pass_group, 1}, {pass_group, 1}},
                   std::span(arguments).subspan(5, std::size(arguments) - 7), {.overlaps = true});
 }
 

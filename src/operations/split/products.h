@@ -84,9 +84,10 @@ class ProductLaunches {
   // Of arrays of these types.
   ProductLaunches(DataType type, DataType output, const Numbers& numbers, const devices::Device& device,
                   const Tile& tile, const Workspace& workspace);
-  // The two texts between parts.kernel and tile_products.kernel.
+  // The two texts between parts.kernel and tile_products.kernel; whether `append_products` has launches behind the
+  // tiles.
   void build(devices::Device& device, std::string_view planes_text, std::string_view tiles_text,
-             std::span<const devices::Definition> definitions);
+             std::span<const devices::Definition> definitions, bool has_launches_behind);
 
   // The largest magnitudes of so many elements of a and of b, or of samples, where numbers are scaled; and the
   // smallest.
@@ -113,16 +114,18 @@ class ProductLaunches {
   OperandMaps maps_of(const devices::TensorMap& map, const Product& product, bool lies, const Operand& operand,
                       std::int64_t planes_at, std::int64_t elements) const;
   std::int64_t size() const { return size_; }
-  // Both programs are compiled side by side.
-  double compile_seconds() const { return std::max(passes_->compile_seconds(), tiles_->compile_seconds()); }
+  // All programs are compiled side by side.
+  double compile_seconds() const {
+    return std::max({passes_->compile_seconds(), tiles_->compile_seconds(), behind_ ? behind_->compile_seconds() : 0});
+  }
 
   Numbers numbers_;
   std::int64_t size_, output_size_;
   Tile tile_;
   Workspace workspace_;
   std::int64_t units_;
-  // Of the launches before and behind the tiles, and of the tiles.
-  std::shared_ptr<devices::Program> passes_, tiles_;
+  // Of the launches before the tiles, of the tiles, and of the launches behind them, if there are any.
+  std::shared_ptr<devices::Program> passes_, tiles_, behind_;
 };
 
 }  // namespace omniconv::operations::split_gemm

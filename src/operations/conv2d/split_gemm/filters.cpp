@@ -214,7 +214,7 @@ class Plan final : public ProductPlan {
     if (prepared.bits() != 0) definitions.push_back({"PREPARED", std::to_string(prepared.bits())});
     most_meeting_ = most_meeting(device, numbers, tile, prepared, sampling_);
     if (most_meeting_ > 0) definitions.push_back({"MAY_MEET", "1"});
-    build(device, split_planes_kernel, split_filters_kernel, definitions);
+    build(device, split_planes_kernel, split_filters_kernel, definitions, true);
   }
 
   void append(devices::Sequence& sequence, const Conv2dRun& run) const override {

@@ -208,7 +208,7 @@ class Plan final : public ProductPlan {
     most_meeting_ = most_meeting(device, numbers, tile, prepared, sampling_);
     if (most_meeting_ > 0) add("MAY_MEET", 1);
     const std::string text = std::string(split_pixels_kernel) + std::string(split_pixels_stores_kernel);
-    build(device, split_planes_kernel, text, definitions);
+    build(device, split_planes_kernel, text, definitions, cut > 0 || (tile.is_raw && (sampling_.bits() & 1) != 0));
   }
 
   void append(devices::Sequence& sequence, const Conv2dRun& run) const override {

@@ -89,7 +89,7 @@ class Plan final : public GemmPlanBody, ProductLaunches {
     if (tile.parts == 1 && !product.accumulate && product.bias != BiasAlong::rows)
       boxes_ = map_of_output(made, product.output, tile);
     add("BOXED", boxes_.has_value());
-    build(device, {}, split_matrices_kernel, definitions);
+    build(device, {}, split_matrices_kernel, definitions, task_.parts > 1);
   }
   double compile_seconds() const override { return ProductLaunches::compile_seconds(); }
 
