@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <array>
+#include <cstring>
 #include <limits>
 #include <string>
 #include <utility>
@@ -197,6 +198,50 @@ TEST_F(SplitGemmByProcessor, Boxes) {
                {"tile_n=128 resident=1 parts=1 shared=0 raw=1", "nhwc bias n2c72h9w19k132r3s3p1"},
                {"tile_n=64 resident=1 parts=1 shared=0 raw=1", "nhwc tf32 n2c72h9w19k60r1s1"}});
 }
+
+// The bytes of y, which begins so far behind a buffer's first, of numbers from -3 to 3.
+std::vector<std::byte> output_at(const Context& context, const Conv2dPlan& plan, std::int64_t offset_bytes) {
+  const Conv2dElements elements = elements_of(plan.problem());
+  const std::int64_t size = size_of(plan.problem().type);
+  Queue queue = context.make_queue();
+  const auto filled_with = [&](std::int64_t count) {
+    std::vector<std::byte> bytes(static_cast<std::size_t>(count * size));
+    for (std::int64_t i = 0; i < count; ++i) {
+      const float value = static_cast<float>(i * 5 % 7 - 3);  // whose first half is bf16
+      std::memcpy(bytes.data() + i * size, reinterpret_cast<const std::byte*>(&value) + 4 - size,
+                  static_cast<std::size_t>(size));
+    }
+    const Buffer buffer = context.allocate(count * size);
+    queue.upload(buffer, 0, bytes.data(), count * size);
+    queue.finish();
+    return buffer;
+  };
+  const Buffer y = context.allocate(elements.y * size + offset_bytes);
+  plan.run(queue, {.x = {filled_with(elements.x)},
+                   .w = {filled_with(elements.w)},
+                   .y = {y, offset_bytes},
+                   .bias = {},
+                   .workspace = context.allocate(plan.workspace_bytes())});
+  std::vector<std::byte> bytes(static_cast<std::size_t>(elements.y * size));
+  queue.download(bytes.data(), y, offset_bytes, elements.y * size);
+  queue.finish();
+  return bytes;
+}
+// Where the output does not begin on 16 bytes copies store nothing, and results are the same.
+TEST_F(SplitGemmByProcessor, BoxesBetween16Bytes) {
+  const Context context(device);
+  for (const auto& [tuning, problem] : std::initializer_list<std::pair<const char*, const char*>>{
+           {"tile_n=128 resident=1 parts=1 shared=0 raw=0", "nhwc n2c64h9w9k136r3s3p1"},
+           {"tile_n=128 resident=1 parts=1 shared=0 raw=1", "nhwc n2c64h9w9k132r3s3p1"},
+           {"tile_n=64 resident=2 parts=1 shared=1 raw=0", "nhwc bf16 n2c64h9w9k72r3s3p1"},
+           {"tile_n=64 resident=2 parts=1 shared=0 raw=0", "n2c64h8w8k72r3s3p1"},
+           {"tile_n=32 resident=2 parts=1 shared=0 raw=0", "nhwc bf16 n2c32h9w9k40r3s3p1"}}) {
+    const Conv2dPlan plan(context, get<Conv2dProblem>(parse_problem(problem)),
+                          {.solver = split_gemm, .tuning = tuning});
+    EXPECT_EQ(output_at(context, plan, 32), output_at(context, plan, 32 + size_of(plan.problem().type))) << problem;
+  }
+}
+
 // A device of few compute units, whose groups make several tiles.
 template <int UNITS>
 class SplitGemmOnUnits : public SolversByProcessor {
