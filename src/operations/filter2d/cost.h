@@ -44,6 +44,7 @@ inline constexpr double fused_pixel_operations = 10;
 inline constexpr double fused_tap_operations = 1.1;
 inline constexpr double tile_pixel_operations = 120;
 inline constexpr double tile_tap_operations = 1.4;
+inline constexpr double tile_tap_cycles = 300;  // of a group by itself
 // OpenCL on a CPU: strips hinder the compiler from taking work items together, and take so many times as long.
 inline constexpr double cpu_strip_factor = 6, separable_cpu_strip_factor = 3;
 

@@ -1,5 +1,7 @@
 // Direct filtering by large kernels on OpenCL and CUDA devices: rows of the input go through local memory in fp32, and
 // a work item has the sums of 8 elements of 8 output rows, so that what it loads serves many multiply-adds.
+#include <algorithm>
+
 #include "embedded/tiles.kernel.h"
 #include "operations/filter2d/candidates.h"
 #include "operations/filter2d/cost.h"
@@ -79,8 +81,11 @@ class DirectGpuTiles final : public Filter2dSolver {
                          problem.c);
     if (std::string reason = local_memory_refusal(*device, local_bytes(problem)); !reason.empty()) return reason;
     const double taps = direct_operations(task);
+    // Of small images no compute unit has more than one group, whose taps follow each other.
+    const double of_group =
+        tile_tap_cycles * taps * 128 * device->info().compute_units / std::max(output_elements(problem), 1.0);
     return offer_of(task, {.operations = device->info().is_gpu
-                                             ? tile_pixel_operations + tile_tap_operations * taps
+                                             ? tile_pixel_operations + tile_tap_operations * taps + of_group
                                              : cpu_strip_factor * (gpu_pixel_operations + gpu_tap_operations * taps),
                            .bound = direct_bound(task),
                            .plan = [=] { return std::make_shared<Plan>(task, *device); }});
