@@ -110,7 +110,7 @@ TEST_F(ChoiceOnMatrixUnits, WarpsFeedThemWhereTilesOf90AreNot) {
         const bool is_f32 = problem.find("f16") == std::string::npos && problem.find("tf32") == std::string::npos;
         const bool is_slow = is_f32 && (capability == 86 || capability == 89);
         // Fewer products by multiply-adds may take less time than all of them on these units.
-        EXPECT_EQ(chosen(problem.c_str(), {.deny = {"conv2d/winograd"}}), is_slow ? tiles : solver)
+        EXPECT_EQ(chosen(problem.c_str(), {.deny = {"conv2d/winograd", "conv2d/fft"}}), is_slow ? tiles : solver)
             << problem << ' ' << capability;
         EXPECT_NE(chosen(problem.c_str(), {.units = Units::fma}), solver) << problem;
       }
@@ -157,8 +157,8 @@ TEST_F(ChoiceOnMatrixUnits, TakesPatchesForFewChannels) {
   constexpr const char* solver = "conv2d/few_channels/gpu.1";
   for (const char* problem :
        {"n64c3h224w224k64r7s7p3u2", "nhwc n64c3h224w224k64r7s7p3u2", "n32c3h224w224k64r3s3p1",
-        "nhwc n32c3h224w224k64r3s3p1", "n10c3h128w128k10r16s16", "tf32 n64c3h224w224k64r7s7p3u2", "n4c3h572w572k64r3s3",
-        "bf16 n64c3h224w224k64r7s7p3u2", "f16 nhwc n32c3h224w224k64r3s3p1"})
+        "nhwc n32c3h224w224k64r3s3p1", "tf32 n10c3h128w128k10r16s16", "tf32 n64c3h224w224k64r7s7p3u2",
+        "n4c3h572w572k64r3s3", "bf16 n64c3h224w224k64r7s7p3u2", "f16 nhwc n32c3h224w224k64r3s3p1"})
     EXPECT_EQ(chosen(problem), solver) << problem;
   for (const char* problem : {"bwd_filter n64c3h224w224k64r7s7p3u2", "bwd_data bf16 n64c3h224w224k64r7s7p3u2",
                               "n64c5h224w224k64r7s7p3u2", "n1c3h4w4k2r3s3p1", "n64c256h56w56k256r3s3p1g256"})
@@ -213,7 +213,7 @@ TEST_F(ChoiceOnMatrixUnits, TakesPatchesForFiltersOfFewChannels) {
 TEST_F(ChoiceOnMatrixUnits, GathersGradientsOfFewChannels) {
   constexpr const char* solver = "conv2d/few_channels/gpu.1";
   for (const char* const problem :
-       {"n64c3h224w224k64r7s7p3u2", "n32c3h224w224k64r3s3p1", "n10c3h128w128k10r16s16", "n8c1h180w180k64r3s3p1",
+       {"n64c3h224w224k64r7s7p3u2", "n32c3h224w224k64r3s3p1", "n10c3h128w128k10r8s8", "n8c1h180w180k64r3s3p1",
         "n32c3h224w224k32r3s3p1u2", "n32c3h299w299k32r3s3u2", "n4c3h572w572k64r3s3"})
     for (const char* const layout : {"nchw", "nhwc", "tf32 nchw"})
       EXPECT_EQ(chosen(fmt::format("bwd_data {} {}", layout, problem).c_str()), solver) << layout << ' ' << problem;
@@ -231,12 +231,29 @@ TEST_F(ChoiceOnMatrixUnits, GathersGradientsOfFewChannels) {
 // On multiply-add units tiles read the arrays, unless there are no columns to save, or none that would be large, or
 // fewer products do.
 TEST_F(ChoiceOnMatrixUnits, ColumnsAreWrittenWhereTheyCostLess) {
-  const SolverOptions options{.units = Units::fma, .deny = {"conv2d/winograd"}};
+  const SolverOptions options{.units = Units::fma, .deny = {"conv2d/winograd", "conv2d/fft"}};
   for (const char* problem : {"n32c256h56w56k256r3s3p1", "nhwc n64c128h28w28k128r3s3p1", "n64c3h224w224k64r7s7p3u2",
                               "bwd_data n64c64h56w56k64r3s3p1u2", "bwd_filter n64c64h56w56k64r3s3p1"})
     EXPECT_EQ(chosen(problem, options), "conv2d/implicit_gemm/gpu.1") << problem;
   for (const char* problem : {"n1c512h7w7k512r3s3p1", "bwd_data n64c3h224w224k64r7s7p3u2"})
     EXPECT_EQ(chosen(problem, options), "conv2d/im2col_gemm/gpu.1") << problem;
+}
+
+// Fourier transforms take less than matrix units from 9 x 9 taps on, or where those have few channels; and than other
+// multiply-adds from 5 x 5 on. As measured (src/operations/conv2d/fft/README.md).
+TEST_F(ChoiceOnMatrixUnits, TransformsTilesForManyTaps) {
+  constexpr const char* solver = "conv2d/fft/gpu.1";
+  for (const char* problem :
+       {"n16c64h56w56k64r11s11p5", "nhwc n16c64h56w56k64r11s11p5", "bwd_data n32c64h56w56k64r9s9p4",
+        "bwd_filter n2c64h128w128k64r15s15p7", "n8c32h128w128k32r31s31p15", "n10c3h128w128k10r16s16",
+        "bwd_data n10c3h128w128k10r16s16", "n1c1h1024w1024k1r31s31p15"})
+    EXPECT_EQ(chosen(problem), solver) << problem;
+  for (const char* problem : {"n32c64h56w56k64r7s7p3", "n64c32h28w28k96r5s5p2", "bwd_filter n64c64h56w56k64r3s3p1",
+                              "bwd_filter n1c32h1080w1920k3r5s5p2", "n16c64h112w112k64g64r7s7p3",
+                              "tf32 n16c64h56w56k64r11s11p5", "bwd_filter n10c3h128w128k10r16s16"})
+    EXPECT_NE(chosen(problem), solver) << problem;
+  for (const char* problem : {"n32c64h56w56k64r7s7p3", "n64c32h28w28k96r5s5p2", "bwd_filter n64c64h56w56k64r3s3p1"})
+    EXPECT_EQ(chosen(problem, {.units = Units::fma}), solver) << problem;
 }
 
 // Fewer products, where these are most of the work and matrix units are not to be used; with an error that is
@@ -245,7 +262,7 @@ TEST_F(ChoiceOnMatrixUnits, TransformsTilesForMultiplyAdds) {
   constexpr const char* solver = "conv2d/winograd/gpu.1";
   for (const char* problem :
        {"n32c256h56w56k256r3s3p1", "nhwc n64c128h28w28k128r3s3p1", "bwd_data n64c64h56w56k64r3s3p1",
-        "bwd_data nhwc n64c256h14w14k256r3s3p1", "n64c512h7w7k512r3s3p1", "bias relu n64c32h28w28k96r5s5p2"}) {
+        "bwd_data nhwc n64c256h14w14k256r3s3p1", "n64c512h7w7k512r3s3p1", "bias relu n64c512h7w7k256r3s3p1"}) {
     EXPECT_EQ(chosen(problem, {.units = Units::fma}), solver) << problem;
     EXPECT_EQ(chosen(problem), "conv2d/split_gemm/gpu.1") << problem;
     EXPECT_NE(chosen(problem, {.units = Units::fma, .max_error = 1}), solver) << problem;

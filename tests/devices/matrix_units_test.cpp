@@ -124,7 +124,7 @@ TEST(MatrixUnits, AreProbedByTheFirstPlanThatRestsOnThem) {
   device->be_of_capability_90();
   device->set_compute_units(132);
   const Context context(device);
-  const Problem problem = parse_problem("n32c64h56w56k64r3s3p1");
+  const Problem problem = parse_problem("n32c256h56w56k256r3s3p1");
   const std::string by_units = explain(context, problem, {}).front().solver;
   EXPECT_EQ(by_units, "conv2d/split_gemm/gpu.1");
   EXPECT_EQ(Plan(context, problem, {.units = Units::fma}).solver(), "conv2d/winograd/gpu.1");

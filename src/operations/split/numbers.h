@@ -164,7 +164,7 @@ inline double step_cycles(const Tile& tile, const Numbers& numbers) {
   if (tile.is_raw && tile.rows < tile_rows) return 800;  // of one product; filters.cpp has those of three
   if (tile.is_raw) return tile.columns == 128 ? of(1750, 900) : of(1300, 900);
   if (tile.columns == 256) return 1350;
-  if (tile.is_kept) return tile.columns == 32 ? 220 : 320;
+  if (tile.is_kept) return tile.columns == 32 ? 220 : 345;
   double cycles = tile.is_shared ? of(700, 340) : of(750, 400);
   if (tile.columns == 128) cycles = tile.is_shared ? of(1750, 850) : of(1750, 730);
   if (tile.columns == 96) cycles = tile.is_shared ? of(1330, 640) : of(1330, 560);

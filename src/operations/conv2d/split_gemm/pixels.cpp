@@ -87,14 +87,19 @@ Tile tile_for(const Forms& forms, const Conv2dProblem& problem, const devices::D
     // Tiles whose rows are pixels take longer to store under nchw, and those whose rows are filters under nhwc. Blocks'
     // rows are stored in short runs.
     const bool is_one = numbers.products == 1, are_pixels = tile.is_raw || tile.columns == 96;
-    constexpr double wide_store = 4500, turned_store = 2000;
+    constexpr double wide_store = 4500;
+    const double turned_store = tile.is_kept ? 1000 : 2000;  // one warpgroup stores while the other multiplies
+    // One product's tiles of 64 columns, as measured: of kept filters under nchw, and without shared windows.
+    const double of_64 = tile.is_kept ? (nhwc ? 0 : 200)
+                         : is_one && tile.columns == 64 && !tile.is_shared && !tile.is_raw && !is_wide ? -850
+                                                                                                       : 0;
     const double pixels_store = is_one && !tile.is_raw ? 0 : 3500;
     const double of_blocks = task.are_row_blocks() ? (nhwc ? 5000 : 3000) : 0;
     const double of_store = (are_pixels                   ? (nhwc ? 0 : pixels_store)
                              : tile.columns == 256        ? (nhwc ? 0 : wide_store)
                              : nhwc && tile.columns >= 64 ? turned_store
                                                           : 0) +
-                            of_blocks;
+                            of_blocks + of_64;
     // To split rows takes as long for one product as for three.
     const double of_split = tile.is_raw && is_one ? (tile.columns == 128 ? 350 : 100) : 0;
     // And rows of pixels wait longer for their copies, as measured under nchw.

@@ -118,8 +118,8 @@ class FftGpu final : public Filter2dSolver {
     const Band band(std::get<FilterBand>(answer));
     if (const std::int64_t bytes = band.workspace_bytes(), most = device->info().max_buffer_bytes; bytes > most)
       return fmt::format("takes {} bytes of workspace, and a buffer has {} at most", bytes, most);
-    // Four ways through memory, of rows that are put together and stored: measured, as so many bytes (README.md).
-    const double of_element = device->info().is_gpu ? 32 * byte_cost(*device) : 200;
+    // Four ways through memory, of rows that are put together and stored.
+    const double of_element = device->info().is_gpu ? 16 * byte_cost(*device) : 200;
     return offer_of(task, {.operations = of_element + band.operations(task.problem),
                            .bound = band.bound(),
                            .workspace_bytes = band.workspace_bytes(),
