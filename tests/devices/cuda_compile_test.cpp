@@ -225,7 +225,8 @@ TEST_F(CudaCompile, TextThatProbesMatrixUnits) {
 // Every solver for GPUs is among those that the forms reach.
 TEST(CudaCompileForms, ReachEverySolver) {
   std::set<std::string> reached;
-  for (const char* const form : forms) texts_of(fmt::format("filter2d u8 h90w140{}", form), reached);
+  for (const char* const type : {"u8", "f32"})
+    for (const char* const form : forms) texts_of(fmt::format("filter2d {} h90w140{}", type, form), reached);
   for (const operations::Solver* const solver : operations::filter2d_solvers()) {
     if (solver->id().find("/gpu") != std::string_view::npos) {
       EXPECT_TRUE(reached.contains(std::string(solver->id()))) << solver->id();
@@ -560,11 +561,10 @@ TEST(CudaCompileForms, DepthwiseIsChosenForGroupsOfFewChannels) {
             "n64c128h56w56k128r3s3p1g32", "n64c512h7w7k512r3s3p1g512", "n64c32h112w112k32r1s1g32"})
         EXPECT_EQ(chosen(fmt::format("{} {} {}", pass, layout, geometry)), "conv2d/depthwise/gpu.1")
             << pass << ' ' << layout << ' ' << geometry;
-      const bool is_filter = std::string_view(pass) == "bwd_filter";
-      for (const std::string_view geometry : {"n64c64h56w56k64r3s3p1", "n64c64h28w28k64r5s5p2"})
-        EXPECT_EQ(chosen(fmt::format("{} {} {}", pass, layout, geometry)),
-                  is_filter && geometry.ends_with("r5s5p2") ? "conv2d/implicit_gemm/gpu.1" : "conv2d/winograd/gpu.1")
-            << pass << ' ' << layout << ' ' << geometry;
+      // Transforms take other filters: of 3 x 3 either.
+      const std::string prefix = fmt::format("{} {}", pass, layout);
+      EXPECT_NE(chosen(prefix + " n64c64h56w56k64r3s3p1"), "conv2d/depthwise/gpu.1") << prefix;
+      EXPECT_EQ(chosen(prefix + " n64c64h28w28k64r5s5p2"), "conv2d/fft/gpu.1") << prefix;
     }
 }
 

@@ -54,7 +54,8 @@ class Plan final : public Filter2dPlanBody {
   void append(devices::Sequence& sequence, const Filter2dRun& run) const override {
     for (std::int64_t done = 0; done < run.output_rows || done == 0; done += band_.rows) {
       const std::int64_t rows = std::min(band_.rows, run.output_rows - done);
-      sequence.fill({*run.workspace.impl(), band_.plain_at(), band_.plain_bytes()}, 0);
+      const devices::KernelArgument flags[] = {run.workspace.impl().get(), band_.plain_at() / 4};
+      sequence.launch(program_, "clear_rows", grid_for(divide_up(band_.rows, band_.tile_rows()), 1), flags);
       gather(sequence, run, done, rows);
       convolution_->append(sequence, Conv2dRun{.x = {run.workspace, band_.input_at()},
                                                .w = {spectra_},
