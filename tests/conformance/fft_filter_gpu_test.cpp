@@ -101,6 +101,20 @@ TEST(GpuFftFilter, WhatIsNotFiniteStaysInItsWindows) {
   }
 }
 
+// Finite numbers whose tiles' spectra are not.
+TEST(GpuFftFilter, LargeNumbersAreFiltered) {
+  const Filter2dProblem problem = filter_problem("filter2d f32 h90w80c1r31s31");
+  const Filter filter{.weights = std::vector<double>(31 * 31, 1.0 / (31 * 31))};
+  std::vector<float> image(90 * 80, 1e35f);
+  for (std::size_t i = 0; i < image.size(); i += 7) image[i] = 3e34f;
+  const std::vector<float> expected =
+      filtered(Context({.device = "cpu"}), problem, filter, "filter2d/direct/cpu.1", image);
+  for (const std::string& id : tested_ids()) {
+    const std::vector<float> found = filtered(Context({.device = id}), problem, filter, fft_filter, image);
+    for (std::size_t i = 0; i < found.size(); ++i) ASSERT_NEAR(found[i] / expected[i], 1, 1e-4) << id << ' ' << i;
+  }
+}
+
 TEST(GpuFftFilter, RefusesWhatItDoesNotServe) {
   for (const std::string& id : tested_ids()) {
     const Context context({.device = id});

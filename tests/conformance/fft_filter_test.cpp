@@ -140,6 +140,17 @@ TEST(FftFilter, WhatIsNotFiniteStaysInItsWindows) {
   EXPECT_LT(finite, static_cast<int>(found.size()) - 3 * 40);
 }
 
+// Finite numbers whose tiles' spectra are not.
+TEST(FftFilter, LargeNumbersAreFiltered) {
+  const Filter2dProblem problem = problem_of("filter2d f32 h90w80c1r31s31");
+  const Filter filter{.weights = std::vector<double>(31 * 31, 1.0 / (31 * 31))};
+  std::vector<float> image(90 * 80, 1e35f);
+  for (std::size_t i = 0; i < image.size(); i += 7) image[i] = 3e34f;
+  const std::vector<float> found = fft_filtered(problem, filter, fft_filter, image),
+                           expected = fft_filtered(problem, filter, "filter2d/direct/cpu.1", image);
+  for (std::size_t i = 0; i < found.size(); ++i) ASSERT_NEAR(found[i] / expected[i], 1, 1e-4) << i;
+}
+
 TEST(FftFilter, RefusesWhatItDoesNotServe) {
   EXPECT_NE(fft_filter_reason("filter2d u8 h90w90c3r31s31").find("promised bits"), std::string::npos);
   EXPECT_NE(fft_filter_reason("filter2d f16 h90w90c3r31s31").find("f32 and of f64"), std::string::npos);

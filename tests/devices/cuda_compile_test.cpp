@@ -766,18 +766,22 @@ TEST_F(CudaCompile, FftInEveryForm) {
                                    "bwd_filter acc n2h43w46c24k40g2", "bwd_filter nhwc n2h43w46c24k24g24"}) {
       const std::string problem = fmt::format("{}r7s5p2", form);
       const auto device = std::make_shared<devices::RecordingDevice>(devices::DeviceKind::cuda);
+      const int capability = ++number % 2 == 0 ? 80 : 90;
       device->set_compute_units(132);
+      if (capability == 90) device->be_of_capability_90();  // whose launches bring more local memory
       const operations::Answer answer =
           operations::conv2d_fft_gpu().offer(get<Conv2dProblem>(parse_problem(problem)), device, {.tuning = tuning});
       ASSERT_NE(answer.offer(), nullptr) << problem << ": " << answer.refusal();
       answer.offer()->plan();
       const auto& built = device->built.back();
       ASSERT_NE(built.text.find("transform_rows"), std::string::npos);
+      const auto of_launch = std::ranges::find(built.definitions, "TILES_OF_LAUNCH", &devices::Definition::name);
+      ASSERT_NE(of_launch, built.definitions.end());
+      EXPECT_EQ(of_launch->value == "1", capability == 90 && std::string_view(tuning).starts_with("tile=64"));
       try {
         const std::string text = nvrtc->compile(built.text, built.definitions, 81).image;
         for (const char* const part : {".f64", "approx", ".ftz", "ld.local", "st.local", "ld.const"})
           EXPECT_EQ(count(text, part), 0) << tuning << ' ' << problem << ": " << part;
-        const int capability = ++number % 2 == 0 ? 80 : 90;
         const std::string image = nvrtc->compile(built.text, built.definitions, capability).image;
         EXPECT_EQ(largest_frame(image), 0u) << tuning << ' ' << problem;  // nothing is spilled
       } catch (const Error& error) {

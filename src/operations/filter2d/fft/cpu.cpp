@@ -111,10 +111,8 @@ void Plan<Real>::read(const Filter2dRun& run, std::int64_t done, std::int64_t ro
         continue;
       }
       read_row(given, top + i, channel, to);
-      // Zero times a number is zero unless the number is not finite.
-      Real all = 0;
-      for (std::int64_t column = 0; column < w; ++column) all += to[column] * Real{0};
-      is_finite = is_finite && all == 0;
+      const auto largest = static_cast<Real>(band_.largest);
+      for (std::int64_t column = 0; column < w; ++column) is_finite &= std::fabs(to[column]) <= largest;
     }
     at<std::uint8_t>(run, band_.finite_at())[i] = is_finite ? 1 : 0;
   });

@@ -1,6 +1,8 @@
 #include "operations/filter2d/fft/fft.h"
 
 #include <algorithm>
+#include <cmath>
+#include <limits>
 
 #include "core/checked.h"
 
@@ -57,6 +59,28 @@ ErrorBound FilterBand::bound() const {
   return bound;
 }
 
+namespace {
+
+// The least and the largest number of the type in the normal range.
+struct NormalRange {
+  double least, largest;
+};
+NormalRange normal_range(DataType type) {
+  if (type == DataType::f64) return {std::numeric_limits<double>::min(), std::numeric_limits<double>::max()};
+  return {std::numeric_limits<float>::min(), std::numeric_limits<float>::max()};
+}
+
+// Of tiles of `side` squared elements. Twice an image's spectrum is 2 side^2 max|x| at most and twice the kernel's
+// 2 sum|w|; products of these, with the sums inside of a complex one, 8 side^2 max|x| sum|w|, and sums of a tile's
+// products side^2 times that. Another factor of two is for roundings.
+double largest_pixel(const Weights& weights, DataType type, std::int64_t side) {
+  double sum = 1;  // or more
+  for (const double weight : weights.values) sum += std::fabs(weight);
+  return normal_range(type).largest / (16.0 * std::pow(static_cast<double>(side), 4) * sum);
+}
+
+}  // namespace
+
 std::variant<FilterBand, std::string> cut_bands(const Filter2dTask& task, const DevicePointer& device,
                                                 const SolverOptions& request, const Conv2dSolver& solver,
                                                 std::int64_t enough, std::int64_t most_rows) {
@@ -73,7 +97,9 @@ std::variant<FilterBand, std::string> cut_bands(const Filter2dTask& task, const 
   const Conv2dProblem problem = band_problem(task, rows);
   const Answer answer = solver.offer(problem, device, of_band);
   if (answer.offer() == nullptr) return answer.refusal();
-  return FilterBand{problem, *answer.offer(), rows};
+  const double largest = largest_pixel(task.weights, problem.type, whole.offer()->tuning.at("tile"));
+  if (!(largest >= normal_range(problem.type).least)) return "the weights are too large for transforms of tiles";
+  return FilterBand{problem, *answer.offer(), rows, largest};
 }
 
 }  // namespace omniconv::operations

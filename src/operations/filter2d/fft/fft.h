@@ -24,6 +24,7 @@ struct FilterBand {
   Conv2dProblem problem;
   Offer convolution;  // filters come prepared
   std::int64_t rows;
+  double largest;  // magnitude of a pixel of which no tile's transforms overflow
 
   std::int64_t input_bytes() const;
   std::int64_t output_bytes() const;

@@ -1,5 +1,6 @@
 // Filtering by Fourier transforms on OpenCL and CUDA devices: band after band, the rows that a band reads are put
-// together, convolved, and stored; what meets numbers that are not finite is made by the definition.
+// together, convolved, and stored; what meets numbers that are not finite,
+// or large enough for transforms to overflow, is made by the definition.
 #include "core/checked.h"
 #include "embedded/fft_bands.kernel.h"
 #include "operations/filter2d/candidates.h"
@@ -52,20 +53,24 @@ class Plan final : public Filter2dPlanBody {
   double compile_seconds() const override { return program_->compile_seconds() + convolution_->compile_seconds(); }
 
   void append(devices::Sequence& sequence, const Filter2dRun& run) const override {
-    for (std::int64_t done = 0; done < run.output_rows || done == 0; done += band_.rows) {
+    if (run.output_rows == 0) return clear(sequence, run);  // a sequence has a step
+    for (std::int64_t done = 0; done < run.output_rows; done += band_.rows) {
       const std::int64_t rows = std::min(band_.rows, run.output_rows - done);
-      const devices::KernelArgument flags[] = {run.workspace.impl().get(), band_.plain_at() / 4};
-      sequence.launch(program_, "clear_rows", grid_for(divide_up(band_.rows, band_.tile_rows()), 1), flags);
+      clear(sequence, run);
       gather(sequence, run, done, rows);
       convolution_->append(sequence, Conv2dRun{.x = {run.workspace, band_.input_at()},
                                                .w = {spectra_},
                                                .y = {run.workspace, band_.output_at()},
                                                .workspace = run.workspace});
-      if (rows > 0) finish(sequence, run, done, rows);
+      finish(sequence, run, done, rows);
     }
   }
 
  private:
+  void clear(devices::Sequence& sequence, const Filter2dRun& run) const {
+    const devices::KernelArgument arguments[] = {run.workspace.impl().get(), band_.plain_at() / 4};
+    sequence.launch(program_, "clear_rows", grid_for(divide_up(band_.rows, band_.tile_rows()), 1), arguments);
+  }
   void gather(devices::Sequence& sequence, const Filter2dRun& run, std::int64_t done, std::int64_t rows) const {
     const Weights& weights = task().weights;
     const devices::Buffer* const workspace = run.workspace.impl().get();
@@ -79,8 +84,9 @@ class Plan final : public Filter2dPlanBody {
                                                  workspace,
                                                  band_.plain_at() / 4,
                                                  run.output_first + done - weights.anchor_y,
-                                                 static_cast<std::int32_t>(rows > 0 ? rows + weights.r - 1 : 0),
-                                                 static_cast<float>(weights.border_value)};
+                                                 static_cast<std::int32_t>(rows + weights.r - 1),
+                                                 static_cast<float>(weights.border_value),
+                                                 static_cast<float>(band_.largest)};
     sequence.launch(program_, "gather_rows", grid_for(band_.problem.w * task().problem.c, band_.problem.h), arguments);
   }
   void finish(devices::Sequence& sequence, const Filter2dRun& run, std::int64_t done, std::int64_t rows) const {

@@ -40,7 +40,7 @@ std::int64_t items_of_a_pixel(const Filter2dTask& task) {
 // Pixels being integers, no opacity and no product of colour and opacity but 0 is less than the opacity that is stored
 // as 1, and all are multiples of its last place. Rounding to nearest keeps multiples of a power of two, so that sums
 // are multiples of the products of that place and those of the least weights.
-bool quotients_are_normal(const Filter2dTask& task) {
+bool quotients_are_normal(const Filter2dTask& task, const devices::Device& device) {
   const Weights& weights = task.weights;
   if (!is_integer(task.problem.input) || weights.alpha_rule != AlphaRule::premultiplied) return false;
   const auto place = [](double value) { return value * 0x1p-24; };  // the last one's value or less
@@ -61,7 +61,8 @@ bool quotients_are_normal(const Filter2dTask& task) {
   const double pixel = std::max(highest_value(task.problem.input), -lowest_value(task.problem.input));
   const double largest = 2 * magnitudes * pixel * pixel * weights.opacity_unit;  // 2: for rounding
   const double sum = weights.opaque_sum;
-  return smallest >= 0x1p-96 &&
+  // Remainders are multiples of 2^-48 of what is divided, and subnormal numbers below 2^-126.
+  return smallest >= (device.facts().has_denormals ? 0x1p-96 : 0x1p-78) &&
          std::ranges::all_of(std::array{sum, largest, smallest / sum / 2, 2 * largest / sum,
                                         smallest / largest * sum / 4, largest / smallest * sum * 4},
                              [](double value) { return value >= 0x1p-120 && value <= 0x1p120; });
@@ -78,7 +79,7 @@ std::shared_ptr<devices::Program> build(const Filter2dTask& task, devices::Devic
   add("ROWS", rows_per_item);
   add("PIXEL_ROWS", tile.rows), add("ACROSS", tile.across);
   add("UNROLLED_TAPS", unrolled_taps);
-  add("QUOTIENTS_ARE_NORMAL", quotients_are_normal(task) ? 1 : 0);
+  add("QUOTIENTS_ARE_NORMAL", quotients_are_normal(task, device) ? 1 : 0);
   return device.build(std::string(kernels::filter2d_pixels()) + std::string(kernels::exact_division()) +
                           std::string(premultiplied_kernel),
                       definitions);
