@@ -101,6 +101,33 @@ TEST(GpuFftFilter, WhatIsNotFiniteStaysInItsWindows) {
   }
 }
 
+// Scaled, and with a bias; runs of no rows write nothing.
+TEST(GpuFftFilter, ScalesAndRunsOfNoRows) {
+  const Filter2dProblem problem = filter_problem("filter2d f32 h30w40c3r7s5 constant:2");
+  Filter filter = filter_for(problem);
+  filter.scale = -0.3, filter.bias = 5;
+  for (const std::string& id : tested_ids()) {
+    const Context context({.device = id});
+    for (const checking::VerifyResult& result : checking::verify(
+             context, problem, operations::AnyTask(task_for(problem, filter)), {.solver = {.solver = fft_filter}}))
+      EXPECT_EQ(result.status, checking::Status::ok) << id << ": " << result.reason;
+    const Filter2dPlan plan(context, problem, filter, {.solver = fft_filter});
+    std::vector<float> made(30 * 40 * 3, 7.0f);
+    const auto bytes = static_cast<std::int64_t>(made.size() * sizeof(float));
+    const Buffer output = context.allocate(bytes);
+    Queue queue = context.make_queue();
+    queue.upload(output, 0, made.data(), bytes).wait();
+    plan.run(queue, {.input = context.allocate(bytes),
+                     .output = output,
+                     .workspace = context.allocate(plan.workspace_bytes()),
+                     .output_first = 4,
+                     .output_rows = 0})
+        .wait();
+    queue.download(made.data(), output, 0, bytes).wait();
+    EXPECT_EQ(made, std::vector<float>(made.size(), 7.0f)) << id;
+  }
+}
+
 // Finite numbers whose tiles' spectra are not.
 TEST(GpuFftFilter, LargeNumbersAreFiltered) {
   const Filter2dProblem problem = filter_problem("filter2d f32 h90w80c1r31s31");

@@ -39,6 +39,26 @@ TEST(Choice, BoxesOnGpus) {
   }
 }
 
+// Where a kernel of full rank has so many taps that transforms cost less: on a device as large as an H200.
+TEST(Choice, TransformsOfImagesOnGpus) {
+  const auto chosen = [](const char* text) {
+    const auto device = std::make_shared<devices::RecordingDevice>(devices::DeviceKind::cuda);
+    device->set_compute_units(132);
+    const auto problem = get<Filter2dProblem>(parse_problem(text));
+    Filter filter{.weights = std::vector<double>(static_cast<std::size_t>(problem.r * problem.s))};
+    for (std::size_t i = 0; i < filter.weights.size(); ++i) filter.weights[i] = static_cast<double>(i * i % 101) / 101;
+    for (const Candidate& candidate : explain(Context(device), problem, filter, {}))
+      if (candidate.applicable) return candidate.solver;
+    return std::string();
+  };
+  for (const char* problem : {"filter2d f32 h5600w5600c3r31s31", "filter2d f32 h5600w5600c3r45s45",
+                              "filter2d f32 h5600w5600c1r21s21", "filter2d f32 h1000w1000c3r31s31"})
+    EXPECT_EQ(chosen(problem), "filter2d/fft/gpu.1") << problem;
+  for (const char* problem : {"filter2d f32 h5600w5600c3r13s13", "filter2d f32 h5600w5600c3r63s63",
+                              "filter2d f32 h5600w5600c3r9s9", "filter2d u8 h5600w5600c3r31s31"})
+    EXPECT_NE(chosen(problem), "filter2d/fft/gpu.1") << problem;
+}
+
 // Convolutions on a device with the matrix units of 9.0, as large as an H200.
 class ChoiceOnMatrixUnits : public testing::Test {
  protected:
