@@ -2,12 +2,7 @@
 // taken.
 #include <fmt/format.h>
 
-#include <cmath>
-#include <limits>
-#include <random>
-#include <vector>
-
-#include "cpu_testing.h"
+#include "fft_filter_testing.h"
 #include "operations/filter2d/fft/fft.h"
 
 namespace omniconv {
@@ -15,22 +10,15 @@ namespace {
 
 constexpr const char* fft_filter = "filter2d/fft/cpu.1";
 
-// By this solver alone, within its bound.
 void expect_filtered_by_fft(const std::string& text, checking::VerifyOptions options = {}) {
-  options.solver.solver = fft_filter;
   options.sampled = options.sampled || instrumented;
   options.samples = samples(1000);
   const Filter2dProblem problem = problem_of(text);
-  for (const checking::VerifyResult& result :
-       checking::verify(cpu(), problem, operations::AnyTask(task_for(problem, filter_for(problem))), options))
-    EXPECT_EQ(result.status, checking::Status::ok) << text << ' ' << options.solver.tuning << ": " << result.reason;
+  expect_filtered_by(fft_filter, cpu(), problem, filter_for(problem), text, options);
 }
 
 std::string fft_filter_reason(const std::string& text, const SolverOptions& options = {}) {
-  const Filter2dProblem problem = problem_of(text);
-  for (const Candidate& candidate : explain(cpu(), problem, filter_for(problem), options))
-    if (candidate.solver == fft_filter) return candidate.applicable ? "" : candidate.reason;
-  return "not a candidate";
+  return filter_reason(fft_filter, cpu(), text, options);
 }
 
 // Every border and tile; images below a tile and above, of one channel and several; kernels larger than the image, of
@@ -60,9 +48,7 @@ TEST(FftFilter, KernelsOfEveryForm) {
   const Filter2dProblem problem = problem_of("filter2d f32 h30w40c3r7s5 constant:2");
   Filter filter = filter_for(problem);
   filter.scale = -0.3, filter.bias = 5;
-  for (const checking::VerifyResult& result : checking::verify(
-           cpu(), problem, operations::AnyTask(task_for(problem, filter)), {.solver = {.solver = fft_filter}}))
-    EXPECT_EQ(result.status, checking::Status::ok) << result.reason;
+  expect_filtered_by(fft_filter, cpu(), problem, filter, "scaled");
 }
 
 // Strips begin bands anew, and end them anywhere.
@@ -82,73 +68,23 @@ TEST(FftFilter, BandsCoverTheOutput) {
   expect_filtered_by_fft("filter2d f32 h1100w1200c1r9s9", {.solver = {.tuning = "tile=64"}, .sampled = true});
 }
 
-std::vector<float> fft_filtered(const Filter2dProblem& problem, const Filter& filter, const char* solver,
-                                std::vector<float>& image) {
-  const Filter2dPlan plan(cpu(), problem, filter, {.solver = solver});
-  std::vector<float> output(static_cast<std::size_t>(P(problem) * Q(problem) * problem.c));
-  Queue queue = cpu().make_queue();
-  plan.run(queue, {.input = cpu().borrow(image.data(), static_cast<std::int64_t>(image.size() * sizeof(float))),
-                   .output = cpu().borrow(output.data(), static_cast<std::int64_t>(output.size() * sizeof(float))),
-                   .workspace = cpu().allocate(std::max<std::int64_t>(plan.workspace_bytes(), 1))})
-      .wait();
-  return output;
-}
-
 // Runs of no rows write nothing, by any solver.
 TEST(FftFilter, RunsOfNoRows) {
   for (const char* solver : {fft_filter, "filter2d/direct/cpu.1", "filter2d/box/cpu.1"}) {
     const Filter2dProblem problem = problem_of("filter2d f32 h20w30c2r3s5 kernel:equal");
-    const Filter2dPlan plan(cpu(), problem, filter_for(problem), {.solver = solver});
-    std::vector<float> image(20 * 30 * 2, 1.0f), output(image.size(), 7.0f);
-    const auto bytes = static_cast<std::int64_t>(image.size() * sizeof(float));
-    Queue queue = cpu().make_queue();
-    plan.run(queue, {.input = cpu().borrow(image.data(), bytes),
-                     .output = cpu().borrow(output.data(), bytes),
-                     .workspace = cpu().allocate(std::max<std::int64_t>(plan.workspace_bytes(), 1)),
-                     .output_first = 4,
-                     .output_rows = 0})
-        .wait();
-    EXPECT_EQ(output, std::vector<float>(output.size(), 7.0f)) << solver;
+    const std::vector<float> image(20 * 30 * 2, 1.0f);
+    EXPECT_EQ(filtered_by(solver, cpu(), problem, filter_for(problem), image, 7.0f, 0),
+              std::vector<float>(image.size(), 7.0f))
+        << solver;
   }
 }
 
-// Infinities and NaN go no further than windows reach, as by the definition.
 TEST(FftFilter, WhatIsNotFiniteStaysInItsWindows) {
-  const Filter2dProblem problem = problem_of("filter2d f32 h150w140c2r9s7 reflect");
-  const Filter filter = filter_for(problem);
-  std::vector<float> image(150 * 140 * 2);
-  std::mt19937 random(1);
-  for (float& value : image) value = static_cast<float>(random() % 1000) / 999.0f;
-  const auto pixel = [&](int row, int column, int channel) -> float& {
-    return image[static_cast<std::size_t>((row * 140 + column) * 2 + channel)];
-  };
-  pixel(3, 4, 0) = std::numeric_limits<float>::quiet_NaN();
-  pixel(149, 139, 1) = std::numeric_limits<float>::infinity();
-  pixel(70, 60, 1) = -std::numeric_limits<float>::infinity();
-  const std::vector<float> found = fft_filtered(problem, filter, fft_filter, image),
-                           expected = fft_filtered(problem, filter, "filter2d/direct/cpu.1", image);
-  int finite = 0;
-  for (std::size_t i = 0; i < found.size(); ++i) {
-    ASSERT_EQ(std::isnan(found[i]), std::isnan(expected[i])) << i;
-    if (std::isinf(expected[i])) {
-      ASSERT_EQ(found[i], expected[i]) << i;
-    }
-    if (!std::isfinite(expected[i])) continue;
-    ASSERT_NEAR(found[i], expected[i], 1e-3) << i;
-    ++finite;
-  }
-  EXPECT_LT(finite, static_cast<int>(found.size()) - 3 * 40);
+  expect_what_is_not_finite_to_stay(fft_filter, cpu());
 }
 
-// Finite numbers whose tiles' spectra are not.
 TEST(FftFilter, LargeNumbersAreFiltered) {
-  const Filter2dProblem problem = problem_of("filter2d f32 h90w80c1r31s31");
-  const Filter filter{.weights = std::vector<double>(31 * 31, 1.0 / (31 * 31))};
-  std::vector<float> image(90 * 80, 1e35f);
-  for (std::size_t i = 0; i < image.size(); i += 7) image[i] = 3e34f;
-  const std::vector<float> found = fft_filtered(problem, filter, fft_filter, image),
-                           expected = fft_filtered(problem, filter, "filter2d/direct/cpu.1", image);
-  for (std::size_t i = 0; i < found.size(); ++i) ASSERT_NEAR(found[i] / expected[i], 1, 1e-4) << i;
+  expect_large_numbers_to_be_filtered(fft_filter, cpu());
 }
 
 TEST(FftFilter, RefusesWhatItDoesNotServe) {

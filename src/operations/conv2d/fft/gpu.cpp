@@ -38,8 +38,8 @@ std::vector<devices::Definition> definitions_of(const Conv2dProblem& problem, co
     all.push_back({symbol, fmt::format("({}L)", value)});
   };
   add("SIDE", shape.side), add("ENTRIES", cut.group.entries), add("PITCH", cut.group.pitch());
-  add("TILES_OF_LAUNCH", cut.group.of_launch), add("RESIDENT", cut.group.resident),
-      add("RESIDENT_OF_FILTERS", cut.group.resident_of_filters);
+  add("TILES_OF_LAUNCH", cut.group.of_launch);
+  add("RESIDENT", cut.group.resident), add("RESIDENT_OF_FILTERS", cut.group.resident_of_filters);
   add("TO_DATA", problem.pass == Pass::backward_data), add("TO_FILTER", shape.of_filter);
   add("DEPTHWISE", cut.fused), add("TURNED", shape.turned);
   add_long("TOP", shape.top), add_long("LEFT", shape.left), add_long("GROUPS", shape.groups);

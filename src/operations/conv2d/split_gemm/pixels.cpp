@@ -89,10 +89,12 @@ Tile tile_for(const Forms& forms, const Conv2dProblem& problem, const devices::D
     const bool is_one = numbers.products == 1, are_pixels = tile.is_raw || tile.columns == 96;
     constexpr double wide_store = 4500;
     const double turned_store = tile.is_kept ? 1000 : 2000;  // one warpgroup stores while the other multiplies
-    // One product's tiles of 64 columns, as measured: of kept filters under nchw, and without shared windows.
-    const double of_64 = tile.is_kept ? (nhwc ? 0 : 200)
-                         : is_one && tile.columns == 64 && !tile.is_shared && !tile.is_raw && !is_wide ? -850
-                                                                                                       : 0;
+    // One product's tiles of 64 columns, as an H200 takes them: of kept filters under nchw, and without shared windows.
+    double of_64 = 0;
+    if (tile.is_kept)
+      of_64 = nhwc ? 0 : 200;
+    else if (is_one && tile.columns == 64 && !tile.is_shared && !tile.is_raw && !is_wide)
+      of_64 = -850;
     const double pixels_store = is_one && !tile.is_raw ? 0 : 3500;
     const double of_blocks = task.are_row_blocks() ? (nhwc ? 5000 : 3000) : 0;
     const double of_store = (are_pixels                   ? (nhwc ? 0 : pixels_store)

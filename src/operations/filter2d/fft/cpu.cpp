@@ -1,5 +1,6 @@
 // Filtering by Fourier transforms on the CPU: band after band, the rows that a band reads are put together, as the
-// border says, and convolved; what is not finite among them is filtered by the definition.
+// border says, and convolved; what is not finite among them, or large enough for transforms to overflow, is filtered by
+// the definition.
 #include <algorithm>
 #include <cmath>
 #include <limits>
@@ -19,29 +20,15 @@ namespace {
 
 using devices::CpuDevice;
 
-constexpr std::int64_t alignment = 64;  // of the workspace's arrays
-
-// Where a band lies.
-struct Band : FilterBand {
-  explicit Band(const FilterBand& band) : FilterBand(band) {}
-
-  // In the workspace: what the convolution needs, the rows read, the rows made, and whether each row read is finite.
-  std::int64_t input_at() const { return round_up(convolution.workspace_bytes, alignment); }
-  std::int64_t output_at() const { return input_at() + round_up(input_bytes(), alignment); }
-  std::int64_t finite_at() const { return output_at() + round_up(output_bytes(), alignment); }
-  std::int64_t workspace_bytes() const { return finite_at() + problem.h; }
-};
-
 template <typename Real>
 class Plan final : public Filter2dPlanBody {
  public:
-  Plan(const Filter2dTask& task, const DevicePointer& device, const Band& band)
+  Plan(const Filter2dTask& task, const DevicePointer& device, const FilterBand& band)
       : Filter2dPlanBody(task),
         device_(device),
         cpu_(dynamic_cast<CpuDevice&>(*device)),
         band_(band),
         convolution_(std::static_pointer_cast<const Conv2dPlanBody>(band.convolution.plan())),
-        spectra_(device->allocate(band.convolution.prepared.at(1).bytes)),
         weights_(task.weights.values.begin(), task.weights.values.end()) {
     const Filter2dProblem& problem = task.problem;
     for (std::int64_t column = 0; column < band.problem.w; ++column)
@@ -50,10 +37,7 @@ class Plan final : public Filter2dPlanBody {
     const Buffer filters(device->allocate(problem.c * taps * static_cast<std::int64_t>(sizeof(Real))));
     for (std::int64_t channel = 0; channel < problem.c; ++channel)
       std::copy(weights_.begin(), weights_.end(), reinterpret_cast<Real*>(filters.impl()->host()) + channel * taps);
-    const auto queue = device->make_queue();
-    auto sequence = queue->take_sequence();
-    convolution_->append_prepare(*sequence, 1, {filters}, {spectra_});
-    queue->submit(sequence).wait();
+    spectra_ = band.spectra_of(filters, *convolution_, *device);
   }
 
   void append(devices::Sequence& sequence, const Filter2dRun& run) const override {
@@ -86,7 +70,7 @@ class Plan final : public Filter2dPlanBody {
 
   DevicePointer device_;
   CpuDevice& cpu_;
-  Band band_;
+  FilterBand band_;
   std::shared_ptr<const Conv2dPlanBody> convolution_;
   Buffer spectra_;
   std::vector<Real> weights_;
@@ -114,7 +98,7 @@ void Plan<Real>::read(const Filter2dRun& run, std::int64_t done, std::int64_t ro
       const auto largest = static_cast<Real>(band_.largest);
       for (std::int64_t column = 0; column < w; ++column) is_finite &= std::fabs(to[column]) <= largest;
     }
-    at<std::uint8_t>(run, band_.finite_at())[i] = is_finite ? 1 : 0;
+    at<std::uint8_t>(run, band_.notes_at())[i] = is_finite ? 1 : 0;
   });
 }
 
@@ -145,7 +129,7 @@ template <typename Real>
 void Plan<Real>::write(const Filter2dRun& run, std::int64_t done, std::int64_t rows) const {
   const Weights& weights = task().weights;
   const std::int64_t columns = Q(task().problem), c = task().problem.c;
-  const auto* const finite = at<const std::uint8_t>(run, band_.finite_at());
+  const auto* const finite = at<const std::uint8_t>(run, band_.notes_at());
   const bool all_finite = std::all_of(finite, finite + rows + weights.r - 1, [](std::uint8_t one) { return one != 0; });
   const auto scale = static_cast<Real>(weights.scale), bias = static_cast<Real>(weights.bias);
   cpu_.parallel_for(rows, [&](std::int64_t row, int) {
@@ -194,13 +178,13 @@ Answer FftCpu::offer(const Filter2dTask& task, const DevicePointer& device, cons
   constexpr std::int64_t enough = std::int64_t{1} << 20, most_rows = std::numeric_limits<std::int64_t>::max();
   const auto answer = cut_bands(task, device, request, conv2d_fft_cpu(), enough, most_rows);
   if (const auto* const reason = std::get_if<std::string>(&answer)) return *reason;
-  const Band band(std::get<FilterBand>(answer));
+  const auto& band = std::get<FilterBand>(answer);
   // Of rows that are put together; and taken only where it is predicted to be faster by so much (README.md).
   constexpr double of_element = 12;
   const double margin = band.problem.type == DataType::f64 ? 2 : 1.25;
   return offer_of(task, {.operations = of_element + margin * band.operations(task.problem),
                          .bound = band.bound(),
-                         .workspace_bytes = band.workspace_bytes(),
+                         .workspace_bytes = band.notes_at() + band.problem.h,  // whether each row read is finite
                          .tuning = band.convolution.tuning,
                          .plan = [=]() -> std::shared_ptr<const PlanBody> {
                            if (band.problem.type == DataType::f64)

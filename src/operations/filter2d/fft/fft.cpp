@@ -9,6 +9,8 @@
 namespace omniconv::operations {
 namespace {
 
+constexpr std::int64_t alignment = 256;  // of the workspace's arrays
+
 // Why transforms do not serve the task; empty if they may.
 std::string refusal_of(const Filter2dTask& task) {
   const Filter2dProblem& problem = task.problem;
@@ -18,6 +20,24 @@ std::string refusal_of(const Filter2dTask& task) {
   if (problem.input != problem.output || (problem.input != DataType::f32 && problem.input != DataType::f64))
     return "serves images of f32 and of f64 that stay so";
   return {};
+}
+
+// The least and the largest number of the type in the normal range.
+struct NormalRange {
+  double least, largest;
+};
+NormalRange normal_range(DataType type) {
+  if (type == DataType::f64) return {std::numeric_limits<double>::min(), std::numeric_limits<double>::max()};
+  return {std::numeric_limits<float>::min(), std::numeric_limits<float>::max()};
+}
+
+// Of tiles of `side` squared elements. Twice an image's spectrum is 2 side^2 max|x| at most and twice the kernel's
+// 2 sum|w|; products of these, with the sums inside of a complex one, 8 side^2 max|x| sum|w|, and sums of a tile's
+// products side^2 times that. Another factor of two is for roundings.
+double largest_pixel(const Weights& weights, DataType type, std::int64_t side) {
+  double sum = 1;  // or more
+  for (const double weight : weights.values) sum += std::fabs(weight);
+  return normal_range(type).largest / (16.0 * std::pow(static_cast<double>(side), 4) * sum);
 }
 
 }  // namespace
@@ -40,12 +60,25 @@ std::int64_t band_rows(const Filter2dProblem& problem, std::int64_t tile_rows, s
   return std::min(tile_rows * std::max<std::int64_t>(tiles, 1), P(problem));
 }
 
-std::int64_t FilterBand::input_bytes() const {
-  return elements_of(problem).x * size_of(problem.type);
+std::int64_t FilterBand::input_at() const {
+  return round_up(convolution.workspace_bytes, alignment);
 }
-std::int64_t FilterBand::output_bytes() const {
-  return elements_of(problem).y * size_of(problem.type);
+std::int64_t FilterBand::output_at() const {
+  return input_at() + round_up(elements_of(problem).x * size_of(problem.type), alignment);
 }
+std::int64_t FilterBand::notes_at() const {
+  return output_at() + round_up(elements_of(problem).y * size_of(problem.type), alignment);
+}
+
+Buffer FilterBand::spectra_of(const Buffer& filters, const Conv2dPlanBody& plan, devices::Device& device) const {
+  const Buffer spectra(device.allocate(convolution.prepared.at(1).bytes));
+  const auto queue = device.make_queue();
+  auto sequence = queue->take_sequence();
+  plan.append_prepare(*sequence, 1, {filters}, {spectra});
+  queue->submit(sequence).wait();
+  return spectra;
+}
+
 double FilterBand::operations(const Filter2dProblem& filtered) const {
   return static_cast<double>(divide_up(P(filtered), rows)) * convolution.cost.multiply_adds / output_elements(filtered);
 }
@@ -58,28 +91,6 @@ ErrorBound FilterBand::bound() const {
   bound.norm = "(sum|w| * max|x| of the tiles around)";
   return bound;
 }
-
-namespace {
-
-// The least and the largest number of the type in the normal range.
-struct NormalRange {
-  double least, largest;
-};
-NormalRange normal_range(DataType type) {
-  if (type == DataType::f64) return {std::numeric_limits<double>::min(), std::numeric_limits<double>::max()};
-  return {std::numeric_limits<float>::min(), std::numeric_limits<float>::max()};
-}
-
-// Of tiles of `side` squared elements. Twice an image's spectrum is 2 side^2 max|x| at most and twice the kernel's
-// 2 sum|w|; products of these, with the sums inside of a complex one, 8 side^2 max|x| sum|w|, and sums of a tile's
-// products side^2 times that. Another factor of two is for roundings.
-double largest_pixel(const Weights& weights, DataType type, std::int64_t side) {
-  double sum = 1;  // or more
-  for (const double weight : weights.values) sum += std::fabs(weight);
-  return normal_range(type).largest / (16.0 * std::pow(static_cast<double>(side), 4) * sum);
-}
-
-}  // namespace
 
 std::variant<FilterBand, std::string> cut_bands(const Filter2dTask& task, const DevicePointer& device,
                                                 const SolverOptions& request, const Conv2dSolver& solver,

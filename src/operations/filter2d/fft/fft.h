@@ -26,8 +26,13 @@ struct FilterBand {
   std::int64_t rows;
   double largest;  // magnitude of a pixel of which no tile's transforms overflow
 
-  std::int64_t input_bytes() const;
-  std::int64_t output_bytes() const;
+  // In the workspace: what the convolution needs, the rows read, the rows made, and behind them what the plan notes.
+  std::int64_t input_at() const;
+  std::int64_t output_at() const;
+  std::int64_t notes_at() const;
+
+  // Spectra of the kernel for each channel, from that many copies of it; done when this returns.
+  Buffer spectra_of(const Buffer& filters, const Conv2dPlanBody& plan, devices::Device& device) const;
   // Of the bands' convolutions, an element of the image that is made.
   double operations(const Filter2dProblem& filtered) const;
   ErrorBound bound() const;

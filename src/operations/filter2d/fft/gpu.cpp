@@ -1,6 +1,6 @@
 // Filtering by Fourier transforms on OpenCL and CUDA devices: band after band, the rows that a band reads are put
-// together, convolved, and stored; what meets numbers that are not finite,
-// or large enough for transforms to overflow, is made by the definition.
+// together, convolved, and stored; what meets numbers that are not finite, or large enough for transforms to overflow,
+// is made by the definition.
 #include "core/checked.h"
 #include "embedded/fft_bands.kernel.h"
 #include "operations/filter2d/candidates.h"
@@ -10,44 +10,30 @@
 namespace omniconv::operations {
 namespace {
 
-constexpr std::int64_t alignment = 256;  // of the workspace's arrays
-
-// Where a band lies in the workspace: what the convolution needs, the rows read, the rows made, and of each row of
-// tiles whether the definition makes it.
-struct Band : FilterBand {
-  explicit Band(const FilterBand& band) : FilterBand(band) {}
-
-  std::int64_t input_at() const { return round_up(convolution.workspace_bytes, alignment); }
-  std::int64_t output_at() const { return input_at() + round_up(input_bytes(), alignment); }
-  std::int64_t plain_at() const { return output_at() + round_up(output_bytes(), alignment); }
-  std::int64_t tile_rows() const { return convolution.bound.tile.rows; }
-  std::int64_t plain_bytes() const { return 4 * divide_up(rows, tile_rows()); }
-  std::int64_t workspace_bytes() const { return plain_at() + plain_bytes(); }
-};
+// Of a band: of each the workspace has a word behind the rows, whether the definition makes it.
+std::int64_t rows_of_tiles(const FilterBand& band) {
+  return divide_up(band.rows, band.convolution.bound.tile.rows);
+}
 
 class Plan final : public Filter2dPlanBody {
  public:
-  Plan(const Filter2dTask& task, const DevicePointer& device, const Band& band)
+  Plan(const Filter2dTask& task, const DevicePointer& device, const FilterBand& band)
       : Filter2dPlanBody(task),
         band_(band),
         convolution_(std::static_pointer_cast<const Conv2dPlanBody>(band.convolution.plan())),
-        spectra_(device->allocate(band.convolution.prepared.at(1).bytes)),
         weights_(upload_weights(*device, task.weights.values)) {
     std::vector<devices::Definition> definitions = pixel_definitions(task);
     const auto add = [&](const char* symbol, std::int64_t value) {
       definitions.push_back({symbol, std::to_string(value)});
     };
     add("BAND_H", band.problem.h), add("BAND_W", band.problem.w), add("BAND_P", band.rows);
-    add("TILE_P", band.tile_rows());
+    add("TILE_P", band.convolution.bound.tile.rows);
     program_ = device->build(std::string(kernels::filter2d_pixels()) + std::string(fft_bands_kernel), definitions);
     std::vector<double> of_channels;
     for (std::int64_t channel = 0; channel < task.problem.c; ++channel)
       of_channels.insert(of_channels.end(), task.weights.values.begin(), task.weights.values.end());
     const Buffer filters(upload_weights(*device, of_channels));
-    const auto queue = device->make_queue();
-    auto sequence = queue->take_sequence();
-    convolution_->append_prepare(*sequence, 1, {filters}, {spectra_});
-    queue->submit(sequence).wait();
+    spectra_ = band.spectra_of(filters, *convolution_, *device);
   }
 
   double compile_seconds() const override { return program_->compile_seconds() + convolution_->compile_seconds(); }
@@ -68,8 +54,8 @@ class Plan final : public Filter2dPlanBody {
 
  private:
   void clear(devices::Sequence& sequence, const Filter2dRun& run) const {
-    const devices::KernelArgument arguments[] = {run.workspace.impl().get(), band_.plain_at() / 4};
-    sequence.launch(program_, "clear_rows", grid_for(divide_up(band_.rows, band_.tile_rows()), 1), arguments);
+    const devices::KernelArgument arguments[] = {run.workspace.impl().get(), band_.notes_at() / 4};
+    sequence.launch(program_, "clear_rows", grid_for(rows_of_tiles(band_), 1), arguments);
   }
   void gather(devices::Sequence& sequence, const Filter2dRun& run, std::int64_t done, std::int64_t rows) const {
     const Weights& weights = task().weights;
@@ -82,7 +68,7 @@ class Plan final : public Filter2dPlanBody {
                                                  workspace,
                                                  band_.input_at() / 4,
                                                  workspace,
-                                                 band_.plain_at() / 4,
+                                                 band_.notes_at() / 4,
                                                  run.output_first + done - weights.anchor_y,
                                                  static_cast<std::int32_t>(rows + weights.r - 1),
                                                  static_cast<float>(weights.border_value),
@@ -96,7 +82,7 @@ class Plan final : public Filter2dPlanBody {
                                                  band_.input_at() / 4,
                                                  band_.output_at() / 4,
                                                  workspace,
-                                                 band_.plain_at() / 4,
+                                                 band_.notes_at() / 4,
                                                  weights_.get(),
                                                  run.output.impl().get(),
                                                  run.output_offset_bytes + done * run.output_stride_bytes,
@@ -106,7 +92,7 @@ class Plan final : public Filter2dPlanBody {
     sequence.launch(program_, "finish_rows", grid_for(Q(task().problem) * task().problem.c, rows), arguments);
   }
 
-  Band band_;
+  FilterBand band_;
   std::shared_ptr<const Conv2dPlanBody> convolution_;
   Buffer spectra_;
   std::shared_ptr<devices::Buffer> weights_;
@@ -122,14 +108,15 @@ class FftGpu final : public Filter2dSolver {
     constexpr std::int64_t enough = std::int64_t{1} << 24, most_rows = most_group_rows / 2;
     const auto answer = cut_bands(task, device, request, conv2d_fft_gpu(), enough, most_rows);
     if (const auto* const reason = std::get_if<std::string>(&answer)) return *reason;
-    const Band band(std::get<FilterBand>(answer));
-    if (const std::int64_t bytes = band.workspace_bytes(), most = device->info().max_buffer_bytes; bytes > most)
+    const auto& band = std::get<FilterBand>(answer);
+    const std::int64_t bytes = band.notes_at() + 4 * rows_of_tiles(band);
+    if (const std::int64_t most = device->info().max_buffer_bytes; bytes > most)
       return fmt::format("takes {} bytes of workspace, and a buffer has {} at most", bytes, most);
     // Four ways through memory, of rows that are put together and stored.
     const double of_element = device->info().is_gpu ? 16 * byte_cost(*device) : 200;
     return offer_of(task, {.operations = of_element + band.operations(task.problem),
                            .bound = band.bound(),
-                           .workspace_bytes = band.workspace_bytes(),
+                           .workspace_bytes = bytes,
                            .tuning = band.convolution.tuning,
                            .plan = [=] { return std::make_shared<Plan>(task, device, band); }});
   }
