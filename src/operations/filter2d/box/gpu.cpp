@@ -14,18 +14,25 @@
 namespace omniconv::operations {
 namespace {
 
-constexpr std::int64_t group = 256;
+constexpr std::int64_t group = 256, side_by_side = 32;  // work items of a group, and of these that load at once
 
-// Of local memory, which work items of a row read side by side: how many of these ask a bank for different words at
-// most, where their runs are so many pixels apart.
-std::int64_t turns_of_banks(std::int64_t run, std::int64_t channels, std::int64_t size) {
-  constexpr std::int64_t banks = 32, side_by_side = 32;
+// Of local memory, which 32 work items read side by side, each the numbers of a channel of a run: how many of these ask
+// a bank for different words at most. They make the runs of a row, or every other run of two rows, between which half
+// of the banks lie.
+std::int64_t turns_of_banks(std::int64_t run, std::int64_t runs, std::int64_t channels, std::int64_t size,
+                            bool is_interleaved) {
+  constexpr std::int64_t banks = 32;
   std::array<std::vector<std::int64_t>, banks> words;
   std::size_t most = 0;
+  const std::int64_t of_row = is_interleaved ? side_by_side / 2 : side_by_side, step = is_interleaved ? 2 : 1;
   for (std::int64_t item = 0; item < side_by_side; ++item) {
-    const std::int64_t word = (item / channels * run * channels + item % channels) * size / 4;
+    const std::int64_t row = item / of_row, number = item % of_row / channels * step;
+    if (number >= runs) continue;
+    const std::int64_t word = row * banks / 2 + (number * run * channels + item % of_row % channels) * size / 4;
     std::vector<std::int64_t>& of_bank = words[static_cast<std::size_t>(word % banks)];
-    if (std::ranges::find(of_bank, word) == of_bank.end()) of_bank.push_back(word);
+    // Words of two rows are never the same.
+    const std::int64_t name = word * 2 + row;
+    if (std::ranges::find(of_bank, name) == of_bank.end()) of_bank.push_back(name);
     most = std::max(most, of_bank.size());
   }
   return static_cast<std::int64_t>(most);
@@ -33,10 +40,11 @@ std::int64_t turns_of_banks(std::int64_t run, std::int64_t channels, std::int64_
 
 // A group's part of rows.
 struct Tile {
-  bool is_narrow;         // sums down columns have 16 bits
-  std::int64_t at_once;   // rows in local memory
-  std::int64_t run = 0;   // pixels
-  std::int64_t runs = 0;  // that its columns reach, and its work items make of all rows
+  bool is_narrow;               // sums down columns have 16 bits
+  std::int64_t at_once;         // rows in local memory
+  std::int64_t run = 0;         // pixels
+  std::int64_t runs = 0;        // that its columns reach, and its work items make of all rows
+  bool is_interleaved = false;  // of two rows
 
   Tile(const Filter2dProblem& problem, std::int64_t rows)
       : is_narrow(problem.input == DataType::u8 && problem.r * 255 <= 0xFFFF), at_once(rows) {
@@ -44,16 +52,20 @@ struct Tile {
     const std::int64_t reach = (problem.s - 1) * problem.c + columns() - 1,
                        columns_left = std::max<std::int64_t>(columns() * group - reach, 0);
     // As long as makes few tiles of a row, of those that hardly wait for each other in local memory.
-    const std::int64_t usual = is_narrow && rows == 8 ? 62 : 31, size = is_narrow ? 2 : 4,
-                       most_turns = std::max<std::int64_t>(2, turns_of_banks(usual, problem.c, size));
-    std::array<std::int64_t, 3> best{};
+    const std::int64_t usual = is_narrow && rows == 8 ? 62 : 31, size = is_narrow ? 2 : 4, of_row = group / rows;
+    std::array<std::int64_t, 4> best{};
     const std::int64_t spread = is_narrow ? usual / 8 : 0;
+    const auto consider = [&](std::int64_t each, bool interleaved) {
+      const std::int64_t most = interleaved ? 2 * (of_row / 2 / problem.c) : of_row / problem.c,
+                         fit = std::min(columns_left / (each * problem.c), most);
+      if (fit == 0) return;
+      const std::int64_t turns = turns_of_banks(each, fit, problem.c, size, interleaved);
+      const std::array<std::int64_t, 4> cost = {divide_up(Q(problem), fit * each), turns, interleaved, each};
+      if (runs == 0 || cost < best) best = cost, run = each, runs = fit, is_interleaved = interleaved;
+    };
     for (std::int64_t each = usual - spread; each <= usual + spread; ++each) {
-      const std::int64_t turns = turns_of_banks(each, problem.c, size),
-                         fit = std::min(columns_left / (each * problem.c), group / at_once / problem.c);
-      if (turns > most_turns || fit == 0) continue;
-      const std::array<std::int64_t, 3> cost = {divide_up(Q(problem), fit * each), turns, each};
-      if (runs == 0 || cost < best) best = cost, run = each, runs = fit;
+      consider(each, false);
+      if (is_narrow && of_row == side_by_side) consider(each, true);
     }
   }
   std::int64_t columns() const { return is_narrow ? 8 : 4; }  // of a work item
@@ -63,7 +75,8 @@ std::int64_t width_of(const Filter2dProblem& problem, const Tile& tile) {
 }
 // Sums and results.
 std::int64_t local_bytes(const Filter2dProblem& problem, const Tile& tile) {
-  return tile.at_once * (16 * group + (width_of(problem, tile) * size_of(problem.output) + 14) / 8 * 8);
+  return tile.at_once * (16 * (group + (tile.is_interleaved ? 4 : 0)) +
+                         (width_of(problem, tile) * size_of(problem.output) + 14) / 8 * 8);
 }
 // With fewer rows of results that take more memory.
 Tile tile_of(const Filter2dProblem& problem, const devices::Device& device) {
@@ -94,7 +107,7 @@ class Plan final : public Filter2dPlanBody {
       definitions.push_back({symbol, std::to_string(value)});
     };
     add("GROUP", group), add("AT_ONCE", tile_.at_once), add("NARROW", tile_.is_narrow);
-    add("RUN", tile_.run), add("RUNS", tile_.runs);
+    add("RUN", tile_.run), add("RUNS", tile_.runs), add("INTERLEAVED", tile_.is_interleaved);
     if (const std::optional<SumQuotient> quotient = quotient_of(task)) {
       definitions.push_back({"QUOTIENT", "1"}), definitions.push_back({"ADD", fmt::format("{}u", quotient->add)});
       definitions.push_back({"MULTIPLIER", fmt::format("{}ul", quotient->multiplier)}), add("SHIFT", quotient->shift);
