@@ -135,14 +135,10 @@ std::shared_ptr<Program> CudaDevice::build(std::string_view text, std::span<cons
   return programs_.find_or_build(key, [&] { return build_anew(text, definitions, options.target, key); });
 }
 
-std::vector<std::shared_ptr<Program>> CudaDevice::build_all(std::span<const Source> sources) {
-  std::vector<std::future<std::shared_ptr<Program>>> under_way;
-  for (const Source& source : sources)
-    under_way.push_back(std::async(std::launch::async,
-                                   [this, source] { return build(source.text, source.definitions, source.options); }));
-  std::vector<std::shared_ptr<Program>> programs;
-  for (std::future<std::shared_ptr<Program>>& one : under_way) programs.push_back(one.get());
-  return programs;
+void CudaDevice::do_builds(std::span<const std::function<void()>> builds) {
+  std::vector<std::future<void>> under_way;  // which end before they do
+  for (const std::function<void()>& one : builds) under_way.push_back(std::async(std::launch::async, one));
+  for (std::future<void>& one : under_way) one.get();
 }
 
 std::shared_ptr<Program> CudaDevice::build_anew(std::string_view text, std::span<const Definition> definitions,

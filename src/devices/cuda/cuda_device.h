@@ -57,7 +57,7 @@ class CudaDevice final : public Device {
   std::shared_ptr<const Recording> record(std::shared_ptr<const Sequence> sequence) override;
   std::shared_ptr<Program> build(std::string_view text, std::span<const Definition> definitions,
                                  const BuildOptions& options) override;
-  std::vector<std::shared_ptr<Program>> build_all(std::span<const Source> sources) override;
+  void do_builds(std::span<const std::function<void()>> builds) override;
   Peaks measure_peaks(double seconds) override;
   std::shared_ptr<const Sequence> busy_work(double seconds) override;
   std::int64_t free_bytes() override;

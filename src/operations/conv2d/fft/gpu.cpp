@@ -4,9 +4,12 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <functional>
 #include <limits>
 #include <map>
 #include <optional>
+#include <string_view>
+#include <vector>
 
 #include "embedded/fft_conv2d.kernel.h"
 #include "operations/conv2d/fft/gpu_blocks.h"
@@ -59,17 +62,33 @@ std::vector<devices::Definition> definitions_of(const Conv2dProblem& problem, co
   return all;
 }
 
+std::vector<const char*> kernels_of(const FftGpuBlocks& cut) {
+  if (cut.shape.of_filter) return {"transform_inputs", "transform_targets", "transform_sums"};
+  if (cut.fused) return {"transform_filters", "filter_tiles"};
+  return {"transform_inputs", "transform_filters", "transform_outputs"};
+}
+
 class Plan final : public Conv2dPlanBody {
  public:
   Plan(const Conv2dProblem& problem, devices::Device& device, const FftGpuBlocks& cut)
       : Conv2dPlanBody(problem), cut_(cut) {
-    for (const auto& [product, offer] : cut.products) products_[product] = plan_of(offer);
-    program_ = device.build(std::string(kernels::gemm_elements()) + std::string(kernels::conv2d_shape()) +
-                                twiddles_text(cut.shape.side) + std::string(fft_conv2d_kernel),
-                            definitions_of(problem, cut));
+    const std::string text = std::string(kernels::gemm_elements()) + std::string(kernels::conv2d_shape()) +
+                             twiddles_text(cut.shape.side) + std::string(fft_conv2d_kernel);
+    // Transforms are long texts, which compile longer than all else: one of them a program.
+    std::vector<std::function<void()>> builds;
+    for (const char* const kernel : kernels_of(cut))
+      builds.push_back([&problem, &device, &cut, &text, kernel, &program = programs_[kernel]] {
+        std::vector<devices::Definition> definitions = definitions_of(problem, cut);
+        definitions.push_back({fmt::format("MAKES_{}", kernel), "1"});
+        program = device.build(text, definitions);
+      });
+    for (const auto& [of, offer] : cut.products)
+      builds.push_back([&offer, &product = products_[of]] { product = plan_of(offer); });
+    device.do_builds(builds);
   }
   double compile_seconds() const override {
-    double seconds = program_->compile_seconds();
+    double seconds = 0;
+    for (const auto& [of, program] : programs_) seconds += program->compile_seconds();
     for (const auto& [of, product] : products_) seconds += product->compile_seconds();
     return seconds;
   }
@@ -116,7 +135,7 @@ class Plan final : public Conv2dPlanBody {
     const std::int64_t items = cut_.group.items();
     launch_groups(divide_up(entries, cut_.group.entries), [&](std::int64_t first, std::int64_t groups) {
       const auto arguments = arguments_from(first);
-      sequence.launch(program_, kernel, {{groups * items, 1}, {items, 1}}, arguments,
+      sequence.launch(programs_.at(kernel), kernel, {{groups * items, 1}, {items, 1}}, arguments,
                       {.local_memory_bytes = cut_.group.of_launch ? cut_.group.local_bytes() : 0});
     });
   }
@@ -171,7 +190,7 @@ class Plan final : public Conv2dPlanBody {
   }
 
   FftGpuBlocks cut_;
-  std::shared_ptr<devices::Program> program_;
+  std::map<std::string_view, std::shared_ptr<devices::Program>> programs_;                 // of each kernel its own
   std::map<std::pair<std::int64_t, bool>, std::shared_ptr<const GemmPlanBody>> products_;  // that blocks take
 };
 

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <functional>
 #include <map>
 
 #include "embedded/winograd.kernel.h"
@@ -69,10 +70,14 @@ class Plan final : public Conv2dPlanBody {
  public:
   Plan(const Conv2dProblem& problem, devices::Device& device, const WinogradGpuBlocks& cut)
       : Conv2dPlanBody(problem), cut_(cut) {
-    for (const auto& [product, offer] : cut.products) products_[product] = plan_of(offer);
-    program_ = device.build(std::string(kernels::gemm_elements()) + std::string(kernels::conv2d_shape()) +
-                                matrices_text(cut.form) + std::string(winograd_kernel),
-                            definitions_of(problem, cut));
+    std::vector<std::function<void()>> builds = {[&] {
+      program_ = device.build(std::string(kernels::gemm_elements()) + std::string(kernels::conv2d_shape()) +
+                                  matrices_text(cut.form) + std::string(winograd_kernel),
+                              definitions_of(problem, cut));
+    }};
+    for (const auto& [of, offer] : cut.products)
+      builds.push_back([&offer, &product = products_[of]] { product = plan_of(offer); });
+    device.do_builds(builds);
   }
   double compile_seconds() const override {
     double seconds = program_->compile_seconds();
