@@ -9,7 +9,7 @@ Candidates candidates_of(const Context& context, const Problem& problem, const o
   found.choice = options;
   found.are_several = options.solver == "all";
   if (found.are_several) found.choice.solver = "auto";
-  found.all = choice::consider(operation, task, context.impl(), found.choice);
+  found.all = choice::consider(operation, task, context.impl(), found.choice, found.are_several);
   if (!found.are_several) {
     if (!found.all.front().serves()) choice::choose(operation, task, problem, context.impl(), found.choice);  // throws
     found.all.erase(found.all.begin() + 1, found.all.end());

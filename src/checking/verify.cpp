@@ -18,7 +18,7 @@ void verify_task(const Context& context, const Problem& problem, const AnyTask& 
   SolverOptions choice = options.solver;
   const bool all = choice.solver == "all";
   if (all) choice.solver = "auto";
-  std::vector<choice::Considered> candidates = choice::consider(operation, task, context.impl(), choice);
+  std::vector<choice::Considered> candidates = choice::consider(operation, task, context.impl(), choice, all);
   if (!all && !candidates.front().serves()) choice::choose(operation, task, problem, context.impl(), choice);  // throws
   if (!all) candidates.erase(candidates.begin() + 1, candidates.end());
   const std::shared_ptr<Host> host = options.host ? options.host : std::make_shared<Host>(context);

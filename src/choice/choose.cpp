@@ -142,14 +142,18 @@ std::vector<const Solver*> solvers_of(const Operation& operation) {
 }
 
 std::vector<Considered> consider(const Operation& operation, const AnyTask& task, const DevicePointer& device,
-                                 const SolverOptions& options) {
+                                 const SolverOptions& options, bool as_named) {
   check_options(options, operation);
   std::vector<Considered> all;
   for (const Solver* const solver : candidates_of(operation, options)) {
     if (options.solver != "auto" && options.solver != solver->id()) continue;
     Considered one{solver, answer_of(*solver, task, device, options)};
     const Offer* const offer = one.answer.offer();
-    one.reason = offer != nullptr ? excluded(solver->id(), *offer, options) : one.answer.refusal();
+    one.reason = offer == nullptr ? one.answer.refusal() : excluded(solver->id(), *offer, options);
+    if (one.reason.empty() && !offer->is_as_promised && !as_named && options.solver != solver->id() &&
+        !any_names(options.allow, solver->id()))
+      one.reason =
+          "an integer image has promised bits, of which its results may be neighbours: it serves where it is named";
     all.push_back(std::move(one));
   }
   std::stable_sort(all.begin(), all.end(), [](const Considered& a, const Considered& b) {

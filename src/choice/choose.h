@@ -22,10 +22,11 @@ struct Considered {
 std::vector<const operations::Solver*> solvers_of(const operations::Operation& operation);
 
 // All solvers of the operation (of --solver ID that one; of other libraries those that are named), those that serve
-// first, the cheapest before others; equal costs keep the registry's order. Throws for options that no solver could
-// keep, or that name none.
+// first, the cheapest before others; equal costs keep the registry's order. `as_named`: each as if the options named
+// it. Throws for options that no solver could keep, or that name none.
 std::vector<Considered> consider(const operations::Operation& operation, const operations::AnyTask& task,
-                                 const operations::DevicePointer& device, const SolverOptions& options);
+                                 const operations::DevicePointer& device, const SolverOptions& options,
+                                 bool as_named = false);
 
 // The first of them; throws where none serves, with each one's reason.
 Considered choose(const operations::Operation& operation, const operations::AnyTask& task, const Problem& problem,

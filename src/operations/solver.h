@@ -81,7 +81,8 @@ struct Offer {
   std::map<std::size_t, PreparedFormat> prepared = {};
   bool uses_only_fma = true;
   bool is_deterministic = true;
-  Tuning tuning = {};  // in full
+  bool is_as_promised = true;  // else its results are within its bound of what is promised, and it serves where named
+  Tuning tuning = {};          // in full
   // Exactly what is offered; may compile device text.
   std::function<std::shared_ptr<const PlanBody>()> plan;
 };

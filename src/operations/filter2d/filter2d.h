@@ -52,6 +52,7 @@ double image_bytes(const Filter2dProblem& problem);
 struct FilterOffer {
   double operations = 0;
   ErrorBound bound = {};
+  bool keeps_bits = true;  // of integer images, which are promised
   std::int64_t workspace_bytes = 0;
   Tuning tuning = {};
   std::function<std::shared_ptr<const PlanBody>()> plan = {};

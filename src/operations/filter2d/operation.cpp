@@ -142,7 +142,7 @@ class Filter2d final : public OperationOf<Filter2dProblem> {
   }
 
   // The sum of |w|, times the largest |x| that any tile of so many rows and columns which may hold the element reads.
-  // Tiles follow each other from the first column, but from any row.
+  // Tiles follow each other from the first column, but from any row. What has such a norm has no promised bits.
   void expect_in_blocks(const AnyTask& any, std::size_t, std::span<const std::byte* const> data,
                         const BlockExtents& tile, std::span<const std::int64_t> points,
                         std::span<Expected> expected) const override {
@@ -167,6 +167,9 @@ class Filter2d final : public OperationOf<Filter2dProblem> {
       const std::array key{p / tile.rows, q / tile.columns, ch};
       if (!largest.contains(key)) largest[key] = largest_around(key[0], key[1], ch);
       expected[i].magnitude = std::fabs(weights.scale) * sum * largest[key] + std::fabs(weights.bias);
+      if (!expected[i].exact) continue;
+      expected[i].exact = false;
+      expected[i].value = reference::double_element(task, x, p, q, ch).value;
     }
   }
 
@@ -245,12 +248,13 @@ double image_bytes(const Filter2dProblem& problem) {
 }
 
 Offer offer_of(const Filter2dTask& task, FilterOffer offer) {
-  offer.bound.exact = is_bit_exact(task.problem);
+  offer.bound.exact = is_bit_exact(task.problem) && offer.keeps_bits;
   offer.bound.f64 = task.weights.accumulate == DataType::f64;
   if (offer.bound.tile.rows == 0) offer.bound.norm = norm_of(task);
   return {.cost = {offer.operations * output_elements(task.problem), image_bytes(task.problem)},
           .bound = offer.bound,
           .workspace_bytes = offer.workspace_bytes,
+          .is_as_promised = offer.keeps_bits || !is_bit_exact(task.problem),
           .tuning = std::move(offer.tuning),
           .plan = std::move(offer.plan)};
 }

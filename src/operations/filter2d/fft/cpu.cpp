@@ -3,12 +3,14 @@
 // the definition.
 #include <algorithm>
 #include <cmath>
+#include <cstddef>
 #include <limits>
 #include <span>
 #include <vector>
 
 #include "core/border_map.h"
 #include "core/checked.h"
+#include "core/convert.h"
 #include "core/row_window.h"
 #include "devices/cpu/cpu_device.h"
 #include "devices/sequence.h"
@@ -20,6 +22,34 @@ namespace {
 
 using devices::CpuDevice;
 
+// Elements of one type, so many bytes apart, as numbers; and numbers as such elements.
+template <typename Real>
+struct Elements {
+  void (*load)(const std::byte* from, std::int64_t step, std::int64_t count, Real* to);
+  void (*store)(const Real* from, std::int64_t count, Real scale, Real bias, std::byte* to, std::int64_t step);
+};
+template <typename Real, DataType type>
+constexpr Elements<Real> elements_of_type = {
+    [](const std::byte* from, std::int64_t step, std::int64_t count, Real* to) {
+      for (std::int64_t i = 0; i < count; ++i) to[i] = static_cast<Real>(load_element(type, from + i * step));
+    },
+    [](const Real* from, std::int64_t count, Real scale, Real bias, std::byte* to, std::int64_t step) {
+      for (std::int64_t i = 0; i < count; ++i) store_element(type, std::fma(scale, from[i], bias), to + i * step);
+    }};
+template <typename Real>
+Elements<Real> elements_of(DataType type) {
+  switch (type) {
+    case DataType::u8: return elements_of_type<Real, DataType::u8>;
+    case DataType::u16: return elements_of_type<Real, DataType::u16>;
+    case DataType::s16: return elements_of_type<Real, DataType::s16>;
+    case DataType::s32: return elements_of_type<Real, DataType::s32>;
+    case DataType::f16: return elements_of_type<Real, DataType::f16>;
+    case DataType::bf16: return elements_of_type<Real, DataType::bf16>;
+    case DataType::f64: return elements_of_type<Real, DataType::f64>;
+    default: return elements_of_type<Real, DataType::f32>;
+  }
+}
+
 template <typename Real>
 class Plan final : public Filter2dPlanBody {
  public:
@@ -28,6 +58,8 @@ class Plan final : public Filter2dPlanBody {
         device_(device),
         cpu_(dynamic_cast<CpuDevice&>(*device)),
         band_(band),
+        input_(elements_of<Real>(task.problem.input)),
+        output_(elements_of<Real>(task.problem.output)),
         convolution_(std::static_pointer_cast<const Conv2dPlanBody>(band.convolution.plan())),
         weights_(task.weights.values.begin(), task.weights.values.end()) {
     const Filter2dProblem& problem = task.problem;
@@ -71,6 +103,7 @@ class Plan final : public Filter2dPlanBody {
   DevicePointer device_;
   CpuDevice& cpu_;
   FilterBand band_;
+  Elements<Real> input_, output_;
   std::shared_ptr<const Conv2dPlanBody> convolution_;
   Buffer spectra_;
   std::vector<Real> weights_;
@@ -106,20 +139,23 @@ template <typename Real>
 void Plan<Real>::read_row(const RowWindow& given, std::int64_t y, std::int64_t channel, Real* to) const {
   const Filter2dProblem& problem = task().problem;
   const auto border = static_cast<Real>(task().weights.border_value);
-  const std::int64_t c = problem.c, row = given.holds(y) ? y : border_index(problem.border.mode, y, problem.h);
+  const std::int64_t size = size_of(problem.input), step = problem.c * size;  // from pixel to pixel
+  const std::int64_t row = given.holds(y) ? y : border_index(problem.border.mode, y, problem.h);
   if (row < 0) {
     std::fill_n(to, band_.problem.w, border);
     return;
   }
-  const Real* const from =
-      reinterpret_cast<const Real*>(given.data + (row - given.first) * given.stride_bytes) + channel;
+  const std::byte* const from = given.data + (row - given.first) * given.stride_bytes + channel * size;
   // The image's own columns stand side by side.
   const std::int64_t first = task().weights.anchor_x, last = std::min(first + problem.w, band_.problem.w);
-  for (std::int64_t column = first; column < last; ++column) to[column] = from[(column - first) * c];
+  input_.load(from, step, last - first, to + first);
   const auto beside = [&](std::int64_t begin, std::int64_t end) {
     for (std::int64_t column = begin; column < end; ++column) {
       const std::int64_t of_image = columns_[static_cast<std::size_t>(column)];
-      to[column] = of_image < 0 ? border : from[of_image * c];
+      if (of_image < 0)
+        to[column] = border;
+      else
+        input_.load(from + of_image * step, step, 1, to + column);
     }
   };
   beside(0, first), beside(last, band_.problem.w);
@@ -128,18 +164,16 @@ void Plan<Real>::read_row(const RowWindow& given, std::int64_t y, std::int64_t c
 template <typename Real>
 void Plan<Real>::write(const Filter2dRun& run, std::int64_t done, std::int64_t rows) const {
   const Weights& weights = task().weights;
-  const std::int64_t columns = Q(task().problem), c = task().problem.c;
+  const std::int64_t columns = Q(task().problem), c = task().problem.c, size = size_of(task().problem.output);
   const auto* const finite = at<const std::uint8_t>(run, band_.notes_at());
   const bool all_finite = std::all_of(finite, finite + rows + weights.r - 1, [](std::uint8_t one) { return one != 0; });
   const auto scale = static_cast<Real>(weights.scale), bias = static_cast<Real>(weights.bias);
   cpu_.parallel_for(rows, [&](std::int64_t row, int) {
-    auto* const to = reinterpret_cast<Real*>(run.output.impl()->host() + run.output_offset_bytes +
-                                             (done + row) * run.output_stride_bytes);
+    std::byte* const to = run.output.impl()->host() + run.output_offset_bytes + (done + row) * run.output_stride_bytes;
     for (std::int64_t channel = 0; channel < c; ++channel) {
       Real* const from = at<Real>(run, band_.output_at()) + (channel * band_.rows + row) * columns;
       if (!all_finite) filter_plainly(run, row, channel, from);
-      for (std::int64_t column = 0; column < columns; ++column)
-        to[column * c + channel] = std::fma(scale, from[column], bias);
+      output_.store(from, columns, scale, bias, to + channel * size, c * size);
     }
   });
 }
@@ -183,7 +217,8 @@ Answer FftCpu::offer(const Filter2dTask& task, const DevicePointer& device, cons
   constexpr double of_element = 12;
   const double margin = band.problem.type == DataType::f64 ? 2 : 1.25;
   return offer_of(task, {.operations = of_element + margin * band.operations(task.problem),
-                         .bound = band.bound(),
+                         .bound = band.bound(task.problem),
+                         .keeps_bits = false,
                          .workspace_bytes = band.notes_at() + band.problem.h,  // whether each row read is finite
                          .tuning = band.convolution.tuning,
                          .plan = [=]() -> std::shared_ptr<const PlanBody> {

@@ -13,12 +13,8 @@ constexpr std::int64_t alignment = 256;  // of the workspace's arrays
 
 // Why transforms do not serve the task; empty if they may.
 std::string refusal_of(const Filter2dTask& task) {
-  const Filter2dProblem& problem = task.problem;
   if (std::string reason = alpha_refusal(task); !reason.empty()) return reason;
   if (task.second) return pair_refusal;
-  if (is_bit_exact(problem)) return "an integer image has promised bits, which Fourier transforms do not give";
-  if (problem.input != problem.output || (problem.input != DataType::f32 && problem.input != DataType::f64))
-    return "serves images of f32 and of f64 that stay so";
   return {};
 }
 
@@ -45,7 +41,7 @@ double largest_pixel(const Weights& weights, DataType type, std::int64_t side) {
 Conv2dProblem band_problem(const Filter2dTask& task, std::int64_t rows) {
   const Filter2dProblem& problem = task.problem;
   Conv2dProblem band;
-  band.type = problem.input;
+  band.type = task.weights.accumulate;
   band.n = 1, band.c = band.k = band.groups = problem.c;
   band.h = checked_add(rows, problem.r - 1, "the rows of a band");
   band.w = checked_add(Q(problem), problem.s - 1, "the columns of a band");
@@ -85,9 +81,9 @@ double FilterBand::operations(const Filter2dProblem& filtered) const {
 
 // As that of the filter: the last multiply-add rounds once more. Tiles begin with a run's first row, so that the norm
 // is of every tile that may hold an element.
-ErrorBound FilterBand::bound() const {
+ErrorBound FilterBand::bound(const Filter2dProblem& filtered) const {
   ErrorBound bound = convolution.bound;
-  bound.constant += 1;
+  bound.constant += filtered.input == DataType::s32 ? 2 : 1;  // which is rounded to fp32
   bound.norm = "(sum|w| * max|x| of the tiles around)";
   return bound;
 }

@@ -35,7 +35,7 @@ struct FilterBand {
   Buffer spectra_of(const Buffer& filters, const Conv2dPlanBody& plan, devices::Device& device) const;
   // Of the bands' convolutions, an element of the image that is made.
   double operations(const Filter2dProblem& filtered) const;
-  ErrorBound bound() const;
+  ErrorBound bound(const Filter2dProblem& filtered) const;
 };
 // Or why there are none.
 std::variant<FilterBand, std::string> cut_bands(const Filter2dTask& task, const DevicePointer& device,

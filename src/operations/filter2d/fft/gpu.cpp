@@ -115,7 +115,8 @@ class FftGpu final : public Filter2dSolver {
     // Four ways through memory, of rows that are put together and stored.
     const double of_element = device->info().is_gpu ? 16 * byte_cost(*device) : 200;
     return offer_of(task, {.operations = of_element + band.operations(task.problem),
-                           .bound = band.bound(),
+                           .bound = band.bound(task.problem),
+                           .keeps_bits = false,
                            .workspace_bytes = bytes,
                            .tuning = band.convolution.tuning,
                            .plan = [=] { return std::make_shared<Plan>(task, device, band); }});
