@@ -110,6 +110,28 @@ TEST(FftFilter, BandsCoverTheOutput) {
   expect_filtered_by_fft("filter2d f32 h1100w1200c1r9s9", {.solver = {.tuning = "tile=64"}, .sampled = true});
 }
 
+// Under a limit of the workspace bands are smaller, down to a row of tiles; bits are the same.
+TEST(FftFilter, BandsKeepTheWorkspaceLimit) {
+  const Filter2dProblem problem = problem_of("filter2d f32 h700w600c3r9s9");
+  const Filter filter = filter_for(problem);
+  const auto plan_within = [&](std::int64_t limit) {
+    return Filter2dPlan(cpu(), problem, filter,
+                        {.solver = fft_filter, .max_workspace_bytes = limit, .tuning = "tile=64"});
+  };
+  const std::int64_t free = plan_within(-1).workspace_bytes(), limit = free / 3;
+  EXPECT_LE(plan_within(limit).workspace_bytes(), limit);
+  const std::string reason = fft_filter_reason("filter2d f32 h700w600c3r9s9", {.max_workspace_bytes = 1000});
+  EXPECT_NE(reason.find("needs a workspace of"), std::string::npos) << reason;
+  std::vector<float> image(700 * 600 * 3);
+  std::mt19937 random(1);
+  for (float& pixel : image) pixel = static_cast<float>(random() % 1000) / 999;
+  const auto filtered = [&](std::int64_t bytes) {
+    return filtered_by(fft_filter, cpu(), problem, filter, image, 0, -1,
+                       {.max_workspace_bytes = bytes, .tuning = "tile=64"});
+  };
+  EXPECT_EQ(filtered(-1), filtered(limit));
+}
+
 // Runs of no rows write nothing, by any solver.
 TEST(FftFilter, RunsOfNoRows) {
   for (const char* solver : {fft_filter, "filter2d/direct/cpu.1", "filter2d/box/cpu.1"}) {

@@ -35,8 +35,9 @@ inline std::string filter_reason(const char* solver, const Context& context, con
 // Of an output of `before`, so many rows: all (-1) or none. The workspace holds what is no number.
 inline std::vector<float> filtered_by(const char* solver, const Context& context, const Filter2dProblem& problem,
                                       const Filter& filter, const std::vector<float>& image, float before = 0,
-                                      std::int64_t rows = -1) {
-  const Filter2dPlan plan(context, problem, filter, {.solver = solver});
+                                      std::int64_t rows = -1, SolverOptions options = {}) {
+  options.solver = solver;
+  const Filter2dPlan plan(context, problem, filter, options);
   std::vector<float> made(static_cast<std::size_t>(P(problem) * Q(problem) * problem.c), before);
   const std::vector<float> poison(static_cast<std::size_t>(plan.workspace_bytes() / 4 + 1), NAN);
   Queue queue = context.make_queue();

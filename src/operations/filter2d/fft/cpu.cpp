@@ -219,7 +219,7 @@ Answer FftCpu::offer(const Filter2dTask& task, const DevicePointer& device, cons
   return offer_of(task, {.operations = of_element + margin * band.operations(task.problem),
                          .bound = band.bound(task.problem),
                          .keeps_bits = false,
-                         .workspace_bytes = band.notes_at() + band.problem.h,  // whether each row read is finite
+                         .workspace_bytes = band.workspace_bytes(),  // whose notes say whether each row read is finite
                          .tuning = band.convolution.tuning,
                          .plan = [=]() -> std::shared_ptr<const PlanBody> {
                            if (band.problem.type == DataType::f64)

@@ -66,6 +66,10 @@ std::int64_t FilterBand::notes_at() const {
   return output_at() + round_up(elements_of(problem).y * size_of(problem.type), alignment);
 }
 
+std::int64_t FilterBand::workspace_bytes() const {
+  return notes_at() + 4 * problem.h;
+}
+
 Buffer FilterBand::spectra_of(const Buffer& filters, const Conv2dPlanBody& plan, devices::Device& device) const {
   const Buffer spectra(device.allocate(convolution.prepared.at(1).bytes));
   const auto queue = device.make_queue();
@@ -100,13 +104,19 @@ std::variant<FilterBand, std::string> cut_bands(const Filter2dTask& task, const 
   const Answer whole = solver.offer(band_problem(task, P(task.problem)), device, of_band);
   if (whole.offer() == nullptr) return whole.refusal();
   of_band.tuning = whole.offer()->tuning.to_text();
-  const std::int64_t rows = band_rows(task.problem, whole.offer()->bound.tile.rows, enough, most_rows);
-  const Conv2dProblem problem = band_problem(task, rows);
-  const Answer answer = solver.offer(problem, device, of_band);
-  if (answer.offer() == nullptr) return answer.refusal();
-  const double largest = largest_pixel(task.weights, problem.type, whole.offer()->tuning.at("tile"));
-  if (!(largest >= normal_range(problem.type).least)) return "the weights are too large for transforms of tiles";
-  return FilterBand{problem, *answer.offer(), rows, largest};
+  const std::int64_t tile_rows = whole.offer()->bound.tile.rows, limit = request.max_workspace_bytes;
+  const double largest = largest_pixel(task.weights, task.weights.accumulate, whole.offer()->tuning.at("tile"));
+  if (!(largest >= normal_range(task.weights.accumulate).least))
+    return "the weights are too large for transforms of tiles";
+  // Half as many rows of tiles until a limit of the workspace is kept; else the last of them, which comes nearest.
+  for (std::int64_t rows = band_rows(task.problem, tile_rows, enough, most_rows);;
+       rows = round_up(rows / 2, tile_rows)) {
+    const Conv2dProblem problem = band_problem(task, rows);
+    const Answer answer = solver.offer(problem, device, of_band);
+    if (answer.offer() == nullptr) return answer.refusal();
+    FilterBand band{problem, *answer.offer(), rows, largest};
+    if (limit < 0 || band.workspace_bytes() <= limit || rows <= tile_rows) return band;
+  }
 }
 
 }  // namespace omniconv::operations

@@ -26,10 +26,12 @@ struct FilterBand {
   std::int64_t rows;
   double largest;  // magnitude of a pixel of which no tile's transforms overflow
 
-  // In the workspace: what the convolution needs, the rows read, the rows made, and behind them what the plan notes.
+  // In the workspace: what the convolution needs, the rows read, the rows made, and behind them what the plan notes, a
+  // word for each row read at the most.
   std::int64_t input_at() const;
   std::int64_t output_at() const;
   std::int64_t notes_at() const;
+  std::int64_t workspace_bytes() const;
 
   // Spectra of the kernel for each channel, from that many copies of it; done when this returns.
   Buffer spectra_of(const Buffer& filters, const Conv2dPlanBody& plan, devices::Device& device) const;
@@ -37,7 +39,8 @@ struct FilterBand {
   double operations(const Filter2dProblem& filtered) const;
   ErrorBound bound(const Filter2dProblem& filtered) const;
 };
-// Or why there are none.
+// Or why there are none. Bands are as small as a limit of the workspace asks for, which leaves tiles, and so the
+// results.
 std::variant<FilterBand, std::string> cut_bands(const Filter2dTask& task, const DevicePointer& device,
                                                 const SolverOptions& request, const Conv2dSolver& solver,
                                                 std::int64_t enough, std::int64_t most_rows);

@@ -109,7 +109,7 @@ class FftGpu final : public Filter2dSolver {
     const auto answer = cut_bands(task, device, request, conv2d_fft_gpu(), enough, most_rows);
     if (const auto* const reason = std::get_if<std::string>(&answer)) return *reason;
     const auto& band = std::get<FilterBand>(answer);
-    const std::int64_t bytes = band.notes_at() + 4 * rows_of_tiles(band);
+    const std::int64_t bytes = band.workspace_bytes();
     if (const std::int64_t most = device->info().max_buffer_bytes; bytes > most)
       return fmt::format("takes {} bytes of workspace, and a buffer has {} at most", bytes, most);
     // Four ways through memory, of rows that are put together and stored.
