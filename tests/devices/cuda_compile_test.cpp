@@ -760,13 +760,14 @@ TEST(CudaCompileForms, WinogradCountsLargeImagesInLongs) {
 // instructions, and what a work item transforms stays in registers.
 TEST_F(CudaCompile, FftInEveryForm) {
   int number = 0;
-  for (const char* const tuning : {"tile=16 tiles=0", "tile=32 tiles=0", "tile=64 tiles=0"})
+  for (const char* const tuning : {"tile=16 tiles=0", "tile=32 tiles=0", "tile=64 tiles=0", "tile=128 tiles=0"})
     for (const char* const form : {"bias relu acc n2h43w46c24k40g2", "nhwc flip bias n2h43w46c24k24g24",
                                    "bwd_data acc n2h43w46c24k24g24", "flip bwd_data nhwc n2h43w46c24k40",
                                    "bwd_filter acc n2h43w46c24k40g2", "bwd_filter nhwc n2h43w46c24k24g24"}) {
       const std::string problem = fmt::format("{}r7s5p2", form);
       const auto device = std::make_shared<devices::RecordingDevice>(devices::DeviceKind::cuda);
-      const int capability = ++number % 2 == 0 ? 80 : 90;
+      const bool in_memory = std::string_view(tuning).starts_with("tile=128");  // lines of 128 numbers
+      const int capability = ++number % 2 == 0 && !in_memory ? 80 : 90;
       device->set_compute_units(132);
       if (capability == 90) device->be_of_capability_90();  // whose launches bring more local memory
       const operations::Answer answer =
@@ -779,14 +780,17 @@ TEST_F(CudaCompile, FftInEveryForm) {
         ++kernels;
         const auto of_launch = std::ranges::find(built.definitions, "TILES_OF_LAUNCH", &devices::Definition::name);
         ASSERT_NE(of_launch, built.definitions.end());
-        EXPECT_EQ(of_launch->value == "1", capability == 90 && std::string_view(tuning).starts_with("tile=64"));
+        EXPECT_EQ(of_launch->value == "1",
+                  in_memory || (capability == 90 && std::string_view(tuning).starts_with("tile=64")));
         try {
           const std::string text = nvrtc->compile(built.text, built.definitions, 81).image;
           EXPECT_EQ(count(text, ".entry"), 1) << tuning << ' ' << problem;
-          for (const char* const part : {".f64", "approx", ".ftz", "ld.local", "st.local", "ld.const"})
+          for (const char* const part : {".f64", "approx", ".ftz"})
             EXPECT_EQ(count(text, part), 0) << tuning << ' ' << problem << ": " << part;
+          for (const char* const part : {"ld.local", "st.local", "ld.const"})
+            EXPECT_EQ(count(text, part) > 0, in_memory) << tuning << ' ' << problem << ": " << part;
           const std::string image = nvrtc->compile(built.text, built.definitions, capability).image;
-          EXPECT_EQ(largest_frame(image), 0u) << tuning << ' ' << problem;  // nothing is spilled
+          EXPECT_LE(largest_frame(image), in_memory ? 3072u : 0u) << tuning << ' ' << problem;  // nothing is spilled
         } catch (const Error& error) {
           ADD_FAILURE() << tuning << ' ' << problem << ": " << error.what();
         }

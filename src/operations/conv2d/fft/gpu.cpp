@@ -30,7 +30,12 @@ std::string twiddles_of() {
   return line("COSINES", fft_twiddles<side, float>.re) + line("SINES", fft_twiddles<side, float>.im);
 }
 std::string twiddles_text(std::int64_t side) {
-  return side == 16 ? twiddles_of<16>() : side == 32 ? twiddles_of<32>() : twiddles_of<64>();
+  switch (side) {
+    case 16: return twiddles_of<16>();
+    case 32: return twiddles_of<32>();
+    case 64: return twiddles_of<64>();
+    default: return twiddles_of<128>();
+  }
 }
 
 std::vector<devices::Definition> definitions_of(const Conv2dProblem& problem, const FftGpuBlocks& cut) {

@@ -39,7 +39,7 @@ std::span<const Tunable> fft_gpu_tunables() {
 // As many as leave a compute unit room for several groups, and fewer where the device has less. Where a launch brings
 // local memory, it may be more than a text may declare.
 FftGpuGroup::FftGpuGroup(std::int64_t of_side, const devices::Device& device) : side(of_side) {
-  entries = side == 16 ? 16 : side == 32 ? 8 : 4;
+  entries = side == 16 ? 16 : side == 32 ? 8 : side == 64 ? 4 : 1;
   constexpr std::int64_t declared = 48 << 10;  // that every CUDA device has
   const std::int64_t has = device.info().local_memory_bytes, brought = device.facts().most_local_memory_bytes;
   const auto fits = [&] {
@@ -48,7 +48,7 @@ FftGpuGroup::FftGpuGroup(std::int64_t of_side, const devices::Device& device) : 
   };
   while (entries > 1 && !fits()) entries /= 2;
   of_launch = local_bytes() > declared && brought > has;
-  resident = side == 16 ? 6 : side == 32 ? 4 : std::max<std::int64_t>(8 / entries, 1);
+  resident = side == 16 ? 6 : side == 32 ? 4 : side == 64 ? std::max<std::int64_t>(8 / entries, 1) : 1;
   resident_of_filters = side == 32 ? 3 : resident;
 }
 
@@ -187,7 +187,8 @@ double FftGpuBlocks::cost(const Conv2dProblem& problem, const devices::Device& d
   };
   const OfTiles of = shape.side == 16   ? OfTiles{9, 4, 2.5}
                      : shape.side == 32 ? OfTiles{6.6, 5.9, 4}
-                                        : OfTiles{16, 10, 7};
+                     : shape.side == 64 ? OfTiles{16, 10, 7}
+                                        : OfTiles{100, 60, 30};  // a guess
   // So much more than it takes, as the predictions of others are. Errors follow the largest number of a tile: where
   // border windows hold few of the taps they pass those of a chain (2.5 times, to the data under 16 x 16 without
   // padding), and other solvers are taken unless they take several times as long.

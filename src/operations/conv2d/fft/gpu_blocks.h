@@ -25,7 +25,7 @@
 
 namespace omniconv::operations {
 
-inline constexpr std::array<std::int64_t, 3> fft_gpu_sides = {16, 32, 64};
+inline constexpr std::array<std::int64_t, 4> fft_gpu_sides = {16, 32, 64, 128};
 
 // What a group of work items transforms at once, in its local memory; each line of a tile by one work item.
 struct FftGpuGroup {
