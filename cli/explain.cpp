@@ -40,6 +40,7 @@ Json to_json(const Shown& shown) {
 
 std::vector<std::string> table_row(const Shown& shown) {
   std::vector<std::string> times = {"predicted " + milliseconds(shown.predicted_seconds)};
+  if (shown.candidate.counted != 1) times.back() += fmt::format(", counted {:g} times", shown.candidate.counted);
   if (const auto& m = shown.measured)
     times.push_back(m->status == Status::ok ? "measured " + milliseconds(m->seconds.median) : m->reason);
   return candidate_row(shown.candidate, times);
@@ -83,7 +84,8 @@ class Explaining {
     if (every()) options.solver = "auto";
     const std::string known = operation.describe(task);
     const operations::Figures figures = operation.figures(task);
-    const std::vector<choice::Considered> found = choice::consider(operation, task, context_.impl(), options);
+    const std::vector<choice::Considered> found =
+        choice::consider(operation, task, context_.impl(), options, checks_.input.choice.solver == "all");
     if (print_) fmt::print("  on {} ({})\n", context_.device().id, context_.device().name);
     if (print_ && !known.empty()) fmt::print("  {}\n", known);
     if (print_ && every()) fmt::print("  cheapest first; the first is what auto runs\n");

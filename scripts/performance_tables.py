@@ -167,13 +167,12 @@ def gpu_check(report):
 
 
 def random_problems(report):
-    device, drawn = report["device"], report["random"]
-    first, last = drawn["seeds"]
-    of_all = {name: sum(solver[name] for solver in drawn["solvers"]) for name in ("passed", "failed")}
-    yield (f"## Random problems on {device['name']} ({device['driver']})\n\n`omniconv verify --random {drawn['problems_of_a_seed']} --seed S` for S from {first} to {last}, commit {report['commit']}, "
-           f"{report['date'][:10]}: {drawn['problems']:,} problems by every solver of the device, {of_all['passed']:,} results checked, {of_all['failed']} wrong; {drawn['unserved']:,} problems no solver serves. "
+    device, (first, last) = report["device"], report["seeds"]
+    of_all = {name: sum(solver[name] for solver in report["solvers"]) for name in ("passed", "failed")}
+    yield (f"## Random problems on {device['name']} ({device['driver']})\n\n`omniconv verify --random {report['problems_of_a_seed']} --seed S` for S from {first} to {last}, commit {report['commit']}, "
+           f"{report['date'][:10]}: {report['problems']:,} problems by every solver of the device, {of_all['passed']:,} results checked, {of_all['failed']} wrong; {report['unserved']:,} problems no solver serves. "
            "The ratio is the largest error divided by its bound, where the bound is not zero.\n\n| solver | passed | failed | refused | largest ratio | of |\n| --- | --- | --- | --- | --- | --- |\n")
-    for solver in drawn["solvers"]:
+    for solver in report["solvers"]:
         of = f"`{solver['problem']}`" if solver["problem"] else ""
         yield f"| `{solver['solver']}` | {solver['passed']} | {solver['failed']} | {solver['refused']} | {solver['largest_ratio']:.3f} | {of} |\n"
 
@@ -207,7 +206,7 @@ def errors(report):
 
 MAKERS = {"omniconv-compare/1": compared, "omniconv-compare-conv2d/1": compared_layers, "omniconv-compare-gemm/1": compared_products,
           "omniconv-bench/1": benched, "omniconv-files/1": files, "omniconv-huge/1": huge,
-          "omniconv-peers/1": peers, "omniconv-end-to-end/1": end_to_end, "omniconv-huge-gpu/1": huge_gpu, "omniconv-gpu-check/1": gpu_check, "omniconv-verify/1": random_problems,
+          "omniconv-peers/1": peers, "omniconv-end-to-end/1": end_to_end, "omniconv-huge-gpu/1": huge_gpu, "omniconv-gpu-check/1": gpu_check, "omniconv-random/1": random_problems,
           "omniconv-before-after/1": before_after, "omniconv-convolutions/1": layers, "omniconv-errors/1": errors}
 
 

@@ -35,7 +35,8 @@ struct Candidate {
   bool applicable = false;
   std::string reason = {};           // of a refusal
   std::int64_t workspace_bytes = 0;  // the rest of an applicable one
-  double cost = 0;                   // of a run, in multiply-adds at the device's peak: what the choice compares
+  double cost = 0;                   // of a run, in multiply-adds at the device's peak: what the choice compares,
+  double counted = 1;                // so many times: more where errors may pass those of a chain
   double bytes = 0;                  // that move meanwhile, where the cost does not hold them
   std::string bound = {};            // "bit-exact", or the formula of its error bound
   std::string tuning = {};           // in full

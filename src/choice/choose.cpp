@@ -71,10 +71,23 @@ void check_options(const SolverOptions& options, const Operation& operation) {
     throw bad_input(fmt::format("units is number {}: must be any or fma", static_cast<int>(options.units)));
 }
 
+// Whether the options name this algorithm: not only its operation, as --allow filter2d.
+bool is_named(std::string_view id, const SolverOptions& options) {
+  const std::size_t algorithm = id.find('/') + 1;
+  return options.solver == id || std::ranges::any_of(options.allow, [&](const std::string& pattern) {
+           return pattern.size() > algorithm && names(pattern, id);
+         });
+}
+
 // Why the options exclude a solver that would serve; empty if they do not.
-std::string excluded(std::string_view id, const Offer& offer, const SolverOptions& options) {
+std::string excluded(std::string_view id, const Offer& offer, const SolverOptions& options, bool as_named) {
   if (!options.allow.empty() && !any_names(options.allow, id)) return "is not among those allowed";
   if (any_names(options.deny, id)) return "is denied";
+  if (!offer.is_as_promised && !as_named && !is_named(id, options))
+    return fmt::format(
+        "an integer image has promised bits, of which its results may be neighbours: it serves where it "
+        "is named, as by the solver {}",
+        id);
   if (options.units == Units::fma && !offer.uses_only_fma) return "uses other units than fused multiply-adds";
   if (options.deterministic && !offer.is_deterministic) return "may give other bits from run to run";
   if (!offer.bound.exact && offer.bound.amplification > options.max_error)
@@ -119,7 +132,8 @@ bool served_by_cpu(const Operation& operation, const AnyTask& task) {
     if (!operations::is_for(one.solver->id(), device->kind())) continue;
     reasons += fmt::format("; {}: {}", one.solver->id(), one.reason);
     const Offer* const offer = one.answer.offer();
-    if (offer != nullptr && excluded(one.solver->id(), *offer, unlimited).empty())
+    if (options.max_workspace_bytes >= 0 && offer != nullptr &&
+        excluded(one.solver->id(), *offer, unlimited, false).empty())
       least = least < 0 ? offer->workspace_bytes : std::min(least, offer->workspace_bytes);
   }
   const std::string& id = device->info().id;
@@ -149,16 +163,15 @@ std::vector<Considered> consider(const Operation& operation, const AnyTask& task
     if (options.solver != "auto" && options.solver != solver->id()) continue;
     Considered one{solver, answer_of(*solver, task, device, options)};
     const Offer* const offer = one.answer.offer();
-    one.reason = offer == nullptr ? one.answer.refusal() : excluded(solver->id(), *offer, options);
-    if (one.reason.empty() && !offer->is_as_promised && !as_named && options.solver != solver->id() &&
-        !any_names(options.allow, solver->id()))
-      one.reason =
-          "an integer image has promised bits, of which its results may be neighbours: it serves where it is named";
+    one.reason = offer == nullptr ? one.answer.refusal() : excluded(solver->id(), *offer, options, as_named);
     all.push_back(std::move(one));
   }
   std::stable_sort(all.begin(), all.end(), [](const Considered& a, const Considered& b) {
     if (a.serves() != b.serves()) return a.serves();
-    return a.serves() && a.answer.offer()->cost.multiply_adds < b.answer.offer()->cost.multiply_adds;
+    const auto counted = [](const Considered& one) {
+      return one.answer.offer()->cost.multiply_adds * one.answer.offer()->counted;
+    };
+    return a.serves() && counted(a) < counted(b);
   });
   return all;
 }
@@ -185,6 +198,7 @@ Candidate candidate_of(const Considered& considered) {
   if (offer == nullptr) return candidate;
   candidate.workspace_bytes = offer->workspace_bytes;
   candidate.cost = offer->cost.multiply_adds;
+  candidate.counted = offer->counted;
   candidate.bytes = offer->cost.bytes;
   candidate.bound = describe(offer->bound);
   candidate.tuning = offer->tuning.to_text();

@@ -1,6 +1,7 @@
 // What every kind of device offers: memory, queues, programs. Knows no operation.
 #pragma once
 
+#include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <functional>
@@ -124,9 +125,12 @@ class Device : public std::enable_shared_from_this<Device> {
     std::span<const Definition> definitions;
     BuildOptions options;
   };
-  // Does what builds programs, side by side where that takes less time: here one after the other.
-  virtual void do_builds(std::span<const std::function<void()>> builds) {
-    for (const std::function<void()>& one : builds) one();
+  // Does what builds programs, side by side where that takes less time: here one after the other. All have ended when
+  // this returns, or throws the error of one. The seconds that it took.
+  double do_builds(std::span<const std::function<void()>> builds) {
+    const auto start = std::chrono::steady_clock::now();
+    run_builds(builds);
+    return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
   }
   // The programs of several texts.
   std::vector<std::shared_ptr<Program>> build_all(std::span<const Source> sources) {
@@ -162,6 +166,9 @@ class Device : public std::enable_shared_from_this<Device> {
 
  protected:
   explicit Device(DeviceFacts facts) : facts_(std::move(facts)) {}
+  virtual void run_builds(std::span<const std::function<void()>> builds) {
+    for (const std::function<void()>& one : builds) one();
+  }
 
   DeviceFacts facts_;
 

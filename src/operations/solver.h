@@ -74,7 +74,8 @@ struct Cost {
 };
 
 struct Offer {
-  Cost cost = {};  // the choice takes the fewest multiply-adds
+  Cost cost = {};      // the choice takes the fewest multiply-adds,
+  double counted = 1;  // so many times: more where errors may pass those of a chain
   ErrorBound bound = {};
   std::int64_t workspace_bytes = 0;  // the least that will do, where the request's limit is below it
   // The arrays that runs give prepared, each of the request's: by their places in the operation's order.

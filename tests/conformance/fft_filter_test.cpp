@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include "fft_filter_testing.h"
+#include "operations/filter2d/candidates.h"
 #include "operations/filter2d/fft/fft.h"
 
 namespace omniconv {
@@ -68,7 +69,10 @@ TEST(FftFilter, BytesAreThePromisedOnesOrNeighbours) {
   double sum = 0;
   for (const double weight : filter.weights) sum += std::fabs(weight);
   for (double& weight : filter.weights) weight /= sum;
-  EXPECT_LT(2e3 * 0x1p-23 * 255, 0.5);
+  const Filter2dTask task = task_for(problem, filter);
+  const operations::Answer answer = operations::fft_cpu().offer(task, cpu().impl(), {});
+  const operations::ErrorBound& bound = answer.offer()->bound;
+  ASSERT_LT(bound.amplification * (bound.chain / 2 + bound.constant) * 0x1p-23 * 255, 0.5);  // weights sum to 1
   std::vector<std::uint8_t> image(150 * 140 * 2);
   std::mt19937 random(1);
   for (std::uint8_t& pixel : image) pixel = static_cast<std::uint8_t>(random());
@@ -155,6 +159,18 @@ TEST(FftFilter, RefusesWhatItDoesNotServe) {
   EXPECT_NE(fft_filter_reason("filter2d u8 h90w90c3r31s31").find("promised bits"), std::string::npos);
   EXPECT_EQ(fft_filter_reason("filter2d u8 h90w90c3r31s31", {.solver = fft_filter}), "");
   EXPECT_EQ(fft_filter_reason("filter2d u8 h90w90c3r31s31", {.allow = {"filter2d/fft"}}), "");
+  for (const char* operation : {"filter2d", "filter2d/"})
+    EXPECT_NE(fft_filter_reason("filter2d u8 h90w90c3r31s31", {.allow = {operation}}).find("promised bits"),
+              std::string::npos);
+  // What is denied beside it leaves nobody: no limit of the workspace is spoken of.
+  try {
+    const Filter2dProblem problem = problem_of("filter2d u8 h90w90c3r31s31");
+    Filter2dPlan(cpu(), problem, filter_for(problem), {.deny = {"filter2d/direct", "filter2d/definition"}});
+    ADD_FAILURE() << "served";
+  } catch (const Error& error) {
+    EXPECT_EQ(std::string(error.what()).find("workspace of"), std::string::npos) << error.what();
+    EXPECT_NE(std::string(error.what()).find("promised bits"), std::string::npos) << error.what();
+  }
   EXPECT_NE(fft_filter_reason("filter2d f32 h90w90c4r31s31 alpha:3").find("opacity"), std::string::npos);
   EXPECT_NE(fft_filter_reason("filter2d f32 h90w90c3 kernel:sobel r3s3").find("pair"), std::string::npos);
   EXPECT_NE(fft_filter_reason("filter2d f32 h190w190c3r129s3").find("128"), std::string::npos);

@@ -17,6 +17,7 @@
 #include "operations/filter2d/candidates.h"
 #include "operations/filter2d/strips.h"
 #include "operations/filter2d/weights.h"
+#include "recording_device.h"
 
 namespace omniconv::operations {
 namespace {
@@ -712,6 +713,42 @@ TEST_F(GpuFilter2d, BoxUnderLargeKernelsOnTallAndWideImages) {
         runner.run(0, h, {0, h}, Runner::Rows::at_multiples_of_16_bytes);
         runner.run(h / 3, h / 2, needed_rows(task, h / 3, h / 2));
       }
+}
+
+// Every other run of two rows side by side: of an odd and an even number of runs, of one channel and several.
+TEST_F(GpuFilter2d, BoxOfInterleavedRuns) {
+  for (const auto& [w, c, r, s] : {std::tuple(624, 3, 9, 31), std::tuple(1890, 1, 9, 151), std::tuple(300, 5, 9, 101),
+                                   std::tuple(188, 7, 9, 101), std::tuple(272, 13, 9, 3)}) {
+    const Filter2dTask task = task_of(u8_problem(37, w, c, r, s, BorderMode::reflect101), Kind::equal);
+    const auto recording = std::make_shared<devices::RecordingDevice>(devices::DeviceKind::cuda);
+    box_gpu().offer(task, recording, {}).offer()->plan();
+    const auto& definitions = recording->built.back().definitions;
+    const auto interleaved = std::ranges::find(definitions, "INTERLEAVED", &devices::Definition::name);
+    ASSERT_NE(interleaved, definitions.end());
+    EXPECT_EQ(interleaved->value, "1") << w << ' ' << c;
+    for (const auto& device : devices_) {
+      Runner runner(box_gpu(), task, device, 950);
+      runner.run(0, 37, {0, 37});
+      runner.run(11, 20, needed_rows(task, 11, 20));
+    }
+  }
+}
+
+// Rows of less than eight bytes, and rows whose last tile has no more, wherever they begin.
+TEST_F(GpuFilter2d, BoxOfFewBytes) {
+  for (const auto& device : devices_)
+    for (const auto& [w, c, input, output] :
+         {std::tuple(1, 1, DataType::u8, DataType::u8), std::tuple(5, 1, DataType::u8, DataType::u8),
+          std::tuple(7, 1, DataType::u8, DataType::u8), std::tuple(1, 3, DataType::u8, DataType::u16),
+          std::tuple(1, 1, DataType::u8, DataType::f32), std::tuple(2, 1, DataType::u8, DataType::s16),
+          std::tuple(931, 3, DataType::u16, DataType::u16), std::tuple(993, 1, DataType::u16, DataType::u16),
+          std::tuple(994, 1, DataType::s16, DataType::u8), std::tuple(995, 1, DataType::u16, DataType::u16)}) {
+      Filter2dProblem problem = u8_problem(9, w, c, 3, 3, BorderMode::replicate);
+      problem.input = input, problem.output = output;
+      Runner runner(box_gpu(), task_of(problem, Kind::equal), device, 950);
+      runner.run(0, 9, {0, 9});
+      runner.run(0, 9, {0, 9}, Runner::Rows::at_multiples_of_16_bytes);
+    }
 }
 
 // The largest sums that 32 bits hold, of numbers of either sign; beyond them, and rows wider than a group, it refuses.

@@ -135,8 +135,8 @@ std::shared_ptr<Program> CudaDevice::build(std::string_view text, std::span<cons
   return programs_.find_or_build(key, [&] { return build_anew(text, definitions, options.target, key); });
 }
 
-void CudaDevice::do_builds(std::span<const std::function<void()>> builds) {
-  std::vector<std::future<void>> under_way;  // which end before they do
+void CudaDevice::run_builds(std::span<const std::function<void()>> builds) {
+  std::vector<std::future<void>> under_way;  // whose destructors wait, so that no build outlives what it refers to
   for (const std::function<void()>& one : builds) under_way.push_back(std::async(std::launch::async, one));
   for (std::future<void>& one : under_way) one.get();
 }

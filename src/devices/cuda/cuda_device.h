@@ -57,7 +57,6 @@ class CudaDevice final : public Device {
   std::shared_ptr<const Recording> record(std::shared_ptr<const Sequence> sequence) override;
   std::shared_ptr<Program> build(std::string_view text, std::span<const Definition> definitions,
                                  const BuildOptions& options) override;
-  void do_builds(std::span<const std::function<void()>> builds) override;
   Peaks measure_peaks(double seconds) override;
   std::shared_ptr<const Sequence> busy_work(double seconds) override;
   std::int64_t free_bytes() override;
@@ -70,6 +69,7 @@ class CudaDevice final : public Device {
   const std::shared_ptr<SharedContext>& context() const { return context_; }
 
  private:
+  void run_builds(std::span<const std::function<void()>> builds) override;
   std::shared_ptr<Program> build_anew(std::string_view text, std::span<const Definition> definitions,
                                       const std::string& target, const std::string& key);
   std::string compile(std::string_view text, std::span<const Definition> definitions, const std::string& target) const;

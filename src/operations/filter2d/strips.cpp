@@ -211,7 +211,7 @@ bool strips_are_aligned(const Filter2dProblem& problem) {
 StripTunables byte_strip_tunables(const Filter2dProblem& problem, const devices::Device& device) {
   const bool cuda = device.kind() == devices::DeviceKind::cuda;
   const std::int64_t extent = std::max(problem.r, problem.s), wide = strips_are_aligned(problem) ? 16 : 8;
-  // One channel is a third of the work, of which bands that leave no work item idle at the end save a tenth.
+  // Of one channel bands that leave no work item idle at the end save a twentieth (CUDA).
   if (extent <= 3 && problem.c == 1) return {.v = wide, .ahead = 2, .group = 64, .rows = 0, .rest = 8};
   if (extent <= 3) return {.v = wide, .ahead = 3, .group = cuda ? 64 : 128, .rows = 32, .rest = 8};
   if (extent <= 5) return {.v = wide, .ahead = cuda ? 6 : 3, .halo = cuda ? 1 : 2, .group = cuda ? 64 : 128, .rest = 2};

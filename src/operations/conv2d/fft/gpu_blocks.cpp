@@ -179,6 +179,14 @@ double least_taps(const Conv2dProblem& problem) {
 
 }  // namespace
 
+// A tile's error reaches its corners as it is (README.md): of numbers of one sign, in units in the last place, half of
+// what a corner's few terms are fewer than a whole window's. That of a chain grows like the root of its length.
+double FftGpuBlocks::counted(const Conv2dProblem& problem) const {
+  const double of_tile = 0.45 / least_taps(problem),
+               of_chain = std::sqrt(real(shape.source) * real(problem.r * problem.s));
+  return of_tile > of_chain ? 4 : 1;
+}
+
 // Fitted to an H200 (README.md). Transforms take as long as so many bytes for each element of a tile that is read, and
 // of one that is written.
 double FftGpuBlocks::cost(const Conv2dProblem& problem, const devices::Device& device) const {
@@ -189,10 +197,8 @@ double FftGpuBlocks::cost(const Conv2dProblem& problem, const devices::Device& d
                      : shape.side == 32 ? OfTiles{6.6, 5.9, 4}
                      : shape.side == 64 ? OfTiles{16, 10, 7}
                                         : OfTiles{100, 60, 30};  // a guess
-  // So much more than it takes, as the predictions of others are. Errors follow the largest number of a tile: where
-  // border windows hold few of the taps they pass those of a chain (2.5 times, to the data under 16 x 16 without
-  // padding), and other solvers are taken unless they take several times as long.
-  const double caution = least_taps(problem) < 0.125 ? 4 : 1.15;
+  // So much more than it takes, as the predictions of others are.
+  constexpr double caution = 1.15;
   constexpr double of_cpu_element = 900;  // PoCL, a guess
   const bool is_gpu = device.info().is_gpu;
   const double tiles = real(shape.tiles), groups = real(shape.groups), source = real(shape.source) * groups,

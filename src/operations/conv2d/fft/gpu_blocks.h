@@ -89,6 +89,7 @@ class FftGpuBlocks {
   Tuning tuning() const { return {{"tile", shape.side}, {"tiles", tile_limit}}; }
   ErrorBound bound(const Conv2dProblem& problem) const;
   double cost(const Conv2dProblem& problem, const devices::Device& device) const;
+  double counted(const Conv2dProblem& problem) const;  // as the choice does
 
  private:
   FftGpuBlocks(const Conv2dProblem& problem, std::int64_t side, const devices::Device& device, bool prepared_filters);

@@ -1,6 +1,7 @@
 // Box filters of integer images on OpenCL and CUDA devices: running sums down columns and along rows.
 #include <algorithm>
 #include <array>
+#include <limits>
 #include <optional>
 #include <vector>
 
@@ -15,13 +16,13 @@ namespace omniconv::operations {
 namespace {
 
 constexpr std::int64_t group = 256, side_by_side = 32;  // work items of a group, and of these that load at once
+constexpr std::int64_t banks = 32;                      // of local memory, of four bytes
 
 // Of local memory, which 32 work items read side by side, each the numbers of a channel of a run: how many of these ask
 // a bank for different words at most. They make the runs of a row, or every other run of two rows, between which half
 // of the banks lie.
 std::int64_t turns_of_banks(std::int64_t run, std::int64_t runs, std::int64_t channels, std::int64_t size,
                             bool is_interleaved) {
-  constexpr std::int64_t banks = 32;
   std::array<std::vector<std::int64_t>, banks> words;
   std::size_t most = 0;
   const std::int64_t of_row = is_interleaved ? side_by_side / 2 : side_by_side, step = is_interleaved ? 2 : 1;
@@ -46,20 +47,24 @@ struct Tile {
   std::int64_t runs = 0;        // that its columns reach, and its work items make of all rows
   bool is_interleaved = false;  // of two rows
 
-  Tile(const Filter2dProblem& problem, std::int64_t rows)
+  // None where so many bytes of local memory hold none.
+  Tile(const Filter2dProblem& problem, std::int64_t rows, std::int64_t local_memory)
       : is_narrow(problem.input == DataType::u8 && problem.r * 255 <= 0xFFFF), at_once(rows) {
     // Columns begin at a multiple of a work item's.
     const std::int64_t reach = (problem.s - 1) * problem.c + columns() - 1,
                        columns_left = std::max<std::int64_t>(columns() * group - reach, 0);
     // As long as makes few tiles of a row, of those that hardly wait for each other in local memory.
-    const std::int64_t usual = is_narrow && rows == 8 ? 62 : 31, size = is_narrow ? 2 : 4, of_row = group / rows;
+    const std::int64_t usual = is_narrow && rows == 8 ? 62 : 31, size = is_narrow ? 2 : 4, of_row = group / rows,
+                       most_turns =
+                           std::max<std::int64_t>(2, turns_of_banks(usual, of_row / problem.c, problem.c, size, false));
     std::array<std::int64_t, 4> best{};
     const std::int64_t spread = is_narrow ? usual / 8 : 0;
     const auto consider = [&](std::int64_t each, bool interleaved) {
       const std::int64_t most = interleaved ? 2 * (of_row / 2 / problem.c) : of_row / problem.c,
                          fit = std::min(columns_left / (each * problem.c), most);
-      if (fit == 0) return;
+      if (fit == 0 || bytes_of(problem, fit * each * problem.c, interleaved) > local_memory) return;
       const std::int64_t turns = turns_of_banks(each, fit, problem.c, size, interleaved);
+      if (turns > most_turns) return;
       const std::array<std::int64_t, 4> cost = {divide_up(Q(problem), fit * each), turns, interleaved, each};
       if (runs == 0 || cost < best) best = cost, run = each, runs = fit, is_interleaved = interleaved;
     };
@@ -69,23 +74,28 @@ struct Tile {
     }
   }
   std::int64_t columns() const { return is_narrow ? 8 : 4; }  // of a work item
+  // From a row of sums to the next, in sixteen bytes: interleaved ones lie half of the banks apart.
+  std::int64_t pitch() const { return pitch_of(is_interleaved); }
+  std::int64_t width(const Filter2dProblem& problem) const { return runs * run * problem.c; }
+  std::int64_t local_bytes(const Filter2dProblem& problem) const {
+    return bytes_of(problem, width(problem), is_interleaved);
+  }
+
+ private:
+  static std::int64_t pitch_of(bool interleaved) { return group + (interleaved ? banks / 2 / 4 : 0); }
+  // Of sums and results.
+  std::int64_t bytes_of(const Filter2dProblem& problem, std::int64_t width, bool interleaved) const {
+    return at_once * (16 * pitch_of(interleaved) + (width * size_of(problem.output) + 14) / 8 * 8);
+  }
 };
-std::int64_t width_of(const Filter2dProblem& problem, const Tile& tile) {
-  return tile.runs * tile.run * problem.c;
-}
-// Sums and results.
-std::int64_t local_bytes(const Filter2dProblem& problem, const Tile& tile) {
-  return tile.at_once * (16 * (group + (tile.is_interleaved ? 4 : 0)) +
-                         (width_of(problem, tile) * size_of(problem.output) + 14) / 8 * 8);
-}
-// With fewer rows of results that take more memory.
+
+// With fewer rows of results that take more memory; of two where there is none of more.
 Tile tile_of(const Filter2dProblem& problem, const devices::Device& device) {
   for (const std::int64_t rows : {8, 4}) {
-    const Tile tile(problem, rows);
-    if (tile.runs == 0 || (rows == 8 && size_of(problem.output) > 1)) continue;
-    if (local_bytes(problem, tile) <= device.info().local_memory_bytes) return tile;
+    const Tile tile(problem, rows, device.info().local_memory_bytes);
+    if (tile.runs > 0 && (rows != 8 || size_of(problem.output) == 1)) return tile;
   }
-  return {problem, 2};
+  return {problem, 2, std::numeric_limits<std::int64_t>::max()};
 }
 
 // What finishes sums of bytes as bytes, if there is one.
@@ -101,13 +111,14 @@ class Plan final : public Filter2dPlanBody {
   Plan(const Filter2dTask& task, devices::Device& device)
       : Filter2dPlanBody(task),
         tile_(tile_of(task.problem, device)),
-        columns_(divide_up(Q(task.problem) * task.problem.c, width_of(task.problem, tile_))) {
+        columns_(divide_up(Q(task.problem) * task.problem.c, tile_.width(task.problem))) {
     std::vector<devices::Definition> definitions = pixel_definitions(task);
     const auto add = [&](const char* symbol, std::int64_t value) {
       definitions.push_back({symbol, std::to_string(value)});
     };
     add("GROUP", group), add("AT_ONCE", tile_.at_once), add("NARROW", tile_.is_narrow);
-    add("RUN", tile_.run), add("RUNS", tile_.runs), add("INTERLEAVED", tile_.is_interleaved);
+    add("RUN", tile_.run), add("RUNS", tile_.runs), add("INTERLEAVED", tile_.is_interleaved),
+        add("PITCH", tile_.pitch());
     if (const std::optional<SumQuotient> quotient = quotient_of(task)) {
       definitions.push_back({"QUOTIENT", "1"}), definitions.push_back({"ADD", fmt::format("{}u", quotient->add)});
       definitions.push_back({"MULTIPLIER", fmt::format("{}ul", quotient->multiplier)}), add("SHIFT", quotient->shift);
@@ -162,7 +173,7 @@ class BoxGpu final : public Filter2dSolver {
       return fmt::format("windows of {} pixels of {} channels leave no run of pixels of a group's {} columns",
                          problem.s, problem.c, tile.columns() * group);
     if (std::string reason = group_refusal(*device, group); !reason.empty()) return reason;
-    if (std::string reason = local_memory_refusal(*device, local_bytes(problem, tile)); !reason.empty()) return reason;
+    if (std::string reason = local_memory_refusal(*device, tile.local_bytes(problem)); !reason.empty()) return reason;
     // Measured (README.md): less of narrow sums, and more of long rows, and of pixels that are not bytes on both sides.
     const double of_element = tile.is_narrow ? 33 : 45, of_column = tile.is_narrow ? 0.3 : 0.15;
     constexpr double of_words = 40, of_processor = 110;
