@@ -182,7 +182,7 @@ void print_table(const std::vector<std::vector<std::string>>& rows, std::FILE* t
 Json describe(const Candidate& c) {
   return {
       {"solver", c.solver}, {"applicable", c.applicable}, {"reason", c.reason}, {"workspace_bytes", c.workspace_bytes},
-      {"cost", c.cost},     {"bound", c.bound},           {"tuning", c.tuning}};
+      {"cost", c.cost},     {"counted", c.counted},       {"bound", c.bound},   {"tuning", c.tuning}};
 }
 
 std::vector<std::string> candidate_row(const Candidate& c, const std::vector<std::string>& times) {

@@ -1,4 +1,5 @@
 // conv2d/fft on GPU devices: every form of its kernels, whatever else serves the problems.
+#include <algorithm>
 #include <string>
 #include <vector>
 
