@@ -3,8 +3,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cmath>
 #include <array>
+#include <cmath>
 
 #include "core/checked.h"
 #include "operations/conv2d/gpu_products.h"
