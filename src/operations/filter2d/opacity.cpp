@@ -6,6 +6,7 @@
 
 #include "core/convert.h"
 #include "omniconv/error.h"
+#include "operations/filter2d/pixel_type.h"
 
 namespace omniconv {
 namespace {
@@ -56,22 +57,6 @@ void copy_pixels(const std::byte* from, std::int64_t from_step, std::byte* to, s
       store_element(output, value, to);
     else
       store_element(output, static_cast<Real>(value) * unit * opaque, to);
-  }
-}
-
-// f(std::integral_constant<DataType, type>) for the pixel type that `type` is.
-template <typename F>
-void with_constant(DataType type, const F& f) {
-  switch (type) {
-    case DataType::u8: return f(std::integral_constant<DataType, DataType::u8>());
-    case DataType::u16: return f(std::integral_constant<DataType, DataType::u16>());
-    case DataType::s16: return f(std::integral_constant<DataType, DataType::s16>());
-    case DataType::s32: return f(std::integral_constant<DataType, DataType::s32>());
-    case DataType::f16: return f(std::integral_constant<DataType, DataType::f16>());
-    case DataType::f32: return f(std::integral_constant<DataType, DataType::f32>());
-    case DataType::f64: return f(std::integral_constant<DataType, DataType::f64>());
-    case DataType::bf16:
-    case DataType::tf32: break;  // no pixel types: validate() refuses them
   }
 }
 
@@ -129,8 +114,8 @@ void OpacityCopy::run(const RowWindow& x, std::int64_t p, std::int64_t first, st
   const std::byte* const from =
       x.data + (p + down_ - x.first) * x.stride_bytes + (first + right_) * from_step + channel_ * size_of(input_);
   std::byte* const to = row + first * to_step + channel_ * size_of(output_);
-  with_constant(input_, [&](auto input) {
-    with_constant(output_, [&](auto output) {
+  with_pixel_type(input_, [&](auto input) {
+    with_pixel_type(output_, [&](auto output) {
       if (f64_)
         copy_pixels<input(), output()>(from, from_step, to, to_step, count, as_is_, unit_, opaque_output_);
       else

@@ -16,39 +16,12 @@
 #include "devices/sequence.h"
 #include "operations/filter2d/candidates.h"
 #include "operations/filter2d/fft/fft.h"
+#include "operations/filter2d/pixel_type.h"
 
 namespace omniconv::operations {
 namespace {
 
 using devices::CpuDevice;
-
-// Elements of one type, so many bytes apart, as numbers; and numbers as such elements.
-template <typename Real>
-struct Elements {
-  void (*load)(const std::byte* from, std::int64_t step, std::int64_t count, Real* to);
-  void (*store)(const Real* from, std::int64_t count, Real scale, Real bias, std::byte* to, std::int64_t step);
-};
-template <typename Real, DataType type>
-constexpr Elements<Real> elements_of_type = {
-    [](const std::byte* from, std::int64_t step, std::int64_t count, Real* to) {
-      for (std::int64_t i = 0; i < count; ++i) to[i] = static_cast<Real>(load_element(type, from + i * step));
-    },
-    [](const Real* from, std::int64_t count, Real scale, Real bias, std::byte* to, std::int64_t step) {
-      for (std::int64_t i = 0; i < count; ++i) store_element(type, std::fma(scale, from[i], bias), to + i * step);
-    }};
-template <typename Real>
-Elements<Real> elements_of(DataType type) {
-  switch (type) {
-    case DataType::u8: return elements_of_type<Real, DataType::u8>;
-    case DataType::u16: return elements_of_type<Real, DataType::u16>;
-    case DataType::s16: return elements_of_type<Real, DataType::s16>;
-    case DataType::s32: return elements_of_type<Real, DataType::s32>;
-    case DataType::f16: return elements_of_type<Real, DataType::f16>;
-    case DataType::bf16: return elements_of_type<Real, DataType::bf16>;
-    case DataType::f64: return elements_of_type<Real, DataType::f64>;
-    default: return elements_of_type<Real, DataType::f32>;
-  }
-}
 
 template <typename Real>
 class Plan final : public Filter2dPlanBody {
@@ -58,8 +31,6 @@ class Plan final : public Filter2dPlanBody {
         device_(device),
         cpu_(dynamic_cast<CpuDevice&>(*device)),
         band_(band),
-        input_(elements_of<Real>(task.problem.input)),
-        output_(elements_of<Real>(task.problem.output)),
         convolution_(std::static_pointer_cast<const Conv2dPlanBody>(band.convolution.plan())),
         weights_(task.weights.values.begin(), task.weights.values.end()) {
     const Filter2dProblem& problem = task.problem;
@@ -103,7 +74,6 @@ class Plan final : public Filter2dPlanBody {
   DevicePointer device_;
   CpuDevice& cpu_;
   FilterBand band_;
-  Elements<Real> input_, output_;
   std::shared_ptr<const Conv2dPlanBody> convolution_;
   Buffer spectra_;
   std::vector<Real> weights_;
@@ -148,17 +118,20 @@ void Plan<Real>::read_row(const RowWindow& given, std::int64_t y, std::int64_t c
   const std::byte* const from = given.data + (row - given.first) * given.stride_bytes + channel * size;
   // The image's own columns stand side by side.
   const std::int64_t first = task().weights.anchor_x, last = std::min(first + problem.w, band_.problem.w);
-  input_.load(from, step, last - first, to + first);
-  const auto beside = [&](std::int64_t begin, std::int64_t end) {
-    for (std::int64_t column = begin; column < end; ++column) {
-      const std::int64_t of_image = columns_[static_cast<std::size_t>(column)];
-      if (of_image < 0)
-        to[column] = border;
-      else
-        input_.load(from + of_image * step, step, 1, to + column);
-    }
-  };
-  beside(0, first), beside(last, band_.problem.w);
+  with_pixel_type(problem.input, [&](auto type) {
+    const auto pixel = [&](std::int64_t of_image) {
+      return static_cast<Real>(load_element(type, from + of_image * step));
+    };
+    const auto beside = [&](std::int64_t begin, std::int64_t end) {
+      for (std::int64_t column = begin; column < end; ++column) {
+        const std::int64_t of_image = columns_[static_cast<std::size_t>(column)];
+        to[column] = of_image < 0 ? border : pixel(of_image);
+      }
+    };
+    beside(0, first);
+    for (std::int64_t column = first; column < last; ++column) to[column] = pixel(column - first);
+    beside(last, band_.problem.w);
+  });
 }
 
 template <typename Real>
@@ -173,7 +146,10 @@ void Plan<Real>::write(const Filter2dRun& run, std::int64_t done, std::int64_t r
     for (std::int64_t channel = 0; channel < c; ++channel) {
       Real* const from = at<Real>(run, band_.output_at()) + (channel * band_.rows + row) * columns;
       if (!all_finite) filter_plainly(run, row, channel, from);
-      output_.store(from, columns, scale, bias, to + channel * size, c * size);
+      with_pixel_type(task().problem.output, [&](auto type) {
+        for (std::int64_t column = 0; column < columns; ++column)
+          store_element(type, std::fma(scale, from[column], bias), to + (column * c + channel) * size);
+      });
     }
   });
 }
