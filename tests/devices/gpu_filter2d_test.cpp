@@ -2,6 +2,7 @@
 // here, on every device of the program's kind: whole images, and strips that were given only the rows that they need.
 #include <gtest/gtest.h>
 
+#include <bit>
 #include <cmath>
 #include <cstring>
 #include <functional>
@@ -225,12 +226,16 @@ enum class Kind { random, equal, rank_one, integer_rank_one };
 
 std::vector<double> weights_of(Kind kind, std::int64_t r, std::int64_t s, std::mt19937_64& random) {
   const auto draw = [&] { return static_cast<double>(random() % 20001) / 10000 - 1; };
+  // Weights of one sign add up to 1.25 at most: results that all are the type's largest number would tell nothing.
+  const auto part_of = [&](std::int64_t taps) {
+    return (draw() + 1.5) / 2 / static_cast<double>(std::bit_ceil(static_cast<std::uint64_t>(taps)));
+  };
   std::vector<double> column, row, all;
   for (std::int64_t i = 0; i < r; ++i)
-    column.push_back(kind == Kind::integer_rank_one ? static_cast<double>(random() % 2) + 1 : draw() + 1.5);
+    column.push_back(kind == Kind::integer_rank_one ? static_cast<double>(random() % 2) + 1 : part_of(r));
   for (std::int64_t j = 0; j < s; ++j)
-    row.push_back(kind == Kind::integer_rank_one ? static_cast<double>(random() % 3) - 3 : draw() + 1.5);
-  const double same = draw() + 1.5;
+    row.push_back(kind == Kind::integer_rank_one ? static_cast<double>(random() % 3) - 3 : part_of(s));
+  const double same = part_of(r * s);
   for (std::int64_t i = 0; i < r; ++i)
     for (std::int64_t j = 0; j < s; ++j)
       all.push_back(kind == Kind::random  ? draw()
@@ -734,6 +739,26 @@ TEST_F(GpuFilter2d, BoxOfInterleavedRuns) {
   }
 }
 
+// Windows beside the image: columns whose sums are others', within a group's and beyond it; the last columns of rows of
+// any length, and of the first and the last rows; images narrower than what lies beside them.
+TEST_F(GpuFilter2d, BoxBesideTheImage) {
+  for (const auto& device : devices_)
+    for (const BorderMode border : borders)
+      for (const auto& [w, c, s, type] : {std::tuple(701, 3, 31, DataType::u8), std::tuple(61, 1, 33, DataType::u8),
+                                          std::tuple(35, 3, 33, DataType::u8), std::tuple(16, 3, 33, DataType::u8),
+                                          std::tuple(17, 3, 33, DataType::u8), std::tuple(107, 3, 9, DataType::u16)}) {
+        if (border == BorderMode::valid && w < s) continue;
+        Filter2dProblem problem = u8_problem(40, w, c, 7, s, border);
+        problem.input = problem.output = type;
+        const Filter2dTask task = task_of(problem, Kind::equal);
+        const std::int64_t rows = P(problem);
+        Runner runner(box_gpu(), task, device, 950);
+        runner.run(0, rows, {0, 40});
+        runner.run(0, rows, {0, 40}, Runner::Rows::at_multiples_of_16_bytes);
+        runner.run(9, 17, needed_rows(task, 9, 17));
+      }
+}
+
 // Rows of less than eight bytes, and rows whose last tile has no more, wherever they begin.
 TEST_F(GpuFilter2d, BoxOfFewBytes) {
   for (const auto& device : devices_)
@@ -793,10 +818,11 @@ TEST_F(GpuFilter2d, RunsOfNoRows) {
       const Filter filter{.weights = std::vector<double>(15, 1.0)};
       if (refusal_of(*solver, task_of(problem, Kind::equal), device).starts_with("PoCL newer")) continue;
       const Filter2dPlan plan(context, problem, filter, {.solver = std::string(solver->id())});
-      const Buffer output = context.allocate(40 * 450);
+      const Buffer input = context.allocate(40 * 450), output = context.allocate(40 * 450);
       std::vector<std::uint8_t> made(40 * 450, 7);
+      queue.upload(input, 0, made.data(), input.bytes());
       queue.upload(output, 0, made.data(), output.bytes()).wait();
-      plan.run(queue, {.input = context.allocate(40 * 450),
+      plan.run(queue, {.input = input,
                        .output = output,
                        .workspace = context.allocate(std::max<std::int64_t>(plan.workspace_bytes(), 1)),
                        .output_first = 4,

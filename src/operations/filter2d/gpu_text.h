@@ -125,8 +125,8 @@ inline std::string chunk_refusal(const Filter2dTask& task, const devices::Device
 }
 
 // Output rows of a band, where bands of `rows` output rows take `groups_per_band` groups each and `lead` rows more than
-// they make: as few waves of groups as fill the device (`resident` at once) and few rows read twice. `most` where it is
-// not known how many are resident.
+// they make: as few waves of groups as fill the device (`resident` at once) and few rows read twice, and `most` rows at
+// most, as far apart as groups then get from each other.
 inline std::int64_t rows_of_bands(std::int64_t rows, double groups_per_band, std::int64_t resident, std::int64_t lead,
                                   std::int64_t least, std::int64_t most) {
   if (resident < 1) return std::min(most, rows);
@@ -138,6 +138,7 @@ inline std::int64_t rows_of_bands(std::int64_t rows, double groups_per_band, std
     if (bands < 1) continue;
     const std::int64_t band =
         std::clamp(divide_up(rows, static_cast<std::int64_t>(bands)), least, std::max(least, rows));
+    if (band > most) continue;
     const double groups = static_cast<double>(divide_up(rows, band)) * groups_per_band;
     const double cost = std::ceil(groups / static_cast<double>(resident)) * static_cast<double>(band + lead);
     if (cost < best_cost) best_cost = cost, best = band;

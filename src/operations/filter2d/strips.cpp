@@ -15,9 +15,9 @@ using devices::KernelArgument;
 constexpr std::int64_t most_window = 48;
 // Work items and elements of a launch are counted in 32 bits.
 constexpr std::int64_t most_items = std::int64_t{1} << 30;
-// Rows of a band: the least, and those where it is not known what the device holds at once. What a work item does
-// before its first row takes about as long as two.
-constexpr std::int64_t least_rows = 4, usual_rows = 32, lead_of_an_item = 2;
+// Rows of a band, the least and the most: taller ones drift apart, and rows that they share leave the caches. What a
+// work item does before its first row takes about as long as two.
+constexpr std::int64_t least_rows = 4, most_rows = 32, most_rows_of_cuda = 80, lead_of_an_item = 2;
 // Where rows are given by a tunable, they are halved until the device is so many times full; where what it holds is not
 // known, only until it is surely full.
 constexpr double least_waves = 2, least_uncertain_waves = 1.25;
@@ -81,6 +81,7 @@ class Plan final : public Filter2dPlanBody {
     for (const std::string_view part : {kernels::exact_root(), kernels::filter2d_words(), kernels::filter2d_strips()})
       text += part;
     program_ = device.build(text, strip_definitions(task, tunables_));
+    most_rows_ = device.kind() == devices::DeviceKind::cuda ? most_rows_of_cuda : most_rows;
     resident_groups_ = program_->resident_groups("strips", tunables_.group) * device.info().compute_units;
     knows_residents_ = resident_groups_ > 0;
     if (!knows_residents_) resident_groups_ = usual_items / tunables_.group * device.info().compute_units;
@@ -98,11 +99,12 @@ class Plan final : public Filter2dPlanBody {
   void append_part(devices::Sequence& sequence, const Filter2dRun& run) const {
     const std::int64_t item_rows = rows_of_item(run.output_rows);
     const std::int64_t items = layout_.count * divide_up(run.output_rows, item_rows);
-    const std::int64_t rest_groups = divide_up(rest_ * run.output_rows, tunables_.group * tunables_.rest);
-    const std::int64_t groups = rest_groups + divide_up(items, tunables_.group);
+    // What lies beside the strips is spread over all work items, so that groups take equally long.
+    const std::int64_t groups =
+        divide_up(std::max(items, divide_up(rest_ * run.output_rows, tunables_.rest)), tunables_.group);
     const auto arguments = image_arguments(
         run, rest_weights_.get(), static_cast<float>(task().weights.scale), static_cast<float>(task().weights.bias),
-        static_cast<float>(task().weights.border_value), static_cast<std::int32_t>(rest_groups),
+        static_cast<float>(task().weights.border_value), static_cast<std::int32_t>(groups * tunables_.group),
         static_cast<std::int32_t>(rest_), strip_weights_argument(), weights_.scale, border_word_,
         static_cast<std::int32_t>(layout_.first), static_cast<std::int32_t>(layout_.count),
         static_cast<std::int32_t>(item_rows));
@@ -118,7 +120,7 @@ class Plan final : public Filter2dPlanBody {
     const double groups_per_band = static_cast<double>(layout_.count) / static_cast<double>(tunables_.group);
     if (tunables_.rows == 0)
       return rows_of_bands(rows, groups_per_band, knows_residents_ ? resident_groups_ : 0,
-                           task().problem.r - 1 + lead_of_an_item, least_rows, usual_rows);
+                           task().problem.r - 1 + lead_of_an_item, least_rows, most_rows_);
     std::int64_t item_rows = tunables_.rows;
     const auto waves = [&] {
       return groups_per_band * static_cast<double>(divide_up(rows, item_rows)) /
@@ -130,7 +132,7 @@ class Plan final : public Filter2dPlanBody {
 
   StripTunables tunables_;
   StripPlacement layout_;
-  std::int64_t rest_, resident_groups_ = 0;
+  std::int64_t rest_, most_rows_ = 0, resident_groups_ = 0;
   bool knows_residents_ = false;
   StripWeights weights_;
   std::int32_t border_word_;
@@ -211,9 +213,7 @@ bool strips_are_aligned(const Filter2dProblem& problem) {
 StripTunables byte_strip_tunables(const Filter2dProblem& problem, const devices::Device& device) {
   const bool cuda = device.kind() == devices::DeviceKind::cuda;
   const std::int64_t extent = std::max(problem.r, problem.s), wide = strips_are_aligned(problem) ? 16 : 8;
-  // Of one channel bands that leave no work item idle at the end save a twentieth (CUDA).
-  if (extent <= 3 && problem.c == 1) return {.v = wide, .ahead = 2, .group = 64, .rows = 0, .rest = 8};
-  if (extent <= 3) return {.v = wide, .ahead = 3, .group = cuda ? 64 : 128, .rows = 32, .rest = 8};
+  if (extent <= 3) return {.v = wide, .prefetch = cuda ? 2 : 1, .ahead = 2, .group = cuda ? 64 : 128, .rest = 8};
   if (extent <= 5) return {.v = wide, .ahead = cuda ? 6 : 3, .halo = cuda ? 1 : 2, .group = cuda ? 64 : 128, .rest = 2};
   return {.v = cuda ? 8 : wide, .prefetch = 2, .ahead = 3};
 }

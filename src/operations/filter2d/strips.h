@@ -15,7 +15,7 @@ namespace omniconv::operations {
 struct StripTunables {
   std::int64_t v = 8, prefetch = 1, ahead = 0, halo = 1, denormal = 0, ring = 0, dots = 0, group = 128;
   std::int64_t rows = 0;  // output rows of a work item, at most; 0: as many as keep the device full to the end
-  std::int64_t rest = 1;  // elements beside the strips that a work item makes
+  std::int64_t rest = 1;  // elements beside the strips that a work item makes at most
 };
 
 // Taps that stand alone at the end of a kernel's rows, where the others are taken by fours: such a column may be taken

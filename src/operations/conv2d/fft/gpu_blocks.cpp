@@ -197,7 +197,7 @@ double FftGpuBlocks::cost(const Conv2dProblem& problem, const devices::Device& d
   const OfTiles of = shape.side == 16   ? OfTiles{9, 4, 2.5}
                      : shape.side == 32 ? OfTiles{6.6, 5.9, 4}
                      : shape.side == 64 ? OfTiles{16, 10, 7}
-                                        : OfTiles{100, 60, 30};  // a guess
+                                        : OfTiles{220, 110, 30};
   // So much more than it takes, as the predictions of others are.
   constexpr double caution = 1.15;
   constexpr double of_cpu_element = 900;  // PoCL, a guess

@@ -123,8 +123,13 @@ class Plan final : public Filter2dPlanBody {
       definitions.push_back({"QUOTIENT", "1"}), definitions.push_back({"ADD", fmt::format("{}u", quotient->add)});
       definitions.push_back({"MULTIPLIER", fmt::format("{}ul", quotient->multiplier)}), add("SHIFT", quotient->shift);
     }
-    program_ = device.build(std::string(kernels::filter2d_pixels()) + std::string(box_kernel), definitions);
-    constexpr std::int64_t of_unit = 4;  // narrow ones are two waves: one has fewer rows read twice, and took longer
+    // Rows of narrow sums are twice as many pixels, and are loaded ahead: more groups have not registers enough. Of
+    // other sums NVIDIA's OpenCL compiler leaves four groups too few.
+    const std::int64_t of_unit = tile_.is_narrow ? 2 : device.kind() == devices::DeviceKind::cuda ? 4 : 3;
+    add("RESIDENT", of_unit);
+    add("LOADS_AHEAD", tile_.is_narrow);
+    program_ = device.build(std::string(kernels::filter2d_pixels()) + std::string(box_kernel), definitions,
+                            {.occupancy = {of_unit, group}});
     resident_ = device.info().is_gpu ? of_unit * device.info().compute_units : 0;
   }
 
@@ -168,7 +173,10 @@ class BoxGpu final : public Filter2dSolver {
     if (static_cast<double>(problem.r) * static_cast<double>(problem.s) * largest > 0x7FFFFFFF)
       return "a window's sum may pass 32 bits";
     const Tile tile = tile_of(problem, *device);
-    if (problem.w > 0x7FFFFFFF / problem.c) return "a row has more than 2^31 - 1 elements";
+    // With a group's columns beside them they are numbers of 32 bits.
+    constexpr std::int64_t most_elements = 0x7FFFFFFF - 16 * group * 2;
+    if (problem.w > most_elements / problem.c || Q(problem) > most_elements / problem.c)
+      return fmt::format("a row has more than {} elements", most_elements);
     if (tile.runs == 0)
       return fmt::format("windows of {} pixels of {} channels leave no run of pixels of a group's {} columns",
                          problem.s, problem.c, tile.columns() * group);
