@@ -18,7 +18,7 @@ StripTunables tunables_for(const Filter2dTask& task, const devices::Device& devi
   if (problem.input == DataType::u8)
     t = byte_strip_tunables(problem, device);
   else if (size_of(problem.input) == 2)
-    t = {.ahead = 3, .halo = 4, .ring = cuda ? 1 : 0, .group = cuda ? 64 : 128, .rows = cuda ? 16 : 32, .rest = 8};
+    t = {.ahead = cuda ? 2 : 3, .halo = 4, .group = cuda ? 64 : 128, .rows = 32, .rest = 8};
   // A processor takes a hundred times as long over denormal numbers as over others; a GPU does not.
   t.denormal = device.info().is_gpu && device.facts().has_denormals && denormals_are_exact(task);
   return fitted(task, t);
