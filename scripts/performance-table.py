@@ -59,7 +59,7 @@ def texts(folder):
 
 
 words = [word for word in sys.argv[1:] if word != "--check"]
-if len(words) > 1:
+if len(words) > 1 or any(word.startswith("-") for word in words):
     sys.exit(__doc__)
 reports_folder = pathlib.Path(words[0]) if words else pathlib.Path(__file__).resolve().parent.parent / "docs" / "performance"
 for target, text in texts(reports_folder):
