@@ -142,6 +142,7 @@ verify_all() {
 problems >"$work/problems"
 verify_all "Every solver, type, border and form of weights: $(wc -l <"$work/problems") problems" --deny filter2d/fft --problems "$work/problems"
 verify_all "Filters by Fourier transforms" --allow filter2d/fft "filter2d f32 h4w6c2r3s3 reflect"
+verify_all "Boxes of rows that are read by words" --allow filter2d/box "filter2d u8 h20w17r3s3 kernel:equal reflect" "filter2d u8 h25w16r3s5 kernel:equal wrap" "filter2d u16 h20w13r3s3 kernel:equal"
 verify_all "In strips" --deny filter2d/fft --strip-rows 4 "filter2d u8 h11w50c3r5s3 wrap" "filter2d f32 h11w50c3r5s3 reflect kernel:rank1"
 # mma_gemm, whose instructions take long to simulate, goes over groups and classes as over tiles: it has problems of its own; so has fft.
 verify_all "Convolutions: passes, types and layouts" --deny conv2d/mma_gemm --pass all --type f32,f16,bf16 --layout nchw,nhwc "acc n2c4h5w4k6r3s2p1uh2g2"

@@ -740,8 +740,10 @@ TEST_F(GpuFilter2d, BoxOfInterleavedRuns) {
 }
 
 // Windows beside the image: columns whose sums are others', within a group's and beyond it; the last columns of rows of
-// any length, and of the first and the last rows; images narrower than what lies beside them.
+// any length, and of the first and the last rows; images narrower than what lies beside them; anchors at either end of
+// a window and in its middle.
 TEST_F(GpuFilter2d, BoxBesideTheImage) {
+  std::int64_t number = 0;
   for (const auto& device : devices_)
     for (const BorderMode border : borders)
       for (const auto& [w, c, s, type] : {std::tuple(701, 3, 31, DataType::u8), std::tuple(61, 1, 33, DataType::u8),
@@ -750,7 +752,10 @@ TEST_F(GpuFilter2d, BoxBesideTheImage) {
         if (border == BorderMode::valid && w < s) continue;
         Filter2dProblem problem = u8_problem(40, w, c, 7, s, border);
         problem.input = problem.output = type;
-        const Filter2dTask task = task_of(problem, Kind::equal);
+        std::mt19937_64 random(7);
+        Filter filter{.weights = weights_of(Kind::equal, 7, s, random)};
+        filter.anchor_x = ++number % 3 * (s - 1) / 2;
+        const Filter2dTask task{problem, analyse(problem, filter)};
         const std::int64_t rows = P(problem);
         Runner runner(box_gpu(), task, device, 950);
         runner.run(0, rows, {0, 40});
@@ -793,7 +798,9 @@ TEST_F(GpuFilter2d, BoxOfTheLargestSums) {
   // Down columns of white pixels, which 16 bits hold of 257 rows.
   for (const auto& device : devices_)
     for (const std::int64_t rows : {257, 258}) {
-      const Filter2dTask task = task_of(u8_problem(4, 150, 1, rows, 3, BorderMode::replicate), Kind::equal);
+      Filter2dProblem problem = u8_problem(4, 150, 1, rows, 3, BorderMode::constant);
+      problem.border.value = 255;
+      const Filter2dTask task = task_of(problem, Kind::equal);
       Runner(box_gpu(), task, device, 1, [](Image& image) {
         std::fill(image.bytes.begin(), image.bytes.end(), std::byte{255});
       }).run(0, 4, {0, 4});
@@ -813,10 +820,13 @@ TEST_F(GpuFilter2d, RunsOfNoRows) {
   for (const auto& device : devices_) {
     const Context context(device);
     Queue queue = context.make_queue();
-    const Filter2dProblem problem = u8_problem(40, 150, 3, 5, 3, BorderMode::reflect);
-    for (const Filter2dSolver* const solver : {&box_gpu(), &separable_gpu_fused(), &separable_gpu()}) {
-      const Filter filter{.weights = std::vector<double>(15, 1.0)};
-      if (refusal_of(*solver, task_of(problem, Kind::equal), device).starts_with("PoCL newer")) continue;
+    const Filter2dProblem problem = u8_problem(40, 150, 3, 3, 3, BorderMode::reflect);
+    for (const Filter2dSolver* const solver :
+         {&box_gpu(), &separable_gpu_fused(), &separable_gpu(), &direct_gpu_strips()}) {
+      const Kind kind = solver == &direct_gpu_strips() ? Kind::random : Kind::equal;
+      std::mt19937_64 random(7);
+      const Filter filter{.weights = weights_of(kind, 3, 3, random)};
+      if (refusal_of(*solver, task_of(problem, kind), device).starts_with("PoCL newer")) continue;
       const Filter2dPlan plan(context, problem, filter, {.solver = std::string(solver->id())});
       const Buffer input = context.allocate(40 * 450), output = context.allocate(40 * 450);
       std::vector<std::uint8_t> made(40 * 450, 7);

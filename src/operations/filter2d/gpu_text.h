@@ -129,7 +129,7 @@ inline std::string chunk_refusal(const Filter2dTask& task, const devices::Device
 // most, as far apart as groups then get from each other.
 inline std::int64_t rows_of_bands(std::int64_t rows, double groups_per_band, std::int64_t resident, std::int64_t lead,
                                   std::int64_t least, std::int64_t most) {
-  if (resident < 1) return std::min(most, rows);
+  if (resident < 1) return std::max<std::int64_t>(std::min(most, rows), 1);
   constexpr int most_waves = 16;
   std::int64_t best = most;
   double best_cost = std::numeric_limits<double>::infinity();
