@@ -125,8 +125,8 @@ inline std::string chunk_refusal(const Filter2dTask& task, const devices::Device
 }
 
 // Output rows of a band, where bands of `rows` output rows take `groups_per_band` groups each and `lead` rows more than
-// they make: as few waves of groups as fill the device (`resident` at once) and few rows read twice, and `most` rows at
-// most, as far apart as groups then get from each other.
+// they make: as few waves of groups as fill the device (`resident` at once) and few rows read twice, of
+// those with at most `most` rows; `most`, or all rows, where it is not known how many are resident.
 inline std::int64_t rows_of_bands(std::int64_t rows, double groups_per_band, std::int64_t resident, std::int64_t lead,
                                   std::int64_t least, std::int64_t most) {
   if (resident < 1) return std::max<std::int64_t>(std::min(most, rows), 1);

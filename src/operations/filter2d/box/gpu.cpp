@@ -124,10 +124,9 @@ class Plan final : public Filter2dPlanBody {
       definitions.push_back({"MULTIPLIER", fmt::format("{}ul", quotient->multiplier)}), add("SHIFT", quotient->shift);
     }
     // Rows of narrow sums are twice as many pixels, and are loaded ahead: more groups have not registers enough. Of
-    // other sums NVIDIA's OpenCL compiler leaves four groups too few.
+    // other sums NVIDIA's OpenCL compiler needs more registers than four groups have.
     const std::int64_t of_unit = tile_.is_narrow ? 2 : device.kind() == devices::DeviceKind::cuda ? 4 : 3;
     add("RESIDENT", of_unit);
-    add("LOADS_AHEAD", tile_.is_narrow);
     program_ = device.build(std::string(kernels::filter2d_pixels()) + std::string(box_kernel), definitions,
                             {.occupancy = {of_unit, group}});
     resident_ = device.info().is_gpu ? of_unit * device.info().compute_units : 0;
@@ -173,7 +172,7 @@ class BoxGpu final : public Filter2dSolver {
     if (static_cast<double>(problem.r) * static_cast<double>(problem.s) * largest > 0x7FFFFFFF)
       return "a window's sum may pass 32 bits";
     const Tile tile = tile_of(problem, *device);
-    // With a group's columns beside them they are numbers of 32 bits.
+    // Elements of a row, and those beside it that a group or a window reaches, are counted in 32 bits.
     constexpr std::int64_t most_elements = 0x7FFFFFFF - 16 * group * 2;
     if (problem.w > most_elements / problem.c || Q(problem) > most_elements / problem.c)
       return fmt::format("a row has more than {} elements", most_elements);
