@@ -23,9 +23,11 @@ std::string choice_for_box(devices::DeviceKind kind, const std::string& text) {
 
 TEST(Choice, BoxesOnGpus) {
   for (const devices::DeviceKind kind : {devices::DeviceKind::cuda, devices::DeviceKind::opencl}) {
-    EXPECT_EQ(choice_for_box(kind, "u8 h560w560c3r3s3"), "filter2d/separable/gpu-fused.1");
-    EXPECT_EQ(choice_for_box(kind, "u8 h560w560c3r11s11"), "filter2d/separable/gpu-fused.1");
+    EXPECT_EQ(choice_for_box(kind, "u8 h560w560c3r1s3"), "filter2d/separable/gpu-fused.1");
+    EXPECT_EQ(choice_for_box(kind, "u8 h560w560c3r3s3"), "filter2d/box/gpu.1");
+    EXPECT_EQ(choice_for_box(kind, "u16 h560w560c3r11s11"), "filter2d/separable/gpu-fused.1");
     // Running sums do not grow with the window.
+    EXPECT_EQ(choice_for_box(kind, "u8 h560w560c3r5s5"), "filter2d/box/gpu.1");
     EXPECT_EQ(choice_for_box(kind, "u8 h560w560c3r13s13"), "filter2d/box/gpu.1");
     EXPECT_EQ(choice_for_box(kind, "u8 h560w560c3r31s31"), "filter2d/box/gpu.1");
     EXPECT_EQ(choice_for_box(kind, "u8 h560w560c3r9s41"), "filter2d/box/gpu.1");

@@ -42,6 +42,7 @@ inline constexpr double root_operations = 12;
 // Through local memory.
 inline constexpr double fused_pixel_operations = 10;
 inline constexpr double fused_tap_operations = 1.1;
+inline constexpr double fused_equal_operations = 8;  // sums' conversions, where weights are equal
 inline constexpr double tile_pixel_operations = 120;
 inline constexpr double tile_tap_operations = 1.4;
 inline constexpr double tile_tap_cycles = 300;  // of a group by itself

@@ -181,11 +181,11 @@ class BoxGpu final : public Filter2dSolver {
                          problem.s, problem.c, tile.columns() * group);
     if (std::string reason = group_refusal(*device, group); !reason.empty()) return reason;
     if (std::string reason = local_memory_refusal(*device, tile.local_bytes(problem)); !reason.empty()) return reason;
-    // Measured (README.md): less of narrow sums, and more of long rows, and of pixels that are not bytes on both sides.
-    const double of_element = tile.is_narrow ? 33 : 45, of_column = tile.is_narrow ? 0.3 : 0.15;
-    constexpr double of_words = 40, of_processor = 110;
-    const bool are_bytes = problem.input == DataType::u8 && problem.output == DataType::u8;
-    const double operations = of_element + of_column * static_cast<double>(problem.s) + (are_bytes ? 0 : of_words);
+    // Measured (README.md): less of narrow sums, more of results that are wider than pixels.
+    const double of_element = tile.is_narrow ? 23 : 57, of_column = tile.is_narrow ? 0.25 : 0.35;
+    constexpr double of_wider = 40, of_processor = 110;
+    const double operations = of_element + of_column * static_cast<double>(problem.s) +
+                              (size_of(problem.output) > size_of(problem.input) ? of_wider : 0);
     return offer_of(task, {.operations = device->info().is_gpu ? operations : of_processor,
                            .bound = box_bound(task),
                            .plan = [=] { return std::make_shared<Plan>(task, *device); }});

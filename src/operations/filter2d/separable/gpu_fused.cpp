@@ -198,7 +198,8 @@ class SeparableGpuFused final : public Filter2dSolver {
                          problem.s, problem.r, device->info().local_memory_bytes);
     if (std::string reason = local_memory_refusal(*device, local_bytes(problem, tile)); !reason.empty()) return reason;
     const auto taps = static_cast<double>(task.weights.r + task.weights.s);
-    return offer_of(task, {.operations = device->info().is_gpu ? fused_pixel_operations + fused_tap_operations * taps
+    const double of_element = fused_pixel_operations + (adds_pixels(task) ? fused_equal_operations : 0);
+    return offer_of(task, {.operations = device->info().is_gpu ? of_element + fused_tap_operations * taps
                                                                : separable_cpu_strip_factor *
                                                                      (gpu_pixel_operations + gpu_tap_operations * taps),
                            .bound = separable_bound(task),
