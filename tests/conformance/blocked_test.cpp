@@ -1,8 +1,11 @@
 // conv2d/blocked on the CPU: how it cuts a problem, and what it computes of its classes, chunks, blocks and panels.
 #include <hwy/targets.h>
 
+#include <bit>
+#include <cmath>
 #include <cstring>
 #include <limits>
+#include <random>
 #include <set>
 #include <vector>
 
@@ -11,6 +14,7 @@
 #include "conv2d_testing.h"
 #include "core/checked.h"
 #include "operations/conv2d/blocked/blocking.h"
+#include "vector/matrix/matrix_tiles.h"
 
 namespace omniconv {
 namespace {
@@ -19,6 +23,7 @@ using operations::BlockedAxis, operations::BlockedClass, operations::BlockedCut,
     operations::BlockedTaps;
 
 constexpr const char* blocked = "conv2d/blocked/cpu.1";
+constexpr const char* by_tiles = "conv2d/blocked/cpu-tiles.1";
 constexpr Pass blocked_passes[] = {Pass::forward, Pass::backward_data};
 
 Context blocked_context(int threads = 2) {
@@ -39,8 +44,8 @@ enum class Zeros { few, many };
 
 // Exact on small integers and within its bound on random numbers, by this solver alone.
 void expect_blocked(const Conv2dProblem& problem, Zeros zeros = Zeros::few, std::int64_t limit = -1,
-                    std::int64_t some = 0) {
-  const checking::VerifyOptions options{.solver = {.solver = blocked, .max_workspace_bytes = limit},
+                    std::int64_t some = 0, const char* solver = blocked) {
+  const checking::VerifyOptions options{.solver = {.solver = solver, .max_workspace_bytes = limit},
                                         .sampled = some > 0 || instrumented,
                                         .samples = samples(some > 0 ? some : 2000),
                                         .may_be_zero = zeros == Zeros::many};
@@ -321,7 +326,7 @@ std::vector<std::byte> blocked_output(const Context& context, const Conv2dProble
     queue.upload(buffer, 0, data.data(), buffer.bytes()).wait();
     if (array.role != ArrayRole::in) output = arrays.size();
     if (const auto format = plan.format(array.name); format != nullptr) {
-      const Plan other(context, prepare != nullptr ? *prepare : problem, {.solver = blocked, .prepared = {"w"}});
+      const Plan other(context, prepare != nullptr ? *prepare : problem, {.solver = options.solver, .prepared = {"w"}});
       EXPECT_EQ(other.format("w")->text, format->text) << to_text(problem);
       constexpr std::int64_t guard = 4096;
       const Buffer prepared = context.allocate(format->bytes + guard);
@@ -383,6 +388,149 @@ TEST(Blocked, ArraysBeginAnywhere) {
                            "n1c13h9w12k8r1s1u2", "n3c16h7w7k16r1s1", "n1c5h9w40k7r2s5"})
     for (const Pass pass : blocked_passes)
       expect_same_wherever_arrays_begin(blocked_context(), with_pass(conv2d_problem(text), pass), blocked);
+}
+
+// Sums of integers are exact; between rows of sums nothing changes; and what the processor's unit makes of any numbers
+// is what the model makes of them.
+TEST(MatrixTiles, SumsOfPairs) {
+  constexpr std::int64_t blocks = 2, guard = 3;
+  const std::vector<std::int64_t> taps = {32, 0, 80};
+  const auto tap_count = static_cast<std::int64_t>(taps.size());
+  const auto unit = kernels::matrix_unit();
+  for (const std::int64_t depth : {1, 5, 16})
+    for (const std::int64_t rows : {1, 16, 17, 32, 33, 55})
+      for (const std::int64_t columns : {1, 15, 16, 17, 32}) {
+        const std::int64_t ld = columns + guard, b_step = columns + 1, b_tap = depth * b_step + 2,
+                           b_block = tap_count * b_tap, a_block = 80 + rows * depth;
+        const auto numbers_of = [](std::int64_t pairs, const auto& number) {
+          std::vector<std::byte> made(static_cast<std::size_t>(2 * pairs * size_of(DataType::bf16)));
+          for (std::int64_t i = 0; i < 2 * pairs; ++i)
+            store_element(DataType::bf16, number(i), made.data() + i * size_of(DataType::bf16));
+          return made;
+        };
+        const auto product_of = [&](const std::vector<std::byte>& a, const std::vector<std::byte>& b, bool add) {
+          std::vector<float> sums(static_cast<std::size_t>(rows * ld), 7);
+          kernels::multiply_tiles({.a = reinterpret_cast<const kernels::BfloatPair*>(a.data()),
+                                   .b = reinterpret_cast<const kernels::BfloatPair*>(b.data()),
+                                   .taps = taps.data(),
+                                   .tap_count = tap_count,
+                                   .blocks = blocks,
+                                   .depth = depth,
+                                   .a_block = a_block,
+                                   .b_block = b_block,
+                                   .b_tap = b_tap,
+                                   .b_step = b_step,
+                                   .rows = rows,
+                                   .columns = columns,
+                                   .sums = sums.data(),
+                                   .ld = ld,
+                                   .add = add});
+          return sums;
+        };
+        const auto small_a = [](std::int64_t i) { return static_cast<double>(i * 5 % 13 - 6); };
+        const auto small_b = [](std::int64_t i) { return static_cast<double>(i * 7 % 17 - 8); };
+        const std::int64_t of_a = blocks * a_block, of_b = blocks * b_block;
+        const auto a = numbers_of(of_a, small_a), b = numbers_of(of_b, small_b);
+        std::mt19937 random(static_cast<unsigned>(depth + rows + columns));
+        const auto any = [&](std::int64_t) {
+          const int exponent = static_cast<int>(random() % 200) - 150;
+          return std::ldexp(static_cast<double>(random() % 256) - 128, exponent);
+        };
+        const auto any_a = numbers_of(of_a, any), any_b = numbers_of(of_b, any);
+        std::vector<std::vector<float>> of_any;
+        for (const auto chosen : {kernels::MatrixUnit::model, kernels::MatrixUnit::processor}) {
+          kernels::set_matrix_unit(chosen);
+          if (kernels::matrix_unit() != chosen) continue;  // none in this processor
+          of_any.push_back(product_of(any_a, any_b, true));
+          for (const bool add : {false, true}) {
+            const std::vector<float> sums = product_of(a, b, add);
+            for (std::int64_t i = 0; i < rows; ++i)
+              for (std::int64_t j = 0; j < ld; ++j) {
+                double expected = add || j >= columns ? 7 : 0;
+                for (std::int64_t block = 0; block < blocks && j < columns; ++block)
+                  for (std::int64_t t = 0; t < tap_count; ++t)
+                    for (std::int64_t k = 0; k < 2 * depth; ++k)
+                      expected += small_a(2 * (block * a_block + taps[static_cast<std::size_t>(t)] + i * depth) + k) *
+                                  small_b(2 * (block * b_block + t * b_tap + k / 2 * b_step + j) + k % 2);
+                ASSERT_EQ(sums[static_cast<std::size_t>(i * ld + j)], expected) << depth << ", " << i << ", " << j;
+              }
+          }
+        }
+        kernels::set_matrix_unit(unit);
+        for (std::size_t i = 0; i < of_any.front().size(); ++i)
+          ASSERT_EQ(std::bit_cast<std::uint32_t>(of_any.front()[i]), std::bit_cast<std::uint32_t>(of_any.back()[i]));
+      }
+}
+
+// The matrix unit, by its model where the processor has none.
+class BlockedTiles : public testing::Test {
+ protected:
+  BlockedTiles() {
+    if (kernels::matrix_unit() == kernels::MatrixUnit::none) kernels::set_matrix_unit(kernels::MatrixUnit::model);
+  }
+  ~BlockedTiles() override { kernels::set_matrix_unit(kernels::MatrixUnit::processor); }
+};
+
+BlockedCut tiles_cut(const Conv2dProblem& problem, std::int64_t limit = -1, int threads = 2) {
+  return {problem, threads, limit, false, operations::BlockedUnit::matrix};
+}
+
+// Depths of one instruction and of several, whole and not, of some taps, of those of a class and of none; tiles of one
+// to four registers; several images, blocks, panels, chunks and groups; rows that are cut.
+TEST_F(BlockedTiles, EveryPassAndLayout) {
+  for (const char* geometry :
+       {"n2c5h6w7k5r3s3p1", "n2c7h9w8k33r1s1", "n1c15h9w8k15r3s3p1g3", "n1c35h8w9k37r3s2p1u2", "n1c13h8w9k7r4s5p2uw3",
+        "n1c32h6w15k6r5s14p6", "n1c601h5w6k71r1s1", "n2c34h7w9k66r3s3p1g2", "n1c66h5w6k16r2s2d2", "n11c9h7w7k6r3s3p1",
+        "n2c20h9w33k20r3s3p1", "n1c7h2w1077k6r1s5dw3", "n2c20h12w20k20r3s3", "n2c9h3w2k6r3s3p1u4", "n1c1h5w6k1r3s3p1",
+        "n2c3h8w9k2r3s3p1u2", "n1c9h14w16k8r1s3uh3", "n1c70h6w7k70r3s3p1"})
+    for (const Pass pass : blocked_passes)
+      for (const char* layout : {"nchw", "nhwc"})
+        for (const char* words : {"", "flip acc", "bias relu"})
+          expect_blocked(with_pass(conv2d_problem(fmt::format("{} bf16 {} {}", words, layout, geometry)), pass),
+                         Zeros::many, -1, 500, by_tiles);
+  EXPECT_EQ(tiles_cut(conv2d_problem("bf16 n1c601h5w6k71r1s1")).depth, 16);
+  EXPECT_EQ(tiles_cut(conv2d_problem("bf16 n2c34h7w9k66r3s3p1g2")).depth, 9);
+  EXPECT_GT(tiles_cut(conv2d_problem("bf16 n1c70h6w7k70r3s3p1")).channels.panels, 1);
+}
+
+TEST_F(BlockedTiles, ThreadsLimitsAndPreparedFiltersChangeNothing) {
+  for (const char* text :
+       {"bf16 n3c20h30w41k40r3s3p1", "bf16 nhwc acc n2c70h9w50k60r3s3p1u3", "bf16 bias n2c300h12w9k90r1s1",
+        "bf16 flip n70c40h7w7k50r3s3p1g2", "bf16 n2c70h20w9k40r3s3p1"})
+    for (const Pass pass : blocked_passes) {
+      const Conv2dProblem problem = with_pass(conv2d_problem(text), pass);
+      const std::vector<std::byte> expected = blocked_output(blocked_context(), problem, {.solver = by_tiles});
+      EXPECT_TRUE(blocked_output(blocked_context(), problem, {.solver = by_tiles, .prepared = {"w"}}) == expected)
+          << text;
+      for (const int threads : {1, 5})
+        for (const std::int64_t limit : {std::int64_t{-1}, tiles_cut(problem, 0, threads).workspace_bytes()})
+          EXPECT_TRUE(blocked_output(blocked_context(threads), problem,
+                                     {.solver = by_tiles, .max_workspace_bytes = limit}) == expected)
+              << text << ", " << threads << " threads, " << limit;
+    }
+}
+
+TEST_F(BlockedTiles, ArraysBeginAnywhere) {
+  for (const char* text : {"bf16 n2c35h9w12k19r3s3", "bf16 nhwc n2c35h9w12k19r3s3u2"})
+    for (const Pass pass : blocked_passes)
+      expect_same_wherever_arrays_begin(blocked_context(), with_pass(conv2d_problem(text), pass), by_tiles);
+}
+
+// Whoever asks for fused multiply-adds alone, for errors relative to an element's own terms, or for another type has
+// other solvers; so has a processor without the unit.
+TEST_F(BlockedTiles, RefusesInSentences) {
+  const Conv2dProblem problem = conv2d_problem("bf16 n1c32h5w5k16r3s3p1");
+  const auto reason_of = [&](const Conv2dProblem& asked, SolverOptions request) {
+    request.solver = by_tiles;
+    return error_of([&] { Conv2dPlan(blocked_context(), asked, request); });
+  };
+  EXPECT_TRUE(explain(blocked_context(), problem, {.solver = by_tiles}).front().applicable);
+  EXPECT_NE(reason_of(problem, {.units = Units::fma}).find("no unit of fused multiply-adds"), std::string::npos);
+  EXPECT_NE(reason_of(problem, {.relative_error = true}).find("below the normal range"), std::string::npos);
+  EXPECT_NE(reason_of(conv2d_problem("n1c32h5w5k16r3s3p1"), {}).find("multiplies bf16"), std::string::npos);
+  EXPECT_NE(reason_of(with_pass(problem, Pass::backward_filter), {}).find("forward pass"), std::string::npos);
+  kernels::set_matrix_unit(kernels::MatrixUnit::none);
+  EXPECT_NE(reason_of(problem, {}).find("no matrix unit"), std::string::npos);
 }
 
 // Prepared filters give the bits of plain ones.

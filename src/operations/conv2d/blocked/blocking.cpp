@@ -5,7 +5,9 @@
 #include <algorithm>
 
 #include "core/checked.h"
+#include "operations/conv2d/conv2d.h"
 #include "operations/workspace_limit.h"
+#include "vector/matrix/matrix_tiles.h"
 
 namespace omniconv::operations {
 namespace {
@@ -24,27 +26,35 @@ constexpr std::int64_t sum_bytes = 256 << 10;
 // Items of each thread, so that all end at nearly the same time.
 constexpr std::int64_t items_per_thread = 2;
 constexpr std::int64_t alignment = 16;  // elements
-
 }  // namespace
 
 BlockedCut::BlockedCut(const Conv2dProblem& problem, int of_threads, std::int64_t workspace_limit,
-                       bool prepared_filters, bool may_pair)
+                       bool prepared_filters, BlockedUnit unit)
     : shape(problem),
       forward(problem.pass == Pass::forward),
       prepared(prepared_filters),
       real(problem.type == DataType::f64 ? DataType::f64 : DataType::f32),
       threads(of_threads),
-      terms(problem.type == DataType::bf16 && may_pair && kernels::has_pair_products() ? kernels::pair_terms : 1),
-      source(divide_up(source_channels(), terms)),
+      terms(unit == BlockedUnit::matrix ||
+                    (unit == BlockedUnit::pairs && problem.type == DataType::bf16 && kernels::has_pair_products())
+                ? kernels::pair_terms
+                : 1),
+      depth(unit == BlockedUnit::matrix ? even_part(divide_up(source_channels(), terms), kernels::matrix_side) : 0),
+      source(depth == 0 ? divide_up(source_channels(), terms) : round_up(divide_up(source_channels(), terms), depth)),
       target(forward ? shape.k_group : shape.c_group),
       down(BlockedAxis::down(shape, forward)),
       along(BlockedAxis::along(shape, forward)),
-      tile(kernels::register_tile(real, target)),
+      tile(depth == 0
+               ? kernels::register_tile(real, target)
+               : kernels::RegisterTile{2 * kernels::matrix_side, 2 * kernels::matrix_side, kernels::matrix_side}),
       filters(PanelCut::even(target, tile.rows)),
       panel_rows(filters.tallest()) {
   const std::int64_t of_taps =
       std::max<std::int64_t>(checked_multiply(down.most_taps(), along.most_taps(), "the taps"), 1);
-  channels = PanelCut::even(source, std::clamp<std::int64_t>(chunk_steps / of_taps, 1, chunk_channels));
+  const std::int64_t chunk = std::clamp<std::int64_t>(chunk_steps / of_taps, 1, chunk_channels);
+  channels = depth == 0
+                 ? PanelCut::even(source, chunk)
+                 : PanelCut::full(source, depth * even_part(source / depth, std::max<std::int64_t>(chunk / depth, 1)));
   set_block(plane_bytes);
   filter_elements(), workspace_bytes();  // throw where they pass 2^63
   // Fewer rows may take more: whole ones may share their zeros.
@@ -124,7 +134,7 @@ void BlockedCut::set_taps() {
                                  (r.index - down.low) * pitch + s.index - along.low);
         }
       const auto count = static_cast<std::int64_t>(some.taps.size());
-      for (std::int64_t more = 0; more < 2; ++more) {
+      for (std::int64_t more = 0; depth == 0 && more < 2; ++more) {
         std::vector<std::int64_t>& steps = some.steps[static_cast<std::size_t>(more)];
         // Under nhwc channels of a tap follow each other in w, else taps of a channel.
         const std::int64_t of_chunk = channels.height + more;
@@ -163,11 +173,14 @@ std::int64_t BlockedCut::sum_elements() const {
   const std::int64_t of_rows = (finishes_panels() ? 1 : range_panels) * panel_rows;
   return checked_multiply(of_rows * static_cast<std::int64_t>(along.classes.size()), sums_pitch, "the sums");
 }
-// A row of outputs, of all classes; under nhwc of all channels of a range; or what is read of a row of the source.
+// A row of outputs, of all classes; under nhwc of all channels of a range; or what is read of a row of the source. The
+// matrix unit's sums have channels side by side already, and a depth of channels of its source is turned.
 std::int64_t BlockedCut::row_elements() const {
-  const std::int64_t of_source = shape.nhwc ? channels.height + 1 : 1,
-                     of_target =
-                         shape.nhwc ? range_panels * panel_rows : static_cast<std::int64_t>(along.classes.size());
+  const std::int64_t of_source = depth > 0    ? depth
+                                 : shape.nhwc ? channels.height + 1
+                                              : 1,
+                     of_target = shape.nhwc && depth == 0 ? range_panels * panel_rows
+                                                          : static_cast<std::int64_t>(along.classes.size());
   return round_up(
       checked_add(checked_multiply(width, of_source, "a row"), checked_multiply(columns, of_target, "a row"), "a row"),
       alignment);
@@ -192,27 +205,44 @@ PreparedFormat BlockedCut::format(const Conv2dProblem& problem) const {
                                   : fmt::format(", {}classes {} and {}", shape.flip ? "flip " : "",
                                                 sorted(down, shape.stride_h, shape.dilation_h, shape.pad_top),
                                                 sorted(along, shape.stride_w, shape.dilation_w, shape.pad_left));
-  return {
-      fmt::format("{} w of {}{} k{}c{}r{}s{}, {} groups{}, in panels of {} {} and chunks of {}", name(problem.type),
-                  shape.nhwc ? "nhwc" : "nchw", forward ? "" : " bwd_data", problem.k, problem.c, problem.r, problem.s,
-                  problem.groups, classes, panel_rows, terms == 1 ? name(real) : "pairs", channels.height),
-      checked_multiply(shape.groups * size_of(real), filter_elements(), "the prepared filters")};
+  return {fmt::format("{} w of {}{} k{}c{}r{}s{}, {} groups{}, in panels of {} {} and chunks of {}", name(problem.type),
+                      shape.nhwc ? "nhwc" : "nchw", forward ? "" : " bwd_data", problem.k, problem.c, problem.r,
+                      problem.s, problem.groups, classes, panel_rows,
+                      terms == 1   ? name(real)
+                      : depth == 0 ? "pairs"
+                                   : fmt::format("{} pairs", depth),
+                      channels.height),
+          checked_multiply(shape.groups * size_of(real), filter_elements(), "the prepared filters")};
 }
 
 double BlockedCut::chain() const {
   std::size_t most = 1;
   for (const BlockedTaps& some : taps) most = std::max(most, some.taps.size());
-  return static_cast<double>(terms) * static_cast<double>(channels.tallest()) * static_cast<double>(most) +
-         static_cast<double>(channels.panels - 1);
+  const double steps = static_cast<double>(channels.tallest()) * static_cast<double>(most),
+               chunks = static_cast<double>(channels.panels - 1);
+  if (depth == 0) return static_cast<double>(terms) * steps + chunks;
+  // Within a block a term is added to those before it of its chain, then the chains to each other, then to the sum.
+  return static_cast<double>(depth) + steps / static_cast<double>(depth) + chunks;
 }
 
-// A tile's step takes a cycle for two vectors of sums, and no less than an addition takes; a tile takes some cycles to
-// begin and end.
 double BlockedCut::tile_products() const {
-  constexpr double addition = 4, of_tile = 30, above_peak = 1.1;
+  constexpr double above_peak = 1.1;
   const auto real_of = [](std::int64_t value) { return static_cast<double>(value); };
-  const std::int64_t most = tile.columns / tile.lanes, runs = flattened ? 1 : rows,
-                     vectors = divide_up(flattened ? slots() : columns, tile.lanes), whole = vectors / most;
+  const double blocks = real_of(divide_up(shape.n, images)) * real_of(divide_up(down.count(), rows)) *
+                        real_of(divide_up(along.count(), columns)),
+               runs = real_of((flattened ? 1 : rows) * images);
+  const double vector_lanes = real_of(kernels::register_tile(real, target).lanes);
+  return above_peak * 2 * vector_lanes * (depth == 0 ? tile_cycles() : matrix_cycles()) * runs * blocks *
+         real_of(filters.panels) * real_of(shape.groups);
+}
+
+// Of a run of a panel's tiles. A step takes a cycle for two vectors of sums, and no less than an addition takes; a tile
+// takes some cycles to begin and end.
+double BlockedCut::tile_cycles() const {
+  constexpr double addition = 4, of_tile = 30;
+  const auto real_of = [](std::int64_t value) { return static_cast<double>(value); };
+  const std::int64_t most = tile.columns / tile.lanes, vectors = divide_up(flattened ? slots() : columns, tile.lanes),
+                     whole = vectors / most;
   const double high = real_of(target) / real_of(filters.panels);
   double cycles = 0;
   for (const BlockedTaps& some : taps) {
@@ -222,10 +252,85 @@ double BlockedCut::tile_products() const {
     };
     cycles += real_of(whole) * of_vectors(most) + (vectors % most > 0 ? of_vectors(vectors % most) : 0);
   }
-  const double blocks = real_of(divide_up(shape.n, images)) * real_of(divide_up(down.count(), rows)) *
-                        real_of(divide_up(along.count(), columns));
-  return above_peak * 2 * real_of(tile.lanes) * cycles * real_of(runs * images) * blocks * real_of(filters.panels) *
-         real_of(shape.groups);
+  return cycles;
+}
+
+// The same of the matrix unit: an instruction takes a cycle for each row of its sums, whatever its depth and columns;
+// sums are read and written by rows.
+double BlockedCut::matrix_cycles() const {
+  const auto real_of = [](std::int64_t value) { return static_cast<double>(value); };
+  const double pixels = real_of(flattened ? slots() : columns),
+               tiles = real_of(divide_up(panel_rows, kernels::matrix_side));
+  double cycles = 0;
+  for (const BlockedTaps& some : taps) {
+    const double blocks = real_of(source / depth) * real_of(static_cast<std::int64_t>(some.taps.size()));
+    cycles += tiles * pixels * (blocks + 4 * real_of(channels.panels));
+  }
+  return cycles;
+}
+
+BlockedBlock BlockedCut::block(std::int64_t item) const {
+  std::size_t row_class = 0;
+  const auto of_class = [&] { return blocks(down.classes[row_class]) * shape.groups * ranges(); };
+  while (item >= of_class()) item -= of_class(), ++row_class;
+  const BlockedClass& of_rows = down.classes[row_class];
+  const std::int64_t across = divide_up(along.count(), columns), downwards = divide_up(of_rows.count, rows),
+                     all = blocks(of_rows), of_range = item % all, range = item / all % ranges(),
+                     column = of_range % across * columns, row = of_range / across % downwards * rows,
+                     image = of_range / across / downwards * images, panel = range * range_panels;
+  return {.row_class = row_class,
+          .group = item / all / ranges(),
+          .first_panel = panel,
+          .panels = std::min(range_panels, filters.panels - panel),
+          .image = image,
+          .images = std::min(images, shape.n - image),
+          .row = row,
+          .rows = std::min(rows, of_rows.count - row),
+          .column = column,
+          .columns = std::min(columns, along.count() - column)};
+}
+
+// Of elements first + i * unit of a row, those that are there.
+BlockedRow BlockedCut::row_part(std::int64_t first) const {
+  const std::int64_t unit = along.unit;
+  const auto until = [&](std::int64_t end) {
+    return std::clamp<std::int64_t>(end <= first ? 0 : divide_up(end - first, unit), 0, width);
+  };
+  const std::int64_t begin = until(0), end = until(along.extent);
+  return begin == end ? nowhere() : BlockedRow{begin, end, first + begin * unit};
+}
+
+const char* blocked_refusal(const Conv2dProblem& problem) {
+  constexpr double most_classes = 16, most_taps = 1 << 16, most_between = 1 << 28;
+  constexpr std::int64_t farthest = std::int64_t{1} << 40;
+  const auto product = [](std::int64_t a, std::int64_t b) { return static_cast<double>(a) * static_cast<double>(b); };
+  const bool forward = problem.pass == Pass::forward;
+  if (!forward && product(problem.stride_h, problem.stride_w) > most_classes)
+    return "serves strides of bwd_data whose product is at most 16";
+  if (product(problem.r, problem.s) > most_taps) return "serves filters of at most 2^16 taps";
+  if (std::max({problem.stride_h, problem.stride_w, problem.pad_top, problem.pad_left}) > farthest)
+    return "serves strides and paddings of at most 2^40";
+  const Conv2dShape shape(problem);
+  if (product(BlockedAxis::down(shape, forward).reach() + 1, BlockedAxis::along(shape, forward).reach() + 1) >
+      most_between)
+    return "serves taps within 2^28 elements of a plane: what lies between them is copied";
+  return nullptr;
+}
+
+// Of a run. README.md says where the numbers come from.
+double blocked_cost(const Conv2dProblem& problem, const BlockedCut& cut, const devices::Device& device) {
+  constexpr double phase = 1e5, of_filter = 10;
+  // Channels side by side to rows, and back; or the other way for the matrix unit.
+  const bool turns = (problem.layout == Layout::nhwc) == (cut.depth == 0);
+  const double of_source = turns ? 16 : 4, of_output = turns ? 16 : 2;
+  const auto real = [](std::int64_t value) { return static_cast<double>(value); };
+  const double copied = real(cut.items()) * real(cut.source) * real(cut.images) * real(cut.plane),
+               stored = real(cut.forward ? elements_of(problem).y : elements_of(problem).x),
+               packed = cut.prepared ? 0 : real(elements_of(problem).w);
+  return phase * (cut.prepared ? 1 : 2) +
+         (cut.tile_products() + of_source * copied + of_output * stored + of_filter * packed) *
+             (cut.real == DataType::f64 ? 2 : 1) +
+         byte_cost(device) * least_bytes(problem);
 }
 
 }  // namespace omniconv::operations

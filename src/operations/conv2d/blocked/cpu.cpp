@@ -7,6 +7,7 @@
 #include "core/convert.h"
 #include "devices/cpu/cpu_device.h"
 #include "operations/conv2d/blocked/blocking.h"
+#include "operations/conv2d/blocked/filters.h"
 #include "operations/conv2d/conv2d.h"
 #include "operations/host_operand.h"
 #include "vector/matrix/gemm_panels.h"
@@ -32,19 +33,8 @@ struct Room {
   typename kernels::SumOf<Element>::Type *sums, *row;
 };
 
-// Outputs [row, row + rows) and [column, column + columns) of a class of some images, and panels of filters.
-struct Block {
-  std::size_t row_class;
-  std::int64_t group, first_panel, panels, image, images, row, rows, column, columns;
-};
-
 // Channels that are fetched ahead of their copies: each lies on pages of its own, and no hardware follows.
 constexpr std::int64_t channels_ahead = 2;
-
-// Elements [begin, end) of a row's copy hold the source's from `from` on; the others are zero.
-struct RowPart {
-  std::int64_t begin, end, from;
-};
 
 template <typename Element>
 class Plan final : public Conv2dPlanBody {
@@ -74,61 +64,44 @@ class Plan final : public Conv2dPlanBody {
   static constexpr bool has_pairs = !std::is_same_v<Element, Real>;
 
   void execute(const Conv2dRun& run) const;
-  Block block_of(std::int64_t item) const;
   void pack_filters(const std::byte* w, Element* to) const;
-  void pack_panel_of(const std::byte* w, std::int64_t group, std::size_t pair, std::int64_t panel, std::int64_t chunk,
-                     Element* to) const;
-  template <typename At>
-  void pack_pairs(const BlockedTaps& taps, std::int64_t rows, std::int64_t channels, const At& at, Element* to) const;
-  void compute(const Memory<Element>& memory, const Block& block, const Room<Element>& room) const;
-  void clear_planes(const Memory<Element>& memory, const Block& block) const;
-  void copy_source(const Memory<Element>& memory, const Block& block, std::int64_t chunk,
+  void compute(const Memory<Element>& memory, const BlockedBlock& block, const Room<Element>& room) const;
+  void clear_planes(const Memory<Element>& memory, const BlockedBlock& block) const;
+  void copy_source(const Memory<Element>& memory, const BlockedBlock& block, std::int64_t chunk,
                    const Room<Element>& room) const;
-  void fetch_row(const std::byte* from, const RowPart& part) const;
-  RowPart part_of(std::int64_t first) const;
-  RowPart nowhere() const { return {cut_.width, cut_.width, 0}; }
-  void copy_row(const std::byte* from, std::int64_t elements, std::int64_t channels, const RowPart& part,
+  void fetch_row(const std::byte* from, const BlockedRow& part) const;
+  void copy_row(const std::byte* from, std::int64_t elements, std::int64_t channels, const BlockedRow& part,
                 const Room<Element>& room, Element* to) const;
   void copy_reals(const std::byte* from, std::int64_t channels, std::int64_t count, const Room<Element>& room,
                   Real* to) const;
   void copy_pairs(const std::byte* from, std::int64_t elements, std::int64_t channels, std::int64_t count,
                   const Room<Element>& room, Element* to) const;
-  void multiply(const Memory<Element>& memory, const Block& block, std::int64_t chunk, std::int64_t panel,
+  void multiply(const Memory<Element>& memory, const BlockedBlock& block, std::int64_t chunk, std::int64_t panel,
                 const Room<Element>& room) const;
-  void finish_planes(const Memory<Element>& memory, const Block& block, std::int64_t panel,
+  void finish_planes(const Memory<Element>& memory, const BlockedBlock& block, std::int64_t panel,
                      const Room<Element>& room) const;
-  void finish_pixels(const Memory<Element>& memory, const Block& block, const Room<Element>& room) const;
+  void finish_pixels(const Memory<Element>& memory, const BlockedBlock& block, const Room<Element>& room) const;
 
   std::size_t column_classes() const { return cut_.along.classes.size(); }
   // Elements of the source's copy from one channel to the next.
   std::int64_t channel_pitch() const { return cut_.images * cut_.plane; }
-  std::int64_t source_at(std::int64_t n, std::int64_t c, std::int64_t h, std::int64_t w) const {
-    return cut_.forward ? g_.x_at(n, c, h, w) : g_.y_at(n, c, h, w);
-  }
-  std::int64_t target_at(std::int64_t n, std::int64_t c, std::int64_t h, std::int64_t w) const {
-    return cut_.forward ? g_.y_at(n, c, h, w) : g_.x_at(n, c, h, w);
-  }
   // Sums of a class of columns, for a panel's first row.
-  Real* sums_of(const Block& block, std::int64_t panel, std::size_t column_class, const Room<Element>& room) const {
+  Real* sums_of(const BlockedBlock& block, std::int64_t panel, std::size_t column_class,
+                const Room<Element>& room) const {
     const std::int64_t line =
         cut_.finishes_panels() ? 0 : cut_.filters.start(panel) - cut_.filters.start(block.first_panel);
     const std::int64_t lines = (cut_.finishes_panels() ? 1 : cut_.range_panels) * cut_.panel_rows;
     return room.sums + (static_cast<std::int64_t>(column_class) * lines + line) * cut_.sums_pitch;
   }
   // The first output of a panel's first channel in a row of an image of the block.
-  std::byte* target_of(const Memory<Element>& memory, const Block& block, std::int64_t panel, std::int64_t image,
+  std::byte* target_of(const Memory<Element>& memory, const BlockedBlock& block, std::int64_t panel, std::int64_t image,
                        std::int64_t row) const {
     const BlockedClass& of_rows = cut_.down.classes[block.row_class];
-    return memory.target + target_at(block.image + image, block.group * cut_.target + cut_.filters.start(panel),
-                                     of_rows.begin + (block.row + row) * of_rows.step,
-                                     block.column * cut_.along.classes.front().step) *
+    return memory.target + cut_.target_at(block.image + image, block.group * cut_.target + cut_.filters.start(panel),
+                                          of_rows.begin + (block.row + row) * of_rows.step,
+                                          block.column * cut_.along.classes.front().step) *
                                size_;
   }
-  // The outputs of a block's class of columns, where rows end with their class.
-  std::int64_t columns_of(const Block& block, const BlockedClass& some) const {
-    return std::clamp<std::int64_t>(some.count - block.column, 0, block.columns);
-  }
-
   DevicePointer device_;
   CpuDevice& cpu_;
   BlockedCut cut_;
@@ -152,31 +125,8 @@ void Plan<Element>::execute(const Conv2dRun& run) const {
   cpu_.parallel_for(cut_.items(), [&](std::int64_t i, int slot) {
     Element* const room = memory.rooms + slot * of_thread;
     auto* const sums = reinterpret_cast<Real*>(room + cut_.plane_elements());
-    compute(memory, block_of(i), {room, sums, sums + cut_.sum_elements()});
+    compute(memory, cut_.block(i), {room, sums, sums + cut_.sum_elements()});
   });
-}
-
-template <typename Element>
-Block Plan<Element>::block_of(std::int64_t item) const {
-  std::size_t row_class = 0;
-  const auto of_class = [&] { return cut_.blocks(cut_.down.classes[row_class]) * g_.groups * cut_.ranges(); };
-  while (item >= of_class()) item -= of_class(), ++row_class;
-  const BlockedClass& of_rows = cut_.down.classes[row_class];
-  const std::int64_t across = divide_up(cut_.along.count(), cut_.columns),
-                     downwards = divide_up(of_rows.count, cut_.rows), blocks = cut_.blocks(of_rows),
-                     block = item % blocks, range = item / blocks % cut_.ranges(),
-                     column = block % across * cut_.columns, row = block / across % downwards * cut_.rows,
-                     image = block / across / downwards * cut_.images, panel = range * cut_.range_panels;
-  return {.row_class = row_class,
-          .group = item / blocks / cut_.ranges(),
-          .first_panel = panel,
-          .panels = std::min(cut_.range_panels, cut_.filters.panels - panel),
-          .image = image,
-          .images = std::min(cut_.images, g_.n - image),
-          .row = row,
-          .rows = std::min(cut_.rows, of_rows.count - row),
-          .column = column,
-          .columns = std::min(cut_.columns, cut_.along.count() - column)};
 }
 
 template <typename Element>
@@ -186,88 +136,14 @@ void Plan<Element>::pack_filters(const std::byte* w, Element* to) const {
   cpu_.parallel_for(g_.groups * of_group, [&](std::int64_t i, int) {
     const std::int64_t group = i / of_group, panel = i / cut_.channels.panels % cut_.filters.panels;
     const auto pair = static_cast<std::size_t>(i % of_group / cut_.channels.panels / cut_.filters.panels);
-    pack_panel_of(w, group, pair, panel, i % cut_.channels.panels, to + group * cut_.filter_elements());
+    const std::int64_t chunk = i % cut_.channels.panels;
+    pack_blocked_filters(cut_, problem().type, w, group, cut_.taps[pair], panel, cut_.channels.start(chunk),
+                         cut_.channels.count(chunk), to + group * cut_.filter_elements());
   });
 }
 
-// A chunk's steps of a panel of filters, in the order in which a tile takes them.
 template <typename Element>
-void Plan<Element>::pack_panel_of(const std::byte* w, std::int64_t group, std::size_t pair, std::int64_t panel,
-                                  std::int64_t chunk, Element* to) const {
-  const BlockedTaps& taps = cut_.taps[pair];
-  const auto count = static_cast<std::int64_t>(taps.taps.size());
-  if (count == 0) return;
-  const DataType type = problem().type;
-  const std::int64_t rows = cut_.filters.count(panel), all_taps = g_.r * g_.s, line = cut_.filters.start(panel),
-                     first = cut_.channels.start(chunk), elements = cut_.channels.count(chunk),
-                     source = cut_.terms * first, channels = cut_.channels_in(first, elements);
-  to += taps.filters_before + panel * cut_.panel_pitch() * count + first * count * rows;
-  const auto at = [&](std::int64_t k, std::int64_t c, std::int64_t tap) {
-    return w + (g_.w_at(group * g_.k_group + k, c, tap / g_.s, tap % g_.s)) * size_;
-  };
-  const auto pack = [&](std::int64_t k, std::int64_t c, std::int64_t tap, std::int64_t ld, bool steps_adjacent,
-                        std::int64_t steps, Element* panel_at) {
-    kernels::pack_panel({at(k, c, tap), type, ld, steps_adjacent}, rows, rows, steps, panel_at);
-  };
-  if constexpr (has_pairs) {
-    if (!g_.nhwc && all_taps > 1)
-      return pack_pairs(
-          taps, rows, channels,
-          [&](std::int64_t c, std::int64_t tap) {
-            return cut_.forward ? at(line, source + c, tap) : at(source + c, line, tap);
-          },
-          to);
-  }
-  if (g_.nhwc) {
-    for (std::int64_t i = 0; i < count; ++i) {
-      const std::int64_t tap = taps.taps[static_cast<std::size_t>(i)];
-      Element* const of_tap = to + i * elements * rows;
-      cut_.forward ? pack(line, source, tap, all_taps * g_.c_group, true, channels, of_tap)
-                   : pack(source, line, tap, all_taps * g_.c_group, false, channels, of_tap);
-    }
-  } else if (cut_.forward) {
-    pack(line, source, 0, all_taps * g_.c_group, true, channels * all_taps, to);
-  } else if (all_taps == 1) {
-    pack(source, line, 0, g_.c_group, false, channels, to);
-  } else {
-    for (std::int64_t c = 0; c < channels; ++c)
-      if (count == all_taps)
-        pack(source + c, line, 0, all_taps, true, all_taps, to + c * all_taps * rows);
-      else
-        for (std::int64_t i = 0; i < count; ++i)
-          pack(source + c, line, taps.taps[static_cast<std::size_t>(i)], all_taps, true, 1,
-               to + (c * count + i) * rows);
-  }
-}
-
-// Of channels whose taps lie side by side, so that the terms of a pair are apart: by way of f32. `at` is where a
-// panel's row has a tap of one of the source's channels.
-template <typename Element>
-template <typename At>
-void Plan<Element>::pack_pairs(const BlockedTaps& taps, std::int64_t rows, std::int64_t channels, const At& at,
-                               Element* to) const {
-  constexpr std::int64_t most = 1024;
-  alignas(64) Real reals[2 * most];
-  const auto count = static_cast<std::int64_t>(taps.taps.size());
-  const std::int64_t all_taps = g_.r * g_.s, ld = cut_.forward ? all_taps * g_.c_group : all_taps,
-                     together = count == all_taps ? std::min(most / rows, count) : 1;
-  for (std::int64_t c = 0; c < channels; c += cut_.terms)
-    for (std::int64_t i = 0; i < count; i += together) {
-      const std::int64_t some = std::min(together, count - i), tap = taps.taps[static_cast<std::size_t>(i)];
-      const bool has_second = c + 1 < channels, is_next = cut_.forward && some == all_taps;
-      Real* const second = reals + some * rows;
-      kernels::pack_panel({at(c, tap), problem().type, ld, true}, rows, rows, has_second && is_next ? 2 * some : some,
-                          reals);
-      if (!has_second)
-        std::fill_n(second, some * rows, Real{0});
-      else if (!is_next)
-        kernels::pack_panel({at(c + 1, tap), problem().type, ld, true}, rows, rows, some, second);
-      kernels::make_pairs(reals, second, some * rows, to + (c / cut_.terms * count + i) * rows);
-    }
-}
-
-template <typename Element>
-void Plan<Element>::compute(const Memory<Element>& memory, const Block& block, const Room<Element>& room) const {
+void Plan<Element>::compute(const Memory<Element>& memory, const BlockedBlock& block, const Room<Element>& room) const {
   if (!g_.nhwc && (cut_.down.classes[block.row_class].taps.empty() || cut_.along.most_taps() == 0))
     return clear_planes(memory, block);
   for (std::int64_t chunk = 0; chunk < cut_.channels.panels; ++chunk) {
@@ -282,29 +158,29 @@ void Plan<Element>::compute(const Memory<Element>& memory, const Block& block, c
 
 // Outputs that no tap meets.
 template <typename Element>
-void Plan<Element>::clear_planes(const Memory<Element>& memory, const Block& block) const {
+void Plan<Element>::clear_planes(const Memory<Element>& memory, const BlockedBlock& block) const {
   if (problem().accumulate) return;
-  const std::int64_t step = cut_.along.classes.front().step, all = target_at(0, 0, 1, 0),
+  const std::int64_t step = cut_.along.classes.front().step, all = cut_.target_at(0, 0, 1, 0),
                      length = std::min(block.columns * step, all - block.column * step);
   for (std::int64_t panel = block.first_panel; panel < block.first_panel + block.panels; ++panel)
     for (std::int64_t image = 0; image < block.images; ++image)
       for (std::int64_t i = 0; i < cut_.filters.count(panel); ++i)
         for (std::int64_t row = 0; row < block.rows; ++row)
-          std::fill_n(target_of(memory, block, panel, image, row) + i * target_at(0, 1, 0, 0) * size_, length * size_,
-                      std::byte{0});
+          std::fill_n(target_of(memory, block, panel, image, row) + i * cut_.target_at(0, 1, 0, 0) * size_,
+                      length * size_, std::byte{0});
 }
 
 // A chunk's channels of what the block reads, with zeros where nothing is.
 template <typename Element>
-void Plan<Element>::copy_source(const Memory<Element>& memory, const Block& block, std::int64_t chunk,
+void Plan<Element>::copy_source(const Memory<Element>& memory, const BlockedBlock& block, std::int64_t chunk,
                                 const Room<Element>& room) const {
   const BlockedAxis &down = cut_.down, &along = cut_.along;
   const std::int64_t elements = cut_.channels.count(chunk), first_element = cut_.channels.start(chunk),
                      channel = block.group * cut_.source_channels();
   const std::int64_t together = g_.nhwc ? elements : 1;  // that lie side by side
-  const std::int64_t plane_bytes = source_at(0, 1, 0, 0) * size_;
+  const std::int64_t plane_bytes = cut_.source_at(0, 1, 0, 0) * size_;
   for (std::size_t j = 0; j < along.phases.size(); ++j) {
-    const RowPart part = part_of((block.column + along.low) * along.unit + along.phases[j]);
+    const BlockedRow part = cut_.row_part((block.column + along.low) * along.unit + along.phases[j]);
     for (std::int64_t c = 0; c < elements; c += together)
       for (std::int64_t image = 0; image < block.images; ++image)
         for (std::size_t i = 0; i < down.phases.size(); ++i) {
@@ -316,39 +192,28 @@ void Plan<Element>::copy_source(const Memory<Element>& memory, const Block& bloc
             const bool is_there = h >= 0 && h < down.extent;
             const std::int64_t at = first_element + c, channels = cut_.channels_in(at, together);
             const std::byte* const from =
-                is_there
-                    ? memory.source + source_at(block.image + image, channel + cut_.terms * at, h, part.from) * size_
-                    : nullptr;
+                is_there ? memory.source +
+                               cut_.source_at(block.image + image, channel + cut_.terms * at, h, part.from) * size_
+                         : nullptr;
             for (std::int64_t term = 0; is_there && !g_.nhwc && term < cut_.terms; ++term)
               fetch_row(from + (cut_.terms * channels_ahead + term) * plane_bytes, part);
-            copy_row(from, together, channels, is_there ? part : nowhere(), room, plane + row * cut_.pitch);
+            copy_row(from, together, channels, is_there ? part : cut_.nowhere(), room, plane + row * cut_.pitch);
           }
         }
   }
 }
 
 template <typename Element>
-void Plan<Element>::fetch_row(const std::byte* from, const RowPart& part) const {
+void Plan<Element>::fetch_row(const std::byte* from, const BlockedRow& part) const {
   constexpr std::int64_t line = 64;
   const std::int64_t bytes = part.begin == part.end ? 0 : ((part.end - part.begin - 1) * cut_.along.unit + 1) * size_;
   for (std::int64_t at = 0; at < bytes; at += line) __builtin_prefetch(from + at);
 }
 
-// Of elements first + i * unit of a row, those that are there.
-template <typename Element>
-RowPart Plan<Element>::part_of(std::int64_t first) const {
-  const std::int64_t unit = cut_.along.unit;
-  const auto until = [&](std::int64_t end) {
-    return std::clamp<std::int64_t>(end <= first ? 0 : divide_up(end - first, unit), 0, cut_.width);
-  };
-  const std::int64_t begin = until(0), end = until(cut_.along.extent);
-  return begin == end ? nowhere() : RowPart{begin, end, first + begin * unit};
-}
-
 // A row of some channels side by side, and so of as many elements or, of pairs, half of them.
 template <typename Element>
-void Plan<Element>::copy_row(const std::byte* from, std::int64_t elements, std::int64_t channels, const RowPart& part,
-                             const Room<Element>& room, Element* to) const {
+void Plan<Element>::copy_row(const std::byte* from, std::int64_t elements, std::int64_t channels,
+                             const BlockedRow& part, const Room<Element>& room, Element* to) const {
   for (std::int64_t c = 0; c < elements; ++c) {
     Element* const line = to + c * channel_pitch();
     for (std::int64_t i = 0; i < part.begin; ++i) line[i] = {};
@@ -411,7 +276,7 @@ void Plan<Element>::copy_pairs(const std::byte* from, std::int64_t elements, std
   }
   // Rows may be short: no calls.
   const auto* const first = reinterpret_cast<const std::uint16_t*>(from);
-  const std::uint16_t* const second = first + source_at(0, 1, 0, 0);
+  const std::uint16_t* const second = first + cut_.source_at(0, 1, 0, 0);
   if (channels < cut_.terms)
     for (std::int64_t i = 0; i < count; ++i) to[i] = {first[i * unit], 0};
   else if (unit == 1)
@@ -421,13 +286,13 @@ void Plan<Element>::copy_pairs(const std::byte* from, std::int64_t elements, std
 }
 
 template <typename Element>
-void Plan<Element>::multiply(const Memory<Element>& memory, const Block& block, std::int64_t chunk, std::int64_t panel,
-                             const Room<Element>& room) const {
+void Plan<Element>::multiply(const Memory<Element>& memory, const BlockedBlock& block, std::int64_t chunk,
+                             std::int64_t panel, const Room<Element>& room) const {
   const std::int64_t rows = cut_.filters.count(panel), channels = cut_.channels.count(chunk);
   for (std::size_t j = 0; j < column_classes(); ++j) {
     const BlockedTaps& taps = cut_.taps_of(block.row_class, j);
     const auto count = static_cast<std::int64_t>(taps.taps.size());
-    const std::int64_t columns = columns_of(block, cut_.along.classes[j]);
+    const std::int64_t columns = cut_.columns_of(block, cut_.along.classes[j]);
     Real* const sums = sums_of(block, panel, j, room);
     if (columns == 0) continue;
     if (count == 0) {
@@ -443,7 +308,7 @@ void Plan<Element>::multiply(const Memory<Element>& memory, const Block& block, 
         .rows = rows,
         .columns = 0,
         .sums = nullptr,
-        .ld = stores_sums_ ? target_at(0, 1, 0, 0) : cut_.sums_pitch,
+        .ld = stores_sums_ ? cut_.target_at(0, 1, 0, 0) : cut_.sums_pitch,
         .add = chunk > 0 || (stores_sums_ && problem().accumulate),
     };
     const std::int64_t runs = cut_.flattened ? 1 : block.rows;
@@ -461,11 +326,12 @@ void Plan<Element>::multiply(const Memory<Element>& memory, const Block& block, 
 
 // Of a panel: rows of a channel's outputs lie side by side, those of several classes in turn.
 template <typename Element>
-void Plan<Element>::finish_planes(const Memory<Element>& memory, const Block& block, std::int64_t panel,
+void Plan<Element>::finish_planes(const Memory<Element>& memory, const BlockedBlock& block, std::int64_t panel,
                                   const Room<Element>& room) const {
   const DataType type = problem().type;
   const std::int64_t rows = cut_.filters.count(panel), channel = block.group * cut_.target + cut_.filters.start(panel),
-                     step = cut_.along.classes.front().step, plane = target_at(0, 1, 0, 0), all = target_at(0, 0, 1, 0);
+                     step = cut_.along.classes.front().step, plane = cut_.target_at(0, 1, 0, 0),
+                     all = cut_.target_at(0, 0, 1, 0);
   const kernels::GemmFinish finish{.type = type,
                                    .output = type,
                                    .row_bias = memory.bias == nullptr ? nullptr : memory.bias + channel * size_,
@@ -492,7 +358,7 @@ void Plan<Element>::finish_planes(const Memory<Element>& memory, const Block& bl
         for (std::size_t j = 0; j < column_classes(); ++j) {
           const BlockedClass& some = cut_.along.classes[j];
           const Real* const from = sums_of(block, panel, j, room) + i * cut_.sums_pitch + slot;
-          for (std::int64_t q = 0; q < columns_of(block, some); ++q) room.row[q * step + some.begin] = from[q];
+          for (std::int64_t q = 0; q < cut_.columns_of(block, some); ++q) room.row[q * step + some.begin] = from[q];
         }
         kernels::finish_tile(finish, room.row, length, 1, length, to + i * plane * size_, plane);
       }
@@ -501,12 +367,13 @@ void Plan<Element>::finish_planes(const Memory<Element>& memory, const Block& bl
 
 // Of a range of filters: channels of an output lie side by side.
 template <typename Element>
-void Plan<Element>::finish_pixels(const Memory<Element>& memory, const Block& block, const Room<Element>& room) const {
+void Plan<Element>::finish_pixels(const Memory<Element>& memory, const BlockedBlock& block,
+                                  const Room<Element>& room) const {
   const DataType type = problem().type;
   const BlockedClass& of_rows = cut_.down.classes[block.row_class];
   const std::int64_t line = cut_.filters.start(block.first_panel),
                      lines = cut_.filters.start(block.first_panel + block.panels) - line,
-                     channel = block.group * cut_.target + line, pixel = target_at(0, 0, 0, 1);
+                     channel = block.group * cut_.target + line, pixel = cut_.target_at(0, 0, 0, 1);
   const kernels::GemmFinish finish{.type = type,
                                    .output = type,
                                    .column_bias = memory.bias == nullptr ? nullptr : memory.bias + channel * size_,
@@ -516,7 +383,7 @@ void Plan<Element>::finish_pixels(const Memory<Element>& memory, const Block& bl
     for (std::int64_t row = 0; row < block.rows; ++row)
       for (std::size_t j = 0; j < column_classes(); ++j) {
         const BlockedClass& some = cut_.along.classes[j];
-        const std::int64_t columns = columns_of(block, some), slot = image * cut_.slots() + row * cut_.pitch;
+        const std::int64_t columns = cut_.columns_of(block, some), slot = image * cut_.slots() + row * cut_.pitch;
         if (columns == 0) continue;
         kernels::turn(kernels::Turned<Real>{.from = sums_of(block, block.first_panel, j, room) + slot,
                                             .ld = cut_.sums_pitch,
@@ -525,10 +392,10 @@ void Plan<Element>::finish_pixels(const Memory<Element>& memory, const Block& bl
                                             .to = room.row,
                                             .pitch = lines,
                                             .add = false});
-        std::byte* const to =
-            memory.target + target_at(block.image + image, channel, of_rows.begin + (block.row + row) * of_rows.step,
-                                      some.begin + block.column * some.step) *
-                                size_;
+        std::byte* const to = memory.target + cut_.target_at(block.image + image, channel,
+                                                             of_rows.begin + (block.row + row) * of_rows.step,
+                                                             some.begin + block.column * some.step) *
+                                                  size_;
         kernels::finish_tile(finish, room.row, lines, columns, lines, to, some.step * pixel);
       }
 }
@@ -540,15 +407,16 @@ class BlockedCpu final : public Conv2dSolver {
     const auto* const cpu = dynamic_cast<const CpuDevice*>(device.get());
     if (cpu == nullptr) return "this variant runs on the CPU";
     if (problem.pass == Pass::backward_filter) return "serves the forward pass and bwd_data";
-    if (const char* const refusal = refusal_of(problem); refusal != nullptr) return refusal;
+    if (const char* const refusal = blocked_refusal(problem); refusal != nullptr) return refusal;
     const bool prepared = !request.prepared.empty();
     if (prepared && request.prepared != std::vector<std::string>{"w"}) return "has a prepared form of w alone";
     try {
-      const BlockedCut cut(problem, cpu->threads(), request.max_workspace_bytes, prepared, may_pair(request));
+      const BlockedCut cut(problem, cpu->threads(), request.max_workspace_bytes, prepared,
+                           may_pair(request) ? BlockedUnit::pairs : BlockedUnit::numbers);
       std::map<std::size_t, PreparedFormat> formats;
       if (prepared) formats[1] = cut.format(problem);
       return Offer{
-          .cost = {cost(problem, cut, *device)},
+          .cost = {blocked_cost(problem, cut, *device)},
           .bound = conv2d_bound(problem, cut.chain()),
           .workspace_bytes = cut.workspace_bytes(),
           .prepared = formats,
@@ -563,44 +431,7 @@ class BlockedCpu final : public Conv2dSolver {
       return error.what();
     }
   }
-
- private:
-  static const char* refusal_of(const Conv2dProblem& problem);
-  static double cost(const Conv2dProblem& problem, const BlockedCut& cut, const devices::Device& device);
 };
-
-// Of what would be listed or copied without end; nullptr if there is none.
-const char* BlockedCpu::refusal_of(const Conv2dProblem& problem) {
-  constexpr double most_classes = 16, most_taps = 1 << 16, most_between = 1 << 28;
-  constexpr std::int64_t farthest = std::int64_t{1} << 40;
-  const auto product = [](std::int64_t a, std::int64_t b) { return static_cast<double>(a) * static_cast<double>(b); };
-  const bool forward = problem.pass == Pass::forward;
-  if (!forward && product(problem.stride_h, problem.stride_w) > most_classes)
-    return "serves strides of bwd_data whose product is at most 16";
-  if (product(problem.r, problem.s) > most_taps) return "serves filters of at most 2^16 taps";
-  if (std::max({problem.stride_h, problem.stride_w, problem.pad_top, problem.pad_left}) > farthest)
-    return "serves strides and paddings of at most 2^40";
-  const Conv2dShape shape(problem);
-  if (product(BlockedAxis::down(shape, forward).reach() + 1, BlockedAxis::along(shape, forward).reach() + 1) >
-      most_between)
-    return "serves taps within 2^28 elements of a plane: what lies between them is copied";
-  return nullptr;
-}
-
-// Of a run. README.md says where the numbers come from.
-double BlockedCpu::cost(const Conv2dProblem& problem, const BlockedCut& cut, const devices::Device& device) {
-  constexpr double phase = 1e5, of_filter = 10;
-  const bool turns = problem.layout == Layout::nhwc;  // channels side by side to rows, and back
-  const double of_source = turns ? 16 : 4, of_output = turns ? 16 : 2;
-  const auto real = [](std::int64_t value) { return static_cast<double>(value); };
-  const double copied = real(cut.items()) * real(cut.source) * real(cut.images) * real(cut.plane),
-               stored = real(cut.forward ? elements_of(problem).y : elements_of(problem).x),
-               packed = cut.prepared ? 0 : real(elements_of(problem).w);
-  return phase * (cut.prepared ? 1 : 2) +
-         (cut.tile_products() + of_source * copied + of_output * stored + of_filter * packed) *
-             (cut.real == DataType::f64 ? 2 : 1) +
-         byte_cost(device) * least_bytes(problem);
-}
 
 }  // namespace
 
