@@ -493,10 +493,23 @@ TEST_F(BlockedTiles, EveryPassAndLayout) {
   EXPECT_GT(tiles_cut(conv2d_problem("bf16 n1c70h6w7k70r3s3p1")).channels.panels, 1);
 }
 
+// Of few channels, those under the taps of a row lie side by side: under strides, dilations and paddings larger than
+// the image, in one depth and several, whose pairs are of two taps.
+TEST_F(BlockedTiles, JoinedTaps) {
+  for (const char* geometry :
+       {"n2c3h19w23k20r7s7p3u2", "n2c3h17w40k9r3s3p1", "n1c3h20w21k10r16s16", "n1c1h9w30k5r3s9p4", "n1c2h9w12k5r2s2p3",
+        "n2c6h9w20k10r3s3p1g2", "n1c5h11w9k33r1s3pl7pr9uw3", "n1c3h8w33k4r3s5p2d2u2", "n1c8h7w30k40r2s13p12dw2",
+        "n1c3h5w1100k3r2s3p1", "n5c4h6w5k3r3s3p1uh2"})
+    for (const char* layout : {"nchw", "nhwc"})
+      for (const char* words : {"", "flip acc", "bias relu"})
+        expect_blocked(conv2d_problem(fmt::format("{} bf16 {} {}", words, layout, geometry)), Zeros::many, -1, 500,
+                       by_tiles);
+}
+
 TEST_F(BlockedTiles, ThreadsLimitsAndPreparedFiltersChangeNothing) {
-  for (const char* text :
-       {"bf16 n3c20h30w41k40r3s3p1", "bf16 nhwc acc n2c70h9w50k60r3s3p1u3", "bf16 bias n2c300h12w9k90r1s1",
-        "bf16 flip n70c40h7w7k50r3s3p1g2", "bf16 n2c70h20w9k40r3s3p1"})
+  for (const char* text : {"bf16 n3c20h30w41k40r3s3p1", "bf16 nhwc acc n2c70h9w50k60r3s3p1u3",
+                           "bf16 bias n2c300h12w9k90r1s1", "bf16 flip n70c40h7w7k50r3s3p1g2",
+                           "bf16 n2c70h20w9k40r3s3p1", "bf16 n2c3h30w33k40r7s7p3u2", "bf16 nhwc n2c3h30w33k40r3s3p1"})
     for (const Pass pass : blocked_passes) {
       const Conv2dProblem problem = with_pass(conv2d_problem(text), pass);
       const std::vector<std::byte> expected = blocked_output(blocked_context(), problem, {.solver = by_tiles});
@@ -511,7 +524,7 @@ TEST_F(BlockedTiles, ThreadsLimitsAndPreparedFiltersChangeNothing) {
 }
 
 TEST_F(BlockedTiles, ArraysBeginAnywhere) {
-  for (const char* text : {"bf16 n2c35h9w12k19r3s3", "bf16 nhwc n2c35h9w12k19r3s3u2"})
+  for (const char* text : {"bf16 n2c35h9w12k19r3s3", "bf16 nhwc n2c35h9w12k19r3s3u2", "bf16 n1c3h9w30k7r3s7p3u2"})
     for (const Pass pass : blocked_passes)
       expect_same_wherever_arrays_begin(blocked_context(), with_pass(conv2d_problem(text), pass), by_tiles);
 }

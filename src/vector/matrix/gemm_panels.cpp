@@ -202,20 +202,6 @@ void PackPairs(const GemmLines& lines, std::int64_t count, std::int64_t width, s
   }
 }
 
-void MakePairs(const float* first, const float* second, std::int64_t count, BfloatPair* to) {
-  const hn::ScalableTag<std::uint32_t> d;
-  const auto lanes = static_cast<std::int64_t>(hn::Lanes(d));
-  const auto make = [](auto some, const float* low, const float* high, BfloatPair* at) HWY_ATTR {
-    const hn::RebindToFloat<decltype(some)> real;
-    const auto pair =
-        hn::Or(hn::ShiftRight<16>(hn::BitCast(some, hn::LoadU(real, low))), hn::BitCast(some, hn::LoadU(real, high)));
-    hn::StoreU(hn::BitCast(real, pair), real, reinterpret_cast<float*>(at));
-  };
-  std::int64_t i = 0;
-  for (; i + lanes <= count; i += lanes) make(d, first + i, second + i, to + i);
-  for (; i < count; ++i) make(hn::CappedTag<std::uint32_t, 1>(), first + i, second + i, to + i);
-}
-
 // Lanes [begin, end) of a vector of lines are neighbours: where lane 0 would be at offset 0.
 struct Run {
   std::int64_t begin, end, offset;
@@ -320,7 +306,6 @@ namespace omniconv::kernels {
 HWY_EXPORT(PackF32);
 HWY_EXPORT(PackF64);
 HWY_EXPORT(PackPairs);
-HWY_EXPORT(MakePairs);
 HWY_EXPORT(ImagesF32);
 HWY_EXPORT(ImagesF64);
 
@@ -332,9 +317,6 @@ void pack_panel(const GemmLines& lines, std::int64_t count, std::int64_t width, 
 }
 void pack_panel(const GemmLines& lines, std::int64_t count, std::int64_t width, std::int64_t steps, BfloatPair* to) {
   HWY_DYNAMIC_DISPATCH(PackPairs)(lines, count, width, steps, to);
-}
-void make_pairs(const float* first, const float* second, std::int64_t count, BfloatPair* to) {
-  HWY_DYNAMIC_DISPATCH(MakePairs)(first, second, count, to);
 }
 void pack_images(const GemmImages<float>& images, std::int64_t first, std::int64_t count, std::int64_t width,
                  std::int64_t steps, float* to) {
