@@ -1,5 +1,7 @@
 #include "vector/matrix/turn.h"
 
+#include <algorithm>
+
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "vector/matrix/turn.cpp"
 #include <hwy/foreach_target.h>
@@ -35,16 +37,17 @@ HWY_INLINE void turn_square(const Turned<float>& t, std::int64_t i, std::int64_t
 }
 #endif
 
-// In squares of 4 x 4: of f32 alone.
+// In squares of 4 x 4: of f32 alone. Those at the ends may cover some of the squares before them, unless they add.
 template <typename Real>
 void turn_all(const Turned<Real>& t) {
   std::int64_t lines = 0, columns = 0;
 #if HWY_TARGET != HWY_SCALAR
   if constexpr (sizeof(Real) == sizeof(float)) {
-    lines = t.lines / 4 * 4, columns = t.columns / 4 * 4;
+    const auto covered = [&t](std::int64_t count) { return t.add || count < 4 ? count / 4 * 4 : count; };
+    lines = covered(t.lines), columns = covered(t.columns);
     // Few rows of `to` at a time: they may be whole pages apart, and share the sets of a cache.
     for (std::int64_t j = 0; j < columns; j += 4)
-      for (std::int64_t i = 0; i < lines; i += 4) turn_square(t, i, j);
+      for (std::int64_t i = 0; i < lines; i += 4) turn_square(t, std::min(i, lines - 4), std::min(j, columns - 4));
   }
 #endif
   for (std::int64_t i = 0; i < t.lines; ++i)

@@ -14,15 +14,16 @@ namespace {
 
 using kernels::PanelCut, kernels::even_part;
 
-// Steps that a tile adds up in registers: its panel of filters stays in the first cache while the block passes by.
-constexpr std::int64_t chunk_steps = 256, chunk_channels = 256;
-// Of a block: the copy of a chunk's source, which the second cache holds, and outputs, so that panels of filters that
-// come from farther away are worth their way.
-constexpr std::int64_t plane_bytes = 128 << 10, most_slots = 512;
+// Steps that a tile adds up in registers, and so channels: its panel of filters stays in the first cache while the
+// block passes by; for the matrix unit, whose sums are the larger part, in the second.
+constexpr std::int64_t chunk_steps = 256, matrix_chunk_steps = 600;
+// Of a block: the copy of a chunk's source, which the second cache holds (2 MB of processors with a matrix unit), and
+// outputs, so that panels of filters that come from farther away are worth their way.
+constexpr std::int64_t vectors_plane_bytes = 128 << 10, matrix_plane_bytes = 512 << 10, most_slots = 512;
 // Rows longer than that are cut.
 constexpr std::int64_t longest_row = 1024;
-// Sums of an item stay in the second cache.
-constexpr std::int64_t sum_bytes = 256 << 10;
+// Sums of an item, twice the copy, stay in the second cache.
+constexpr std::int64_t sums_of_plane = 2;
 // Items of each thread, so that all end at nearly the same time.
 constexpr std::int64_t items_per_thread = 2;
 constexpr std::int64_t alignment = 16;  // elements
@@ -51,7 +52,8 @@ BlockedCut::BlockedCut(const Conv2dProblem& problem, int of_threads, std::int64_
       panel_rows(filters.tallest()) {
   const std::int64_t of_taps =
       std::max<std::int64_t>(checked_multiply(down.most_taps(), along.most_taps(), "the taps"), 1);
-  const std::int64_t chunk = std::clamp<std::int64_t>(chunk_steps / of_taps, 1, chunk_channels);
+  const std::int64_t plane_bytes = whole_plane_bytes(),
+                     chunk = std::max<std::int64_t>((depth == 0 ? chunk_steps : matrix_chunk_steps) / of_taps, 1);
   channels = depth == 0
                  ? PanelCut::even(source, chunk)
                  : PanelCut::full(source, depth * even_part(source / depth, std::max<std::int64_t>(chunk / depth, 1)));
@@ -64,9 +66,14 @@ BlockedCut::BlockedCut(const Conv2dProblem& problem, int of_threads, std::int64_
   set_taps();
 }
 
+std::int64_t BlockedCut::whole_plane_bytes() const {
+  return depth == 0 ? vectors_plane_bytes : matrix_plane_bytes;
+}
+
 // Rows and columns of a block, or images, and then panels of filters.
 void BlockedCut::set_block(std::int64_t bytes) {
-  const std::int64_t slots_at_most = std::max<std::int64_t>(most_slots * bytes / plane_bytes, 1),
+  const std::int64_t plane_bytes = whole_plane_bytes(),
+                     slots_at_most = std::max<std::int64_t>(most_slots * bytes / plane_bytes, 1),
                      room = std::max<std::int64_t>(bytes / size_of(real) / channels.tallest(), 1),
                      of_row = along.count() > longest_row ? longest_row / 2 : along.count();
   images = 1, rows = 1;
@@ -91,7 +98,9 @@ void BlockedCut::set_block(std::int64_t bytes) {
   }
   const std::int64_t of_panel =
                          static_cast<std::int64_t>(along.classes.size()) * panel_rows * sums_pitch * size_of(real),
-                     most = std::clamp<std::int64_t>(sum_bytes * bytes / plane_bytes / of_panel, 1, filters.panels);
+                     most = finishes_panels()
+                                ? filters.panels
+                                : std::clamp<std::int64_t>(sums_of_plane * bytes / of_panel, 1, filters.panels);
   range_panels = filters.panels;
   const std::int64_t enough = items_per_thread * threads, of_all = items();
   const std::int64_t wanted = std::clamp<std::int64_t>(divide_up(enough, of_all), 1, filters.panels);

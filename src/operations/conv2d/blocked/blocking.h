@@ -110,6 +110,7 @@ class BlockedCut {
  private:
   double tile_cycles() const;
   double matrix_cycles() const;
+  std::int64_t whole_plane_bytes() const;  // under no limit
   void set_block(std::int64_t plane_bytes);
   void set_geometry();
   void set_taps();

@@ -23,6 +23,9 @@ struct Memory {
   BfloatPair *rooms, *filters;
 };
 
+// Of a channel, that are stored at a time: whole vectors, and few lines beside them.
+constexpr std::int64_t stored_pixels = 128;
+
 // What a thread works in.
 struct Room {
   BfloatPair* pixels;
@@ -81,9 +84,10 @@ class Plan final : public Conv2dPlanBody {
                    BfloatPair* to) const;
   void multiply(const Memory& memory, const BlockedBlock& block, std::int64_t chunk, std::int64_t panel,
                 const Room& room) const;
+  void fetch_outputs(const Memory& memory, const BlockedBlock& block, std::int64_t panel) const;
   void finish(const Memory& memory, const BlockedBlock& block, std::int64_t panel, const Room& room) const;
-  void finish_planes(const kernels::GemmFinish& finish, const float* sums, std::int64_t rows, std::int64_t pixels,
-                     std::byte* to) const;
+  void finish_planes(const kernels::GemmFinish& finish, const float* sums, std::int64_t rows, std::int64_t lines,
+                     std::int64_t pixels, std::byte* to) const;
   void finish_row(const kernels::GemmFinish& finish, const BlockedBlock& block, std::int64_t panel, std::int64_t slot,
                   const Room& room, std::byte* to) const;
 
@@ -161,10 +165,29 @@ void Plan::compute(const Memory& memory, const BlockedBlock& block, const Room& 
   for (std::int64_t chunk = 0; chunk < cut_.channels.panels; ++chunk) {
     copy_source(memory, block, chunk, room);
     for (std::int64_t panel = block.first_panel; panel < block.first_panel + block.panels; ++panel) {
+      const bool is_last = chunk + 1 == cut_.channels.panels;
+      if (is_last && !g_.nhwc) fetch_outputs(memory, block, panel);
       multiply(memory, block, chunk, panel, room);
-      if (chunk + 1 == cut_.channels.panels) finish(memory, block, panel, room);
+      if (is_last) finish(memory, block, panel, room);
     }
   }
+}
+
+// Channels of y lie on pages of their own, which no hardware fetches ahead of the stores.
+void Plan::fetch_outputs(const Memory& memory, const BlockedBlock& block, std::int64_t panel) const {
+  constexpr std::int64_t line = 64;
+  const BlockedClass &of_rows = cut_.down.classes[block.row_class], &of_columns = cut_.along.classes.front();
+  const std::int64_t first = block.group * cut_.target + cut_.filters.start(panel),
+                     bytes =
+                         cut_.target_at(0, 0, (block.rows - 1) * of_rows.step, block.columns * of_columns.step) * size_;
+  for (std::int64_t image = 0; image < block.images; ++image)
+    for (std::int64_t channel = first; channel < first + cut_.filters.count(panel); ++channel) {
+      const std::byte* const from =
+          memory.target + cut_.target_at(block.image + image, channel, of_rows.begin + block.row * of_rows.step,
+                                         block.column * of_columns.step) *
+                              size_;
+      for (std::int64_t at = 0; at < bytes; at += line) __builtin_prefetch(from + at, 1);
+    }
 }
 
 // A chunk's channels of what the block reads, a depth of them side by side, with zeros where nothing is.
@@ -340,14 +363,17 @@ void Plan::finish(const Memory& memory, const BlockedBlock& block, std::int64_t 
                                    .column_bias = g_.nhwc ? bias : nullptr,
                                    .accumulate = problem().accumulate,
                                    .relu = problem().relu};
+  // Rows of y that follow each other are stored together.
+  const std::int64_t step = cut_.along.classes.front().step;
+  const bool joins_rows = !g_.nhwc && step == 1 && of_rows.step == 1 && block.columns == cut_.along.count();
+  const std::int64_t together = joins_rows ? std::max<std::int64_t>(stored_pixels / block.columns, 1) : 1;
   for (std::int64_t image = 0; image < block.images; ++image)
-    for (std::int64_t row = 0; row < block.rows; ++row) {
+    for (std::int64_t row = 0; row < block.rows; row += together) {
       const std::int64_t slot = image * cut_.slots() + row * cut_.pitch,
                          h = of_rows.begin + (block.row + row) * of_rows.step;
       const auto target = [&](std::int64_t w) {
         return memory.target + cut_.target_at(block.image + image, channel, h, w) * size_;
       };
-      const std::int64_t step = cut_.along.classes.front().step;
       if (!g_.nhwc && step > 1) {
         finish_row(finish, block, panel, slot, room, target(block.column * step));
         continue;
@@ -361,26 +387,34 @@ void Plan::finish(const Memory& memory, const BlockedBlock& block, std::int64_t 
         if (g_.nhwc)
           kernels::finish_tile(finish, sums, rows, columns, rows, to, some.step * cut_.target_at(0, 0, 0, 1));
         else
-          finish_planes(finish, sums, rows, columns, to);
+          finish_planes(finish, sums, rows, std::min(together, block.rows - row), columns, to);
       }
     }
 }
 
-// Pixels of a row, whose channels lie apart.
-void Plan::finish_planes(const kernels::GemmFinish& finish, const float* sums, std::int64_t rows, std::int64_t pixels,
-                         std::byte* to) const {
-  constexpr std::int64_t together = 64;
-  alignas(64) float turned[2 * kernels::matrix_side * together];
-  for (std::int64_t first = 0; first < pixels; first += together) {
-    const std::int64_t some = std::min(together, pixels - first);
+// Pixels of some lines, whose channels lie apart.
+void Plan::finish_planes(const kernels::GemmFinish& finish, const float* sums, std::int64_t rows, std::int64_t lines,
+                         std::int64_t pixels, std::byte* to) const {
+  alignas(64) float turned[2 * kernels::matrix_side * stored_pixels];
+  const auto turn = [&](std::int64_t first, std::int64_t count, std::int64_t at) {
     kernels::turn(kernels::Turned<float>{.from = sums + first * rows,
                                          .ld = rows,
-                                         .lines = some,
+                                         .lines = count,
                                          .columns = rows,
-                                         .to = turned,
-                                         .pitch = together,
+                                         .to = turned + at,
+                                         .pitch = stored_pixels,
                                          .add = false});
-    kernels::finish_tile(finish, turned, together, rows, some, to + first * size_, cut_.target_at(0, 1, 0, 0));
+  };
+  const auto store = [&](std::int64_t first, std::int64_t count) {
+    kernels::finish_tile(finish, turned, stored_pixels, rows, count, to + first * size_, cut_.target_at(0, 1, 0, 0));
+  };
+  if (lines > 1) {
+    for (std::int64_t line = 0; line < lines; ++line) turn(line * cut_.pitch, pixels, line * pixels);
+    return store(0, lines * pixels);
+  }
+  for (std::int64_t first = 0; first < pixels; first += stored_pixels) {
+    const std::int64_t count = std::min(stored_pixels, pixels - first);
+    turn(first, count, 0), store(first, count);
   }
 }
 
