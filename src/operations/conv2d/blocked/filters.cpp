@@ -20,26 +20,27 @@ void pack_pairs(const BlockedCut& cut, const BlockedTaps& taps, std::int64_t row
   alignas(64) kernels::BfloatPair lines[most_rows * most];
   const auto count = static_cast<std::int64_t>(taps.taps.size());
   const bool has_all = count == cut.shape.r * cut.shape.s;
-  const std::int64_t pairs = divide_up(channels, cut.terms), together = std::max<std::int64_t>(most / count, 1);
+  const std::int64_t pairs = divide_up(channels, cut.terms), together = std::max<std::int64_t>(most / count, 1),
+                     ld = (cut.forward ? 1 : cut.shape.c_group) * cut.shape.r * cut.shape.s;
   for (std::int64_t pair = 0; pair < pairs; pair += together)
     for (std::int64_t first_tap = 0; first_tap < count; first_tap += most) {
-      const std::int64_t some_taps = std::min(most, count - first_tap),
-                         width = std::min(together, pairs - pair) * some_taps;
-      for (std::int64_t row = 0; row < rows; ++row)
-        for (std::int64_t at_pair = 0; at_pair < width; at_pair += some_taps) {
-          const std::int64_t c = cut.terms * (pair + at_pair / some_taps);
-          const bool has_second = c + 1 < channels;
-          const auto *const low = reinterpret_cast<const std::uint16_t*>(at(row, c)),
-                            *const high = reinterpret_cast<const std::uint16_t*>(at(row, has_second ? c + 1 : c));
-          kernels::BfloatPair* const line = lines + row * width + at_pair;
-          if (has_all && has_second)
-            for (std::int64_t i = 0; i < some_taps; ++i) line[i] = {low[first_tap + i], high[first_tap + i]};
-          else
-            for (std::int64_t i = 0; i < some_taps; ++i) {
-              const std::int64_t tap = taps.taps[static_cast<std::size_t>(first_tap + i)];
-              line[i] = {low[tap], has_second ? high[tap] : std::uint16_t{0}};
-            }
+      const std::int64_t some_pairs = std::min(together, pairs - pair), some_taps = std::min(most, count - first_tap),
+                         width = some_pairs * some_taps,
+                         whole = has_all ? std::min(some_pairs, channels / cut.terms - pair) : 0;
+      for (std::int64_t row = 0; row < rows; ++row) {
+        const std::byte* const from = at(row, cut.terms * pair);
+        kernels::BfloatPair* const line = lines + row * width;
+        kernels::pair_lines(from + first_tap * size_of(DataType::bf16), ld, whole, some_taps, line);
+        for (std::int64_t i = whole; i < some_pairs; ++i) {
+          const bool has_second = cut.terms * (pair + i) + 1 < channels;
+          const auto *const low = reinterpret_cast<const std::uint16_t*>(from) + cut.terms * i * ld, *const high =
+                                                                                                         low + ld;
+          for (std::int64_t t = 0; t < some_taps; ++t) {
+            const std::int64_t tap = taps.taps[static_cast<std::size_t>(first_tap + t)];
+            line[i * some_taps + t] = {low[tap], has_second ? high[tap] : std::uint16_t{0}};
+          }
         }
+      }
       kernels::turn(kernels::Turned<float>{.from = reinterpret_cast<const float*>(lines),  // whose bits are moved
                                            .ld = width,
                                            .lines = rows,
