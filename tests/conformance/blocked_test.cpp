@@ -394,14 +394,14 @@ TEST(Blocked, ArraysBeginAnywhere) {
 // is what the model makes of them.
 TEST(MatrixTiles, SumsOfPairs) {
   constexpr std::int64_t blocks = 2, guard = 3;
-  const std::vector<std::int64_t> taps = {32, 0, 80};
+  const std::vector<std::int64_t> taps = {31, 0, 80};
   const auto tap_count = static_cast<std::int64_t>(taps.size());
   const auto unit = kernels::matrix_unit();
   for (const std::int64_t depth : {1, 5, 16})
     for (const std::int64_t rows : {1, 16, 17, 32, 33, 55})
       for (const std::int64_t columns : {1, 15, 16, 17, 32}) {
         const std::int64_t ld = columns + guard, b_step = columns + 1, b_tap = depth * b_step + 2,
-                           b_block = tap_count * b_tap, a_block = 80 + rows * depth;
+                           b_block = tap_count * b_tap, a_row = 2 * depth + 1, a_block = 80 + rows * a_row;
         const auto numbers_of = [](std::int64_t pairs, const auto& number) {
           std::vector<std::byte> made(static_cast<std::size_t>(2 * pairs * size_of(DataType::bf16)));
           for (std::int64_t i = 0; i < 2 * pairs; ++i)
@@ -410,13 +410,14 @@ TEST(MatrixTiles, SumsOfPairs) {
         };
         const auto product_of = [&](const std::vector<std::byte>& a, const std::vector<std::byte>& b, bool add) {
           std::vector<float> sums(static_cast<std::size_t>(rows * ld), 7);
-          kernels::multiply_tiles({.a = reinterpret_cast<const kernels::BfloatPair*>(a.data()),
+          kernels::multiply_tiles({.a = reinterpret_cast<const std::uint16_t*>(a.data()),
                                    .b = reinterpret_cast<const kernels::BfloatPair*>(b.data()),
                                    .taps = taps.data(),
                                    .tap_count = tap_count,
                                    .blocks = blocks,
                                    .depth = depth,
                                    .a_block = a_block,
+                                   .a_row = a_row,
                                    .b_block = b_block,
                                    .b_tap = b_tap,
                                    .b_step = b_step,
@@ -429,7 +430,7 @@ TEST(MatrixTiles, SumsOfPairs) {
         };
         const auto small_a = [](std::int64_t i) { return static_cast<double>(i * 5 % 13 - 6); };
         const auto small_b = [](std::int64_t i) { return static_cast<double>(i * 7 % 17 - 8); };
-        const std::int64_t of_a = blocks * a_block, of_b = blocks * b_block;
+        const std::int64_t of_a = (blocks * a_block + 1) / 2, of_b = blocks * b_block;
         const auto a = numbers_of(of_a, small_a), b = numbers_of(of_b, small_b);
         std::mt19937 random(static_cast<unsigned>(depth + rows + columns));
         const auto any = [&](std::int64_t) {
@@ -450,7 +451,7 @@ TEST(MatrixTiles, SumsOfPairs) {
                 for (std::int64_t block = 0; block < blocks && j < columns; ++block)
                   for (std::int64_t t = 0; t < tap_count; ++t)
                     for (std::int64_t k = 0; k < 2 * depth; ++k)
-                      expected += small_a(2 * (block * a_block + taps[static_cast<std::size_t>(t)] + i * depth) + k) *
+                      expected += small_a(block * a_block + taps[static_cast<std::size_t>(t)] + i * a_row + k) *
                                   small_b(2 * (block * b_block + t * b_tap + k / 2 * b_step + j) + k % 2);
                 ASSERT_EQ(sums[static_cast<std::size_t>(i * ld + j)], expected) << depth << ", " << i << ", " << j;
               }

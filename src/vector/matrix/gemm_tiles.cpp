@@ -114,7 +114,7 @@ void MultiplyPairs(const GemmPanels<BfloatPair>& panels) {
 }
 bool HasPairs() {
 #if HWY_TARGET <= HWY_AVX3 && HWY_COMPILER_GCC
-  return __builtin_cpu_supports("avx512bf16") != 0;
+  return __builtin_cpu_supports("avx512bf16") != 0 && __builtin_cpu_is("amd") != 0;
 #else
   return false;
 #endif

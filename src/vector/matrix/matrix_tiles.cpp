@@ -99,16 +99,17 @@ void multiply_by_unit(const MatrixTiles& p) {
     each_sum([&]<int tile>(const float* at) { load<tile>(at, p.ld * element); });
   else
     each_sum([&]<int tile>(const float*) { clear<tile>(); });
-  const std::int64_t a_row = p.depth * element, b_row = p.b_step * element;
+  const std::int64_t a_row = p.a_row * static_cast<std::int64_t>(sizeof *p.a), b_row = p.b_step * element;
   for (std::int64_t block = 0; block < p.blocks; ++block) {
-    const BfloatPair *const of_block = p.a + block * p.a_block, *b = p.b + block * p.b_block;
+    const std::uint16_t* const of_block = p.a + block * p.a_block;
+    const BfloatPair* b = p.b + block * p.b_block;
     for (std::int64_t t = 0; t < p.tap_count; ++t, b += p.b_tap) {
-      const BfloatPair* const a = of_block + p.taps[t];
+      const std::uint16_t* const a = of_block + p.taps[t];
       load<a_of[0]>(a, a_row);
       load<b_of[0]>(b, b_row);
       add_products<sums_of[0][0], a_of[0], b_of[0]>();
       if constexpr (upper_and_lower == 2) {
-        load<a_of[1]>(a + matrix_side * p.depth, a_row);
+        load<a_of[1]>(a + matrix_side * p.a_row, a_row);
         add_products<sums_of[1][0], a_of[1], b_of[0]>();
       }
       if constexpr (left_and_right == 2) {
@@ -125,7 +126,7 @@ void multiply_by_processor(const MatrixTiles& tiles) {
   MatrixTiles some = tiles;
   std::int64_t configured = 0;
   for (std::int64_t left = tiles.rows; left > 0;
-       left -= most_rows, some.a += most_rows * some.depth, some.sums += most_rows * some.ld) {
+       left -= most_rows, some.a += most_rows * some.a_row, some.sums += most_rows * some.ld) {
     some.rows = std::min(left, most_rows);
     if (some.rows != configured) configure(some.rows, some.columns, some.depth), configured = some.rows;
     if (some.rows > matrix_side)
@@ -157,13 +158,12 @@ void multiply_by_model(const MatrixTiles& p) {
       if (!p.add) sum = 0;
       for (std::int64_t block = 0; block < p.blocks; ++block)
         for (std::int64_t t = 0; t < p.tap_count; ++t) {
-          const BfloatPair *const a = p.a + block * p.a_block + p.taps[t] + i * p.depth, *const b = p.b +
-                                                                                                    block * p.b_block +
-                                                                                                    t * p.b_tap + j;
+          const std::uint16_t* const a = p.a + block * p.a_block + p.taps[t] + i * p.a_row;
+          const BfloatPair* const b = p.b + block * p.b_block + t * p.b_tap + j;
           float first = 0, second = 0;
           for (std::int64_t k = 0; k < p.depth; ++k) {  // products are exact
-            first = normal_or_zero(first + number_of(a[k].low) * number_of(b[k * p.b_step].low));
-            second = normal_or_zero(second + number_of(a[k].high) * number_of(b[k * p.b_step].high));
+            first = normal_or_zero(first + number_of(a[2 * k]) * number_of(b[k * p.b_step].low));
+            second = normal_or_zero(second + number_of(a[2 * k + 1]) * number_of(b[k * p.b_step].high));
           }
           sum = normal_or_zero(normal_or_zero(sum) + normal_or_zero(first + second));
         }

@@ -16,16 +16,17 @@ enum class MatrixUnit { none, processor, model };
 MatrixUnit matrix_unit();
 void set_matrix_unit(MatrixUnit unit);
 
-// sums[i][j] = sum over blocks g, taps t and steps k < depth of a[g * a_block + taps[t] + i * depth + k] *
-// b[g * b_block + t * b_tap + k * b_step + j] (+ sums[i][j] as it was), for i < rows and j < columns, a tile after the
-// other; nothing else is read. What a block has under a tap is added at once: its first terms and its second ones are
-// two chains of fused multiply-adds from zero on, whose sum is added to what there is. Numbers below the normal range
-// count as zeros.
+// sums[i][j] = sum over blocks g, taps t and steps k < depth of the pair at a[g * a_block + taps[t] + i * a_row + 2k]
+// times b[g * b_block + t * b_tap + k * b_step + j] (+ sums[i][j] as it was), for i < rows and j < columns, a tile
+// after the other; nothing else is read. What a block has under a tap is added at once: its first terms and its second
+// ones are two chains of fused multiply-adds from zero on, whose sum is added to what there is. Numbers below the
+// normal range count as zeros.
 struct MatrixTiles {
-  const BfloatPair *a, *b;
+  const std::uint16_t* a;  // numbers of bf16; a_block, a_row and taps count them
+  const BfloatPair* b;
   const std::int64_t* taps;
   std::int64_t tap_count, blocks, depth;  // depth: at most matrix_side
-  std::int64_t a_block, b_block, b_tap, b_step;
+  std::int64_t a_block, a_row, b_block, b_tap, b_step;
   std::int64_t rows, columns;  // columns: at most twice matrix_side
   float* sums;
   std::int64_t ld;  // from row to row

@@ -59,7 +59,7 @@ class Plan final : public Conv2dPlanBody {
         joins_taps_(joins_taps(problem)),
         offsets_(cut.taps.size()) {
     for (std::size_t i = 0; i < offsets_.size(); ++i)
-      for (const std::int64_t pixel : cut_.taps[i].offsets) offsets_[i].push_back(pixel * cut_.depth);
+      for (const std::int64_t pixel : cut_.taps[i].offsets) offsets_[i].push_back(pixel * cut_.terms * cut_.depth);
   }
 
   void append(devices::Sequence& sequence, const Conv2dRun& run) const override {
@@ -106,7 +106,7 @@ class Plan final : public Conv2dPlanBody {
   BlockedCut cut_;
   Conv2dShape g_;
   bool joins_taps_;
-  std::vector<std::vector<std::int64_t>> offsets_;              // of taps, in a copy's elements
+  std::vector<std::vector<std::int64_t>> offsets_;              // of taps, in numbers of a copy
   static constexpr std::int64_t size_ = sizeof(std::uint16_t);  // of a stored element
 };
 
@@ -333,7 +333,8 @@ void Plan::multiply(const Memory& memory, const BlockedBlock& block, std::int64_
         .tap_count = count,
         .blocks = cut_.channels.count(chunk) / depth,
         .depth = depth,
-        .a_block = depth_pitch(),
+        .a_block = cut_.terms * depth_pitch(),
+        .a_row = cut_.terms * depth,
         .b_block = depth * count * rows,
         .b_tap = of_tap,
         .b_step = of_step,
@@ -345,7 +346,7 @@ void Plan::multiply(const Memory& memory, const BlockedBlock& block, std::int64_
     };
     for (std::int64_t image = 0; image < block.images; ++image)
       for (std::int64_t run = 0; run < (cut_.flattened ? 1 : block.rows); ++run) {
-        tiles.a = room.pixels + (image * cut_.plane + run * cut_.pitch) * depth;
+        tiles.a = reinterpret_cast<const std::uint16_t*>(room.pixels + (image * cut_.plane + run * cut_.pitch) * depth);
         tiles.sums = sums + (image * cut_.slots() + run * cut_.pitch) * rows;
         kernels::multiply_tiles(tiles);
       }
