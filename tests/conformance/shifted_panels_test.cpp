@@ -11,7 +11,9 @@
 #include "conv2d_testing.h"
 #include "core/checked.h"
 #include "operations/conv2d/shifted_panels/blocking.h"
+#include "operations/conv2d/shifted_panels/tiles.h"
 #include "vector/matrix/gemm_panels.h"
+#include "vector/matrix/matrix_tiles.h"
 
 namespace omniconv {
 namespace {
@@ -493,6 +495,73 @@ TEST(ShiftedPanels, Refusals) {
     });
     EXPECT_NE(reason.find("serves bwd_filter"), std::string::npos) << reason;
   }
+}
+
+// The matrix unit, by its model where the processor has none.
+class ShiftedTiles : public testing::Test {
+ protected:
+  ShiftedTiles() {
+    if (kernels::matrix_unit() == kernels::MatrixUnit::none) kernels::set_matrix_unit(kernels::MatrixUnit::model);
+  }
+  ~ShiftedTiles() override { kernels::set_matrix_unit(kernels::MatrixUnit::processor); }
+
+  static constexpr const char* by_tiles = "conv2d/shifted_panels/cpu-tiles.1";
+};
+
+// Panels whole and not, single taps and many, strides, dilations, paddings larger than the image, groups, long rows,
+// several chunks, bands and parts; and as little workspace as there can be.
+TEST_F(ShiftedTiles, EveryLayoutAndLimit) {
+  for (const char* geometry :
+       {"n2c5h6w7k5r3s3p1", "n2c40h9w8k33r1s1", "n1c15h9w8k15r3s3p1g3", "n1c35h8w9k37r3s2p1u2", "n1c13h8w9k7r4s5p2uw3",
+        "n1c2h6w15k6r5s14p6", "n2c34h7w9k66r3s3p1g2", "n1c66h5w6k16r2s2d2", "n11c9h7w7k6r3s3p1", "n2c20h9w33k20r3s3p1",
+        "n1c7h2w1077k6r1s5dw3", "n2c9h3w2k6r3s3p1u4", "n1c1h5w6k1r3s3p1", "n2c7h20w20k4r3s3p2d2u2",
+        "n1c5h4w3k6r1s1pl5uw3pt7uh2", "n3c40h60w60k40r3s3p1", "n1c9h14w16k8r1s3uh3", "n2c4h17w19k3r7s7p3u2",
+        "n1c3h9w9k2r6s7p3"})
+    for (const char* layout : {"nchw", "nhwc"})
+      for (const char* words : {"", "acc", "flip"}) {
+        const Conv2dProblem problem = filter_gradient(fmt::format("{} bf16 {} {}", words, layout, geometry));
+        for (const std::int64_t limit : {std::int64_t{-1}, operations::GradientCut(problem, 0).workspace_bytes()}) {
+          const checking::VerifyOptions options{.solver = {.solver = by_tiles, .max_workspace_bytes = limit},
+                                                .sampled = true,
+                                                .samples = samples(500),
+                                                .may_be_zero = true};
+          EXPECT_EQ(expect_exact_and_bounded(shifted_context(), problem, options), 1)
+              << to_text(problem) << ", " << limit;
+        }
+      }
+  const operations::GradientCut cut(filter_gradient("bf16 n3c40h60w60k40r3s3p1"), -1);
+  EXPECT_GT(cut.parts, 1);
+  EXPECT_GT(cut.chunks(), 1);
+  EXPECT_GT(operations::GradientCut(filter_gradient("bf16 n3c40h60w60k40r3s3p1"), 0).bands(), 3);
+}
+
+// Whatever the limit, each chunk is of one band, and the bound is the same.
+TEST_F(ShiftedTiles, BandsAreWholeChunks) {
+  for (const char* text : {"bf16 n3c40h61w60k40r3s3p1", "bf16 n70c64h7w7k64r3s3p1", "bf16 n2c300h30w1000k30r3s3p1u2"}) {
+    const Conv2dProblem problem = filter_gradient(text);
+    const operations::GradientCut whole(problem, -1), least(problem, 0);
+    EXPECT_LT(least.workspace_bytes(), whole.workspace_bytes()) << text;
+    for (std::int64_t limit = whole.workspace_bytes(); limit > least.workspace_bytes() / 2; limit = limit * 3 / 4) {
+      const operations::GradientCut cut(problem, limit);
+      EXPECT_LE(cut.workspace_bytes(), std::max(limit, least.workspace_bytes())) << text;
+      EXPECT_EQ(cut.chunk_rows, whole.chunk_rows) << text;
+      EXPECT_EQ(cut.parts, whole.parts) << text;
+      EXPECT_EQ(cut.chain(), whole.chain()) << text;
+      std::int64_t rows = 0;
+      for (std::int64_t i = 0; i < cut.bands(); ++i) {
+        const operations::GradientBand band = cut.band(i);
+        EXPECT_EQ(band.row % cut.chunk_rows, 0) << text;
+        EXPECT_TRUE(band.images == 1 || band.rows == cut.shape.p) << text;
+        rows += band.images * band.rows;
+      }
+      EXPECT_EQ(rows, cut.shape.n * cut.shape.p) << text;
+    }
+  }
+}
+
+TEST_F(ShiftedTiles, ArraysBeginAnywhere) {
+  for (const char* text : {"bf16 n2c35h9w12k19r3s3", "bf16 nhwc n2c35h9w12k19r3s3u2"})
+    expect_same_wherever_arrays_begin(shifted_context(), filter_gradient(text), by_tiles);
 }
 
 }  // namespace

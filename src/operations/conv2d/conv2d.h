@@ -56,6 +56,7 @@ const Conv2dSolver& conv2d_depthwise_gpu();
 const Conv2dSolver& conv2d_blocked_cpu();
 const Conv2dSolver& conv2d_blocked_tiles_cpu();
 const Conv2dSolver& conv2d_shifted_panels_cpu();
+const Conv2dSolver& conv2d_shifted_tiles_cpu();
 const Conv2dSolver& conv2d_winograd_cpu();
 const Conv2dSolver& conv2d_winograd_gpu();
 const Conv2dSolver& conv2d_fft_cpu();

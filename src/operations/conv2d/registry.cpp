@@ -19,6 +19,7 @@ std::span<const Solver* const> conv2d_solvers() {
       &conv2d_depthwise_gpu(),            //
       &conv2d_blocked_tiles_cpu(),        //
       &conv2d_blocked_cpu(),              //
+      &conv2d_shifted_tiles_cpu(),        //
       &conv2d_shifted_panels_cpu(),       //
       &conv2d_winograd_cpu(),             //
       &conv2d_winograd_gpu(),             //

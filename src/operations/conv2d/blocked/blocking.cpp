@@ -326,6 +326,15 @@ const char* blocked_refusal(const Conv2dProblem& problem) {
   return nullptr;
 }
 
+const char* tiles_refusal(const Conv2dProblem& problem, const SolverOptions& request) {
+  if (problem.type != DataType::bf16) return "the processor's matrix unit multiplies bf16";
+  if (kernels::matrix_unit() == kernels::MatrixUnit::none)
+    return "this processor has no matrix unit for bf16 (AMX), or the system keeps it";
+  if (request.units == Units::fma) return "the matrix unit is no unit of fused multiply-adds";
+  if (request.relative_error) return "the matrix unit takes numbers below the normal range for zeros";
+  return nullptr;
+}
+
 // Of a run. README.md says where the numbers come from.
 double blocked_cost(const Conv2dProblem& problem, const BlockedCut& cut, const devices::Device& device) {
   constexpr double phase = 1e5, of_filter = 10;

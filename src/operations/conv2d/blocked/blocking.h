@@ -118,6 +118,8 @@ class BlockedCut {
 
 // Of what would be listed or copied without end; nullptr if there is none.
 const char* blocked_refusal(const Conv2dProblem& problem);
+// Of what the processor's matrix unit does not multiply, or does not as asked; nullptr if there is none.
+const char* tiles_refusal(const Conv2dProblem& problem, const SolverOptions& request);
 // Multiply-adds at the peak that take as long as a run.
 double blocked_cost(const Conv2dProblem& problem, const BlockedCut& cut, const devices::Device& device);
 

@@ -442,11 +442,7 @@ class BlockedTilesCpu final : public Conv2dSolver {
     const auto* const cpu = dynamic_cast<const CpuDevice*>(device.get());
     if (cpu == nullptr) return "this variant runs on the CPU";
     if (problem.pass == Pass::backward_filter) return "serves the forward pass and bwd_data";
-    if (problem.type != DataType::bf16) return "the processor's matrix unit multiplies bf16";
-    if (kernels::matrix_unit() == kernels::MatrixUnit::none)
-      return "this processor has no matrix unit for bf16 (AMX), or the system keeps it";
-    if (request.units == Units::fma) return "the matrix unit is no unit of fused multiply-adds";
-    if (request.relative_error) return "the matrix unit takes numbers below the normal range for zeros";
+    if (const char* const refusal = tiles_refusal(problem, request); refusal != nullptr) return refusal;
     if (const char* const refusal = blocked_refusal(problem); refusal != nullptr) return refusal;
     const bool prepared = !request.prepared.empty();
     if (prepared && request.prepared != std::vector<std::string>{"w"}) return "has a prepared form of w alone";
