@@ -20,6 +20,8 @@ constexpr std::int64_t chunk_steps = 256, matrix_chunk_steps = 600;
 // Of a block: the copy of a chunk's source, which the second cache holds (2 MB of processors with a matrix unit), and
 // outputs, so that panels of filters that come from farther away are worth their way.
 constexpr std::int64_t vectors_plane_bytes = 128 << 10, matrix_plane_bytes = 512 << 10, most_slots = 512;
+// Of one chunk, whose sums are of one panel at a time: fewer rows beside a block's are copied twice.
+constexpr std::int64_t most_matrix_slots = 2048;
 // Rows longer than that are cut.
 constexpr std::int64_t longest_row = 1024;
 // Sums of an item, twice the copy, stay in the second cache.
@@ -73,7 +75,8 @@ std::int64_t BlockedCut::whole_plane_bytes() const {
 // Rows and columns of a block, or images, and then panels of filters.
 void BlockedCut::set_block(std::int64_t bytes) {
   const std::int64_t plane_bytes = whole_plane_bytes(),
-                     slots_at_most = std::max<std::int64_t>(most_slots * bytes / plane_bytes, 1),
+                     whole_slots = depth > 0 && channels.panels == 1 ? most_matrix_slots : most_slots,
+                     slots_at_most = std::max<std::int64_t>(whole_slots * bytes / plane_bytes, 1),
                      room = std::max<std::int64_t>(bytes / size_of(real) / channels.tallest(), 1),
                      of_row = along.count() > longest_row ? longest_row / 2 : along.count();
   images = 1, rows = 1;

@@ -9,8 +9,9 @@ namespace {
 
 using kernels::even_part, kernels::matrix_side, kernels::PanelCut;
 
-// Pixels of a chunk, whose parts of both copies the first cache holds for all taps.
-constexpr std::int64_t chunk_pixels = 320;
+// Pixels of a chunk, whose parts of both copies the second cache holds for all taps, and which are worth the way of the
+// sums.
+constexpr std::int64_t chunk_pixels = 1024;
 // Copies of a band stay in the last cache until they are multiplied.
 constexpr std::int64_t band_bytes = std::int64_t{4} << 20;
 // Items that are enough for many threads; parts of the sums make up for fewer.
