@@ -654,42 +654,66 @@ TEST(Blocked, LargeNumbers) {
 }
 
 // Of problems that no memory holds, the solver says something, and quickly; another may serve.
-TEST(Blocked, NoProblemIsTooLargeToExplain) {
-  for (const char* geometry :
-       {"n1c1h1w1k1r3s3p1000000000d1000000000",
-        "n1c1h1000000w1000000k1r3s3p1",
-        "n1c1099511627776h1w1k1r1s1",
-        "n1c1h1w1k1099511627776r3s3p1",
-        "n1c1h1w1k1r1s1p1099511627776u1099511627776",
-        "n1c1h1w1k1r1s1p4611686018427387000u4611686018427387000",
-        "n1c1h1w1k1r1s1pt9223372036854775806uh4611686018427387905",
-        "n1c1h1w1k1r1s1pl9223372036854775800uw9223372036854775800",
-        "n1c1h1099511627776w1k1r1099511627776s1",
-        "n1c1h1w1099511627776k1r1s1099511627776uw1048576",
-        "n1c1h100000w100000k1r100000s100000",
-        "n1c1h65536w1k1r65536s1uh65536",
-        "n1c1h256w256k1r256s256u256",
-        "n288230376151711744c1h1w1k1r1s1",
-        "n1c288230376151711744h1w1k1r1s1",
-        "n1c1h288230376151711744w1k1r1s1",
-        "n1c1h1w288230376151711744k1r1s1",
-        "n1c1h1w1k288230376151711744r1s1",
-        "n1c1h1w268435456k1r1s2dw268435455",
-        "n1c1h268435456w1k1r2s1dh268435455",
-        "n1c1099511627776h1w1k1099511627776r1s1g1099511627776",
-        "n1c1h1w1k1r2s1pb4611686018427387904dh4611686018427387904",
-        "n1c1h1w1000000000000k1r1s1uw1000000000000",
-        "n1c1h1w1000000000000k1r1s3p1uw16",
-        "f16 n1c1h1w1k1r2s1pt1099511627776pb4611686018427387904uh1099511627776dh4611686018427387904"})
-    for (const Pass pass : blocked_passes)
+constexpr const char* largest_geometries[] = {
+    "n1c1h1w1k1r3s3p1000000000d1000000000",
+    "n1c1h1000000w1000000k1r3s3p1",
+    "n1c1099511627776h1w1k1r1s1",
+    "n1c1h1w1k1099511627776r3s3p1",
+    "n1c1h1w1k1r1s1p1099511627776u1099511627776",
+    "n1c1h1w1k1r1s1p4611686018427387000u4611686018427387000",
+    "n1c1h1w1k1r1s1pt9223372036854775806uh4611686018427387905",
+    "n1c1h1w1k1r1s1pl9223372036854775800uw9223372036854775800",
+    "n1c1h1099511627776w1k1r1099511627776s1",
+    "n1c1h1w1099511627776k1r1s1099511627776uw1048576",
+    "n1c1h100000w100000k1r100000s100000",
+    "n1c1h65536w1k1r65536s1uh65536",
+    "n1c1h256w256k1r256s256u256",
+    "n288230376151711744c1h1w1k1r1s1",
+    "n1c288230376151711744h1w1k1r1s1",
+    "n1c1h288230376151711744w1k1r1s1",
+    "n1c1h1w288230376151711744k1r1s1",
+    "n1c1h1w1k288230376151711744r1s1",
+    "n1c1h1w268435456k1r1s2dw268435455",
+    "n1c1h268435456w1k1r2s1dh268435455",
+    "n1c1099511627776h1w1k1099511627776r1s1g1099511627776",
+    "n1c1h1w1k1r2s1pb4611686018427387904dh4611686018427387904",
+    "n1c1h1w1000000000000k1r1s1uw1000000000000",
+    "n1c1h1w1000000000000k1r1s3p1uw16",
+    "n1c1h1w216172782113783808k1r1s1",
+    "n1c1h1w288230376151711743k1r1s1",
+    "n1c1h72057594037927941w1k1r1s1",
+    "n1c4h1w134000000000000000k1r1s1",
+    "n1c1h1w1k1r2s1pt1099511627776pb4uh4dh1099511627777",
+    "n1c1h1w1k1r2s1pt1099511627776pb4611686018427387904uh1099511627776dh4611686018427387904"};
+
+void expect_explained(std::initializer_list<Pass> passes, const char* type, const char* solver) {
+  for (const char* geometry : largest_geometries)
+    for (const Pass pass : passes)
       for (const char* layout : {"nchw", "nhwc"})
         for (const std::int64_t limit : {-1, 0, 1000}) {
-          const Conv2dProblem problem = with_pass(conv2d_problem(fmt::format("{} {}", layout, geometry)), pass);
+          const Conv2dProblem problem =
+              with_pass(conv2d_problem(fmt::format("{} {} {}", layout, type, geometry)), pass);
           const std::vector<Candidate> all =
-              explain(blocked_context(), problem, {.solver = blocked, .max_workspace_bytes = limit});
+              explain(blocked_context(), problem, {.solver = solver, .max_workspace_bytes = limit});
           EXPECT_EQ(all.size(), 1u);
           EXPECT_TRUE(all.front().applicable || !all.front().reason.empty()) << to_text(problem);
+          EXPECT_GE(all.front().workspace_bytes, 0) << to_text(problem);
         }
+}
+
+TEST(Blocked, NoProblemIsTooLargeToExplain) {
+  for (const char* type : {"f16", "bf16"}) expect_explained({Pass::forward, Pass::backward_data}, type, blocked);
+}
+
+TEST_F(BlockedTiles, NoProblemIsTooLargeToExplain) {
+  expect_explained({Pass::forward, Pass::backward_data}, "bf16", by_tiles);
+  expect_explained({Pass::backward_filter}, "bf16", "conv2d/shifted_panels/cpu-tiles.1");
+}
+
+// A sum goes on through all channels: of constant numbers each addition is as wrong as the one before.
+TEST_F(BlockedTiles, BoundsCountEveryAddition) {
+  EXPECT_EQ(tiles_cut(conv2d_problem("bf16 n1c2048h1w1k8r1s1")).chain(), 16 + 64);
+  EXPECT_EQ(tiles_cut(conv2d_problem("bf16 n1c160h5w5k8r3s3p1")).chain(), 16 + 5 * 9);
 }
 
 // Tiles and vectors of each size.

@@ -513,11 +513,11 @@ class ShiftedTiles : public testing::Test {
 TEST_F(ShiftedTiles, EveryLayoutAndLimit) {
   std::size_t number = 0;
   for (const char* geometry :
-       {"n2c5h6w7k5r3s3p1", "n2c40h9w8k33r1s1", "n1c15h9w8k15r3s3p1g3", "n1c35h8w9k37r3s2p1u2", "n1c13h8w9k7r4s5p2uw3",
-        "n1c2h6w15k6r5s14p6", "n2c34h7w9k66r3s3p1g2", "n1c66h5w6k16r2s2d2", "n11c9h7w7k6r3s3p1", "n2c20h9w33k20r3s3p1",
-        "n1c7h2w1077k6r1s5dw3", "n2c9h3w2k6r3s3p1u4", "n1c1h5w6k1r3s3p1", "n2c7h20w20k4r3s3p2d2u2",
-        "n1c5h4w3k6r1s1pl5uw3pt7uh2", "n3c40h60w60k40r3s3p1", "n1c9h14w16k8r1s3uh3", "n2c4h17w19k3r7s7p3u2",
-        "n1c3h9w9k2r6s7p3"})
+       {"n2c5h6w7k5r3s3p1",     "n2c40h9w8k33r1s1",       "n1c15h9w8k15r3s3p1g3",       "n1c35h8w9k37r3s2p1u2",
+        "n1c13h8w9k7r4s5p2uw3", "n1c2h6w15k6r5s14p6",     "n2c34h7w9k66r3s3p1g2",       "n1c66h5w6k16r2s2d2",
+        "n11c9h7w7k6r3s3p1",    "n2c20h9w33k20r3s3p1",    "n1c7h2w1077k6r1s5dw3",       "n2c9h3w2k6r3s3p1u4",
+        "n1c1h5w6k1r3s3p1",     "n2c7h20w20k4r3s3p2d2u2", "n1c5h4w3k6r1s1pl5uw3pt7uh2", "n3c40h60w60k40r3s3p1",
+        "n1c9h14w16k8r1s3uh3",  "n1c4h40w40k8r3s3u5",     "n2c4h17w19k3r7s7p3u2",       "n1c3h9w9k2r6s7p3"})
     for (const char* layout : {"nchw", "nhwc"})
       for (const char* words : {"", "acc", "flip"}) {
         if (instrumented && ++number % 4 != 0) continue;

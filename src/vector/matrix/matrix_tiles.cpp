@@ -6,7 +6,7 @@
 #include <bit>
 #include <cmath>
 
-#if defined(__x86_64__) && defined(__linux__) && defined(__GNUC__)
+#if defined(__x86_64__) && !defined(__ILP32__) && defined(__linux__) && defined(__GNUC__)
 #define OMNICONV_HAS_AMX 1
 #include <cpuid.h>
 #include <sys/syscall.h>
@@ -18,11 +18,11 @@
 namespace omniconv::kernels {
 namespace {
 
+#if OMNICONV_HAS_AMX
+
 // A tile is two by two registers of sums.
 constexpr std::int64_t most_rows = 2 * matrix_side;
 constexpr std::int64_t element = sizeof(float);
-
-#if OMNICONV_HAS_AMX
 
 // Intel, 64 and IA-32 Architectures Software Developer's Manual, volume 1, chapter 18; Linux,
 // Documentation/arch/x86/xstate.rst.
@@ -161,9 +161,9 @@ void multiply_by_model(const MatrixTiles& p) {
           const std::uint16_t* const a = p.a + block * p.a_block + p.taps[t] + i * p.a_row;
           const BfloatPair* const b = p.b + block * p.b_block + t * p.b_tap + j;
           float first = 0, second = 0;
-          for (std::int64_t k = 0; k < p.depth; ++k) {  // products are exact
-            first = normal_or_zero(first + number_of(a[2 * k]) * number_of(b[k * p.b_step].low));
-            second = normal_or_zero(second + number_of(a[2 * k + 1]) * number_of(b[k * p.b_step].high));
+          for (std::int64_t k = 0; k < p.depth; ++k) {
+            first = normal_or_zero(std::fma(number_of(a[2 * k]), number_of(b[k * p.b_step].low), first));
+            second = normal_or_zero(std::fma(number_of(a[2 * k + 1]), number_of(b[k * p.b_step].high), second));
           }
           sum = normal_or_zero(normal_or_zero(sum) + normal_or_zero(first + second));
         }

@@ -230,11 +230,12 @@ PreparedFormat BlockedCut::format(const Conv2dProblem& problem) const {
 double BlockedCut::chain() const {
   std::size_t most = 1;
   for (const BlockedTaps& some : taps) most = std::max(most, some.taps.size());
-  const double steps = static_cast<double>(channels.tallest()) * static_cast<double>(most),
-               chunks = static_cast<double>(channels.panels - 1);
-  if (depth == 0) return static_cast<double>(terms) * steps + chunks;
-  // Within a block a term is added to those before it of its chain, then the chains to each other, then to the sum.
-  return static_cast<double>(depth) + steps / static_cast<double>(depth) + chunks;
+  if (depth == 0)
+    return static_cast<double>(terms) * static_cast<double>(channels.tallest()) * static_cast<double>(most) +
+           static_cast<double>(channels.panels - 1);
+  // A term is added to those before it of its chain, the chains to each other, then each instruction's to the sum,
+  // which goes on from chunk to chunk.
+  return static_cast<double>(depth) + static_cast<double>(source / depth) * static_cast<double>(most);
 }
 
 double BlockedCut::tile_products() const {
@@ -312,11 +313,10 @@ BlockedRow BlockedCut::row_part(std::int64_t first) const {
   return begin == end ? nowhere() : BlockedRow{begin, end, first + begin * unit};
 }
 
-const char* blocked_refusal(const Conv2dProblem& problem) {
+const char* blocked_refusal(const Conv2dProblem& problem, bool forward) {
   constexpr double most_classes = 16, most_taps = 1 << 16, most_between = 1 << 28;
   constexpr std::int64_t farthest = std::int64_t{1} << 40;
   const auto product = [](std::int64_t a, std::int64_t b) { return static_cast<double>(a) * static_cast<double>(b); };
-  const bool forward = problem.pass == Pass::forward;
   if (!forward && product(problem.stride_h, problem.stride_w) > most_classes)
     return "serves strides of bwd_data whose product is at most 16";
   if (product(problem.r, problem.s) > most_taps) return "serves filters of at most 2^16 taps";
@@ -331,10 +331,10 @@ const char* blocked_refusal(const Conv2dProblem& problem) {
 
 const char* tiles_refusal(const Conv2dProblem& problem, const SolverOptions& request) {
   if (problem.type != DataType::bf16) return "the processor's matrix unit multiplies bf16";
-  if (kernels::matrix_unit() == kernels::MatrixUnit::none)
-    return "this processor has no matrix unit for bf16 (AMX), or the system keeps it";
   if (request.units == Units::fma) return "the matrix unit is no unit of fused multiply-adds";
   if (request.relative_error) return "the matrix unit takes numbers below the normal range for zeros";
+  if (kernels::matrix_unit() == kernels::MatrixUnit::none)
+    return "this processor has no matrix unit for bf16 (AMX), or the system keeps it";
   return nullptr;
 }
 

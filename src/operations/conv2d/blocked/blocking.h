@@ -116,8 +116,9 @@ class BlockedCut {
   void set_taps();
 };
 
-// Of what would be listed or copied without end; nullptr if there is none.
-const char* blocked_refusal(const Conv2dProblem& problem);
+// Of what would be listed or copied without end where x is read as forward, or dy as backward to the data; nullptr if
+// there is none.
+const char* blocked_refusal(const Conv2dProblem& problem, bool forward);
 // Of what the processor's matrix unit does not multiply, or does not as asked; nullptr if there is none.
 const char* tiles_refusal(const Conv2dProblem& problem, const SolverOptions& request);
 // Multiply-adds at the peak that take as long as a run.

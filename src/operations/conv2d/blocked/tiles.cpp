@@ -443,7 +443,8 @@ class BlockedTilesCpu final : public Conv2dSolver {
     if (cpu == nullptr) return "this variant runs on the CPU";
     if (problem.pass == Pass::backward_filter) return "serves the forward pass and bwd_data";
     if (const char* const refusal = tiles_refusal(problem, request); refusal != nullptr) return refusal;
-    if (const char* const refusal = blocked_refusal(problem); refusal != nullptr) return refusal;
+    if (const char* const refusal = blocked_refusal(problem, problem.pass == Pass::forward); refusal != nullptr)
+      return refusal;
     const bool prepared = !request.prepared.empty();
     if (prepared && request.prepared != std::vector<std::string>{"w"}) return "has a prepared form of w alone";
     try {

@@ -207,13 +207,13 @@ void Plan::multiply(const Memory& memory, const GradientBand& band, const Item& 
           .rows = cut_.channels.count(item.channels),
           .columns = cut_.filters.count(item.filters),
           .sums = nullptr,
-          .ld = panel_width,
+          .ld = cut_.sum_columns(),
           .add = number >= cut_.parts,
       };
       for (const BlockedTap& r : cut_.down.classes.front().taps)
         for (const BlockedTap& s : cut_.along.classes.front().taps) {
           tiles.a = x + cut_.offset(r, s, band.rows);
-          tiles.sums = sums + (r.tap * g_.s + s.tap) * panel_width * panel_width;
+          tiles.sums = sums + (r.tap * g_.s + s.tap) * cut_.sum_rows() * cut_.sum_columns();
           kernels::multiply_tiles(tiles);
         }
     }
@@ -235,7 +235,7 @@ void Plan::finish(const Memory& memory, const Item& item, const float* sums) con
       for (std::int64_t t = 0; t < some; ++t)
         for (std::int64_t c = 0; c < channels; ++c)
           row[static_cast<std::size_t>(c * of_channel + t * of_tap)] =
-              sums[((tap + t) * panel_width + c) * panel_width + k];
+              sums[((tap + t) * cut_.sum_rows() + c) * cut_.sum_columns() + k];
       std::byte* const to = memory.w + g_.w_at(filter, first_c, tap / g_.s, tap % g_.s) * size;
       if (g_.nhwc)
         kernels::finish_tile(finish, row.data(), channels, some, channels, to, g_.c_group);
@@ -253,7 +253,7 @@ class ShiftedTilesCpu final : public Conv2dSolver {
     if (dynamic_cast<const CpuDevice*>(device.get()) == nullptr) return "this variant runs on the CPU";
     if (problem.pass != Pass::backward_filter) return "serves bwd_filter";
     if (const char* const refusal = tiles_refusal(problem, request); refusal != nullptr) return refusal;
-    if (const char* const refusal = blocked_refusal(problem); refusal != nullptr) return refusal;
+    if (const char* const refusal = blocked_refusal(problem, true); refusal != nullptr) return refusal;
     try {
       const GradientCut cut(problem, request.max_workspace_bytes);
       return Offer{
@@ -280,7 +280,8 @@ double ShiftedTilesCpu::cost(const Conv2dProblem& problem, const GradientCut& cu
   const double bands = real(cut.bands()), x = bands * real(cut.x_bytes() / size),
                y = bands * real(cut.y_bytes() / size);
   return phase * (2 * bands + 1) + cut.tile_products() + of_x * x + of_y * y +
-         of_stored * real(cut.parts) * real(elements_of(problem).w) + byte_cost(device) * least_bytes(problem);
+         of_stored * real(cut.parts) * real(cut.items()) * real(cut.item_sums()) +
+         byte_cost(device) * least_bytes(problem);
 }
 
 }  // namespace

@@ -40,7 +40,8 @@ class GradientCut {
   GradientBand band(std::int64_t i) const;
   // Pixels of a chunk of so many rows, in pairs of a whole number of instructions.
   std::int64_t pairs(std::int64_t rows) const {
-    return round_up(divide_up(rows * pitch, kernels::pair_terms), kernels::matrix_side);
+    const std::int64_t pixels = checked_multiply(rows, pitch, "the pixels of a chunk");
+    return round_up(pixels / kernels::pair_terms, kernels::matrix_side);  // the pitch is even
   }
   // Numbers of a channel's copy of an image's rows: a plane for each phase of the strides, and what whole depths read
   // beyond the last.
@@ -50,6 +51,9 @@ class GradientCut {
   // Pairs of a panel of filters' copy of an image's rows.
   std::int64_t panel(std::int64_t rows) const;
   std::int64_t items() const { return shape.groups * filters.panels * channels.panels; }  // of a part
+  // Of an item a line of filters for each channel and tap.
+  std::int64_t sum_rows() const { return channels.tallest(); }
+  std::int64_t sum_columns() const { return std::min(shape.k_group, filters.height); }
   std::int64_t item_sums() const;
   // Bytes of the workspace, one array after the other.
   std::int64_t x_bytes() const;

@@ -40,13 +40,14 @@ GradientCut::GradientCut(const Conv2dProblem& problem, std::int64_t workspace_li
 
 void GradientCut::set_band(std::int64_t bytes) {
   band_images = 1, band_rows = shape.p;
-  const std::int64_t image = x_bytes() + y_bytes();
+  const auto copies = [&] { return checked_add(x_bytes(), y_bytes(), "the copies"); };
+  const std::int64_t image = copies();
   if (image <= bytes) {
     band_images = even_part(shape.n, std::clamp<std::int64_t>(bytes / image, 1, shape.n));
     return;
   }
   std::int64_t some = chunks();
-  while (some > 1 && x_bytes() + y_bytes() > bytes) {
+  while (some > 1 && copies() > bytes) {
     some = divide_up(some, 2);
     band_rows = some * chunk_rows;
   }
@@ -62,26 +63,31 @@ GradientBand GradientCut::band(std::int64_t i) const {
 std::int64_t GradientCut::channel(std::int64_t rows) const {
   constexpr std::string_view what = "a channel's copy";
   const std::int64_t of_plane = checked_multiply(checked_add(rows, down.reach(), what), pitch, what),
-                     all = checked_add(checked_multiply(phases(), of_plane, what), along.reach() + line_numbers, what),
-                     lines = divide_up(all, line_numbers);
+                     all = checked_add(checked_multiply(phases(), of_plane, what),
+                                       checked_add(along.reach(), 3 * line_numbers, what), what),
+                     lines = (all - line_numbers) / line_numbers;
   return line_numbers * (lines % 2 == 0 ? lines + 1 : lines);
 }
 std::int64_t GradientCut::panel(std::int64_t rows) const {
   const std::int64_t whole = rows / chunk_rows, rest = rows % chunk_rows;
-  return checked_multiply(panel_width, whole * pairs(chunk_rows) + (rest > 0 ? pairs(rest) : 0), "a copy of filters");
+  constexpr std::string_view what = "a copy of filters";
+  const std::int64_t of_whole = checked_multiply(whole, pairs(chunk_rows), what);
+  return checked_multiply(panel_width, checked_add(of_whole, rest > 0 ? pairs(rest) : 0, what), what);
 }
 std::int64_t GradientCut::item_sums() const {
-  return checked_multiply(panel_width * panel_width, shape.r * shape.s, "the sums");
+  return checked_multiply(sum_rows() * sum_columns(), shape.r * shape.s, "the sums");
 }
 
 std::int64_t GradientCut::x_bytes() const {
   constexpr std::string_view what = "the copy of x";
-  const std::int64_t of_channel = channel(band_rows) * static_cast<std::int64_t>(sizeof(std::uint16_t));
+  const std::int64_t of_channel =
+      checked_multiply(channel(band_rows), static_cast<std::int64_t>(sizeof(std::uint16_t)), what);
   return checked_multiply(checked_multiply(band_images, shape.c, what), of_channel, what);
 }
 std::int64_t GradientCut::y_bytes() const {
   constexpr std::string_view what = "the copy of y";
-  const std::int64_t of_panel = panel(band_rows) * static_cast<std::int64_t>(sizeof(kernels::BfloatPair));
+  const std::int64_t of_panel =
+      checked_multiply(panel(band_rows), static_cast<std::int64_t>(sizeof(kernels::BfloatPair)), what);
   return checked_multiply(checked_multiply(band_images, shape.groups * filters.panels, what), of_panel, what);
 }
 std::int64_t GradientCut::workspace_bytes() const {
