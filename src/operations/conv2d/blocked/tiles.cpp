@@ -6,6 +6,7 @@
 #include "devices/cpu/cpu_device.h"
 #include "operations/conv2d/blocked/blocking.h"
 #include "operations/conv2d/blocked/filters.h"
+#include "operations/conv2d/blocked/joined_taps.h"
 #include "operations/conv2d/conv2d.h"
 #include "operations/host_operand.h"
 #include "vector/matrix/gemm_tiles.h"
@@ -32,21 +33,6 @@ struct Room {
   float *sums, *row;
 };
 
-// Where few channels would leave an instruction's depth empty, those under every tap of a row are channels of a problem
-// of one tap along the row, whose source is as wide as its output: channel s * c + i is channel i under tap s.
-constexpr std::int64_t most_joined = 8;
-
-bool joins_taps(const Conv2dProblem& problem) {
-  return problem.pass == Pass::forward && problem.s > 1 && problem.c / problem.groups <= most_joined;
-}
-Conv2dProblem joined(const Conv2dProblem& problem) {
-  Conv2dProblem made = problem;
-  made.c = checked_multiply(problem.c, problem.s, "the channels under a row's taps");
-  made.w = Q(problem), made.s = 1;
-  made.pad_left = made.pad_right = 0, made.stride_w = made.dilation_w = 1;
-  return made;
-}
-
 class Plan final : public Conv2dPlanBody {
  public:
   // The cut is of the joined problem, where taps are joined.
@@ -56,7 +42,7 @@ class Plan final : public Conv2dPlanBody {
         cpu_(dynamic_cast<CpuDevice&>(*device)),
         cut_(cut),
         g_(problem),
-        joins_taps_(joins_taps(problem)),
+        joined_(problem, cut_),
         offsets_(cut.taps.size()) {
     for (std::size_t i = 0; i < offsets_.size(); ++i)
       for (const std::int64_t pixel : cut_.taps[i].offsets) offsets_[i].push_back(pixel * cut_.terms * cut_.depth);
@@ -78,10 +64,6 @@ class Plan final : public Conv2dPlanBody {
   void copy_source(const Memory& memory, const BlockedBlock& block, std::int64_t chunk, const Room& room) const;
   void copy_row(const std::byte* from, std::int64_t channels, const BlockedRow& part, const Room& room,
                 BfloatPair* to) const;
-  void copy_joined(const std::byte* row, std::int64_t first, std::int64_t column, const Room& room,
-                   BfloatPair* to) const;
-  void pack_joined(const std::byte* w, std::int64_t group, std::int64_t panel, std::int64_t first,
-                   BfloatPair* to) const;
   void multiply(const Memory& memory, const BlockedBlock& block, std::int64_t chunk, std::int64_t panel,
                 const Room& room) const;
   void fetch_outputs(const Memory& memory, const BlockedBlock& block, std::int64_t panel) const;
@@ -105,7 +87,7 @@ class Plan final : public Conv2dPlanBody {
   CpuDevice& cpu_;
   BlockedCut cut_;
   Conv2dShape g_;
-  bool joins_taps_;
+  JoinedTaps joined_;
   std::vector<std::vector<std::int64_t>> offsets_;              // of taps, in numbers of a copy
   static constexpr std::int64_t size_ = sizeof(std::uint16_t);  // of a stored element
 };
@@ -133,32 +115,11 @@ void Plan::pack_filters(const std::byte* w, BfloatPair* to) const {
   const std::int64_t depths = cut_.source / cut_.depth, of_group = pairs * cut_.filters.panels * depths;
   cpu_.parallel_for(g_.groups * of_group, [&](std::int64_t i, int) {
     const std::int64_t group = i / of_group, panel = i / depths % cut_.filters.panels, first = i % depths * cut_.depth;
-    if (joins_taps_) return pack_joined(w, group, panel, first, to + group * cut_.filter_elements());
+    if (joined_.serves()) return joined_.pack(w, group, panel, first, to + group * cut_.filter_elements());
     const auto pair = static_cast<std::size_t>(i % of_group / depths / cut_.filters.panels);
     pack_blocked_filters(cut_, problem().type, w, group, cut_.taps[pair], panel, first, cut_.depth,
                          to + group * cut_.filter_elements());
   });
-}
-
-// As pack_blocked_filters does, of the joined problem's only pair of classes.
-void Plan::pack_joined(const std::byte* w, std::int64_t group, std::int64_t panel, std::int64_t first,
-                       BfloatPair* to) const {
-  const auto* const weights = reinterpret_cast<const std::uint16_t*>(w);
-  const auto count = static_cast<std::int64_t>(cut_.taps.front().taps.size());
-  const std::int64_t rows = cut_.filters.count(panel), depth = cut_.depth,
-                     filter = group * g_.k_group + cut_.filters.start(panel);
-  to += panel * cut_.panel_pitch() * count + first * count * rows;
-  for (std::int64_t i = 0; i < count; ++i)
-    for (std::int64_t d = 0; d < depth; ++d)
-      for (std::int64_t row = 0; row < rows; ++row) {
-        const auto weight = [&](std::int64_t channel) {
-          if (channel >= g_.c_group * g_.s) return std::uint16_t{0};
-          const std::int64_t tap = cut_.taps.front().taps[static_cast<std::size_t>(i)];
-          return weights[g_.w_at(filter + row, channel % g_.c_group, tap, channel / g_.c_group)];
-        };
-        const std::int64_t channel = cut_.terms * (first + d), at = g_.nhwc ? i * depth + d : d * count + i;
-        to[at * rows + row] = {weight(channel), weight(channel + 1)};
-      }
 }
 
 void Plan::compute(const Memory& memory, const BlockedBlock& block, const Room& room) const {
@@ -207,9 +168,9 @@ void Plan::copy_source(const Memory& memory, const BlockedBlock& block, std::int
           for (std::int64_t row = 0; row < block.rows + down.reach(); ++row) {
             const std::int64_t h = (block.row + down.low + row) * down.unit + down.phases[i];
             const bool is_there = h >= 0 && h < down.extent;
-            if (joins_taps_ && is_there) {
-              copy_joined(memory.source + g_.x_at(block.image + image, block.group * g_.c_group, h, 0) * size_, first,
-                          block.column, room, plane + row * cut_.pitch * cut_.depth);
+            if (joined_.serves() && is_there) {
+              joined_.copy(memory.source + g_.x_at(block.image + image, block.group * g_.c_group, h, 0) * size_, first,
+                           block.column, room.row, plane + row * cut_.pitch * cut_.depth);
               continue;
             }
             copy_row(
@@ -255,55 +216,6 @@ void Plan::copy_row(const std::byte* from, std::int64_t channels, const BlockedR
                                        .ld = count,
                                        .lines = depth,
                                        .columns = count,
-                                       .to = reinterpret_cast<float*>(to),
-                                       .pitch = depth,
-                                       .add = false});
-}
-
-// What a row of outputs from a column on reads of a row of x, whose first channel of the group begins at `row`: a depth
-// of channels of the joined problem from an element on.
-void Plan::copy_joined(const std::byte* row, std::int64_t first, std::int64_t column, const Room& room,
-                       BfloatPair* to) const {
-  const auto* const from = reinterpret_cast<const std::uint16_t*>(row);
-  const std::int64_t depth = cut_.depth, width = cut_.width, unit = g_.stride_w * g_.x_at(0, 0, 0, 1);
-  // Outputs [begin, end) have the channel, and the first of them at `from`.
-  struct Line {
-    std::int64_t begin = 0, end = 0;
-    const std::uint16_t* from = nullptr;
-  };
-  const auto line_of = [&](std::int64_t channel) {
-    if (channel >= g_.c_group * g_.s) return Line{};
-    const std::int64_t w = g_.column_of(column, channel / g_.c_group);
-    const auto until = [&](std::int64_t end) {
-      return std::clamp<std::int64_t>(end <= w ? 0 : divide_up(end - w, g_.stride_w), 0, width);
-    };
-    const std::int64_t begin = until(0), end = until(g_.w);
-    if (begin == end) return Line{};
-    return Line{begin, end, from + g_.x_at(0, channel % g_.c_group, 0, w + begin * g_.stride_w)};
-  };
-  auto* const pairs = reinterpret_cast<BfloatPair*>(room.row);
-  for (std::int64_t d = 0; d < depth; ++d) {
-    BfloatPair* const line = pairs + d * width;
-    const Line low = line_of(cut_.terms * (first + d)), high = line_of(cut_.terms * (first + d) + 1);
-    const std::int64_t begin = std::max(low.begin, high.begin), end = std::min(low.end, high.end);
-    const auto one = [&](const Line& some, std::int64_t q) {
-      return q >= some.begin && q < some.end ? some.from[(q - some.begin) * unit] : std::uint16_t{0};
-    };
-    for (std::int64_t q = 0; q < std::min(begin, width); ++q) line[q] = {one(low, q), one(high, q)};
-    if (begin < end) {
-      const std::uint16_t *const a = low.from + (begin - low.begin) * unit, *const b =
-                                                                                high.from + (begin - high.begin) * unit;
-      if (unit == 1)
-        for (std::int64_t q = 0; q < end - begin; ++q) line[begin + q] = {a[q], b[q]};
-      else
-        for (std::int64_t q = 0; q < end - begin; ++q) line[begin + q] = {a[q * unit], b[q * unit]};
-    }
-    for (std::int64_t q = std::max(begin, end); q < width; ++q) line[q] = {one(low, q), one(high, q)};
-  }
-  kernels::turn(kernels::Turned<float>{.from = room.row,  // whose bits are moved
-                                       .ld = width,
-                                       .lines = depth,
-                                       .columns = width,
                                        .to = reinterpret_cast<float*>(to),
                                        .pitch = depth,
                                        .add = false});
@@ -448,8 +360,8 @@ class BlockedTilesCpu final : public Conv2dSolver {
     const bool prepared = !request.prepared.empty();
     if (prepared && request.prepared != std::vector<std::string>{"w"}) return "has a prepared form of w alone";
     try {
-      const BlockedCut cut(joins_taps(problem) ? joined(problem) : problem, cpu->threads(), request.max_workspace_bytes,
-                           prepared, BlockedUnit::matrix);
+      const BlockedCut cut(JoinedTaps::serves(problem) ? JoinedTaps::joined(problem) : problem, cpu->threads(),
+                           request.max_workspace_bytes, prepared, BlockedUnit::matrix);
       std::map<std::size_t, PreparedFormat> formats;
       if (prepared) formats[1] = cut.format(problem);
       return Offer{
