@@ -202,27 +202,18 @@ void PackPairs(const GemmLines& lines, std::int64_t count, std::int64_t width, s
   }
 }
 
-template <class D>
-HWY_INLINE void pair_elements(D d, const std::uint16_t* low, const std::uint16_t* high, BfloatPair* to) {
-  const hn::Rebind<std::uint16_t, D> stored;
-  const auto first = hn::PromoteTo(d, hn::LoadU(stored, low)), second = hn::PromoteTo(d, hn::LoadU(stored, high));
-  hn::StoreU(hn::Or(first, hn::ShiftLeft<16>(second)), d, reinterpret_cast<std::uint32_t*>(to));
-}
-
-void PairLines(const std::byte* from, std::int64_t ld, std::int64_t pairs, std::int64_t count, BfloatPair* to) {
+void MakePairs(const float* first, const float* second, std::int64_t count, BfloatPair* to) {
   const hn::ScalableTag<std::uint32_t> d;
-  const hn::CappedTag<std::uint32_t, 8> eight;
-  const hn::CappedTag<std::uint32_t, 4> four;
-  const auto lanes = [](auto tag) { return static_cast<std::int64_t>(hn::Lanes(tag)); };
-  const auto* low = reinterpret_cast<const std::uint16_t*>(from);
-  for (std::int64_t i = 0; i < pairs; ++i, low += 2 * ld, to += count) {
-    const std::uint16_t* const high = low + ld;
-    std::int64_t j = 0;
-    for (; j + lanes(d) <= count; j += lanes(d)) pair_elements(d, low + j, high + j, to + j);
-    for (; j + lanes(eight) <= count; j += lanes(eight)) pair_elements(eight, low + j, high + j, to + j);
-    for (; j + lanes(four) <= count; j += lanes(four)) pair_elements(four, low + j, high + j, to + j);
-    for (; j < count; ++j) to[j] = {low[j], high[j]};
-  }
+  const auto lanes = static_cast<std::int64_t>(hn::Lanes(d));
+  const auto make = [](auto some, const float* low, const float* high, BfloatPair* at) HWY_ATTR {
+    const hn::RebindToFloat<decltype(some)> real;
+    const auto pair =
+        hn::Or(hn::ShiftRight<16>(hn::BitCast(some, hn::LoadU(real, low))), hn::BitCast(some, hn::LoadU(real, high)));
+    hn::StoreU(hn::BitCast(real, pair), real, reinterpret_cast<float*>(at));
+  };
+  std::int64_t i = 0;
+  for (; i + lanes <= count; i += lanes) make(d, first + i, second + i, to + i);
+  for (; i < count; ++i) make(hn::CappedTag<std::uint32_t, 1>(), first + i, second + i, to + i);
 }
 
 // Lanes [begin, end) of a vector of lines are neighbours: where lane 0 would be at offset 0.
@@ -329,7 +320,7 @@ namespace omniconv::kernels {
 HWY_EXPORT(PackF32);
 HWY_EXPORT(PackF64);
 HWY_EXPORT(PackPairs);
-HWY_EXPORT(PairLines);
+HWY_EXPORT(MakePairs);
 HWY_EXPORT(ImagesF32);
 HWY_EXPORT(ImagesF64);
 
@@ -342,8 +333,8 @@ void pack_panel(const GemmLines& lines, std::int64_t count, std::int64_t width, 
 void pack_panel(const GemmLines& lines, std::int64_t count, std::int64_t width, std::int64_t steps, BfloatPair* to) {
   HWY_DYNAMIC_DISPATCH(PackPairs)(lines, count, width, steps, to);
 }
-void pair_lines(const std::byte* from, std::int64_t ld, std::int64_t pairs, std::int64_t count, BfloatPair* to) {
-  HWY_DYNAMIC_DISPATCH(PairLines)(from, ld, pairs, count, to);
+void make_pairs(const float* first, const float* second, std::int64_t count, BfloatPair* to) {
+  HWY_DYNAMIC_DISPATCH(MakePairs)(first, second, count, to);
 }
 void pack_images(const GemmImages<float>& images, std::int64_t first, std::int64_t count, std::int64_t width,
                  std::int64_t steps, float* to) {

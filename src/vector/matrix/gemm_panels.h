@@ -23,8 +23,8 @@ void pack_panel(const GemmLines& lines, std::int64_t count, std::int64_t width, 
 // Of bf16, two steps to an element: to[t * width + i] = line i at steps 2t and 2t + 1.
 void pack_panel(const GemmLines& lines, std::int64_t count, std::int64_t width, std::int64_t steps, BfloatPair* to);
 
-// to[i * count + j] = element j of lines 2i and 2i + 1 of bf16, which lie ld elements apart; for i < pairs, j < count.
-void pair_lines(const std::byte* from, std::int64_t ld, std::int64_t pairs, std::int64_t count, BfloatPair* to);
+// to[i] = first[i] and second[i], numbers of bf16 in f32.
+void make_pairs(const float* first, const float* second, std::int64_t count, BfloatPair* to);
 
 // Lines that are pixels of images, and steps the elements that each reads: runs of neighbouring lines are neighbours at
 // every step. Line i, pixel i % pixels of image i / pixels, has step t at from[offset(i) + steps[t]].

@@ -3,51 +3,32 @@
 #include <algorithm>
 #include <type_traits>
 
-#include "core/checked.h"
 #include "vector/matrix/gemm_panels.h"
-#include "vector/matrix/turn.h"
 
 namespace omniconv::operations {
 namespace {
 
-// Of channels whose taps lie side by side, so that the terms of a pair are apart: lines of pairs for each of the
-// panel's rows, some at a time, which are turned. `at` is where a row has the first tap of one of the source's
-// channels.
+// Of channels whose taps lie side by side, so that the terms of a pair are apart: by way of f32. `at` is where a
+// panel's row has a tap of one of the source's channels.
 template <typename At>
-void pack_pairs(const BlockedCut& cut, const BlockedTaps& taps, std::int64_t rows, std::int64_t channels, const At& at,
-                kernels::BfloatPair* to) {
-  constexpr std::int64_t most = 64, most_rows = 32;
-  alignas(64) kernels::BfloatPair lines[most_rows * most];
+void pack_pairs(const BlockedCut& cut, const BlockedTaps& taps, DataType type, std::int64_t rows, std::int64_t channels,
+                const At& at, kernels::BfloatPair* to) {
+  constexpr std::int64_t most = 1024;
+  alignas(64) float reals[2 * most];
   const auto count = static_cast<std::int64_t>(taps.taps.size());
-  const bool has_all = count == cut.shape.r * cut.shape.s;
-  const std::int64_t pairs = divide_up(channels, cut.terms), together = std::max<std::int64_t>(most / count, 1),
-                     ld = (cut.forward ? 1 : cut.shape.c_group) * cut.shape.r * cut.shape.s;
-  for (std::int64_t pair = 0; pair < pairs; pair += together)
-    for (std::int64_t first_tap = 0; first_tap < count; first_tap += most) {
-      const std::int64_t some_pairs = std::min(together, pairs - pair), some_taps = std::min(most, count - first_tap),
-                         width = some_pairs * some_taps,
-                         whole = has_all ? std::min(some_pairs, channels / cut.terms - pair) : 0;
-      for (std::int64_t row = 0; row < rows; ++row) {
-        const std::byte* const from = at(row, cut.terms * pair);
-        kernels::BfloatPair* const line = lines + row * width;
-        kernels::pair_lines(from + first_tap * size_of(DataType::bf16), ld, whole, some_taps, line);
-        for (std::int64_t i = whole; i < some_pairs; ++i) {
-          const bool has_second = cut.terms * (pair + i) + 1 < channels;
-          const auto *const low = reinterpret_cast<const std::uint16_t*>(from) + cut.terms * i * ld, *const high =
-                                                                                                         low + ld;
-          for (std::int64_t t = 0; t < some_taps; ++t) {
-            const std::int64_t tap = taps.taps[static_cast<std::size_t>(first_tap + t)];
-            line[i * some_taps + t] = {low[tap], has_second ? high[tap] : std::uint16_t{0}};
-          }
-        }
-      }
-      kernels::turn(kernels::Turned<float>{.from = reinterpret_cast<const float*>(lines),  // whose bits are moved
-                                           .ld = width,
-                                           .lines = rows,
-                                           .columns = width,
-                                           .to = reinterpret_cast<float*>(to + (pair * count + first_tap) * rows),
-                                           .pitch = rows,
-                                           .add = false});
+  const std::int64_t all_taps = cut.shape.r * cut.shape.s, ld = cut.forward ? all_taps * cut.shape.c_group : all_taps,
+                     together = count == all_taps ? std::min(most / rows, count) : 1;
+  for (std::int64_t c = 0; c < channels; c += cut.terms)
+    for (std::int64_t i = 0; i < count; i += together) {
+      const std::int64_t some = std::min(together, count - i), tap = taps.taps[static_cast<std::size_t>(i)];
+      const bool has_second = c + 1 < channels, is_next = cut.forward && some == all_taps;
+      float* const second = reals + some * rows;
+      kernels::pack_panel({at(c, tap), type, ld, true}, rows, rows, has_second && is_next ? 2 * some : some, reals);
+      if (!has_second)
+        std::fill_n(second, some * rows, 0.0F);
+      else if (!is_next)
+        kernels::pack_panel({at(c + 1, tap), type, ld, true}, rows, rows, some, second);
+      kernels::make_pairs(reals, second, some * rows, to + (c / cut.terms * count + i) * rows);
     }
 }
 
@@ -74,9 +55,9 @@ void pack_blocked_filters(const BlockedCut& cut, DataType type, const std::byte*
   if constexpr (std::is_same_v<Element, kernels::BfloatPair>) {
     if (!g.nhwc && all_taps > 1)
       return pack_pairs(
-          cut, taps, rows, channels,
-          [&](std::int64_t row, std::int64_t c) {
-            return cut.forward ? at(line + row, source + c, 0) : at(source + c, line + row, 0);
+          cut, taps, type, rows, channels,
+          [&](std::int64_t c, std::int64_t tap) {
+            return cut.forward ? at(line, source + c, tap) : at(source + c, line, tap);
           },
           to);
   }
