@@ -20,8 +20,6 @@ namespace {
 
 #if OMNICONV_HAS_AMX
 
-// A tile is two by two registers of sums.
-constexpr std::int64_t most_rows = 2 * matrix_side;
 constexpr std::int64_t element = sizeof(float);
 
 // Intel, 64 and IA-32 Architectures Software Developer's Manual, volume 1, chapter 18; Linux,
@@ -126,8 +124,8 @@ void multiply_by_processor(const MatrixTiles& tiles) {
   MatrixTiles some = tiles;
   std::int64_t configured = 0;
   for (std::int64_t left = tiles.rows; left > 0;
-       left -= most_rows, some.a += most_rows * some.a_row, some.sums += most_rows * some.ld) {
-    some.rows = std::min(left, most_rows);
+       left -= matrix_tile, some.a += matrix_tile * some.a_row, some.sums += matrix_tile * some.ld) {
+    some.rows = std::min(left, matrix_tile);
     if (some.rows != configured) configure(some.rows, some.columns, some.depth), configured = some.rows;
     if (some.rows > matrix_side)
       some.columns > matrix_side ? multiply_by_unit<2, 2>(some) : multiply_by_unit<2, 1>(some);

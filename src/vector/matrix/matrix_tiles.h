@@ -9,6 +9,7 @@
 namespace omniconv::kernels {
 
 inline constexpr std::int64_t matrix_side = 16;
+inline constexpr std::int64_t matrix_tile = 2 * matrix_side;  // two by two registers of sums
 
 // What multiplies. `model` takes the unit's steps in plain C++, on any processor: for tests.
 enum class MatrixUnit { none, processor, model };
@@ -27,7 +28,7 @@ struct MatrixTiles {
   const std::int64_t* taps;
   std::int64_t tap_count, blocks, depth;  // depth: at most matrix_side
   std::int64_t a_block, a_row, b_block, b_tap, b_step;
-  std::int64_t rows, columns;  // columns: at most twice matrix_side
+  std::int64_t rows, columns;  // columns: at most matrix_tile
   float* sums;
   std::int64_t ld;  // from row to row
   bool add;

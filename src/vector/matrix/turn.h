@@ -3,6 +3,8 @@
 
 #include <cstdint>
 
+#include "vector/matrix/bfloat_pair.h"
+
 namespace omniconv::kernels {
 
 // to[j * pitch + i] = from[i * ld + j] (+ to[j * pitch + i] as it was), for i < lines, j < columns.
@@ -16,5 +18,15 @@ struct Turned {
 };
 void turn(const Turned<float>& turned);
 void turn(const Turned<double>& turned);
+// Whose bits are moved, and never added.
+inline void turn(const Turned<BfloatPair>& t) {
+  turn(Turned<float>{.from = reinterpret_cast<const float*>(t.from),
+                     .ld = t.ld,
+                     .lines = t.lines,
+                     .columns = t.columns,
+                     .to = reinterpret_cast<float*>(t.to),
+                     .pitch = t.pitch,
+                     .add = false});
+}
 
 }  // namespace omniconv::kernels

@@ -50,6 +50,13 @@ BlockedAxis axis_of(bool forward, std::int64_t taps, std::int64_t stride, std::i
 
 }  // namespace
 
+AxisPart part_within(std::int64_t first, std::int64_t unit, std::int64_t extent, std::int64_t count) {
+  const auto until = [&](std::int64_t end) {
+    return std::clamp<std::int64_t>(end <= first ? 0 : divide_up(end - first, unit), 0, count);
+  };
+  return {until(0), until(extent)};
+}
+
 BlockedAxis BlockedAxis::down(const Conv2dShape& g, bool forward) {
   return axis_of(forward, g.r, g.stride_h, g.h, g.p, [&](std::int64_t tap) { return g.row_of(0, tap); });
 }

@@ -8,6 +8,12 @@
 
 namespace omniconv::operations {
 
+// Of elements first + i * unit, i < count, those that lie in [0, extent): i in [begin, end), which are equal for none.
+struct AxisPart {
+  std::int64_t begin, end;
+};
+AxisPart part_within(std::int64_t first, std::int64_t unit, std::int64_t extent, std::int64_t count);
+
 // Tap `tap` of w reads, for output i, element (i + index) * unit + phases[phase] of the source.
 struct BlockedTap {
   std::int64_t tap, phase, index;

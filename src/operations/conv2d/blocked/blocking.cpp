@@ -29,6 +29,7 @@ constexpr std::int64_t sums_of_plane = 2;
 // Items of each thread, so that all end at nearly the same time.
 constexpr std::int64_t items_per_thread = 2;
 constexpr std::int64_t alignment = 16;  // elements
+
 }  // namespace
 
 BlockedCut::BlockedCut(const Conv2dProblem& problem, int of_threads, std::int64_t workspace_limit,
@@ -47,9 +48,8 @@ BlockedCut::BlockedCut(const Conv2dProblem& problem, int of_threads, std::int64_
       target(forward ? shape.k_group : shape.c_group),
       down(BlockedAxis::down(shape, forward)),
       along(BlockedAxis::along(shape, forward)),
-      tile(depth == 0
-               ? kernels::register_tile(real, target)
-               : kernels::RegisterTile{2 * kernels::matrix_side, 2 * kernels::matrix_side, kernels::matrix_side}),
+      tile(depth == 0 ? kernels::register_tile(real, target)
+                      : kernels::RegisterTile{kernels::matrix_tile, kernels::matrix_tile, kernels::matrix_side}),
       filters(PanelCut::even(target, tile.rows)),
       panel_rows(filters.tallest()) {
   const std::int64_t of_taps =
@@ -305,12 +305,8 @@ BlockedBlock BlockedCut::block(std::int64_t item) const {
 
 // Of elements first + i * unit of a row, those that are there.
 BlockedRow BlockedCut::row_part(std::int64_t first) const {
-  const std::int64_t unit = along.unit;
-  const auto until = [&](std::int64_t end) {
-    return std::clamp<std::int64_t>(end <= first ? 0 : divide_up(end - first, unit), 0, width);
-  };
-  const std::int64_t begin = until(0), end = until(along.extent);
-  return begin == end ? nowhere() : BlockedRow{begin, end, first + begin * unit};
+  const auto [begin, end] = part_within(first, along.unit, along.extent, width);
+  return begin == end ? nowhere() : BlockedRow{begin, end, first + begin * along.unit};
 }
 
 const char* blocked_refusal(const Conv2dProblem& problem, bool forward) {

@@ -274,15 +274,12 @@ void Plan<Element>::copy_pairs(const std::byte* from, std::int64_t elements, std
                                         .add = false});
     return;
   }
-  // Rows may be short: no calls.
   const auto* const first = reinterpret_cast<const std::uint16_t*>(from);
   const std::uint16_t* const second = first + cut_.source_at(0, 1, 0, 0);
   if (channels < cut_.terms)
     for (std::int64_t i = 0; i < count; ++i) to[i] = {first[i * unit], 0};
-  else if (unit == 1)
-    for (std::int64_t i = 0; i < count; ++i) to[i] = {first[i], second[i]};
   else
-    for (std::int64_t i = 0; i < count; ++i) to[i] = {first[i * unit], second[i * unit]};
+    kernels::pair_lines(first, second, unit, count, to);
 }
 
 template <typename Element>

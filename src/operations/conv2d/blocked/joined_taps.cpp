@@ -52,10 +52,7 @@ void JoinedTaps::copy(const std::byte* row, std::int64_t first, std::int64_t col
   const auto line_of = [&](std::int64_t channel) {
     if (channel >= g_.c_group * g_.s) return Line{};
     const std::int64_t w = g_.column_of(column, channel / g_.c_group);
-    const auto until = [&](std::int64_t end) {
-      return std::clamp<std::int64_t>(end <= w ? 0 : divide_up(end - w, g_.stride_w), 0, width);
-    };
-    const std::int64_t begin = until(0), end = until(g_.w);
+    const auto [begin, end] = part_within(w, g_.stride_w, g_.w, width);
     if (begin == end) return Line{};
     return Line{begin, end, from + g_.x_at(0, channel % g_.c_group, 0, w + begin * g_.stride_w)};
   };
@@ -69,22 +66,13 @@ void JoinedTaps::copy(const std::byte* row, std::int64_t first, std::int64_t col
     };
     for (std::int64_t q = 0; q < std::min(begin, width); ++q) line[q] = {one(low, q), one(high, q)};
     if (begin < end) {
-      const std::uint16_t *const a = low.from + (begin - low.begin) * unit, *const b =
-                                                                                high.from + (begin - high.begin) * unit;
-      if (unit == 1)
-        for (std::int64_t q = 0; q < end - begin; ++q) line[begin + q] = {a[q], b[q]};
-      else
-        for (std::int64_t q = 0; q < end - begin; ++q) line[begin + q] = {a[q * unit], b[q * unit]};
+      kernels::pair_lines(low.from + (begin - low.begin) * unit, high.from + (begin - high.begin) * unit, unit,
+                          end - begin, line + begin);
     }
     for (std::int64_t q = std::max(begin, end); q < width; ++q) line[q] = {one(low, q), one(high, q)};
   }
-  kernels::turn(kernels::Turned<float>{.from = lines,  // whose bits are moved
-                                       .ld = width,
-                                       .lines = depth,
-                                       .columns = width,
-                                       .to = reinterpret_cast<float*>(to),
-                                       .pitch = depth,
-                                       .add = false});
+  kernels::turn(kernels::Turned<kernels::BfloatPair>{
+      .from = pairs, .ld = width, .lines = depth, .columns = width, .to = to, .pitch = depth, .add = false});
 }
 
 }  // namespace omniconv::operations

@@ -207,18 +207,11 @@ void Plan::copy_row(const std::byte* from, std::int64_t channels, const BlockedR
       std::fill_n(line, count, BfloatPair{});
     else if (c + 1 == channels)
       for (std::int64_t i = 0; i < count; ++i) line[i] = {first[i * unit], 0};
-    else if (unit == 1)
-      for (std::int64_t i = 0; i < count; ++i) line[i] = {first[i], second[i]};
     else
-      for (std::int64_t i = 0; i < count; ++i) line[i] = {first[i * unit], second[i * unit]};
+      kernels::pair_lines(first, second, unit, count, line);
   }
-  kernels::turn(kernels::Turned<float>{.from = room.row,  // whose bits are moved
-                                       .ld = count,
-                                       .lines = depth,
-                                       .columns = count,
-                                       .to = reinterpret_cast<float*>(to),
-                                       .pitch = depth,
-                                       .add = false});
+  kernels::turn(kernels::Turned<BfloatPair>{
+      .from = pairs, .ld = count, .lines = depth, .columns = count, .to = to, .pitch = depth, .add = false});
 }
 
 void Plan::multiply(const Memory& memory, const BlockedBlock& block, std::int64_t chunk, std::int64_t panel,
@@ -308,7 +301,7 @@ void Plan::finish(const Memory& memory, const BlockedBlock& block, std::int64_t 
 // Pixels of some lines, whose channels lie apart.
 void Plan::finish_planes(const kernels::GemmFinish& finish, const float* sums, std::int64_t rows, std::int64_t lines,
                          std::int64_t pixels, std::byte* to) const {
-  alignas(64) float turned[2 * kernels::matrix_side * stored_pixels];
+  alignas(64) float turned[kernels::matrix_tile * stored_pixels];
   const auto turn = [&](std::int64_t first, std::int64_t count, std::int64_t at) {
     kernels::turn(kernels::Turned<float>{.from = sums + first * rows,
                                          .ld = rows,

@@ -9,7 +9,6 @@
 #include "operations/conv2d/blocked/blocking.h"
 #include "operations/conv2d/conv2d.h"
 #include "operations/host_operand.h"
-#include "vector/matrix/gemm_panels.h"
 #include "vector/matrix/gemm_tiles.h"
 #include "vector/matrix/turn.h"
 
@@ -18,7 +17,7 @@ namespace {
 
 using devices::CpuDevice, kernels::BfloatPair, kernels::matrix_side;
 
-constexpr std::int64_t panel_width = 2 * matrix_side;
+constexpr std::int64_t panel_width = kernels::matrix_tile;
 constexpr std::int64_t size = sizeof(std::uint16_t);  // of a stored element
 
 struct Memory {
@@ -102,10 +101,7 @@ void Plan::copy_x(const Memory& memory, const GradientBand& band, std::int64_t i
   for (const std::int64_t row_phase : down.phases)
     for (const std::int64_t column_phase : along.phases) {
       const std::int64_t first = along.low * along.unit + column_phase;
-      const auto until = [&](std::int64_t end) {
-        return std::clamp<std::int64_t>(end <= first ? 0 : divide_up(end - first, along.unit), 0, pitch);
-      };
-      const std::int64_t begin = until(0), end = until(g_.w);
+      const auto [begin, end] = part_within(first, along.unit, g_.w, pitch);
       for (std::int64_t row = 0; row < rows; ++row, to += pitch) {
         const std::int64_t h = (band.row + down.low + row) * down.unit + row_phase;
         if (h < 0 || h >= g_.h || begin == end) {
@@ -155,13 +151,13 @@ void Plan::copy_planes(const std::uint16_t* from, std::int64_t count, std::int64
       }
       at = end;
     }
-    kernels::turn(kernels::Turned<float>{.from = reinterpret_cast<const float*>(lines.data()),  // whose bits are moved
-                                         .ld = matrix_side,
-                                         .lines = panel_width,
-                                         .columns = matrix_side,
-                                         .to = reinterpret_cast<float*>(to),
-                                         .pitch = panel_width,
-                                         .add = false});
+    kernels::turn(kernels::Turned<BfloatPair>{.from = reinterpret_cast<const BfloatPair*>(lines.data()),
+                                              .ld = matrix_side,
+                                              .lines = panel_width,
+                                              .columns = matrix_side,
+                                              .to = to,
+                                              .pitch = panel_width,
+                                              .add = false});
   }
 }
 
@@ -173,7 +169,7 @@ void Plan::copy_pixels(const std::uint16_t* from, std::int64_t count, std::int64
       const std::uint16_t *const low = from + (row * g_.q + column) * g_.k, *const high = low + g_.k;
       BfloatPair* const pairs = to + (row * cut_.pitch + column) / kernels::pair_terms * panel_width;
       if (column + 1 < g_.q)
-        for (std::int64_t k = 0; k < count; ++k) pairs[k] = {low[k], high[k]};
+        kernels::pair_lines(low, high, 1, count, pairs);
       else
         for (std::int64_t k = 0; k < count; ++k) pairs[k] = {low[k], 0};
     }

@@ -16,7 +16,7 @@ constexpr std::int64_t chunk_pixels = 1024;
 constexpr std::int64_t band_bytes = std::int64_t{4} << 20;
 // Items that are enough for many threads; parts of the sums make up for fewer.
 constexpr std::int64_t enough_items = 16;
-constexpr std::int64_t panel_width = 2 * matrix_side, line_numbers = 32;
+constexpr std::int64_t panel_width = kernels::matrix_tile, line_numbers = 32;
 
 }  // namespace
 
