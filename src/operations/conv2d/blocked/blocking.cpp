@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "core/checked.h"
+#include "devices/cpu/cpu_device.h"
 #include "operations/conv2d/conv2d.h"
 #include "operations/workspace_limit.h"
 #include "vector/matrix/matrix_tiles.h"
@@ -348,6 +349,32 @@ double blocked_cost(const Conv2dProblem& problem, const BlockedCut& cut, const d
          (cut.tile_products() + of_source * copied + of_output * stored + of_filter * packed) *
              (cut.real == DataType::f64 ? 2 : 1) +
          byte_cost(device) * least_bytes(problem);
+}
+
+Answer blocked_offer(const Conv2dProblem& problem, const Conv2dProblem& cut_problem, const devices::Device& device,
+                     const SolverOptions& request, BlockedUnit unit, const char* refusal,
+                     const std::function<std::shared_ptr<const PlanBody>(const BlockedCut&)>& make_plan) {
+  const auto* const cpu = dynamic_cast<const devices::CpuDevice*>(&device);
+  if (cpu == nullptr) return "this variant runs on the CPU";
+  if (problem.pass == Pass::backward_filter) return "serves the forward pass and bwd_data";
+  if (refusal == nullptr) refusal = blocked_refusal(problem, problem.pass == Pass::forward);
+  if (refusal != nullptr) return refusal;
+  const bool prepared = !request.prepared.empty();
+  if (prepared && request.prepared != std::vector<std::string>{"w"}) return "has a prepared form of w alone";
+  try {
+    const BlockedCut cut(cut_problem, cpu->threads(), request.max_workspace_bytes, prepared, unit);
+    std::map<std::size_t, PreparedFormat> formats;
+    if (prepared) formats[1] = cut.format(problem);
+    return Offer{
+        .cost = {blocked_cost(problem, cut, device)},
+        .bound = conv2d_bound(problem, cut.chain()),
+        .workspace_bytes = cut.workspace_bytes(),
+        .prepared = formats,
+        .plan = [=] { return make_plan(cut); },
+    };
+  } catch (const Error& error) {  // panels and copies of arrays that hold nearly 2^63 bytes
+    return error.what();
+  }
 }
 
 }  // namespace omniconv::operations

@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <array>
 #include <cstdint>
+#include <functional>
+#include <memory>
 #include <vector>
 
 #include "devices/device.h"
@@ -121,6 +123,11 @@ class BlockedCut {
 const char* blocked_refusal(const Conv2dProblem& problem, bool forward);
 // Of what the processor's matrix unit does not multiply, or does not as asked; nullptr if there is none.
 const char* tiles_refusal(const Conv2dProblem& problem, const SolverOptions& request);
+// What the unit offers for a problem, of which `cut_problem` is what is cut; a refusal of the unit's own comes before
+// others.
+Answer blocked_offer(const Conv2dProblem& problem, const Conv2dProblem& cut_problem, const devices::Device& device,
+                     const SolverOptions& request, BlockedUnit unit, const char* refusal,
+                     const std::function<std::shared_ptr<const PlanBody>(const BlockedCut&)>& make_plan);
 // Multiply-adds at the peak that take as long as a run.
 double blocked_cost(const Conv2dProblem& problem, const BlockedCut& cut, const devices::Device& device);
 

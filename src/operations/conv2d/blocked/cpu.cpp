@@ -401,33 +401,14 @@ class BlockedCpu final : public Conv2dSolver {
  public:
   std::string_view id() const override { return "conv2d/blocked/cpu.1"; }
   Answer offer(const Conv2dProblem& problem, const DevicePointer& device, const SolverOptions& request) const override {
-    const auto* const cpu = dynamic_cast<const CpuDevice*>(device.get());
-    if (cpu == nullptr) return "this variant runs on the CPU";
-    if (problem.pass == Pass::backward_filter) return "serves the forward pass and bwd_data";
-    if (const char* const refusal = blocked_refusal(problem, problem.pass == Pass::forward); refusal != nullptr)
-      return refusal;
-    const bool prepared = !request.prepared.empty();
-    if (prepared && request.prepared != std::vector<std::string>{"w"}) return "has a prepared form of w alone";
-    try {
-      const BlockedCut cut(problem, cpu->threads(), request.max_workspace_bytes, prepared,
-                           may_pair(request) ? BlockedUnit::pairs : BlockedUnit::numbers);
-      std::map<std::size_t, PreparedFormat> formats;
-      if (prepared) formats[1] = cut.format(problem);
-      return Offer{
-          .cost = {blocked_cost(problem, cut, *device)},
-          .bound = conv2d_bound(problem, cut.chain()),
-          .workspace_bytes = cut.workspace_bytes(),
-          .prepared = formats,
-          .plan = [=]() -> std::shared_ptr<const PlanBody> {
-            if (cut.real == DataType::f64) return std::make_shared<Plan<double>>(problem, device, cut);
-            if (cut.terms == kernels::pair_terms)
-              return std::make_shared<Plan<kernels::BfloatPair>>(problem, device, cut);
-            return std::make_shared<Plan<float>>(problem, device, cut);
-          },
-      };
-    } catch (const Error& error) {  // panels and copies of arrays that hold nearly 2^63 bytes
-      return error.what();
-    }
+    return blocked_offer(problem, problem, *device, request,
+                         may_pair(request) ? BlockedUnit::pairs : BlockedUnit::numbers, nullptr,
+                         [=](const BlockedCut& cut) -> std::shared_ptr<const PlanBody> {
+                           if (cut.real == DataType::f64) return std::make_shared<Plan<double>>(problem, device, cut);
+                           if (cut.terms == kernels::pair_terms)
+                             return std::make_shared<Plan<kernels::BfloatPair>>(problem, device, cut);
+                           return std::make_shared<Plan<float>>(problem, device, cut);
+                         });
   }
 };
 

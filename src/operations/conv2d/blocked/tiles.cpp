@@ -344,29 +344,11 @@ class BlockedTilesCpu final : public Conv2dSolver {
  public:
   std::string_view id() const override { return "conv2d/blocked/cpu-tiles.1"; }
   Answer offer(const Conv2dProblem& problem, const DevicePointer& device, const SolverOptions& request) const override {
-    const auto* const cpu = dynamic_cast<const CpuDevice*>(device.get());
-    if (cpu == nullptr) return "this variant runs on the CPU";
-    if (problem.pass == Pass::backward_filter) return "serves the forward pass and bwd_data";
-    if (const char* const refusal = tiles_refusal(problem, request); refusal != nullptr) return refusal;
-    if (const char* const refusal = blocked_refusal(problem, problem.pass == Pass::forward); refusal != nullptr)
-      return refusal;
-    const bool prepared = !request.prepared.empty();
-    if (prepared && request.prepared != std::vector<std::string>{"w"}) return "has a prepared form of w alone";
-    try {
-      const BlockedCut cut(JoinedTaps::serves(problem) ? JoinedTaps::joined(problem) : problem, cpu->threads(),
-                           request.max_workspace_bytes, prepared, BlockedUnit::matrix);
-      std::map<std::size_t, PreparedFormat> formats;
-      if (prepared) formats[1] = cut.format(problem);
-      return Offer{
-          .cost = {blocked_cost(problem, cut, *device)},
-          .bound = conv2d_bound(problem, cut.chain()),
-          .workspace_bytes = cut.workspace_bytes(),
-          .prepared = formats,
-          .plan = [=] { return std::make_shared<Plan>(problem, device, cut); },
-      };
-    } catch (const Error& error) {  // panels and copies of arrays that hold nearly 2^63 bytes
-      return error.what();
-    }
+    if (device->kind() != devices::DeviceKind::cpu) return "this variant runs on the CPU";
+    const char* const refusal = tiles_refusal(problem, request);
+    const bool joins = refusal == nullptr && JoinedTaps::serves(problem);
+    return blocked_offer(problem, joins ? JoinedTaps::joined(problem) : problem, *device, request, BlockedUnit::matrix,
+                         refusal, [=](const BlockedCut& cut) { return std::make_shared<Plan>(problem, device, cut); });
   }
 };
 
