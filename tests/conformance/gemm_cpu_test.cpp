@@ -305,7 +305,10 @@ TEST(PackedGemm, KeptOperandsInSeveralBlocks) {
 TEST(PackedGemm, WorkspaceLimits) {
   const Machine machine(2);
   for (const char* text : {"f32 nn m100n300k700", "f32 tn m300n60k700", "f16 nt m60n300k1200", "f64 nn m70n70k600",
-                           "f32 nn m300n290k530", "bf16 nn m20n20k30batch40", "f32 nn m64n2000k64"}) {
+                           "f32 nn m300n290k530", "bf16 nn m20n20k30batch40", "f32 nn m64n2000k64",
+                           // a column alone, of rows that are packed or not
+                           "f32 nn m200n49k1000", "f32 tn m200n49k1000", "f64 nn m200n17k301", "f64 tn m200n17k301",
+                           "f32 nt m2n177k300"}) {
     const GemmTask task = task_of(text);
     const Product product(task, false);
     const auto bytes = [&](std::int64_t limit) {
@@ -546,8 +549,8 @@ TEST(PackedGemm, ThreadsGiveTheSameBits) {
 TEST(PackedGemm, InstructionSets) {
   const Machine machine(2);
   int sets = 0;
-  const Product product(task_of("f32 nn m75n90k700"), false);
-  const auto expected = run(machine, product);
+  const Product product(task_of("f32 nn m75n90k700"), false), column(task_of("f32 nn m75n49k700"), false);
+  const auto expected = run(machine, product), of_column = run(machine, column);
   for (const std::int64_t target : {HWY_SCALAR, HWY_SSE4, HWY_AVX2, HWY_AVX3}) {
     if (target != HWY_SCALAR && (hwy::SupportedTargets() & HWY_TARGETS & target) == 0) continue;
     hwy::GetChosenTarget().Update(target);
@@ -555,17 +558,19 @@ TEST(PackedGemm, InstructionSets) {
     // Those with a fused multiply-add give the same bits.
     if (target != HWY_SCALAR && target != HWY_SSE4) {
       EXPECT_TRUE(run(machine, product) == expected) << hwy::TargetName(target);
+      EXPECT_TRUE(run(machine, column) == of_column) << hwy::TargetName(target);
     }
     for (const char* type : {"f32", "f64", "f16", "bf16"})
       for (int i = 0; i < 4; ++i)
-        for (const char* shape : {"m1n1k1", "m5n7k9", "m13n17k21", "m37n70k33", "m14n32k600", "m130n5k140"}) {
+        for (const char* shape :
+             {"m1n1k1", "m5n7k9", "m13n17k21", "m37n70k33", "m14n32k600", "m130n5k140", "m30n17k150"}) {
           GemmTask task = task_of(fmt::format("{} {} {}", type, transposes(i), shape));
           task.bias = i % 2 == 0 ? BiasAlong::columns : BiasAlong::rows;
           task.relu = i == 1;
           task.accumulate = i == 2;
           expect_exact(machine, task);
         }
-    for (const char* text : {"f32 nn m30n50k700", "f64 nt m30n50k700", "f16 tn m30n50k700"})
+    for (const char* text : {"f32 nn m30n50k700", "f64 nt m30n50k700", "f16 tn m30n50k700", "f64 nn m30n49k700"})
       expect_within_bound(machine, task_of(text));
     hwy::GetChosenTarget().Update(hwy::SupportedTargets());
   }

@@ -79,6 +79,74 @@ struct GemmTileInPlace {
   }
 };
 
+// A column alone, which would leave a vector's other lanes empty: lanes are steps, or rows. Its sums are of 16 chains,
+// step t in chain t % 16, which are added in halves, whatever lanes are and wherever rows lie.
+constexpr int chains = 16;
+
+template <typename Real>
+void store_column_sum(const GemmPanels<Real>& p, std::int64_t row, Real sum) {
+  Real& to = p.sums[row * p.ld];
+  to = p.add ? to + sum : sum;
+}
+
+// Of rows whose steps lie side by side.
+template <typename Real>
+void multiply_along_steps(const GemmPanels<Real>& p) {
+  const hn::ScalableTag<Real> d;
+  constexpr auto lanes = static_cast<std::int64_t>(hn::MaxLanes(d));
+  constexpr int V = chains / static_cast<int>(lanes);
+  for (std::int64_t row = 0; row < p.rows; ++row) {
+    const Real *a = p.a + row * p.a_row, *b = p.b;
+    hn::Vec<decltype(d)> sums[1][V];
+    zero_sums(d, sums);
+    std::int64_t left = p.steps;
+    for (; left >= chains; left -= chains, a += chains, b += chains) {
+      OMNICONV_UNROLL for (int v = 0; v < V; ++v) {
+        sums[0][v] = hn::MulAdd(hn::LoadU(d, a + v * lanes), hn::LoadU(d, b + v * lanes), sums[0][v]);
+      }
+    }
+    HWY_ALIGN Real of_chain[chains];
+    OMNICONV_UNROLL for (int v = 0; v < V; ++v) {
+      const std::int64_t count = std::clamp<std::int64_t>(left - v * lanes, 0, lanes);
+      const auto more =
+          hn::MulAdd(load_first(d, a + v * lanes, count), load_first(d, b + v * lanes, count), sums[0][v]);
+      hn::Store(hn::IfThenElse(hn::FirstN(d, static_cast<std::size_t>(count)), more, sums[0][v]), d,
+                of_chain + v * lanes);
+    }
+    for (int half = chains / 2; half > 0; half /= 2)
+      for (int i = 0; i < half; ++i) of_chain[i] += of_chain[i + half];
+    store_column_sum(p, row, of_chain[0]);
+  }
+}
+
+// Of rows that lie side by side.
+template <typename Real>
+void multiply_along_rows(const GemmPanels<Real>& p, std::int64_t step) {
+  const hn::ScalableTag<Real> d;
+  constexpr auto lanes = static_cast<std::int64_t>(hn::MaxLanes(d));
+  for (std::int64_t row = 0; row < p.rows; row += lanes) {
+    const std::int64_t count = std::min(lanes, p.rows - row);
+    const Real *a = p.a + row, *b = p.b;
+    hn::Vec<decltype(d)> sums[chains][1];
+    zero_sums(d, sums);
+    std::int64_t left = p.steps;
+    for (; left >= chains; left -= chains, b += chains) {
+      OMNICONV_UNROLL for (int i = 0; i < chains; ++i, a += step) {
+        sums[i][0] = hn::MulAdd(load_first(d, a, count), hn::Set(d, b[i]), sums[i][0]);
+      }
+    }
+    HWY_ALIGN Real of_chain[chains * lanes];
+    OMNICONV_UNROLL for (int i = 0; i < chains; ++i) hn::Store(sums[i][0], d, of_chain + i * lanes);
+    for (int i = 0; i < left; ++i, a += step) {
+      Real* const sum = of_chain + i * lanes;
+      hn::Store(hn::MulAdd(load_first(d, a, count), hn::Set(d, b[i]), hn::Load(d, sum)), d, sum);
+    }
+    for (int half = chains / 2; half > 0; half /= 2)
+      for (int i = 0; i < half * lanes; ++i) of_chain[i] += of_chain[i + half * lanes];
+    for (std::int64_t i = 0; i < count; ++i) store_column_sum(p, row + i, of_chain[i]);
+  }
+}
+
 template <DataType type, DataType output, typename Real>
 void finish_rows(const GemmFinish& f, const Real* sums, std::int64_t ld, std::int64_t rows, std::int64_t columns,
                  std::byte* c, std::int64_t ldc) {
@@ -103,10 +171,22 @@ void finish_rows(const GemmFinish& f, const Real* sums, std::int64_t ld, std::in
   }
 }
 
+template <typename Real>
+void multiply(const GemmPanels<Real>& p) {
+  const hn::ScalableTag<Real> d;
+  if (p.is_column) {
+    if (p.a_step == 1)
+      multiply_along_steps(p);
+    else
+      multiply_along_rows(p, p.a_step == 0 ? p.rows : p.a_step);
+    return;
+  }
+  if (p.a_step == 0) return tile_of<GemmTile<Real>>(d, p.rows, p.columns)(p);
+  tile_of<GemmTileInPlace<Real>>(d, p.rows, p.columns)(p);
+}
+
 void MultiplyF32(const GemmPanels<float>& panels) {
-  const hn::ScalableTag<float> d;
-  if (panels.a_step == 0) return tile_of<GemmTile<float>>(d, panels.rows, panels.columns)(panels);
-  tile_of<GemmTileInPlace<float>>(d, panels.rows, panels.columns)(panels);
+  multiply(panels);
 }
 void MultiplyPairs(const GemmPanels<BfloatPair>& panels) {
   const hn::ScalableTag<float> d;
@@ -120,9 +200,7 @@ bool HasPairs() {
 #endif
 }
 void MultiplyF64(const GemmPanels<double>& panels) {
-  const hn::ScalableTag<double> d;
-  if (panels.a_step == 0) return tile_of<GemmTile<double>>(d, panels.rows, panels.columns)(panels);
-  tile_of<GemmTileInPlace<double>>(d, panels.rows, panels.columns)(panels);
+  multiply(panels);
 }
 
 void FinishF32(const GemmFinish& f, const float* sums, std::int64_t ld, std::int64_t rows, std::int64_t columns,

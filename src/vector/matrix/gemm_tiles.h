@@ -28,6 +28,7 @@ struct GemmPanels {
   bool add;  // to what sums hold
   // In place: elements from a row to the next, and from a step; 0: a panel. Pairs are in panels.
   std::int64_t a_row = 1, a_step = 0;
+  bool is_column = false;  // b has one element a step; of pairs never
 };
 void multiply_panels(const GemmPanels<float>& panels);
 void multiply_panels(const GemmPanels<BfloatPair>& panels);

@@ -8,7 +8,11 @@ namespace omniconv::kernels {
 
 struct PanelCut {
   std::int64_t lines, panels, height, taller;  // the first `taller` panels hold one line more than the others
-  std::int64_t start(std::int64_t p) const { return std::min(p * height + std::min(p, taller), lines); }
+  std::int64_t alone = 0;                      // 1: the last line is a panel by itself
+  std::int64_t start(std::int64_t p) const {
+    return p == panels ? lines : std::min(p * height + std::min(p, taller), lines - alone);
+  }
+  bool is_alone(std::int64_t p) const { return alone == 1 && p == panels - 1; }
   std::int64_t count(std::int64_t p) const { return start(p + 1) - start(p); }
   std::int64_t tallest() const { return height + (taller > 0 ? 1 : 0); }
 
@@ -19,6 +23,12 @@ struct PanelCut {
   }
   // All full but the last: a vector of columns costs the same, whatever it holds.
   static PanelCut full(std::int64_t lines, std::int64_t most) { return {lines, (lines + most - 1) / most, most, 0}; }
+  // The same, and a line behind whole sixteens alone: on every instruction set, since its sums have an order of their
+  // own.
+  static PanelCut full_and_one(std::int64_t lines, std::int64_t most) {
+    const std::int64_t alone = lines % 16 == 1 ? 1 : 0;
+    return {lines, (lines - alone + most - 1) / most + alone, most, 0, alone};
+  }
 };
 
 // The largest of parts as even as can be, of at most so many.

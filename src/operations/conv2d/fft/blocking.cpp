@@ -14,6 +14,8 @@ namespace {
 constexpr std::int64_t most_parts = 8;
 // Spectra of a block's inputs, and sums of a block: the last cache holds both.
 constexpr std::int64_t input_bytes = std::int64_t{4} << 20, sum_bytes = std::int64_t{4} << 20;
+// Spectra of filters that one block alone reads: the second caches hold them from their transforms to their products.
+constexpr std::int64_t filter_bytes = std::int64_t{4} << 20;
 
 // Bins whose distance is a power of two would meet in the same sets of caches.
 std::int64_t apart(std::int64_t points, std::int64_t point) {
@@ -79,7 +81,7 @@ FftBlocking::FftBlocking(const Conv2dProblem& problem, std::int64_t side, std::i
   block_tiles = std::max(input_bytes / tile_bytes / step, std::int64_t{1}) * step;
   block_tiles = std::min(block_tiles, shape.tiles);
   block_tiles = std::min(round_up(divide_up(shape.tiles, blocks()), step), shape.tiles);
-  keeps_filters = !shape.of_filter;
+  keeps_filters = !shape.of_filter && (prepared || blocks() > 1);
   set_block_panels();
   if (workspace_limit < 0) return;
 
@@ -91,7 +93,10 @@ FftBlocking::FftBlocking(const Conv2dProblem& problem, std::int64_t side, std::i
 
 void FftBlocking::set_block_panels() {
   block_panels = 1;
-  const std::int64_t most = std::max(sum_bytes / (shape.bins * sum_bin() * size_of(real)), std::int64_t{1});
+  const std::int64_t bin_bytes = shape.bins * size_of(real);
+  std::int64_t most = sum_bytes / (bin_bytes * sum_bin());
+  if (!keeps_filters) most = std::min(most, filter_bytes / (bin_bytes * filter_bin()));
+  most = std::max(most, std::int64_t{1});
   // Of the filter's gradient all, since tiles are transformed for each block again.
   block_panels = shape.is_depthwise() || shape.of_filter ? panels : std::min(most, panels);
 }

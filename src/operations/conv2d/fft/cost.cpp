@@ -103,8 +103,10 @@ double fft_cost(const Conv2dProblem& problem, const FftBlocking& cut, double of_
                             bins * (product * work.products + sum * work.sums + spectrum * work.spectra);
   // Spectra of filters that no cache keeps are written, and read again for each block; so are sums of the gradient.
   const double kept = shape.is_depthwise() ? 0
-                      : shape.of_filter    ? bins * bin_bytes * work.outputs
-                                           : bins * bin_bytes * real(cut.panels * cut.lanes) * real(shape.source);
+                      : shape.of_filter
+                          ? bins * bin_bytes * work.outputs
+                          : bins * bin_bytes * real((cut.keeps_filters ? cut.panels : cut.block_panels) * cut.lanes) *
+                                real(shape.source);
   const double passes =
       kept > cached_bytes ? real(cut.blocks()) * (shape.of_filter ? 2 : 1) + (cut.prepared ? 0 : 1) : 0;
   return phase * work.phases + arithmetic * (cut.real == DataType::f64 ? 2 : 1) +

@@ -38,6 +38,10 @@ class GemmBlocking {
   bool prepared_a, prepared_b;            // it comes packed, all of it
   bool is_a_in_place = false;             // own rows are read where they are
 
+  // Of a block of so many columns.
+  PanelCut columns_of(std::int64_t count) const {
+    return terms == 1 ? PanelCut::full_and_one(count, tile.columns) : PanelCut::full(count, tile.columns);
+  }
   // A line's elements in a panel of so many steps.
   std::int64_t elements_of(std::int64_t steps) const { return (steps + terms - 1) / terms; }
   // Elements of one slot of packed panels, of how many there are, and of one matrix's sums.

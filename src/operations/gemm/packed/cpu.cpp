@@ -193,7 +193,7 @@ void Plan<Element>::execute(const GemmArrays& arrays, double alpha) const {
       block.rows = PanelCut::even(block.m, cut_.tile.rows);
       for (block.j = 0; block.j < problem.n; block.j += cut_.n) {
         block.n = std::min(cut_.n, problem.n - block.j);
-        block.columns = PanelCut::full(block.n, cut_.tile.columns);
+        block.columns = cut_.columns_of(block.n);
         for (block.t = 0, block.step_block = 0; block.t < problem.k; block.t += cut_.k, ++block.step_block) {
           block.k = std::min(cut_.k, problem.k - block.t);
           block.chunks = divide_up(block.k, cut_.chunk);
@@ -224,7 +224,7 @@ void Plan<Element>::prepare(bool of_a, std::byte* from, std::byte* to) const {
       for (std::int64_t p = 0; p < block.rows.panels; ++p) pack_rows(block, memory, 0, chunk, p, panels);
     } else {
       block.j = at * cut_.n, block.n = std::min(cut_.n, problem.n - block.j);
-      block.columns = PanelCut::full(block.n, cut_.tile.columns);
+      block.columns = cut_.columns_of(block.n);
       const Packed<Element> panels = prepared_b(to, block, 0, chunk);
       for (std::int64_t q = 0; q < block.columns.panels; ++q) pack_columns(block, memory, 0, chunk, q, panels);
     }
@@ -280,7 +280,8 @@ void Plan<Element>::pack_columns(const Block& block, const Memory& memory, std::
                                  std::int64_t q, Packed<Element> to) const {
   const GemmProblem& problem = task().problem;
   const std::int64_t start = block.columns.start(q), count = block.columns.start(q + 1) - start;
-  const std::int64_t j = block.j + start, t = block.t + chunk.t, width = round_up(count, cut_.tile.lanes);
+  const std::int64_t j = block.j + start, t = block.t + chunk.t,
+                     width = block.columns.is_alone(q) ? 1 : round_up(count, cut_.tile.lanes);
   const std::int64_t of_matrix = (block.matrix + matrix) * task().batch_b;
   Element* const panel = to.data + (start - to.first) * cut_.elements_of(chunk.k);
   if constexpr (std::is_same_v<Element, Real>) {
@@ -388,7 +389,8 @@ void Plan<Element>::multiply_tile(const Block& block, const Memory& memory, std:
                                       .columns = tile.columns,
                                       .sums = here,
                                       .ld = cut_.tile.columns,
-                                      .add = false};
+                                      .add = false,
+                                      .is_column = block.columns.is_alone(q)};
   if (cut_.is_a_in_place) {
     const auto [at, of_row, of_step] = rows_in_place(block, matrix, row, chunk);
     panels.a = reinterpret_cast<const Element*>(memory.a) + at, panels.a_row = of_row, panels.a_step = of_step;
@@ -485,7 +487,8 @@ double PackedCpu::cost(const GemmTask& task, const GemmBlocking& cut, const devi
   const double m = real(problem.m), n = real(problem.n), k = real(problem.k), batch = real(problem.batch);
   const double size = real(size_of(problem.type)), size_c = real(size_of(task.output));
   const double products = batch * m * (real(cut.elements_of(problem.k)) + steps_of_tile) *
-                          real(round_up(problem.n, tile.lanes)) / efficiency;
+                          real(cut.columns_of(problem.n).alone ? problem.n : round_up(problem.n, tile.lanes)) /
+                          efficiency;
   const double of_a = (task.batch_a == 0 ? 1 : batch) * m * k * size,
                others =
                    (task.batch_b == 0 ? 1 : batch) * k * n * size + batch * m * n * size_c * (task.accumulate ? 2 : 1);
