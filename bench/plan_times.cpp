@@ -1,13 +1,14 @@
 // How long plans take to make, and the host's part of a run: the plans of a problem list in all passes, made at once
 // with an empty cache of programs, again from that cache, and asked for again of a context that remembers them; then
 // runs of one small convolution in batches of 32, without timing. With `alone`, each problem and pass by itself: plan
-// and first run on an open context with an empty cache, until the device is done.
+// and first run on an open context with an empty cache, until the device is done. NVRTC's own cache is never used.
 //
 //   plan_times DEVICE PROBLEM_LIST CACHE_FOLDER [alone]
 #include <omniconv/conv2d.h>
 
 #include <algorithm>
 #include <cstdio>
+#include <cstdlib>
 #include <optional>
 
 #include "comparing.h"
@@ -69,6 +70,8 @@ double host_microseconds_of_a_run(const Context& context) {
 }  // namespace
 
 int main(int count, char** arguments) {
+  // NVRTC keeps what it compiled for other processes, too: no time of a second run would be that of a first.
+  setenv("CUDA_CACHE_DISABLE", "1", 1);
   const bool alone = count == 5 && std::string_view(arguments[4]) == "alone";
   if (count != 4 && !alone) return std::fputs("plan_times DEVICE PROBLEM_LIST CACHE_FOLDER [alone]\n", stderr), 2;
   const std::vector<Conv2dProblem> layers = bench::in_all_passes(arguments[2]);

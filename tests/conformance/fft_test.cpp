@@ -230,7 +230,9 @@ constexpr const char* blocked[] = {"n3c20h61w60k40r5s5p2",
                                    "nhwc bwd_filter n3c20h61w60k40r5s5p2g2",
                                    "n3c40h50w40k40r7s7p3g40",
                                    "nhwc bwd_filter n3c40h50w40k40r7s7p3g40",
-                                   "bwd_filter flip n5c2h70w60k2r7s7p3g2"};
+                                   "bwd_filter flip n5c2h70w60k2r7s7p3g2",
+                                   "n9c40h61w60k20r5s5p2",    // several blocks of tiles
+                                   "n1c64h20w20k200r5s5p2"};  // one, and several of filters
 
 // Neither threads nor blocks change a bit, nor do filters that come transformed.
 TEST(Fft, BitsAreOfTheProblemAlone) {
