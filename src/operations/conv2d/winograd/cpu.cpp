@@ -365,12 +365,15 @@ double cost_of(const Conv2dProblem& problem, const WinogradBlocking& cut, double
       real(cut.form.products()) * (tiles * target * source + of_input * tiles * source + of_output * tiles * target +
                                    of_filter * filters * source * target);
   const double phases = real(blocks * (1 + filter_blocks * (cut.prepared || cut.keeps_filters ? 2 : 3)) + 1);
-  // Transformed filters that no cache keeps are read again for each block, and written.
+  // Transformed filters that no cache keeps are read again for each block, and written. Those that come so are read
+  // alone, in their order, while others are multiplied, and w itself is not.
+  constexpr double byte_in_order = 4;
   const bool passes_memory = filter_bytes > cached_bytes && (cut.prepared || cut.keeps_filters);
   const double filter_traffic = passes_memory ? real(filter_bytes) * (real(blocks) + 2 * filters) : 0;
-  return real(problem.groups) *
-             (phase * phases + arithmetic * (cut.real == DataType::f64 ? 2 : 1) + of_byte * filter_traffic) +
-         of_byte * least_bytes(problem);
+  const double w_bytes = cut.prepared ? real(elements_of(problem).w * size_of(problem.type)) : 0;
+  return real(problem.groups) * (phase * phases + arithmetic * (cut.real == DataType::f64 ? 2 : 1) +
+                                 (cut.prepared ? byte_in_order : of_byte) * filter_traffic) +
+         of_byte * (least_bytes(problem) - w_bytes);
 }
 
 Answer WinogradCpu::offer(const Conv2dProblem& problem, const DevicePointer& device,
