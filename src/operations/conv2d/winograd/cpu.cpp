@@ -346,7 +346,7 @@ double cost_of(const Conv2dProblem& problem, const WinogradBlocking& cut, double
   // Fitted with vectors of 16 lanes. What waits for memory and turns vectors takes as long with 8, and fewer
   // multiply-adds meanwhile.
   const double narrow = 16.0 / static_cast<double>(kernels::register_tile(DataType::f32, 64).lanes);
-  const double phase = 4e5 / narrow, of_input = 60 / narrow, of_output = 60 / narrow,
+  const double phase = 4e5 / narrow, of_input = narrow > 1 ? 30 : 40, of_output = of_input,
                gathered_filter = 45 / std::sqrt(narrow), adjacent_filter = narrow > 1 ? 26 : 10;
   constexpr std::int64_t least_rows = 4;  // fewer take as long
   constexpr std::int64_t cached_bytes = std::int64_t{16} << 20;
