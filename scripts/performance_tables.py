@@ -18,7 +18,7 @@ def compared(report):
 def compared_layers(report):
     passes = {"fwd": "Forward", "bwd_data": "Backward to the data", "bwd_filter": "Backward to the filter"}
     which, is_best = passes[report.get("pass", "fwd")], report.get("peer") == "best"
-    yield (f"## {which}: convolutions {'in bf16 ' if report.get('type') == 'bf16' else ''}beside oneDNN {report['onednn']}{', its Winograd too' if is_best else ''}\n\n{report['cpu']}, {report['threads']} threads, commit {report['commit']}, {report['date'][:10]}; "
+    yield (f"## {which}: convolutions {'in bf16 ' if report.get('type') == 'bf16' else ''}beside oneDNN {report['onednn']}{', its Winograd too' if is_best else ''}{', filters prepared' if report.get('prepared') else ''}\n\n{report['cpu']}, {report['threads']} threads, commit {report['commit']}, {report['date'][:10]}; "
            f"{report['peak_tflops']:.3f} TFLOP/s of multiply-adds, measured in the same run. {'bf16' if report.get('type') == 'bf16' else 'fp32'}, nchw in and out on both sides; oneDNN's {'fastest' if is_best else 'direct'} convolution, in turn "
            f"with omniconv, weights that it reads reordered beforehand, and other arrays within the run where that is faster{'; omniconv has its own prepared, too' if report.get('prepared') else ''}. The difference is the largest of the two results, relative to the largest value.\n\n"
            "| problem | solver | omniconv, GFLOP/s | oneDNN, GFLOP/s | ratio (95 %) | difference | oneDNN ran |\n| --- | --- | --- | --- | --- | --- | --- |\n")
