@@ -75,7 +75,8 @@ TEST(Conv2d, ReluLeavesNan) {
 
 // Columns in parts of single rows and images give what they give at once.
 TEST(Conv2d, WorkspaceLimits) {
-  for (const char* text : {"n3c8h20w20k12r3s3p1", "nhwc n3c8h20w20k12r3s3p1g2", "n5c4h9w9k8r1s1"})
+  for (const char* text : {"n3c8h20w20k12r3s3p1", "nhwc n3c8h20w20k12r3s3p1g2", "n5c4h9w9k8r1s1",
+                           "n1c8h7w7k70r3s3p1"})  // the last of 49 pixels stands alone
     for (const Pass pass : all_passes) {
       const Conv2dProblem problem = with_pass(conv2d_problem(text), pass);
       const auto least = [&](std::int64_t limit) {

@@ -52,9 +52,11 @@ struct Product {
   explicit Product(const GemmTask& the_task, bool integers, std::uint64_t seed = 1)
       : task(the_task), a(p().type, 0), b(p().type, 0), bias(p().type, 0), c(the_task.output, 0) {
     std::mt19937_64 random(seed);
+    // Numbers of which sums in the type are rounded.
+    const double last_place = p().type == DataType::f64 ? 0x1p-52 : 0x1p-23;
     const auto value = [&] {
-      const auto bits = static_cast<std::int64_t>(random() >> 40);
-      return integers ? static_cast<double>(bits % 7 - 3) : static_cast<double>(bits) * 0x1p-23 - 1;
+      const auto bits = static_cast<std::int64_t>(random() >> (p().type == DataType::f64 ? 11 : 40));
+      return integers ? static_cast<double>(bits % 7 - 3) : static_cast<double>(bits) * last_place - 1;
     };
     const auto matrices = [&](DataType type, std::int64_t stride, std::int64_t rows, std::int64_t ld,
                               std::int64_t columns) {
@@ -302,27 +304,27 @@ TEST(PackedGemm, KeptOperandsInSeveralBlocks) {
   }
 }
 
+void expect_the_same_under_limits(const Machine& machine, const char* text) {
+  const GemmTask task = task_of(text);
+  const Product product(task, false);
+  const auto bytes = [&](std::int64_t limit) {
+    return offer_by(gemm_packed_cpu(), task, machine.context.impl(), limit).workspace_bytes;
+  };
+  const std::vector<std::byte> expected = run(machine, product);
+  const std::int64_t least = bytes(0);
+  EXPECT_LE(least, std::int64_t{512} << 10) << text;
+  for (const std::int64_t limit :
+       {bytes(-1), bytes(-1) - 1, bytes(-1) / 2, bytes(-1) / 5, least + 1, least, std::int64_t{0}}) {
+    EXPECT_LE(bytes(limit), std::max(limit, least)) << text;
+    EXPECT_TRUE(run(machine, product, limit) == expected) << text << ", limit " << limit;
+  }
+}
+
 TEST(PackedGemm, WorkspaceLimits) {
   const Machine machine(2);
   for (const char* text : {"f32 nn m100n300k700", "f32 tn m300n60k700", "f16 nt m60n300k1200", "f64 nn m70n70k600",
-                           "f32 nn m300n290k530", "bf16 nn m20n20k30batch40", "f32 nn m64n2000k64",
-                           // a column alone, of rows that are packed or not
-                           "f32 nn m200n49k1000", "f32 tn m200n49k1000", "f64 nn m200n17k301", "f64 tn m200n17k301",
-                           "f32 nt m2n177k300"}) {
-    const GemmTask task = task_of(text);
-    const Product product(task, false);
-    const auto bytes = [&](std::int64_t limit) {
-      return offer_by(gemm_packed_cpu(), task, machine.context.impl(), limit).workspace_bytes;
-    };
-    const std::vector<std::byte> expected = run(machine, product);
-    const std::int64_t least = bytes(0);
-    EXPECT_LE(least, std::int64_t{512} << 10) << text;
-    for (const std::int64_t limit :
-         {bytes(-1), bytes(-1) - 1, bytes(-1) / 2, bytes(-1) / 5, least + 1, least, std::int64_t{0}}) {
-      EXPECT_LE(bytes(limit), std::max(limit, least)) << text;
-      EXPECT_TRUE(run(machine, product, limit) == expected) << text << ", limit " << limit;
-    }
-  }
+                           "f32 nn m300n290k530", "bf16 nn m20n20k30batch40", "f32 nn m64n2000k64"})
+    expect_the_same_under_limits(machine, text);
 }
 
 // Products whose columns are pixels of images: three taps apart in each of two channels, as convolutions read them.
@@ -533,9 +535,9 @@ TEST(PackedGemm, MoreThan2To31Elements) {
         EXPECT_EQ(c.data[matrix * 32 + i * far + j], static_cast<float>((i + matrix) * j + (i + 3 + matrix) * (j - 1)));
 }
 
-const char* const cut_anyhow[] = {"f32 nn m64n196k576",  "f32 tn m200n300k700",    "f32 nt m400n30k513",
-                                  "f16 nn m90n100k1100", "f64 nn m60n70k530",      "bf16 nt m30n700k40",
-                                  "f32 nn m290n300k90",  "f32 nn m17n18k19batch30"};
+const char* const cut_anyhow[] = {
+    "f32 nn m64n196k576", "f32 tn m200n300k700", "f32 nt m400n30k513",      "f16 nn m90n100k1100", "f64 nn m60n70k530",
+    "bf16 nt m30n700k40", "f32 nn m290n300k90",  "f32 nn m17n18k19batch30", "f32 nn m70n97k700",   "f64 tn m60n49k530"};
 
 TEST(PackedGemm, ThreadsGiveTheSameBits) {
   for (const char* text : cut_anyhow) {
@@ -576,6 +578,28 @@ TEST(PackedGemm, InstructionSets) {
   }
   // Where there is AVX2 there is SSE4 too, so that at least both were taken.
   EXPECT_GE(sets, (hwy::SupportedTargets() & HWY_TARGETS & HWY_AVX2) != 0 ? 2 : 1);
+}
+
+// Alone is the last column of the problem, not of blocks, whose columns are no whole sixteens on every instruction set;
+// rows are packed or in place.
+TEST(PackedGemm, ColumnsAloneKeepTheirBits) {
+  const Machine machine(2);
+  for (const std::int64_t target : {HWY_SCALAR, HWY_SSE4, HWY_AVX2, HWY_AVX3}) {
+    if (target != HWY_SCALAR && (hwy::SupportedTargets() & HWY_TARGETS & target) == 0) continue;
+    hwy::GetChosenTarget().Update(target);
+    for (const char* text : {"f32 nn m200n49k300", "f32 tn m200n49k300", "f64 nn m200n41k300", "f64 nt m60n97k700",
+                             "f64 tn m70n73k600", "f32 nt m2n177k300", "f16 nn m60n33k200"})
+      expect_the_same_under_limits(machine, text);
+    hwy::GetChosenTarget().Update(hwy::SupportedTargets());
+  }
+  const auto is_last_alone = [](const char* text) { return GemmBlocking(task_of(text), 2, -1).is_last_alone; };
+  EXPECT_TRUE(is_last_alone("f32 nn m200n49k64"));
+  EXPECT_TRUE(is_last_alone("f64 nn m200n1k64"));
+  EXPECT_FALSE(is_last_alone("f32 nn m200n49k63"));
+  EXPECT_FALSE(is_last_alone("f32 nn m200n41k300"));
+  GemmTask task = task_of("f32 nn m200n49k300");
+  task.may_set_last_apart = false;
+  EXPECT_FALSE(GemmBlocking(task, 2, -1).is_last_alone);
 }
 
 // With every instruction set but those that would need the processor's own products, where it has none.

@@ -42,6 +42,7 @@ struct GemmTask {
   bool relu = false;
   bool prepared_a = false, prepared_b = false;  // runs give it in the solver's own form
   bool may_pair = true;                         // bf16 by the processor's products of pairs, where it has them
+  bool may_set_last_apart = true;               // the last column's sums may have another order than the others'
   std::shared_ptr<const ImageColumns> images;   // else b and c are stored matrices; `packed` alone reads images
 };
 

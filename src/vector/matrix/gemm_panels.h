@@ -36,7 +36,8 @@ struct GemmImages {
   std::int64_t run = 1, run_pitch = 0;       // lines of a run, elements from one run to the next
 };
 
-// to[t * width + i] = line first + i at step t, for i < count <= width; what is left of the width is zero.
+// to[t * width + i] = line first + i at step t, for i < count <= width; what is left of the width is zero. Whole
+// vectors are stored: of width 1, all but one lane of the last beyond the panel.
 void pack_images(const GemmImages<float>& images, std::int64_t first, std::int64_t count, std::int64_t width,
                  std::int64_t steps, float* to);
 void pack_images(const GemmImages<double>& images, std::int64_t first, std::int64_t count, std::int64_t width,

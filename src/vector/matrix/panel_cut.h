@@ -23,11 +23,9 @@ struct PanelCut {
   }
   // All full but the last: a vector of columns costs the same, whatever it holds.
   static PanelCut full(std::int64_t lines, std::int64_t most) { return {lines, (lines + most - 1) / most, most, 0}; }
-  // The same, and a line behind whole sixteens alone: on every instruction set, since its sums have an order of their
-  // own.
+  // The same of all lines but the last, which is alone.
   static PanelCut full_and_one(std::int64_t lines, std::int64_t most) {
-    const std::int64_t alone = lines % 16 == 1 ? 1 : 0;
-    return {lines, (lines - alone + most - 1) / most + alone, most, 0, alone};
+    return {lines, (lines - 1 + most - 1) / most + 1, most, 0, 1};
   }
 };
 

@@ -79,7 +79,8 @@ Work work_of(const FftBlocking& cut) {
                                                  : real(round_up(shape.tiles, at_once)) * targets);
   work.sums = work.products / real(shape.source);
   work.spectra = targets * real(shape.source) * (transformed + blocks) + work.inputs + work.outputs;
-  work.phases = blocks * (1 + panel_blocks * (cut.keeps_filters ? 2 : 3)) + transformed;
+  work.phases =
+      blocks * (1 + panel_blocks * (cut.keeps_filters ? 2 : 3)) + (cut.keeps_filters && !cut.prepared ? 1 : 0);
   return work;
 }
 

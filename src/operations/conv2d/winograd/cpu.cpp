@@ -365,8 +365,8 @@ double cost_of(const Conv2dProblem& problem, const WinogradBlocking& cut, double
       real(cut.form.products()) * (tiles * target * source + of_input * tiles * source + of_output * tiles * target +
                                    of_filter * filters * source * target);
   const double phases = real(blocks * (1 + filter_blocks * (cut.prepared || cut.keeps_filters ? 2 : 3)) + 1);
-  // Transformed filters that no cache keeps are read again for each block, and written. Those that come so are read
-  // alone, in their order, while others are multiplied, and w itself is not.
+  // Transformed filters that no cache keeps are read again for each block, and written. Those that come transformed are
+  // only read, in their order, while others are multiplied, and w is not read.
   constexpr double byte_in_order = 4;
   const bool passes_memory = filter_bytes > cached_bytes && (cut.prepared || cut.keeps_filters);
   const double filter_traffic = passes_memory ? real(filter_bytes) * (real(blocks) + 2 * filters) : 0;

@@ -32,6 +32,9 @@ constexpr std::int64_t least_own_items = 4, own_items = 8;
 // Panels of columns, and steps, with which to read rows where they are takes less than to pack them, unless their lines
 // are whole pages apart, of which the first cache keeps few.
 constexpr std::int64_t in_place_columns = 2, in_place_steps = 128, page_bytes = 4096;
+// A column is alone behind so many others, or multiples of it, that are whole vectors on every instruction set; and
+// where its sums have as many steps, since it ends with the additions of 16 chains a row.
+constexpr std::int64_t before_alone = 16, alone_steps = 64;
 
 DataType sums_of(DataType type) {
   return type == DataType::f64 ? DataType::f64 : DataType::f32;
@@ -60,7 +63,8 @@ std::int64_t even_blocks(std::int64_t extent, std::int64_t most, std::int64_t pi
 
 }  // namespace
 
-GemmBlocking::GemmBlocking(const GemmTask& task, int threads, std::int64_t workspace_limit) : threads_(threads) {
+GemmBlocking::GemmBlocking(const GemmTask& task, int threads, std::int64_t workspace_limit)
+    : threads_(threads), all_columns_(task.problem.n) {
   const GemmProblem& problem = task.problem;
   sums = sums_of(problem.type);
   tile = kernels::register_tile(sums, problem.m);
@@ -71,6 +75,7 @@ GemmBlocking::GemmBlocking(const GemmTask& task, int threads, std::int64_t works
   shares_a = problem.batch == 1 || task.batch_a == 0;
   shares_b = problem.batch == 1 || task.batch_b == 0;
   prepared_a = task.prepared_a, prepared_b = task.prepared_b;
+  is_last_alone = task.may_set_last_apart && terms == 1 && problem.n % before_alone == 1 && problem.k >= alone_steps;
 
   const std::int64_t most = std::min(packed_bytes / size_of(sums) / elements_of(chunk), most_lines);
   m = even_blocks(problem.m, most, tile.rows);
@@ -189,10 +194,10 @@ std::int64_t GemmBlocking::prepared_elements(const GemmProblem& problem, bool of
 PreparedFormat GemmBlocking::format(const GemmProblem& problem, bool of_a) const {
   const std::int64_t matrices_there = (of_a ? shares_a : shares_b) ? 1 : problem.batch;
   const bool is_transposed = of_a ? problem.transpose_a : problem.transpose_b;
-  return {fmt::format("{} of {}{}, {} x {} lines of {} {} in panels of {}, by {} steps, in blocks of {} lines",
+  return {fmt::format("{} of {}{}, {} x {} lines of {} {} in panels of {}{}, by {} steps, in blocks of {} lines",
                       of_a ? "a" : "b", name(problem.type), is_transposed ? ", transposed" : "", matrices_there,
                       of_a ? problem.m : problem.n, problem.k, terms == 1 ? name(sums) : "pairs",
-                      of_a ? tile.rows : tile.columns, chunk, of_a ? m : n),
+                      of_a ? tile.rows : tile.columns, !of_a && is_last_alone ? " and one" : "", chunk, of_a ? m : n),
           checked_multiply(matrices_there * size_of(sums), prepared_elements(problem, of_a), "a prepared operand")};
 }
 

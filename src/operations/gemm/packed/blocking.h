@@ -37,10 +37,12 @@ class GemmBlocking {
   bool keeps_a = false, keeps_b = false;  // it is packed once for the batch, with a slot for each block of steps
   bool prepared_a, prepared_b;            // it comes packed, all of it
   bool is_a_in_place = false;             // own rows are read where they are
+  bool is_last_alone;                     // the last column is a panel by itself
 
-  // Of a block of so many columns.
-  PanelCut columns_of(std::int64_t count) const {
-    return terms == 1 ? PanelCut::full_and_one(count, tile.columns) : PanelCut::full(count, tile.columns);
+  // Of a block's columns.
+  PanelCut columns_of(std::int64_t first, std::int64_t count) const {
+    return is_last_alone && first + count == all_columns_ ? PanelCut::full_and_one(count, tile.columns)
+                                                          : PanelCut::full(count, tile.columns);
   }
   // A line's elements in a panel of so many steps.
   std::int64_t elements_of(std::int64_t steps) const { return (steps + terms - 1) / terms; }
@@ -66,7 +68,7 @@ class GemmBlocking {
   bool shrink();
 
   int threads_;
-  std::int64_t step_blocks_;
+  std::int64_t step_blocks_, all_columns_;
 };
 
 // L of the bound: the longest chain in registers, and the sums of chunks that are added.

@@ -193,7 +193,7 @@ void Plan<Element>::execute(const GemmArrays& arrays, double alpha) const {
       block.rows = PanelCut::even(block.m, cut_.tile.rows);
       for (block.j = 0; block.j < problem.n; block.j += cut_.n) {
         block.n = std::min(cut_.n, problem.n - block.j);
-        block.columns = cut_.columns_of(block.n);
+        block.columns = cut_.columns_of(block.j, block.n);
         for (block.t = 0, block.step_block = 0; block.t < problem.k; block.t += cut_.k, ++block.step_block) {
           block.k = std::min(cut_.k, problem.k - block.t);
           block.chunks = divide_up(block.k, cut_.chunk);
@@ -224,7 +224,7 @@ void Plan<Element>::prepare(bool of_a, std::byte* from, std::byte* to) const {
       for (std::int64_t p = 0; p < block.rows.panels; ++p) pack_rows(block, memory, 0, chunk, p, panels);
     } else {
       block.j = at * cut_.n, block.n = std::min(cut_.n, problem.n - block.j);
-      block.columns = cut_.columns_of(block.n);
+      block.columns = cut_.columns_of(block.j, block.n);
       const Packed<Element> panels = prepared_b(to, block, 0, chunk);
       for (std::int64_t q = 0; q < block.columns.panels; ++q) pack_columns(block, memory, 0, chunk, q, panels);
     }
@@ -487,8 +487,7 @@ double PackedCpu::cost(const GemmTask& task, const GemmBlocking& cut, const devi
   const double m = real(problem.m), n = real(problem.n), k = real(problem.k), batch = real(problem.batch);
   const double size = real(size_of(problem.type)), size_c = real(size_of(task.output));
   const double products = batch * m * (real(cut.elements_of(problem.k)) + steps_of_tile) *
-                          real(cut.columns_of(problem.n).alone ? problem.n : round_up(problem.n, tile.lanes)) /
-                          efficiency;
+                          real(cut.is_last_alone ? problem.n : round_up(problem.n, tile.lanes)) / efficiency;
   const double of_a = (task.batch_a == 0 ? 1 : batch) * m * k * size,
                others =
                    (task.batch_b == 0 ? 1 : batch) * k * n * size + batch * m * n * size_c * (task.accumulate ? 2 : 1);
