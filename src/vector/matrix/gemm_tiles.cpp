@@ -83,10 +83,15 @@ struct GemmTileInPlace {
 // step t in chain t % 16, which are added in halves, whatever lanes are and wherever rows lie.
 constexpr int chains = 16;
 
+// Of `count` rows from one on, whose chains lie so far apart.
 template <typename Real>
-void store_column_sum(const GemmPanels<Real>& p, std::int64_t row, Real sum) {
-  Real& to = p.sums[row * p.ld];
-  to = p.add ? to + sum : sum;
+void add_chains(const GemmPanels<Real>& p, std::int64_t row, std::int64_t count, Real* of_chain, std::int64_t apart) {
+  for (int half = chains / 2; half > 0; half /= 2)
+    for (std::int64_t i = 0; i < half * apart; ++i) of_chain[i] += of_chain[i + half * apart];
+  for (std::int64_t i = 0; i < count; ++i) {
+    Real& to = p.sums[(row + i) * p.ld];
+    to = p.add ? to + of_chain[i] : of_chain[i];
+  }
 }
 
 // Of rows whose steps lie side by side.
@@ -113,9 +118,7 @@ void multiply_along_steps(const GemmPanels<Real>& p) {
       hn::Store(hn::IfThenElse(hn::FirstN(d, static_cast<std::size_t>(count)), more, sums[0][v]), d,
                 of_chain + v * lanes);
     }
-    for (int half = chains / 2; half > 0; half /= 2)
-      for (int i = 0; i < half; ++i) of_chain[i] += of_chain[i + half];
-    store_column_sum(p, row, of_chain[0]);
+    add_chains(p, row, 1, of_chain, 1);
   }
 }
 
@@ -141,9 +144,7 @@ void multiply_along_rows(const GemmPanels<Real>& p, std::int64_t step) {
       Real* const sum = of_chain + i * lanes;
       hn::Store(hn::MulAdd(load_first(d, a, count), hn::Set(d, b[i]), hn::Load(d, sum)), d, sum);
     }
-    for (int half = chains / 2; half > 0; half /= 2)
-      for (int i = 0; i < half * lanes; ++i) of_chain[i] += of_chain[i + half * lanes];
-    for (std::int64_t i = 0; i < count; ++i) store_column_sum(p, row + i, of_chain[i]);
+    add_chains(p, row, count, of_chain, lanes);
   }
 }
 

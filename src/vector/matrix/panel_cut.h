@@ -25,7 +25,7 @@ struct PanelCut {
   static PanelCut full(std::int64_t lines, std::int64_t most) { return {lines, (lines + most - 1) / most, most, 0}; }
   // The same of all lines but the last, which is alone.
   static PanelCut full_and_one(std::int64_t lines, std::int64_t most) {
-    return {lines, (lines - 1 + most - 1) / most + 1, most, 0, 1};
+    return {lines, full(lines - 1, most).panels + 1, most, 0, 1};
   }
 };
 
