@@ -2,6 +2,7 @@
 #include "operations/conv2d/winograd/winograd.h"
 
 #include <gtest/gtest.h>
+#include <hwy/targets.h>
 
 #include <algorithm>
 #include <cmath>
@@ -196,6 +197,18 @@ TEST(Winograd, TuningsServe) {
                                {.solver = {.solver = id, .tuning = tuning}, .sampled = true, .samples = 2000});
 }
 
+// Few tiles: an item of work takes filters from taps to outputs, a run of channels at a time.
+TEST(Winograd, FewTilesServe) {
+  for (const char* text : {"n4c300h7w7k130r3s3p1", "nhwc bias relu acc n1c150h9w14k70r3s3p1", "f64 n1c140h5w6k40r5s5p2",
+                           "bwd_data n1c70h9w14k300r3s3p1g2", "bwd_data nhwc flip n2c33h7w7k270r3s3p1"})
+    for (const std::int64_t target : {HWY_SCALAR, HWY_SSE4, HWY_AVX2, HWY_AVX3}) {
+      if (target != HWY_SCALAR && (hwy::SupportedTargets() & HWY_TARGETS & target) == 0) continue;
+      hwy::GetChosenTarget().Update(target);
+      expect_exact_and_bounded(cpu(3), conv2d_problem(text), {.solver = {.solver = id}});
+      hwy::GetChosenTarget().Update(hwy::SupportedTargets());
+    }
+}
+
 TEST(Winograd, KeepsToWorkspaceLimits) {
   for (const char* text : {"n3c40h30w30k60r3s3p1", "nhwc n3c40h30w30k60r3s3p1", "bwd_data n2c16h20w20k8r5s5p2"}) {
     const auto bytes = [&](std::int64_t limit) {
@@ -253,6 +266,31 @@ TEST(Winograd, BitsAreOfTheProblemAlone) {
     const std::int64_t bytes = explained(text).workspace_bytes;
     EXPECT_EQ(output_of(cpu(), problem, {.solver = id, .max_workspace_bytes = bytes - 1}), expected) << text;
   }
+}
+
+// Nor does it where items of work take filters from taps to outputs, which a limit of the workspace ends.
+TEST(Winograd, FewTilesKeepTheirBits) {
+  for (const char* text : {"n4c300h7w7k130r3s3p1", "nhwc n4c300h7w7k130r3s3p1g2", "bwd_data n4c130h7w7k300r3s3p1",
+                           "bwd_data nhwc n1c40h7w7k300r3s3p1"})
+    for (const char* tuning : {"tile=4 tiles=1024 steps=128", "tile=2 tiles=1024 steps=512"}) {
+      const Problem problem = parse_problem(text);
+      const SolverOptions options = {.solver = id, .tuning = tuning};
+      const std::vector<float> expected = output_of(cpu(), problem, options);
+      EXPECT_EQ(output_of(cpu(1), problem, options), expected) << text;
+      EXPECT_EQ(output_of(cpu(5), problem, options), expected) << text;
+      EXPECT_EQ(output_of(cpu(), problem, {.solver = id, .tuning = tuning, .prepared = {"w"}}), expected) << text;
+      const Context many = cpu(16);  // whose items take more than one that threads share
+      const auto needed = [&](const SolverOptions& of) { return explain(many, problem, of).front(); };
+      int limits = 0;
+      for (std::int64_t limit = needed(options).workspace_bytes - 1; limit > 0; limit = limit * 9 / 10) {
+        const SolverOptions limited = {.solver = id, .max_workspace_bytes = limit, .tuning = tuning};
+        if (!needed(limited).applicable) break;
+        EXPECT_LE(needed(limited).workspace_bytes, limit) << text;
+        EXPECT_EQ(output_of(many, problem, limited), expected) << text << " " << limit;
+        ++limits;
+      }
+      EXPECT_GE(limits, 2) << text;
+    }
 }
 
 TEST(Winograd, PreparedFiltersAreShared) {

@@ -17,6 +17,9 @@ constexpr std::int64_t input_bytes = std::int64_t{4} << 20, product_bytes = std:
 // Tiles of a block, unless the tuning says them: the largest that these caches hold.
 constexpr std::array<std::int64_t, 6> tile_limits = {1024, 512, 256, 128, 64, 32};
 constexpr std::int64_t most_steps = 512;
+// Of few tiles the filters take longest. An item of work takes some of them from taps to outputs, so many items for
+// each thread, whose cache holds so many bytes of products beside all tiles' and a panel's steps: the latter are fewer.
+constexpr std::int64_t few_tiles = 32, few_steps = 128, item_bytes = std::int64_t{128} << 10, items_per_thread = 8;
 
 DataType real_of(DataType type) {
   return type == DataType::f64 ? DataType::f64 : DataType::f32;
@@ -39,13 +42,14 @@ std::span<const Tunable> winograd_tunables() {
 }
 
 WinogradBlocking::WinogradBlocking(const Conv2dProblem& problem, WinogradForm of_form, const Tuning& tuning,
-                                   std::int64_t workspace_limit, bool prepared_filters)
+                                   std::int64_t workspace_limit, bool prepared_filters, int of_threads)
     : form(of_form),
       shape(problem, of_form),
       real(real_of(problem.type)),
       tile(kernels::register_tile(real, most_steps)),
-      step_limit(tuning.find("steps").value_or(most_steps)),
-      prepared(prepared_filters) {
+      step_limit(tuning.find("steps").value_or(shape.tiles <= few_tiles ? few_steps : most_steps)),
+      prepared(prepared_filters),
+      threads(of_threads) {
   const bool planes = problem.layout == Layout::nchw;
   steps = kernels::even_part(shape.source, step_limit);
   const auto side = [&](bool is_columns, std::int64_t lines) {
@@ -65,9 +69,11 @@ WinogradBlocking::WinogradBlocking(const Conv2dProblem& problem, WinogradForm of
   set_block_tiles(tile_limit);
   keeps_filters = !prepared && block_tiles < shape.tiles;  // those of a single block are needed once
   set_block_filters();
+  if (!prepared && shape.tiles <= few_tiles && block_tiles >= shape.tiles) set_item_filters();
   if (workspace_limit < 0) return;
 
   const auto passes_limit = [&] { return workspace_bytes() > workspace_limit; };
+  while (passes_limit() && item_filters > 0) item_filters /= 2;
   if (passes_limit()) keeps_filters = false;
   while (passes_limit() && block_filters > 1) block_filters = divide_up(block_filters, 2);
   while (passes_limit() && block_tiles > tiles.most) set_block_tiles(block_tiles / 2);
@@ -87,18 +93,29 @@ void WinogradBlocking::set_block_filters() {
     block_filters = std::clamp<std::int64_t>(filter_bytes / of_filters, 1, block_filters);
 }
 
+void WinogradBlocking::set_item_filters() {
+  const std::int64_t of_panel = round_up(block_tiles, tiles.most) * filters.most * form.products() * size_of(real);
+  item_filters =
+      std::clamp<std::int64_t>(item_bytes / of_panel, 1, divide_up(filter_panels, items_per_thread * threads));
+}
+
+std::int64_t WinogradBlocking::item_pitch() const {
+  return pitch_of(filters.width(filters.cut(shape.target).tallest()), std::min(steps, shape.source));
+}
 std::int64_t WinogradBlocking::tile_elements() const {
   return tiles.cut(block_tiles).panels * form.products() * tiles.pitch;
 }
 std::int64_t WinogradBlocking::filter_elements() const {
   if (prepared) return 0;
+  if (item_filters > 0) return form.products() * item_pitch();
   return (keeps_filters ? filter_panels : block_filters) * form.products() * filters.pitch;
 }
 std::int64_t WinogradBlocking::product_elements() const {
-  return round_up(block_tiles, tiles.most) * block_filters * filters.most * form.products();
+  const std::int64_t panels = item_filters > 0 ? item_filters : block_filters;
+  return round_up(block_tiles, tiles.most) * panels * filters.most * form.products();
 }
 std::int64_t WinogradBlocking::workspace_bytes() const {
-  return (tile_elements() + filter_elements() + product_elements()) * size_of(real);
+  return (tile_elements() + slots() * (filter_elements() + product_elements())) * size_of(real);
 }
 
 PreparedFormat WinogradBlocking::format(const Conv2dProblem& problem) const {

@@ -66,7 +66,7 @@ class Plan final : public Conv2dPlanBody {
   void append_prepare(devices::Sequence& sequence, std::size_t, const Operand& from, const Operand& to) const override {
     sequence.call(devices::HostTask([self = shared_from_this(), this, from, to] {
       for (std::int64_t group = 0; group < g_.groups; ++group)
-        transform_filters(of_group(host(from), group), all_filters(),
+        transform_filters(of_group(host(from), group), panels_from(0, filters_.panels),
                           reinterpret_cast<Real*>(host(to)) + group * cut_.prepared_elements());
     }));
   }
@@ -75,17 +75,28 @@ class Plan final : public Conv2dPlanBody {
   void execute(const Conv2dRun& run) const;
   Memory<Real> memory_of(const Conv2dRun& run, std::int64_t group) const;
   void transform_filters(const Real* w, const FilterBlock& block, Real* to) const;
+  void transform_channels(const Real* w, std::int64_t panel, std::int64_t source, std::int64_t channels, Real* to,
+                          std::int64_t pitch) const;
   void gather_taps(const Real* w, std::int64_t target, std::int64_t count, std::int64_t source, std::int64_t channels,
                    Real* taps) const;
   void transform_planes(const Memory<Real>& memory, const TileBlock& block) const;
   void transform_pixels(const Memory<Real>& memory, const TileBlock& block) const;
   void multiply(const Memory<Real>& memory, const TileBlock& tiles, const FilterBlock& filters,
                 const Real* transformed) const;
-  void combine_planes(const Memory<Real>& memory, const TileBlock& tiles, const FilterBlock& filters) const;
-  void combine_pixels(const Memory<Real>& memory, const TileBlock& tiles, const FilterBlock& filters) const;
+  void combine(const Memory<Real>& memory, const TileBlock& tiles, const FilterBlock& filters) const;
+  void combine_planes(const Memory<Real>& memory, const TileBlock& tiles, const FilterBlock& filters,
+                      std::int64_t panel, std::int64_t channel, std::int64_t last) const;
+  void combine_pixels(const Memory<Real>& memory, const TileBlock& tiles, const FilterBlock& filters,
+                      std::int64_t tile) const;
+  void run_items(const Memory<Real>& memory, const TileBlock& tiles) const;
+  void multiply_panel(const Memory<Real>& memory, const TileBlock& tiles, const FilterBlock& filters,
+                      std::int64_t panel, std::int64_t step, const Real* transformed, std::int64_t pitch) const;
 
   bool forward() const { return problem().pass == Pass::forward; }
-  FilterBlock all_filters() const { return {0, filters_.panels, 0, shape_.target}; }
+  FilterBlock panels_from(std::int64_t first, std::int64_t most) const {
+    const std::int64_t panels = std::min(most, filters_.panels - first), start = filters_.start(first);
+    return {first, panels, start, filters_.start(first + panels) - start};
+  }
   const Real* of_group(const std::byte* w, std::int64_t group) const {
     return reinterpret_cast<const Real*>(w) + group * g_.k_group * g_.c_group * g_.r * g_.s;
   }
@@ -128,7 +139,7 @@ Memory<Real> Plan<Real>::memory_of(const Conv2dRun& run, std::int64_t group) con
           .target = forward() ? y : x,
           .tiles = workspace,
           .transformed = workspace + cut_.tile_elements(),
-          .products = workspace + cut_.tile_elements() + cut_.filter_elements()};
+          .products = workspace + cut_.tile_elements() + cut_.slots() * cut_.filter_elements()};
 }
 
 template <typename Real>
@@ -136,47 +147,114 @@ void Plan<Real>::execute(const Conv2dRun& run) const {
   const std::int64_t panel_elements = cut_.form.products() * cut_.filters.pitch;
   for (std::int64_t group = 0; group < g_.groups; ++group) {
     const Memory<Real> memory = memory_of(run, group);
-    if (cut_.keeps_filters) transform_filters(memory.filters, all_filters(), memory.transformed);
+    if (cut_.keeps_filters) transform_filters(memory.filters, panels_from(0, filters_.panels), memory.transformed);
     for (std::int64_t first = 0; first < shape_.tiles; first += cut_.block_tiles) {
       const std::int64_t count = std::min(cut_.block_tiles, shape_.tiles - first);
       const TileBlock tiles{first, count, cut_.tiles.cut(count)};
       g_.nhwc ? transform_pixels(memory, tiles) : transform_planes(memory, tiles);
+      if (cut_.item_filters > 0) {
+        run_items(memory, tiles);
+        continue;
+      }
       for (std::int64_t panel = 0; panel < filters_.panels; panel += cut_.block_filters) {
-        const std::int64_t panels = std::min(cut_.block_filters, filters_.panels - panel),
-                           start = filters_.start(panel);
-        const FilterBlock filters{panel, panels, start, filters_.start(panel + panels) - start};
+        const FilterBlock filters = panels_from(panel, cut_.block_filters);
         const Real* transformed = (cut_.prepared ? memory.filters : memory.transformed) + panel * panel_elements;
         if (!cut_.prepared && !cut_.keeps_filters) {
           transform_filters(memory.filters, filters, memory.transformed);
           transformed = memory.transformed;
         }
         multiply(memory, tiles, filters, transformed);
-        g_.nhwc ? combine_pixels(memory, tiles, filters) : combine_planes(memory, tiles, filters);
+        combine(memory, tiles, filters);
       }
     }
   }
 }
 
+// Where threads would hand each other more than they compute: an item of work transforms some panels of filters, a run
+// of steps at a time, multiplies them with all tiles while its thread's cache holds them, and combines the products.
+template <typename Real>
+void Plan<Real>::run_items(const Memory<Real>& memory, const TileBlock& tiles) const {
+  cpu_.parallel_for(divide_up(filters_.panels, cut_.item_filters), [&](std::int64_t i, int slot) {
+    const FilterBlock filters = panels_from(i * cut_.item_filters, cut_.item_filters);
+    Memory<Real> own = memory;
+    own.transformed += slot * cut_.filter_elements();
+    own.products += slot * cut_.product_elements();
+    for (std::int64_t step = 0; step < shape_.source; step += cut_.steps)
+      for (std::int64_t panel = filters.first; panel < filters.first + filters.panels; ++panel) {
+        const std::int64_t width = cut_.filters.width(filters_.count(panel)),
+                           end = std::min(step + cut_.steps, shape_.source);
+        if (cut_.prepared) {
+          const Real* const from = memory.filters + panel * cut_.form.products() * cut_.filters.pitch;
+          multiply_panel(own, tiles, filters, panel, step, from + step * width, cut_.filters.pitch);
+          continue;
+        }
+        const std::int64_t pitch = cut_.item_pitch();
+        for (std::int64_t source = step; source < end; source += item_channels)
+          transform_channels(memory.filters, panel, source, std::min(item_channels, end - source),
+                             own.transformed + (source - step) * width, pitch);
+        multiply_panel(own, tiles, filters, panel, step, own.transformed, pitch);
+      }
+    if (g_.nhwc)
+      for (std::int64_t tile = 0; tile < tiles.count; ++tile) combine_pixels(own, tiles, filters, tile);
+    else
+      for (std::int64_t panel = 0; panel < tiles.cut.panels; ++panel)
+        combine_planes(own, tiles, filters, panel, 0, filters.lines);
+  });
+}
+
+// The steps from `step` on of a panel of filters, of which product e lies at transformed[e * pitch], with all tiles.
+template <typename Real>
+void Plan<Real>::multiply_panel(const Memory<Real>& memory, const TileBlock& tiles, const FilterBlock& filters,
+                                std::int64_t panel, std::int64_t step, const Real* transformed,
+                                std::int64_t pitch) const {
+  const std::int64_t products = cut_.form.products(), lines = filters_.count(panel);
+  for (std::int64_t e = 0; e < products; ++e)
+    for (std::int64_t t = 0; t < tiles.cut.panels; ++t) {
+      const std::int64_t count = tiles.cut.count(t);
+      const Real *const of_tiles =
+                            memory.tiles + (t * products + e) * cut_.tiles.pitch + step * cut_.tiles.width(count),
+                        *const of_filters = transformed + e * pitch;
+      Real* const sums = g_.nhwc ? products_at(memory, tiles.count, tiles.cut.start(t), panel - filters.first)
+                                 : products_at(memory, filters.lines, filters_.start(panel) - filters.start, t);
+      kernels::multiply_panels(kernels::GemmPanels<Real>{.a = g_.nhwc ? of_tiles : of_filters,
+                                                         .b = g_.nhwc ? of_filters : of_tiles,
+                                                         .steps = std::min(cut_.steps, shape_.source - step),
+                                                         .rows = g_.nhwc ? count : lines,
+                                                         .columns = g_.nhwc ? lines : count,
+                                                         .sums = sums + e * cut_.tile.columns,
+                                                         .ld = products * cut_.tile.columns,
+                                                         .add = step > 0});
+    }
+}
+
 // Panels of the block, to `to` and on.
 template <typename Real>
 void Plan<Real>::transform_filters(const Real* w, const FilterBlock& block, Real* to) const {
-  const std::int64_t parts = divide_up(shape_.source, item_channels), lanes = transforms_.lanes;
+  const std::int64_t parts = divide_up(shape_.source, item_channels), pitch = cut_.filters.pitch;
   cpu_.parallel_for(block.panels * parts, [&](std::int64_t i, int) {
-    const std::int64_t panel = block.first + i / parts, first = filters_.start(panel), lines = filters_.count(panel),
-                       width = cut_.filters.width(lines), source = i % parts * item_channels,
-                       channels = std::min(item_channels, shape_.source - source);
-    alignas(64) Real taps[item_channels * most_taps * most_vector_bytes / sizeof(Real)];
-    Real* const panel_to = to + i / parts * cut_.form.products() * cut_.filters.pitch;
-    for (std::int64_t lane = 0; lane < width; lane += lanes) {
-      gather_taps(w, first + lane, std::min(lanes, lines - lane), source, channels, taps);
-      const bool adjacent = forward() && g_.nhwc;  // channels of one tap, or else taps of one channel
-      const std::int64_t of_channel = adjacent ? lanes : g_.r * g_.s * lanes,
-                         of_tap = adjacent ? item_channels * lanes : lanes;
-      for (std::int64_t c = 0; c < channels; ++c)
-        transforms_.filter({taps + c * of_channel, of_tap, shape_.turned}, std::min(lanes, width - lane),
-                           panel_to + (source + c) * width + lane, cut_.filters.pitch);
-    }
+    const std::int64_t panel = block.first + i / parts, source = i % parts * item_channels;
+    transform_channels(
+        w, panel, source, std::min(item_channels, shape_.source - source),
+        to + i / parts * cut_.form.products() * pitch + source * cut_.filters.width(filters_.count(panel)), pitch);
   });
+}
+
+// At most item_channels of a panel, of which the first is to lie at `to`.
+template <typename Real>
+void Plan<Real>::transform_channels(const Real* w, std::int64_t panel, std::int64_t source, std::int64_t channels,
+                                    Real* to, std::int64_t pitch) const {
+  const std::int64_t first = filters_.start(panel), lines = filters_.count(panel), width = cut_.filters.width(lines),
+                     lanes = transforms_.lanes;
+  alignas(64) Real taps[item_channels * most_taps * most_vector_bytes / sizeof(Real)];
+  for (std::int64_t lane = 0; lane < width; lane += lanes) {
+    gather_taps(w, first + lane, std::min(lanes, lines - lane), source, channels, taps);
+    const bool adjacent = forward() && g_.nhwc;  // channels of one tap, or else taps of one channel
+    const std::int64_t of_channel = adjacent ? lanes : g_.r * g_.s * lanes,
+                       of_tap = adjacent ? item_channels * lanes : lanes;
+    for (std::int64_t c = 0; c < channels; ++c)
+      transforms_.filter({taps + c * of_channel, of_tap, shape_.turned}, std::min(lanes, width - lane),
+                         to + c * width + lane, pitch);
+  }
 }
 
 // Taps of `count` target channels, a vector of them for each tap and source channel.
@@ -300,38 +378,49 @@ void Plan<Real>::multiply(const Memory<Real>& memory, const TileBlock& tiles, co
 }
 
 template <typename Real>
-void Plan<Real>::combine_planes(const Memory<Real>& memory, const TileBlock& tiles, const FilterBlock& filters) const {
-  const std::int64_t lanes = transforms_.lanes, plane = shape_.target_h * shape_.target_w,
-                     image_pitch = shape_.target * g_.groups * plane, parts = divide_up(filters.lines, item_channels);
+void Plan<Real>::combine(const Memory<Real>& memory, const TileBlock& tiles, const FilterBlock& filters) const {
+  if (g_.nhwc) {
+    cpu_.parallel_for(tiles.count, [&](std::int64_t tile, int) { combine_pixels(memory, tiles, filters, tile); });
+    return;
+  }
+  const std::int64_t parts = divide_up(filters.lines, item_channels);
   cpu_.parallel_for(tiles.cut.panels * parts, [&](std::int64_t i, int) {
-    const std::int64_t panel = i / parts, first = tiles.cut.start(panel), lines = tiles.cut.count(panel),
-                       channel = i % parts * item_channels, last = std::min(channel + item_channels, filters.lines);
-    std::array<TileRun, most_lanes> runs;
-    for (std::int64_t lane = 0; lane < lines; lane += lanes) {
-      const std::int64_t count = runs_of(tiles.first + first + lane, std::min(lanes, lines - lane), runs.data());
-      for (std::int64_t k = channel; k < last; ++k)
-        transforms_.output_of_planes(
-            products_at(memory, filters.lines, k, panel) + lane, cut_.tile.columns, runs.data(), count,
-            finish_for(memory, filters.start + k),
-            {memory.target + (filters.start + k) * plane, image_pitch, shape_.target_h, shape_.target_w});
-    }
+    const std::int64_t channel = i % parts * item_channels;
+    combine_planes(memory, tiles, filters, i / parts, channel, std::min(channel + item_channels, filters.lines));
   });
 }
 
+// Of filters [channel, last) of the block.
 template <typename Real>
-void Plan<Real>::combine_pixels(const Memory<Real>& memory, const TileBlock& tiles, const FilterBlock& filters) const {
+void Plan<Real>::combine_planes(const Memory<Real>& memory, const TileBlock& tiles, const FilterBlock& filters,
+                                std::int64_t panel, std::int64_t channel, std::int64_t last) const {
+  const std::int64_t lanes = transforms_.lanes, plane = shape_.target_h * shape_.target_w,
+                     image_pitch = shape_.target * g_.groups * plane, first = tiles.cut.start(panel),
+                     lines = tiles.cut.count(panel);
+  std::array<TileRun, most_lanes> runs;
+  for (std::int64_t lane = 0; lane < lines; lane += lanes) {
+    const std::int64_t count = runs_of(tiles.first + first + lane, std::min(lanes, lines - lane), runs.data());
+    for (std::int64_t k = channel; k < last; ++k)
+      transforms_.output_of_planes(
+          products_at(memory, filters.lines, k, panel) + lane, cut_.tile.columns, runs.data(), count,
+          finish_for(memory, filters.start + k),
+          {memory.target + (filters.start + k) * plane, image_pitch, shape_.target_h, shape_.target_w});
+  }
+}
+
+template <typename Real>
+void Plan<Real>::combine_pixels(const Memory<Real>& memory, const TileBlock& tiles, const FilterBlock& filters,
+                                std::int64_t tile) const {
   const std::int64_t lanes = transforms_.lanes, channels = shape_.target * g_.groups;
-  cpu_.parallel_for(tiles.count, [&](std::int64_t tile, int) {
-    const Place place = place_of(tiles.first + tile);
-    Real* const to =
-        memory.target + ((place.image * shape_.target_h + place.row) * shape_.target_w + place.column) * channels;
-    for (std::int64_t k = 0; k < filters.lines; k += lanes)
-      transforms_.output_of_tile(products_at(memory, tiles.count, tile, k / cut_.tile.columns) + k % cut_.tile.columns,
-                                 cut_.tile.columns, std::min(lanes, filters.lines - k),
-                                 finish_for(memory, filters.start + k),
-                                 {to + filters.start + k, shape_.target_h - place.row, shape_.target_w - place.column,
-                                  shape_.target_w * channels, channels});
-  });
+  const Place place = place_of(tiles.first + tile);
+  Real* const to =
+      memory.target + ((place.image * shape_.target_h + place.row) * shape_.target_w + place.column) * channels;
+  for (std::int64_t k = 0; k < filters.lines; k += lanes)
+    transforms_.output_of_tile(products_at(memory, tiles.count, tile, k / cut_.tile.columns) + k % cut_.tile.columns,
+                               cut_.tile.columns, std::min(lanes, filters.lines - k),
+                               finish_for(memory, filters.start + k),
+                               {to + filters.start + k, shape_.target_h - place.row, shape_.target_w - place.column,
+                                shape_.target_w * channels, channels});
 }
 
 class WinogradCpu final : public Conv2dSolver {
@@ -364,7 +453,9 @@ double cost_of(const Conv2dProblem& problem, const WinogradBlocking& cut, double
   const double arithmetic =
       real(cut.form.products()) * (tiles * target * source + of_input * tiles * source + of_output * tiles * target +
                                    of_filter * filters * source * target);
-  const double phases = real(blocks * (1 + filter_blocks * (cut.prepared || cut.keeps_filters ? 2 : 3)) + 1);
+  const std::int64_t of_filters =
+      cut.item_filters > 0 ? 1 : filter_blocks * (cut.prepared || cut.keeps_filters ? 2 : 3);
+  const double phases = real(blocks * (1 + of_filters) + 1);
   // Transformed filters that no cache keeps are read again for each block, and written. Those that come transformed are
   // only read, in their order, while others are multiplied, and w is not read.
   constexpr double byte_in_order = 4;
@@ -390,7 +481,7 @@ Answer WinogradCpu::offer(const Conv2dProblem& problem, const DevicePointer& dev
   const auto tile = tuning.find("tile");
   if (problem.r == 5 && tile == 4) return "filters of 5 x 5 have tiles of 2 x 2 outputs";
   const auto offer_of = [&](WinogradForm form, std::int64_t workspace_limit) -> Answer {
-    const WinogradBlocking cut(problem, form, tuning, workspace_limit, prepared);
+    const WinogradBlocking cut(problem, form, tuning, workspace_limit, prepared, cpu->threads());
     std::map<std::size_t, PreparedFormat> formats;
     if (prepared) formats[1] = cut.format(problem);
     return Offer{.cost = {cost_of(problem, cut, byte_cost(*device))},
