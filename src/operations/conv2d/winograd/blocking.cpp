@@ -17,9 +17,11 @@ constexpr std::int64_t input_bytes = std::int64_t{4} << 20, product_bytes = std:
 // Tiles of a block, unless the tuning says them: the largest that these caches hold.
 constexpr std::array<std::int64_t, 6> tile_limits = {1024, 512, 256, 128, 64, 32};
 constexpr std::int64_t most_steps = 512;
-// Of few tiles the filters take longest. An item of work takes some of them from taps to outputs, so many items for
-// each thread, whose cache holds so many bytes of products beside all tiles' and a panel's steps: the latter are fewer.
-constexpr std::int64_t few_tiles = 32, few_steps = 128, item_bytes = std::int64_t{128} << 10, items_per_thread = 8;
+// Where tiles are few, sums are cut into shorter runs of steps, of which a thread's cache holds those of all tiles and
+// of a panel of filters. An item of work takes panels whose products are so many bytes, one at the least, and no more
+// than leaves each thread some items; with fewer panels for each thread they all share every phase.
+constexpr std::int64_t few_tiles = 32, few_steps = 128, item_bytes = std::int64_t{128} << 10, least_items = 8,
+                       least_panels = 2;
 
 DataType real_of(DataType type) {
   return type == DataType::f64 ? DataType::f64 : DataType::f32;
@@ -42,20 +44,20 @@ std::span<const Tunable> winograd_tunables() {
 }
 
 WinogradBlocking::WinogradBlocking(const Conv2dProblem& problem, WinogradForm of_form, const Tuning& tuning,
-                                   std::int64_t workspace_limit, bool prepared_filters, int of_threads)
+                                   std::int64_t workspace_limit, bool prepared_filters, int threads)
     : form(of_form),
       shape(problem, of_form),
       real(real_of(problem.type)),
       tile(kernels::register_tile(real, most_steps)),
-      step_limit(tuning.find("steps").value_or(shape.tiles <= few_tiles ? few_steps : most_steps)),
+      step_limit(tuning.find("steps").value_or(has_few_tiles() ? few_steps : most_steps)),
       prepared(prepared_filters),
-      threads(of_threads) {
+      threads_(threads) {
   const bool planes = problem.layout == Layout::nchw;
   steps = kernels::even_part(shape.source, step_limit);
   const auto side = [&](bool is_columns, std::int64_t lines) {
     const std::int64_t most = is_columns ? tile.columns : tile.rows,
                        widest = is_columns ? round_up(std::min(lines, most), tile.lanes) : std::min(lines, most);
-    return WinogradSide{is_columns, tile.lanes, most, pitch_of(widest, shape.source)};
+    return WinogradSide{is_columns, tile.lanes, most, widest, pitch_of(widest, shape.source)};
   };
   tiles = side(planes, shape.tiles);
   filters = side(!planes, shape.target);
@@ -69,14 +71,19 @@ WinogradBlocking::WinogradBlocking(const Conv2dProblem& problem, WinogradForm of
   set_block_tiles(tile_limit);
   keeps_filters = !prepared && block_tiles < shape.tiles;  // those of a single block are needed once
   set_block_filters();
-  if (!prepared && shape.tiles <= few_tiles && block_tiles >= shape.tiles) set_item_filters();
-  if (workspace_limit < 0) return;
 
-  const auto passes_limit = [&] { return workspace_bytes() > workspace_limit; };
-  while (passes_limit() && item_filters > 0) item_filters /= 2;
+  const auto passes_limit = [&] { return workspace_limit >= 0 && workspace_bytes() > workspace_limit; };
   if (passes_limit()) keeps_filters = false;
   while (passes_limit() && block_filters > 1) block_filters = divide_up(block_filters, 2);
   while (passes_limit() && block_tiles > tiles.most) set_block_tiles(block_tiles / 2);
+  // Whether a limit is kept is not the threads' matter: items are taken where it is kept without them.
+  if (passes_limit()) return;
+  if (!prepared && has_few_tiles() && block_tiles == shape.tiles) set_item_filters();
+  while (item_filters > 0 && passes_limit()) item_filters /= 2;
+}
+
+bool WinogradBlocking::has_few_tiles() const {
+  return shape.tiles <= few_tiles;
 }
 
 void WinogradBlocking::set_block_tiles(std::int64_t tiles_at_most) {
@@ -94,13 +101,13 @@ void WinogradBlocking::set_block_filters() {
 }
 
 void WinogradBlocking::set_item_filters() {
+  if (filter_panels < least_panels * threads_) return;
   const std::int64_t of_panel = round_up(block_tiles, tiles.most) * filters.most * form.products() * size_of(real);
-  item_filters =
-      std::clamp<std::int64_t>(item_bytes / of_panel, 1, divide_up(filter_panels, items_per_thread * threads));
+  item_filters = std::clamp<std::int64_t>(item_bytes / of_panel, 1, divide_up(filter_panels, least_items * threads_));
 }
 
 std::int64_t WinogradBlocking::item_pitch() const {
-  return pitch_of(filters.width(filters.cut(shape.target).tallest()), std::min(steps, shape.source));
+  return pitch_of(filters.widest, steps);
 }
 std::int64_t WinogradBlocking::tile_elements() const {
   return tiles.cut(block_tiles).panels * form.products() * tiles.pitch;

@@ -17,8 +17,8 @@ namespace omniconv::operations {
 // elements on, and holds step after step.
 struct WinogradSide {
   bool is_columns;
-  std::int64_t lanes, most;  // of a vector; lines of a panel
-  std::int64_t pitch;
+  std::int64_t lanes, most;    // of a vector; lines of a panel
+  std::int64_t widest, pitch;  // elements of a step of the widest panel
 
   kernels::PanelCut cut(std::int64_t lines) const {
     return is_columns ? kernels::PanelCut::full(lines, most) : kernels::PanelCut::even(lines, most);
@@ -42,17 +42,18 @@ class WinogradBlocking {
   std::int64_t tile_limit, step_limit;  // of a block's tiles and of steps, as the tuning says them
   std::int64_t steps;                   // source channels that a product's tile adds up in registers
   std::int64_t block_tiles;             // of whole panels
-  std::int64_t block_filters;     // panels of filters that a block's tiles are multiplied with before they are combined
-  std::int64_t filter_panels;     // of a group
-  bool prepared, keeps_filters;   // they come transformed; or are, all of a group, before its first block
-  std::int64_t item_filters = 0;  // panels of filters that an item of work takes from taps to outputs; 0: threads meet
-                                  // behind each of the three
+  std::int64_t block_filters;    // panels of filters that a block's tiles are multiplied with before they are combined
+  std::int64_t filter_panels;    // of a group
+  bool prepared, keeps_filters;  // they come transformed; or are, all of a group, before its first block
+  // Panels that an item of work takes from taps to outputs; 0: all threads transform, then multiply, then combine.
+  std::int64_t item_filters = 0;
 
+  bool has_few_tiles() const;             // which items suit
   std::int64_t tile_elements() const;     // of a block's transformed inputs
   std::int64_t filter_elements() const;   // of those filters that are kept at a time
   std::int64_t product_elements() const;  // of a block's products with block_filters, or an item's
   std::int64_t item_pitch() const;        // of a panel's steps
-  int slots() const { return item_filters > 0 ? threads : 1; }  // that have filters and products of their own
+  int slots() const { return item_filters > 0 ? threads_ : 1; }  // that have filters and products of their own
   std::int64_t workspace_bytes() const;
   std::int64_t prepared_elements() const { return filter_panels * form.products() * filters.pitch; }  // of a group
   PreparedFormat format(const Conv2dProblem& problem) const;
@@ -64,7 +65,7 @@ class WinogradBlocking {
   void set_block_filters();
   void set_item_filters();
 
-  int threads;
+  int threads_;
 };
 
 std::span<const Tunable> winograd_tunables();

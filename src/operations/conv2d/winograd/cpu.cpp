@@ -73,6 +73,9 @@ class Plan final : public Conv2dPlanBody {
 
  private:
   void execute(const Conv2dRun& run) const;
+  void run_items(const Memory<Real>& memory, const TileBlock& tiles) const;
+  void multiply_panel(const Memory<Real>& memory, const TileBlock& tiles, const FilterBlock& filters,
+                      std::int64_t panel, std::int64_t step) const;
   Memory<Real> memory_of(const Conv2dRun& run, std::int64_t group) const;
   void transform_filters(const Real* w, const FilterBlock& block, Real* to) const;
   void transform_channels(const Real* w, std::int64_t panel, std::int64_t source, std::int64_t channels, Real* to,
@@ -88,9 +91,6 @@ class Plan final : public Conv2dPlanBody {
                       std::int64_t panel, std::int64_t channel, std::int64_t last) const;
   void combine_pixels(const Memory<Real>& memory, const TileBlock& tiles, const FilterBlock& filters,
                       std::int64_t tile) const;
-  void run_items(const Memory<Real>& memory, const TileBlock& tiles) const;
-  void multiply_panel(const Memory<Real>& memory, const TileBlock& tiles, const FilterBlock& filters,
-                      std::int64_t panel, std::int64_t step, const Real* transformed, std::int64_t pitch) const;
 
   bool forward() const { return problem().pass == Pass::forward; }
   FilterBlock panels_from(std::int64_t first, std::int64_t most) const {
@@ -183,16 +183,10 @@ void Plan<Real>::run_items(const Memory<Real>& memory, const TileBlock& tiles) c
       for (std::int64_t panel = filters.first; panel < filters.first + filters.panels; ++panel) {
         const std::int64_t width = cut_.filters.width(filters_.count(panel)),
                            end = std::min(step + cut_.steps, shape_.source);
-        if (cut_.prepared) {
-          const Real* const from = memory.filters + panel * cut_.form.products() * cut_.filters.pitch;
-          multiply_panel(own, tiles, filters, panel, step, from + step * width, cut_.filters.pitch);
-          continue;
-        }
-        const std::int64_t pitch = cut_.item_pitch();
         for (std::int64_t source = step; source < end; source += item_channels)
-          transform_channels(memory.filters, panel, source, std::min(item_channels, end - source),
-                             own.transformed + (source - step) * width, pitch);
-        multiply_panel(own, tiles, filters, panel, step, own.transformed, pitch);
+          transform_channels(own.filters, panel, source, std::min(item_channels, end - source),
+                             own.transformed + (source - step) * width, cut_.item_pitch());
+        multiply_panel(own, tiles, filters, panel, step);
       }
     if (g_.nhwc)
       for (std::int64_t tile = 0; tile < tiles.count; ++tile) combine_pixels(own, tiles, filters, tile);
@@ -202,18 +196,17 @@ void Plan<Real>::run_items(const Memory<Real>& memory, const TileBlock& tiles) c
   });
 }
 
-// The steps from `step` on of a panel of filters, of which product e lies at transformed[e * pitch], with all tiles.
+// Of an item: a panel's steps from `step` on, with all tiles.
 template <typename Real>
 void Plan<Real>::multiply_panel(const Memory<Real>& memory, const TileBlock& tiles, const FilterBlock& filters,
-                                std::int64_t panel, std::int64_t step, const Real* transformed,
-                                std::int64_t pitch) const {
+                                std::int64_t panel, std::int64_t step) const {
   const std::int64_t products = cut_.form.products(), lines = filters_.count(panel);
   for (std::int64_t e = 0; e < products; ++e)
     for (std::int64_t t = 0; t < tiles.cut.panels; ++t) {
       const std::int64_t count = tiles.cut.count(t);
       const Real *const of_tiles =
                             memory.tiles + (t * products + e) * cut_.tiles.pitch + step * cut_.tiles.width(count),
-                        *const of_filters = transformed + e * pitch;
+                        *const of_filters = memory.transformed + e * cut_.item_pitch();
       Real* const sums = g_.nhwc ? products_at(memory, tiles.count, tiles.cut.start(t), panel - filters.first)
                                  : products_at(memory, filters.lines, filters_.start(panel) - filters.start, t);
       kernels::multiply_panels(kernels::GemmPanels<Real>{.a = g_.nhwc ? of_tiles : of_filters,
@@ -453,9 +446,10 @@ double cost_of(const Conv2dProblem& problem, const WinogradBlocking& cut, double
   const double arithmetic =
       real(cut.form.products()) * (tiles * target * source + of_input * tiles * source + of_output * tiles * target +
                                    of_filter * filters * source * target);
-  const std::int64_t of_filters =
-      cut.item_filters > 0 ? 1 : filter_blocks * (cut.prepared || cut.keeps_filters ? 2 : 3);
-  const double phases = real(blocks * (1 + of_filters) + 1);
+  // Not by the items of this many threads: forms are chosen by the problem.
+  const bool takes_items = cut.has_few_tiles() && !cut.prepared;
+  const std::int64_t filter_phases = takes_items ? 1 : filter_blocks * (cut.prepared || cut.keeps_filters ? 2 : 3);
+  const double phases = real(blocks * (1 + filter_phases) + 1);
   // Transformed filters that no cache keeps are read again for each block, and written. Those that come transformed are
   // only read, in their order, while others are multiplied, and w is not read.
   constexpr double byte_in_order = 4;
