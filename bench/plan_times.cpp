@@ -1,9 +1,11 @@
 // How long plans take to make, and the host's part of a run: the plans of a problem list in all passes, made at once
 // with an empty cache of programs, again from that cache, and asked for again of a context that remembers them; then
 // runs of one small convolution in batches of 32, without timing. With `alone`, each problem and pass by itself: plan
-// and first run on an open context with an empty cache, until the device is done. NVRTC's own cache is never used.
+// and first run on an open context with an empty cache, until the device is done, and the second run. With `together`,
+// so do all problems of the list, forward, with plans made at once. With `quick`, in contexts of quick starts. NVRTC's
+// own cache is never used.
 //
-//   plan_times DEVICE PROBLEM_LIST CACHE_FOLDER [alone]
+//   plan_times DEVICE PROBLEM_LIST CACHE_FOLDER [alone|together [quick]]
 #include <omniconv/conv2d.h>
 
 #include <algorithm>
@@ -31,23 +33,54 @@ Conv2dRun arrays_of(const Context& context, const Conv2dProblem& problem) {
   return {.x = zeros(elements.x), .w = zeros(elements.w), .y = zeros(elements.y), .bias = {}, .workspace = {}};
 }
 
-void time_each_alone(const char* device, const std::vector<Conv2dProblem>& problems, const std::string& cache) {
+void time_each_alone(const ContextOptions& options, const std::vector<Conv2dProblem>& problems) {
   for (std::size_t i = 0; i < problems.size(); ++i) {
-    const Context context({.device = device, .program_cache = cache + "/" + std::to_string(i)});
+    ContextOptions own = options;
+    own.program_cache += "/" + std::to_string(i);
+    const Context context(own);
     const Conv2dProblem& problem = problems[i];
     Conv2dRun run = arrays_of(context, problem);
     Queue queue = context.make_queue();
     queue.finish();
     std::optional<Conv2dPlan> plan;
     const double planning = bench::seconds_of([&] { plan.emplace(context, problem); });
-    const double running = bench::seconds_of([&] {
-      run.workspace = context.allocate(plan->workspace_bytes());
+    const auto run_once = [&] {
       plan->run(queue, run);
       queue.finish();
+    };
+    const double first = bench::seconds_of([&] {
+      run.workspace = context.allocate(plan->workspace_bytes());
+      run_once();
     });
-    std::printf("%.3f s (plan %.3f)  %s\n", planning + running, planning, to_text(problem).c_str());
+    const double second = bench::seconds_of(run_once), third = bench::seconds_of(run_once);
+    std::printf("%.3f s (plan %.3f; then runs of %.4f, %.4f)  %s\n", planning + first, planning, second, third,
+                to_text(problem).c_str());
     std::fflush(stdout);
   }
+}
+
+void time_all_together(const ContextOptions& options, const std::vector<Conv2dProblem>& problems) {
+  const Context context(options);
+  Queue queue = context.make_queue();
+  std::vector<Conv2dRun> runs;
+  for (const Conv2dProblem& problem : problems) runs.push_back(arrays_of(context, problem));
+  queue.finish();
+  std::vector<Conv2dPlan> plans;
+  const double planning = bench::seconds_of([&] {
+    make_plans(context, std::vector<Problem>(problems.begin(), problems.end()));
+    for (const Conv2dProblem& problem : problems) plans.emplace_back(context, problem);  // which it remembers
+  });
+  const auto run_all = [&] {
+    for (std::size_t i = 0; i < plans.size(); ++i) plans[i].run(queue, runs[i]);
+    queue.finish();
+  };
+  const double first = bench::seconds_of([&] {
+    for (std::size_t i = 0; i < plans.size(); ++i) runs[i].workspace = context.allocate(plans[i].workspace_bytes());
+    run_all();
+  });
+  const double second = bench::seconds_of(run_all);
+  std::printf("%zu first runs together: %.3f s (plans %.3f; then runs of %.3f)\n", plans.size(), planning + first,
+              planning, second);
 }
 
 double host_microseconds_of_a_run(const Context& context) {
@@ -72,11 +105,19 @@ double host_microseconds_of_a_run(const Context& context) {
 int main(int count, char** arguments) {
   // NVRTC keeps what it compiled for other processes, too: no time of a second run would be that of a first.
   setenv("CUDA_CACHE_DISABLE", "1", 1);
-  const bool alone = count == 5 && std::string_view(arguments[4]) == "alone";
-  if (count != 4 && !alone) return std::fputs("plan_times DEVICE PROBLEM_LIST CACHE_FOLDER [alone]\n", stderr), 2;
+  const std::string_view mode = count > 4 ? arguments[4] : "", start = count > 5 ? arguments[5] : "";
+  if (count < 4 || count > 6 || (count > 4 && mode != "alone" && mode != "together") || (count > 5 && start != "quick"))
+    return std::fputs("plan_times DEVICE PROBLEM_LIST CACHE_FOLDER [alone|together [quick]]\n", stderr), 2;
+  const ContextOptions options{.device = arguments[1], .program_cache = arguments[3], .quick_start = start == "quick"};
   const std::vector<Conv2dProblem> layers = bench::in_all_passes(arguments[2]);
   const std::vector<Problem> problems(layers.begin(), layers.end());
-  if (alone) return time_each_alone(arguments[1], layers, arguments[3]), 0;
+  if (mode == "alone") return time_each_alone(options, layers), 0;
+  if (mode == "together") {
+    std::vector<Conv2dProblem> forward;
+    for (const Conv2dProblem& layer : layers)
+      if (layer.pass == Pass::forward) forward.push_back(layer);
+    return time_all_together(options, forward), 0;
+  }
   for (const char* const what : {"with an empty cache", "from the cache"}) {
     const Context context({.device = arguments[1], .program_cache = arguments[3]});
     context.make_queue().finish();

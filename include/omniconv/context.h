@@ -170,6 +170,11 @@ struct ContextOptions {
   // A folder where compiled programs of GPU devices are kept from one process to the next, 256 MiB at most; it is made
   // where it is missing. Empty: nowhere.
   std::string program_cache = {};
+  // On CUDA: convolutions whose programs take long to compile have their first run earlier, in about two thirds of the
+  // time. It runs code that was compiled quickly, and takes up to a hundred times as long as later ones, some 0.02 to
+  // 0.1 s, while the optimised code is compiled; later runs, and recordings, wait for that. Results have the same bits.
+  // In all, compiling takes longer, and a plan that is given up waits for its end: for processes that live on.
+  bool quick_start = false;
   // Called at most once for each context, with one line, where that folder or what is in it cannot be used and programs
   // are compiled again; from any thread that makes plans. Empty: nobody is told.
   std::function<void(const std::string&)> warn = {};

@@ -98,6 +98,8 @@ struct BuildOptions {
   Occupancy occupancy = {};
   // Of CUDA's compiler, such as sm_90a: what this very capability has; empty: the device's usual.
   std::string target = {};
+  // Compiles for long, so that a context of quick starts (ContextOptions) compiles it quickly first.
+  bool is_long = false;
 };
 
 class Device : public std::enable_shared_from_this<Device> {

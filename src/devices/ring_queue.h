@@ -96,8 +96,8 @@ class RingQueue : public Queue {
   virtual void leave() noexcept {}
   // As of its device's buffers, programs and recordings.
   virtual const void* context() const = 0;
-  // Throws bad_input where a step cannot be this queue's; without the mutex.
-  virtual void check_steps(const Sequence& sequence) const = 0;
+  // Throws bad_input where a step cannot be this queue's, and waits for what its programs lack; without the mutex.
+  virtual void prepare(const Sequence& sequence) const = 0;
   virtual void begin(Times& times) = 0;
   virtual void enqueue(const Sequence& sequence, Times& times) = 0;
   virtual void enqueue_recording(const Recording& recording, Times& times) { enqueue(*recording.sequence(), times); }
@@ -156,7 +156,7 @@ template <typename Times>
 Event RingQueue<Times>::submit(const std::shared_ptr<const Sequence>& sequence) {
   if (!sequence || sequence->is_empty())
     throw bad_input(fmt::format("an empty sequence was submitted to a queue of {}: append a step to it", device_id_));
-  check_steps(*sequence);
+  prepare(*sequence);
   return add(nullptr, {sequence, {}}, [&](Times& times) { this->enqueue(*sequence, times); });
 }
 

@@ -1,9 +1,13 @@
 // Programs of CUDA devices, by a compiler that makes nothing of any text: which are built, and which are shared.
 #include <gtest/gtest.h>
 
+#include <chrono>
+#include <functional>
+#include <future>
 #include <thread>
 
 #include "../error_testing.h"
+#include "../image/files.h"
 #include "devices/device.h"
 #include "fake_cuda/fake_cuda.h"
 #include "omniconv/error.h"
@@ -74,6 +78,90 @@ TEST_F(CudaPrograms, TargetsAreOfTheDevice) {
   for (const char* const target : {"sm_100a", "sm_9", "sm_90b", "sm_90aa", "compute_90"})
     EXPECT_EQ(refusal(target), "device cuda:0: a program for the target " + std::string(target) +
                                    ": the device runs sm_90, and sm_90a where it has instructions of its own");
+}
+
+// The fake's kernels take (buffer, float).
+class CudaQuickStarts : public CudaPrograms {
+ protected:
+  ~CudaQuickStarts() override {
+    fake_cuda::hold_optimised(false);
+    fake_cuda::fail_optimised(false);
+  }
+  std::shared_ptr<Program> build() const { return quick.impl()->build("text", {}, {.is_long = true}); }
+  Sequence sequence_of(const std::shared_ptr<Program>& program) const {
+    Sequence sequence = quick.make_sequence();
+    const devices::KernelArgument arguments[] = {buffer.impl().get(), 1.0f};
+    for (int i = 0; i < 2; ++i) sequence.impl()->launch(program, "add", {{8, 2}, {4, 1}}, arguments);
+    return sequence;
+  }
+  // What waits for the optimised code ends when that is let go, and not before.
+  static void expect_waits(const std::function<void()>& work) {
+    fake_cuda::hold_optimised(true);
+    std::future<void> done = std::async(std::launch::async, work);
+    EXPECT_EQ(done.wait_for(std::chrono::milliseconds(100)), std::future_status::timeout);
+    fake_cuda::hold_optimised(false);
+    done.get();
+  }
+  const std::string architecture = "--gpu-architecture=sm_90";
+  const Context quick{{.device = "cuda:0", .quick_start = true}};
+  Queue queue = quick.make_queue();
+  const Buffer buffer = quick.allocate(256);
+};
+
+TEST_F(CudaQuickStarts, TheFirstSubmissionDoesNotWaitLaterOnesDo) {
+  fake_cuda::hold_optimised(true);
+  const std::shared_ptr<Program> program = build();
+  queue.submit(sequence_of(program)).wait();  // both of its launches
+  expect_waits([&] { queue.submit(sequence_of(program)).wait(); });
+  queue.submit(sequence_of(program)).wait();
+  EXPECT_EQ(fake_cuda::take_compilations(), (Words{architecture + " quickly", architecture}));
+}
+
+TEST_F(CudaQuickStarts, RecordingsAndWhoCountsGroupsWait) {
+  for (const bool records : {true, false}) {
+    fake_cuda::hold_optimised(true);
+    const std::shared_ptr<Program> program = build();
+    expect_waits([&] {
+      if (records)
+        quick.record(sequence_of(program)).replay(queue).wait();
+      else
+        program->resident_groups("add", 64);
+    });
+  }
+}
+
+TEST_F(CudaQuickStarts, AreOfLongProgramsAndOnDemand) {
+  quick.impl()->build("text", {});
+  device.build("text", {}, {.is_long = true});
+  EXPECT_EQ(fake_cuda::take_compilations(), (Words{architecture, architecture}));
+}
+
+TEST_F(CudaQuickStarts, OptimiseWhenAllPlansAreMade) {
+  const devices::Device::Source sources[] = {{"one", {}, {.is_long = true}}, {"two", {}, {.is_long = true}}};
+  fake_cuda::compile_together(2);
+  quick.impl()->build_all(sources);  // whose programs are gone here, so that all is compiled
+  Words compiled = fake_cuda::take_compilations();
+  ASSERT_EQ(compiled.size(), 4u);
+  EXPECT_EQ(compiled[0], architecture + " quickly");
+  EXPECT_EQ(compiled[1], architecture + " quickly");
+}
+
+TEST_F(CudaQuickStarts, ErrorsOfOptimisedCodeAreOfAllWhoWait) {
+  fake_cuda::fail_optimised(true);
+  const std::shared_ptr<Program> program = build();
+  queue.submit(sequence_of(program)).wait();
+  for (int i = 0; i < 2; ++i)
+    EXPECT_TRUE(error_of([&] { queue.submit(sequence_of(program)); }, ErrorKind::environment)
+                    .starts_with("device cuda:0: nvrtcCompileProgram failed"));
+}
+
+TEST_F(CudaQuickStarts, OptimisedCodeIsKept) {
+  const image::TemporaryFolder folder;
+  for (const char* const what : {"compiled", "found"}) {
+    const Context own({.device = "cuda:0", .program_cache = folder.path(), .quick_start = true});
+    own.impl()->build("text", {}, {.is_long = true});  // which waits, at its end, for the optimised code
+    EXPECT_EQ(fake_cuda::take_compilations().size(), what == std::string_view("found") ? 0u : 2u) << what;
+  }
 }
 
 }  // namespace

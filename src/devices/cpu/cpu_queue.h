@@ -34,7 +34,7 @@ class CpuQueue final : public RingQueue<CpuTimes> {
 
  private:
   const void* context() const override { return nullptr; }
-  void check_steps(const Sequence& sequence) const override { check_cpu_steps(sequence); }
+  void prepare(const Sequence& sequence) const override { check_cpu_steps(sequence); }
   void begin(CpuTimes& times) override { times.is_done = false; }
   void enqueue(const Sequence& sequence, CpuTimes& times) override;  // the thread finds it in the ring
   void end(CpuTimes&) override {}

@@ -8,6 +8,7 @@
 
 #include "core/build_info.h"
 #include "devices/buffer_size.h"
+#include "devices/cuda/cuda_program.h"
 #include "devices/cuda/cuda_queue.h"
 #include "devices/cuda/cuda_recording.h"
 #include "devices/cuda/cuda_steps.h"
@@ -79,11 +80,13 @@ void SharedContext::reach(const SharedContext& other) {
   api().CtxEnablePeerAccess(other.context_, 0);  // refused where others did it before, or the hardware has no more room
 }
 
-CudaDevice::CudaDevice(DeviceFacts facts, CUdevice device, const Nvrtc& nvrtc, std::shared_ptr<ProgramCache> cache)
+CudaDevice::CudaDevice(DeviceFacts facts, CUdevice device, const Nvrtc& nvrtc, std::shared_ptr<ProgramCache> cache,
+                       bool starts_quickly)
     : Device(std::move(facts)),
       nvrtc_(nvrtc),
       context_(std::make_shared<SharedContext>(device, facts_)),
-      cache_(std::move(cache)) {}
+      cache_(std::move(cache)),
+      starts_quickly_(starts_quickly && nvrtc.has_quick_code()) {}
 
 std::shared_ptr<Buffer> CudaDevice::allocate(std::int64_t bytes) {
   check_buffer_size(bytes, info());
@@ -132,7 +135,23 @@ std::shared_ptr<Program> CudaDevice::build(std::string_view text, std::span<cons
   if (const std::string reason = nvrtc_.target_refusal(options.target, facts_.compute_capability); !reason.empty())
     throw bad_input(fmt::format("device {}: {}", info().id, reason));
   const std::string key = key_of(text, definitions, options.target);
-  return programs_.find_or_build(key, [&] { return build_anew(text, definitions, options.target, key); });
+  const BuildUnderWay under_way(*this);
+  return programs_.find_or_build(key, [&] { return build_anew(text, definitions, options, key); });
+}
+
+CudaDevice::BuildUnderWay::BuildUnderWay(CudaDevice& device) : device_(device) {
+  const std::lock_guard lock(device_.mutex_);
+  ++device_.builds_under_way_;
+}
+
+CudaDevice::BuildUnderWay::~BuildUnderWay() {
+  std::vector<std::weak_ptr<const CudaProgram>> programs;
+  {
+    const std::lock_guard lock(device_.mutex_);
+    if (--device_.builds_under_way_ == 0) programs.swap(device_.quick_programs_);
+  }
+  for (const std::weak_ptr<const CudaProgram>& one : programs)
+    if (const std::shared_ptr<const CudaProgram> program = one.lock()) program->begin_to_optimise();
 }
 
 void CudaDevice::run_builds(std::span<const std::function<void()>> builds) {
@@ -142,33 +161,46 @@ void CudaDevice::run_builds(std::span<const std::function<void()>> builds) {
 }
 
 std::shared_ptr<Program> CudaDevice::build_anew(std::string_view text, std::span<const Definition> definitions,
-                                                const std::string& target, const std::string& key) {
+                                                const BuildOptions& options, const std::string& key) {
   const Current current(context_->get());
-  CUmodule module = nullptr;
   if (cache_)
-    if (const std::optional<std::string> code = cache_->find(key)) {
-      if (api().ModuleLoadData(&module, code->c_str()) == CUDA_SUCCESS)
-        return std::make_shared<CudaProgram>(context_, module, 0);
-      cache_->discard(key, fmt::format("device {} does not take it", info().id));
+    if (const std::optional<std::string> image = cache_->find(key)) {
+      try {
+        return std::make_shared<CudaProgram>(std::make_unique<const CudaCode>(context_, *image), 0);
+      } catch (const Error&) {
+        cache_->discard(key, fmt::format("device {} does not take it", info().id));
+      }
     }
+  // Holds what it needs: it may be called when the device is gone.
+  const auto compile = [nvrtc = &nvrtc_, id = info().id, text = std::string(text),
+                        definitions = std::vector<Definition>(definitions.begin(), definitions.end()),
+                        capability = facts_.compute_capability, target = options.target](Nvrtc::Effort effort) {
+    try {
+      return nvrtc->compile(text, definitions, capability, target, effort).image;
+    } catch (const Error& error) {
+      throw Error(error.kind(), fmt::format("device {}: {}", id, error.what()));
+    }
+  };
+  const auto keep = [cache = cache_, key](const std::string& image) {
+    if (cache) cache->store(key, image);
+  };
+  const bool is_quick = starts_quickly_ && options.is_long;
   const auto start = std::chrono::steady_clock::now();
-  const std::string code = compile(text, definitions, target);
-  if (const CUresult result = api().ModuleLoadData(&module, code.c_str()); result != CUDA_SUCCESS)
-    throw call_error(fmt::format("device {}: cuModuleLoadData of code by NVRTC {}", info().id, nvrtc_.version()),
-                     result);
+  const std::string image = compile(is_quick ? Nvrtc::Effort::quick : Nvrtc::Effort::full);
+  auto code = std::make_unique<const CudaCode>(context_, image);
   const std::chrono::duration<double> seconds = std::chrono::steady_clock::now() - start;
-  auto program = std::make_shared<CudaProgram>(context_, module, seconds.count());
-  if (cache_) cache_->store(key, code);
-  return program;
-}
-
-std::string CudaDevice::compile(std::string_view text, std::span<const Definition> definitions,
-                                const std::string& target) const {
-  try {
-    return nvrtc_.compile(text, definitions, facts_.compute_capability, target).image;
-  } catch (const Error& error) {
-    throw Error(error.kind(), fmt::format("device {}: {}", info().id, error.what()));
+  if (!is_quick) {
+    keep(image);
+    return std::make_shared<CudaProgram>(std::move(code), seconds.count());
   }
+  auto program = std::make_shared<CudaProgram>(std::move(code), seconds.count(), [compile, keep] {
+    std::string optimised = compile(Nvrtc::Effort::full);
+    keep(optimised);
+    return optimised;
+  });
+  const std::lock_guard lock(mutex_);
+  quick_programs_.push_back(program);
+  return program;
 }
 
 std::string CudaDevice::key_of(std::string_view text, std::span<const Definition> definitions,
@@ -205,76 +237,6 @@ std::shared_ptr<HostMemory> CudaDevice::allocate_host(std::int64_t bytes) {
   if (code != CUDA_SUCCESS)
     throw call_error(fmt::format("device {}: cuMemHostAlloc of {} bytes", info().id, bytes), code);
   return std::make_shared<LockedMemory>(context_, memory, bytes);
-}
-
-CudaProgram::~CudaProgram() {
-  if (api().CtxPushCurrent(context_->get()) != CUDA_SUCCESS) return;
-  CUcontext popped = nullptr;
-  api().ModuleUnload(module_);
-  api().CtxPopCurrent(&popped);
-}
-
-CUfunction CudaProgram::kernel(const char* name, std::span<const std::size_t> arguments,
-                               std::int64_t local_memory_bytes) const {
-  const Kernel& kernel = find(name);
-  allow_local_memory(kernel, local_memory_bytes);
-  if (!kernel.parameters_known) return kernel.function;
-  if (arguments.size() != kernel.parameters.size())
-    throw environment_error(fmt::format("cuLaunchKernel ({}): it takes {} arguments, not {}", name,
-                                        kernel.parameters.size(), arguments.size()));
-  for (std::size_t i = 0; i < arguments.size(); ++i)
-    if (arguments[i] != kernel.parameters[i])
-      throw environment_error(fmt::format("cuLaunchKernel ({}): argument {} has {} bytes, not {}", name, i,
-                                          kernel.parameters[i], arguments[i]));
-  return kernel.function;
-}
-
-void CudaProgram::allow_local_memory(const Kernel& kernel, std::int64_t bytes) const {
-  if (bytes <= kernel.local_memory_bytes) return;
-  const std::lock_guard lock(mutex_);
-  if (bytes <= kernel.local_memory_bytes) return;
-  if (const CUresult code = api().FuncSetAttribute(kernel.function, CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES,
-                                                   static_cast<int>(bytes));
-      code != CUDA_SUCCESS)
-    throw call_error(fmt::format("cuFuncSetAttribute ({}, {} bytes of local memory)", kernel.name, bytes), code);
-  kernel.local_memory_bytes = bytes;
-}
-
-std::int64_t CudaProgram::resident_groups(const char* name, std::int64_t group_items,
-                                          std::int64_t local_memory_bytes) const {
-  const Current current(context_->get());
-  const Kernel& kernel = find(name);
-  allow_local_memory(kernel, local_memory_bytes);
-  int groups = 0;
-  check("cuOccupancyMaxActiveBlocksPerMultiprocessor",
-        api().OccupancyMaxActiveBlocksPerMultiprocessor(&groups, kernel.function, static_cast<int>(group_items),
-                                                        static_cast<std::size_t>(local_memory_bytes)));
-  return groups;
-}
-
-const CudaProgram::Kernel* CudaProgram::find_known(const char* name) const {
-  for (const Kernel* kernel = first_.load(std::memory_order_acquire); kernel; kernel = kernel->next.get())
-    if (kernel->name == name) return kernel;
-  return nullptr;
-}
-
-const CudaProgram::Kernel& CudaProgram::find(const char* name) const {
-  if (const Kernel* const known = find_known(name)) return *known;
-  const std::lock_guard lock(mutex_);
-  if (const Kernel* const known = find_known(name)) return *known;
-  auto kernel = std::make_unique<Kernel>();
-  kernel->name = name;
-  kernel->parameters_known = api().FuncGetParamInfo != nullptr;
-  if (const CUresult code = api().ModuleGetFunction(&kernel->function, module_, name); code != CUDA_SUCCESS)
-    throw call_error(fmt::format("cuModuleGetFunction ({})", name), code);
-  for (std::size_t offset = 0, size = 0;
-       kernel->parameters_known &&
-       api().FuncGetParamInfo(kernel->function, kernel->parameters.size(), &offset, &size) == CUDA_SUCCESS;)
-    kernel->parameters.push_back(size);
-  kernel->next = std::move(owned_);
-  owned_ = std::move(kernel);
-  first_.store(owned_.get(), std::memory_order_release);
-  return *owned_;
 }
 
 }  // namespace omniconv::devices::cuda

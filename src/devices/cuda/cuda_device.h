@@ -1,7 +1,6 @@
 // CUDA devices: a GPU's primary context, its memory, its programs.
 #pragma once
 
-#include <atomic>
 #include <mutex>
 
 #include "devices/built_programs.h"
@@ -11,6 +10,8 @@
 #include "devices/program_cache.h"
 
 namespace omniconv::devices::cuda {
+
+class CudaProgram;
 
 // The primary context, which CUDA's runtime API uses too: what CuPy or PyTorch allocated in this process can be
 // borrowed. Buffers, programs and queues share it.
@@ -47,7 +48,8 @@ struct Memory {
 class CudaDevice final : public Device {
  public:
   // `cache` may be null.
-  CudaDevice(DeviceFacts facts, CUdevice device, const Nvrtc& nvrtc, std::shared_ptr<ProgramCache> cache);
+  CudaDevice(DeviceFacts facts, CUdevice device, const Nvrtc& nvrtc, std::shared_ptr<ProgramCache> cache,
+             bool starts_quickly);
 
   std::shared_ptr<Buffer> allocate(std::int64_t bytes) override;
   // Page-locks the memory and maps it: kernels read and write it over the bus, and see it as it is.
@@ -69,17 +71,32 @@ class CudaDevice final : public Device {
   const std::shared_ptr<SharedContext>& context() const { return context_; }
 
  private:
+  // Quick programs begin to be optimised when none is under way any more.
+  class BuildUnderWay {
+   public:
+    explicit BuildUnderWay(CudaDevice& device);
+    ~BuildUnderWay();
+    BuildUnderWay(const BuildUnderWay&) = delete;
+    BuildUnderWay& operator=(const BuildUnderWay&) = delete;
+
+   private:
+    CudaDevice& device_;
+  };
+
   void run_builds(std::span<const std::function<void()>> builds) override;
   std::shared_ptr<Program> build_anew(std::string_view text, std::span<const Definition> definitions,
-                                      const std::string& target, const std::string& key);
-  std::string compile(std::string_view text, std::span<const Definition> definitions, const std::string& target) const;
+                                      const BuildOptions& options, const std::string& key);
   // What a program is made from, whole.
   std::string key_of(std::string_view text, std::span<const Definition> definitions, const std::string& target) const;
 
   const Nvrtc& nvrtc_;
   std::shared_ptr<SharedContext> context_;
   std::shared_ptr<ProgramCache> cache_;
+  const bool starts_quickly_;
   BuiltPrograms programs_;
+  std::mutex mutex_;  // of what follows
+  int builds_under_way_ = 0;
+  std::vector<std::weak_ptr<const CudaProgram>> quick_programs_;
 };
 
 class CudaBuffer final : public Buffer {
@@ -99,40 +116,6 @@ class CudaBuffer final : public Buffer {
   std::shared_ptr<Device> device_;
   std::shared_ptr<const Memory> memory_;
   std::int64_t bytes_;
-};
-
-class CudaProgram final : public Program {
- public:
-  CudaProgram(std::shared_ptr<SharedContext> context, CUmodule module, double seconds)
-      : context_(std::move(context)), module_(module), compile_seconds_(seconds) {}
-  ~CudaProgram() override;
-  double compile_seconds() const override { return compile_seconds_; }
-  std::int64_t resident_groups(const char* kernel, std::int64_t group_items,
-                               std::int64_t local_memory_bytes = 0) const override;
-  const void* context() const override { return context_->get(); }
-  // Throws where there is no such kernel, or it does not take `arguments`, given by their sizes in bytes, or so much
-  // local memory besides its text's.
-  CUfunction kernel(const char* name, std::span<const std::size_t> arguments, std::int64_t local_memory_bytes) const;
-
- private:
-  struct Kernel {
-    std::string name;
-    CUfunction function = nullptr;
-    std::vector<std::size_t> parameters;  // sizes in bytes
-    bool parameters_known = false;
-    mutable std::atomic<std::int64_t> local_memory_bytes = 0;  // that it may take, besides its text's
-    std::unique_ptr<const Kernel> next = nullptr;
-  };
-  const Kernel& find(const char* name) const;
-  void allow_local_memory(const Kernel& kernel, std::int64_t bytes) const;
-  const Kernel* find_known(const char* name) const;
-
-  std::shared_ptr<SharedContext> context_;
-  CUmodule module_;
-  double compile_seconds_;
-  mutable std::mutex mutex_;  // of those who add a kernel, or its memory: the others read what there is
-  mutable std::unique_ptr<const Kernel> owned_;
-  mutable std::atomic<const Kernel*> first_ = nullptr;
 };
 
 }  // namespace omniconv::devices::cuda

@@ -4,6 +4,8 @@
 
 #include <algorithm>
 
+#include "devices/cuda/cuda_program.h"
+
 namespace omniconv::devices::cuda {
 namespace {
 
@@ -130,6 +132,7 @@ void check_launch(const Sequence& sequence, const Sequence::Launch& launch, cons
 
 void enqueue(const Sequence::Launch& launch, LaunchValues& values, const SharedContext& context, CUstream stream) {
   const CUfunction function = static_cast<const CudaProgram&>(*launch.program)
+                                  .code()
                                   .kernel(launch.kernel, values.sizes(), launch.options.local_memory_bytes);
   const auto [groups, local] = shape_of(launch.grid);
   const auto local_memory = static_cast<unsigned>(launch.options.local_memory_bytes);

@@ -71,8 +71,9 @@ void CudaQueue::end(CudaTimes& times) {
   record(times.end);
 }
 
-void CudaQueue::check_steps(const Sequence& sequence) const {
-  cuda::check_steps(sequence, *context_, device_id_);
+void CudaQueue::prepare(const Sequence& sequence) const {
+  check_steps(sequence, *context_, device_id_);
+  prepare_programs(sequence);
 }
 
 void CudaQueue::enqueue(const Sequence& sequence, CudaTimes&) {

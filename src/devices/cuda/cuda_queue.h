@@ -32,7 +32,7 @@ class CudaQueue final : public RingQueue<CudaTimes> {
   void enter() override { check("cuCtxPushCurrent", api().CtxPushCurrent(context_->get())); }
   void leave() noexcept override;
   const void* context() const override { return context_->get(); }
-  void check_steps(const Sequence& sequence) const override;
+  void prepare(const Sequence& sequence) const override;
   void begin(CudaTimes& times) override;
   void enqueue(const Sequence& sequence, CudaTimes& times) override;
   void enqueue_recording(const Recording& recording, CudaTimes& times) override;

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "devices/cuda/cuda_program.h"
 #include "devices/cuda/cuda_steps.h"
 
 namespace omniconv::devices::cuda {
@@ -66,6 +67,7 @@ CUgraphNode last_node(CUstream stream) {
 CudaRecording::CudaRecording(std::shared_ptr<const Sequence> sequence, std::string device_id,
                              std::shared_ptr<SharedContext> context)
     : Recording(std::move(sequence), std::move(device_id), context->get()), context_(std::move(context)) {
+  await_optimised(*this->sequence());
   if (!can_be_captured(*this->sequence())) return;
   const Current current(context_->get());
   try {
@@ -133,6 +135,7 @@ void CudaRecording::update(Changing& changing) const {
   LaunchValues values(*sequence(), launch);
   const auto [groups, local] = shape_of(launch.grid);
   const CUfunction function = static_cast<const CudaProgram&>(*launch.program)
+                                  .code()
                                   .kernel(launch.kernel, values.sizes(), launch.options.local_memory_bytes);
   const CUDA_KERNEL_NODE_PARAMS_v1 parameters{
       function,          groups[0], groups[1], groups[2],

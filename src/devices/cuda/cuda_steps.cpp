@@ -2,7 +2,10 @@
 
 #include <fmt/format.h>
 
+#include <atomic>
+
 #include "devices/cuda/cuda_launch.h"
+#include "devices/cuda/cuda_program.h"
 
 namespace omniconv::devices::cuda {
 namespace {
@@ -49,6 +52,25 @@ void check_steps(const Sequence& sequence, const SharedContext& context, const s
       throw bad_input(foreign_host_task);
     }
   }
+}
+
+void prepare_programs(const Sequence& sequence) {
+  static std::atomic<std::uint64_t> submissions = 0;
+  std::uint64_t number = 0;
+  for (const Sequence::Step& step : sequence.steps()) {
+    const auto* const launch = std::get_if<Sequence::Launch>(&step);
+    if (!launch) continue;
+    const auto& program = static_cast<const CudaProgram&>(*launch->program);
+    if (program.is_optimised()) continue;
+    if (number == 0) number = ++submissions;
+    program.prepare(number);
+  }
+}
+
+void await_optimised(const Sequence& sequence) {
+  for (const Sequence::Step& step : sequence.steps())
+    if (const auto* const launch = std::get_if<Sequence::Launch>(&step))
+      static_cast<const CudaProgram&>(*launch->program).await_optimised();
 }
 
 void enqueue_step(const Sequence& sequence, const Sequence::Step& step, const SharedContext& context, CUstream stream) {

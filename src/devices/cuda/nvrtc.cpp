@@ -127,6 +127,11 @@ std::string Nvrtc::version() const {
   return fmt::format("{}.{}", major_, minor_);
 }
 
+// 12.6 is the oldest in which --Ofast-compile was tried.
+bool Nvrtc::has_quick_code() const {
+  return major_ > 12 || (major_ == 12 && minor_ >= 6);
+}
+
 std::string Nvrtc::refusal(Capability device) const {
   if (!capabilities_.empty() && capabilities_.front() <= device) return {};
   return fmt::format("NVRTC {} compiles for compute capability {}.{} and newer, and the device has {}.{}", version(),
@@ -163,8 +168,9 @@ std::vector<std::string> Nvrtc::options(std::span<const Definition> definitions,
 }
 
 Nvrtc::Code Nvrtc::compile(std::string_view text, std::span<const Definition> definitions, Capability device,
-                           const std::string& target) const {
-  const std::vector<std::string> words = options(definitions, device, target);
+                           const std::string& target, Effort effort) const {
+  std::vector<std::string> words = options(definitions, device, target);
+  if (effort == Effort::quick) words.push_back("--Ofast-compile=max");
   std::vector<const char*> pointers;
   for (const std::string& word : words) pointers.push_back(word.c_str());
   // Lines in the log count from the start of the text itself.

@@ -32,10 +32,13 @@ class Nvrtc {
     bool is_ptx = false;  // else code of the device itself
     std::string log;      // what the compiler says all the same
   };
+  // Quick code has the bits of the optimised one, and takes two thirds of its time to compile.
+  enum class Effort { full, quick };
+  bool has_quick_code() const;
   // Kernel text without its prelude, for a device and a target that are not refused. Throws with the first lines of the
   // log.
   Code compile(std::string_view text, std::span<const Definition> definitions, Capability device,
-               const std::string& target = {}) const;
+               const std::string& target = {}, Effort effort = Effort::full) const;
   // The options that `compile` gives, to tell one program from another.
   std::vector<std::string> options(std::span<const Definition> definitions, Capability device,
                                    const std::string& target = {}) const;

@@ -46,8 +46,8 @@ void OpenClQueue::end(OpenClTimes& times) {
   check("clFlush", api().Flush(queue_.get()));
 }
 
-void OpenClQueue::check_steps(const Sequence& sequence) const {
-  opencl::check_steps(sequence, *device_);
+void OpenClQueue::prepare(const Sequence& sequence) const {
+  check_steps(sequence, *device_);
 }
 
 bool OpenClQueue::is_done(const OpenClTimes& times) const {

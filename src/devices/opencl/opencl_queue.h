@@ -29,7 +29,7 @@ class OpenClQueue final : public RingQueue<OpenClTimes> {
   };
 
   const void* context() const override { return device_->context(); }
-  void check_steps(const Sequence& sequence) const override;
+  void prepare(const Sequence& sequence) const override;
   void begin(OpenClTimes&) override {}
   void enqueue(const Sequence& sequence, OpenClTimes& times) override;
   void end(OpenClTimes& times) override;

@@ -33,9 +33,9 @@ void ProductLaunches::build(devices::Device& device, std::string_view planes_tex
   std::vector<devices::Definition> of_passes(definitions.begin(), definitions.end()), of_tiles = of_passes,
                                                                                       of_behind = of_passes;
   of_tiles.push_back({"TILES", "1"}), of_passes.push_back({"TILES", "2"}), of_behind.push_back({"TILES", "3"});
-  const devices::Device::Source sources[] = {{text_of_tiles, of_tiles, {.target = "sm_90a"}},
-                                             {text, of_passes, {.target = "sm_90a"}},
-                                             {text, of_behind, {.target = "sm_90a"}}};
+  const devices::Device::Source sources[] = {{text_of_tiles, of_tiles, {.target = "sm_90a", .is_long = true}},
+                                             {text, of_passes, {.target = "sm_90a", .is_long = true}},
+                                             {text, of_behind, {.target = "sm_90a", .is_long = true}}};
   const auto programs = device.build_all(std::span(sources).first(has_launches_behind ? 3 : 2));
   tiles_ = programs[0], passes_ = programs[1];
   if (has_launches_behind) behind_ = programs[2];

@@ -20,9 +20,13 @@ void* make_stream(int device, bool of_primary = true);
 // How often it was called since the last time: cuCtxPushCurrent, cuEventRecord, cuEventQuery,
 // "cuEventCreate without timing".
 int take_count(const std::string& call);
-// The architectures that were compiled for since the last time. Compilations fail that do not meet so many at a time.
+// The architectures that were compiled for since the last time, of quick code with " quickly" behind. Compilations fail
+// that do not meet so many at a time, or are of optimised code while that is to fail; and such wait while they are
+// held.
 std::vector<std::string> take_compilations();
 void compile_together(int count);
+void hold_optimised(bool hold);
+void fail_optimised(bool fail);
 // Whether the devices reach each other's memory.
 void set_peers(bool reach);
 // The next call of this name returns this code, and does nothing.

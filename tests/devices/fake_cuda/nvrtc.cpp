@@ -6,6 +6,7 @@
 #include <cstddef>
 #include <mutex>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -18,6 +19,7 @@ struct State {
   std::condition_variable changed;
   std::vector<std::string> architectures;
   int together = 1, inside = 0, most = 0;
+  bool holds_optimised = false, fails_optimised = false;
 };
 
 State& state() {
@@ -37,6 +39,15 @@ void compile_together(int count) {
   const std::lock_guard lock(state().mutex);
   state().together = count;
   state().most = 0;
+}
+void hold_optimised(bool hold) {
+  const std::lock_guard lock(state().mutex);
+  state().holds_optimised = hold;
+  state().changed.notify_all();
+}
+void fail_optimised(bool fail) {
+  const std::lock_guard lock(state().mutex);
+  state().fails_optimised = fail;
 }
 
 }  // namespace fake_cuda
@@ -66,15 +77,17 @@ int nvrtcCreateProgram(void* program, const char*, const char*, int, const char*
 int nvrtcDestroyProgram(void*) {
   return 0;
 }
-int nvrtcCompileProgram(void*, int, const char* const* options) {
+int nvrtcCompileProgram(void*, int count, const char* const* options) {
   std::unique_lock lock(state().mutex);
-  state().architectures.push_back(options[0]);
+  const bool is_quick = std::find(options, options + count, std::string_view("--Ofast-compile=max")) != options + count;
+  state().architectures.push_back(std::string(options[0]) + (is_quick ? " quickly" : ""));
   state().most = std::max(state().most, ++state().inside);
   state().changed.notify_all();
   const bool met =
       state().changed.wait_for(lock, std::chrono::seconds(20), [] { return state().most >= state().together; });
+  if (!is_quick) state().changed.wait(lock, [] { return !state().holds_optimised; });
   --state().inside;
-  return met ? 0 : 6;
+  return met && (is_quick || !state().fails_optimised) ? 0 : 6;
 }
 int nvrtcGetPTXSize(void*, std::size_t* size) {
   *size = 1;

@@ -191,10 +191,11 @@ class Plan final : public Conv2dPlanBody {
       : Conv2dPlanBody(problem),
         group_(tile.group()),
         groups_(divide_up(problem.c, lanes) * divide_up(problem.k, tile.group_filters())) {
-    program_ = device.build(std::string(kernels::gemm_elements()) + std::string(kernels::plain_sums()) +
-                                std::string(kernels::conv2d_shape()) + std::string(implicit_definition_kernel) +
-                                std::string(implicit_sums_kernel) + std::string(few_pixels_kernel),
-                            definitions_of(problem, tile), {.occupancy = {tile.resident, tile.group()}});
+    program_ =
+        device.build(std::string(kernels::gemm_elements()) + std::string(kernels::plain_sums()) +
+                         std::string(kernels::conv2d_shape()) + std::string(implicit_definition_kernel) +
+                         std::string(implicit_sums_kernel) + std::string(few_pixels_kernel),
+                     definitions_of(problem, tile), {.occupancy = {tile.resident, tile.group()}, .is_long = true});
   }
   double compile_seconds() const override { return program_->compile_seconds(); }
 
