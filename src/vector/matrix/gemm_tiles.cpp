@@ -61,6 +61,18 @@ struct GemmTileInPlace {
   }
 
  private:
+  // Of one row after the other, at step t, the next 16 steps that nobody has asked for.
+  template <int rows>
+  static HWY_INLINE void fetch_row(const GemmPanels<Real>& p, std::int64_t t) {
+    constexpr std::int64_t together = 16, ahead = 256, of_line = 64 / sizeof(Real);
+    const std::int64_t row = t % together;
+    if (row >= rows) return;
+    const Real* const from = p.a + row * p.a_row + (t - row) + ahead;
+    OMNICONV_UNROLL for (std::int64_t i = 0; i < together; i += of_line) {
+      hwy::Prefetch(from + i);
+    }
+  }
+
   template <int rows, int V, bool are_neighbours>
   static HWY_INLINE void steps(const GemmPanels<Real>& p) {
     const hn::ScalableTag<Real> d;
@@ -72,6 +84,8 @@ struct GemmTileInPlace {
       if (are_neighbours) {
         hwy::Prefetch(a + steps_ahead * p.a_step);
         hwy::Prefetch(a + steps_ahead * p.a_step + rows - 1);
+      } else {
+        fetch_row<rows>(p, t);
       }
       add_step<rows, V, true>(d, a, b, sums, are_neighbours ? 1 : p.a_row);
     }

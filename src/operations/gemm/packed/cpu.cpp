@@ -332,12 +332,23 @@ Items Plan<Element>::items_of(const Block& block) const {
 // All chunks one after the other, so that the item's part of c stays in the caches.
 template <typename Element>
 void Plan<Element>::multiply(const Block& block, const Memory& memory, const Item& item, int slot) const {
+  const auto multiply_row = [&](std::int64_t p, Chunk chunk, Packed<Element> a, Packed<Element> b) {
+    for (std::int64_t q = item.first_column; q < item.last_column; ++q)
+      multiply_tile(block, memory, item.matrix, chunk, p, q, a, b);
+  };
+  // Rows that are read where they are go by in one stream each.
+  if (cut_.is_a_in_place) {
+    for (std::int64_t p = item.first_row; p < item.last_row; ++p)
+      for (std::int64_t i = 0; i < block.chunks; ++i) {
+        const Chunk chunk = chunk_of(block, i);
+        multiply_row(p, chunk, {}, shared_b(block, memory, item.matrix, chunk));
+      }
+    return;
+  }
   for (std::int64_t i = 0; i < block.chunks; ++i) {
     const Chunk chunk = chunk_of(block, i);
     Packed<Element> a, b;
-    if (cut_.is_a_in_place) {
-      a = {};
-    } else if (cut_.packing == Packing::own_a && !cut_.prepared_a) {
+    if (cut_.packing == Packing::own_a && !cut_.prepared_a) {
       a = own(memory, slot, block.rows.start(item.first_row));
       for (std::int64_t p = item.first_row; p < item.last_row; ++p) pack_rows(block, memory, item.matrix, chunk, p, a);
     } else {
@@ -350,9 +361,7 @@ void Plan<Element>::multiply(const Block& block, const Memory& memory, const Ite
     } else {
       b = shared_b(block, memory, item.matrix, chunk);
     }
-    for (std::int64_t p = item.first_row; p < item.last_row; ++p)
-      for (std::int64_t q = item.first_column; q < item.last_column; ++q)
-        multiply_tile(block, memory, item.matrix, chunk, p, q, a, b);
+    for (std::int64_t p = item.first_row; p < item.last_row; ++p) multiply_row(p, chunk, a, b);
   }
 }
 
