@@ -170,14 +170,17 @@ struct ContextOptions {
   // A folder where compiled programs of GPU devices are kept from one process to the next, 256 MiB at most; it is made
   // where it is missing. Empty: nowhere.
   std::string program_cache = {};
-  // On CUDA: convolutions whose programs take long to compile have their first run earlier, in about two thirds of the
-  // time. It runs code that was compiled quickly, and takes up to a hundred times as long as later ones, some 0.02 to
-  // 0.1 s, while the optimised code is compiled; later runs, and recordings, wait for that. Results have the same bits.
-  // In all, compiling takes longer, and a plan that is given up waits for its end: for processes that live on.
-  bool quick_start = false;
   // Called at most once for each context, with one line, where that folder or what is in it cannot be used and programs
-  // are compiled again; from any thread that makes plans. Empty: nobody is told.
+  // are compiled again; from any thread that makes plans, and from those that compile behind a quick start. Empty:
+  // nobody is told.
   std::function<void(const std::string&)> warn = {};
+  // On CUDA, by NVRTC 12.6 and newer: convolutions and matrix products whose programs take long to compile have their
+  // first run earlier, in about two thirds of the time. The first submission of a program runs code that was compiled
+  // quickly, and takes up to a hundred times as long as later ones, some 0.02 to 0.1 s, while the optimised code is
+  // compiled. Later submissions wait for that, of another plan with the same program too, and so do recordings. Results
+  // have the same bits. In all, compiling takes longer, and what gives up a program waits for it: for processes that
+  // live on. All plans, queues and contexts must have ended when the process ends.
+  bool quick_start = false;
 };
 
 // Owns a device, and remembers the plans that were made last. Copies share both. Passed explicitly; there is no global

@@ -8,6 +8,7 @@
 
 #include "../error_testing.h"
 #include "../image/files.h"
+#include "devices/cuda/parse_turns.h"
 #include "devices/device.h"
 #include "fake_cuda/fake_cuda.h"
 #include "omniconv/error.h"
@@ -80,10 +81,35 @@ TEST_F(CudaPrograms, TargetsAreOfTheDevice) {
                                    ": the device runs sm_90, and sm_90a where it has instructions of its own");
 }
 
+TEST_F(CudaPrograms, AreParsedOneAtATime) {
+  std::vector<std::thread> threads;
+  for (int i = 0; i < 4; ++i) threads.emplace_back([&, i] { device.build("text " + std::to_string(i), {}); });
+  for (std::thread& thread : threads) thread.join();
+  EXPECT_EQ(fake_cuda::most_parsed(), 1);
+}
+
+TEST(ParseTurns, TheLongestOfThoseThatWaitIsNext) {
+  devices::cuda::ParseTurns turns;
+  std::vector<std::size_t> order;
+  turns.enter(1);
+  std::vector<std::thread> threads;
+  for (const std::size_t length : {5, 9, 7, 9})
+    threads.emplace_back([&turns, &order, length] {
+      turns.enter(length);
+      order.push_back(length);
+      turns.leave();
+    });
+  while (turns.waiting() < threads.size()) std::this_thread::yield();
+  turns.leave();
+  for (std::thread& thread : threads) thread.join();
+  EXPECT_EQ(order, (std::vector<std::size_t>{9, 9, 7, 5}));
+}
+
 // The fake's kernels take (buffer, float).
 class CudaQuickStarts : public CudaPrograms {
  protected:
   ~CudaQuickStarts() override {
+    fake_cuda::hold_texts("");
     fake_cuda::hold_optimised(false);
     fake_cuda::fail_optimised(false);
   }
@@ -136,14 +162,19 @@ TEST_F(CudaQuickStarts, AreOfLongProgramsAndOnDemand) {
   EXPECT_EQ(fake_cuda::take_compilations(), (Words{architecture, architecture}));
 }
 
-TEST_F(CudaQuickStarts, OptimiseWhenAllPlansAreMade) {
-  const devices::Device::Source sources[] = {{"one", {}, {.is_long = true}}, {"two", {}, {.is_long = true}}};
-  fake_cuda::compile_together(2);
-  quick.impl()->build_all(sources);  // whose programs are gone here, so that all is compiled
-  Words compiled = fake_cuda::take_compilations();
-  ASSERT_EQ(compiled.size(), 4u);
-  EXPECT_EQ(compiled[0], architecture + " quickly");
-  EXPECT_EQ(compiled[1], architecture + " quickly");
+TEST_F(CudaQuickStarts, OptimiseWhenNoneIsUnderWay) {
+  fake_cuda::hold_texts("held");
+  std::future<void> other =
+      std::async(std::launch::async, [this] { quick.impl()->build("held", {}, {.is_long = true}); });
+  while (fake_cuda::compilations_under_way() == 0) std::this_thread::yield();
+  const std::shared_ptr<Program> program = build();
+  std::this_thread::sleep_for(std::chrono::milliseconds(50));
+  EXPECT_EQ(fake_cuda::take_compilations(), (Words{architecture + " quickly", architecture + " quickly"}));
+  fake_cuda::hold_texts("");
+  other.get();
+  queue.submit(sequence_of(program)).wait();
+  queue.submit(sequence_of(program)).wait();
+  EXPECT_EQ(fake_cuda::take_compilations(), (Words{architecture, architecture}));
 }
 
 TEST_F(CudaQuickStarts, ErrorsOfOptimisedCodeAreOfAllWhoWait) {

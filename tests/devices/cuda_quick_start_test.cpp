@@ -14,16 +14,16 @@ class QuickStarts : public Gpu {
   void expect_same_bits(const Conv2dProblem& problem, const Arrays& arrays, const char* by) const {
     const Context quick({.device = device->info().id, .quick_start = true});
     const std::vector<float> first = made_by(quick, problem, by, arrays), second = made_by(quick, problem, by, arrays),
-                             usual = made_by(Context(device), problem, by, arrays);
+                             usual = made_by(Context({.device = device->info().id}), problem, by, arrays);
     ASSERT_EQ(first.size(), usual.size());
     EXPECT_EQ(std::memcmp(first.data(), usual.data(), usual.size() * sizeof(float)), 0) << to_text(problem);
     EXPECT_EQ(std::memcmp(second.data(), usual.data(), usual.size() * sizeof(float)), 0) << to_text(problem);
   }
 };
 
-// By split operands, few channels, Winograd and transforms; the last problem by the definition within a run, too.
+// By every solver of convolutions that starts quickly; the second problem of each by the definition within a run, where
+// there is one.
 TEST_F(QuickStarts, HaveTheBitsOfLaterRuns) {
-  int checked = 0;
   struct Case {
     const char *by, *text;
   };
@@ -32,18 +32,21 @@ TEST_F(QuickStarts, HaveTheBitsOfLaterRuns) {
                                  {"conv2d/few_channels/gpu.1", "n2c3h40w40k64r7s7p3u2"},
                                  {"conv2d/winograd/gpu.1", "n2c64h28w28k64r3s3p1"},
                                  {"conv2d/fft/gpu.1", "n2c3h60w60k10r16s16"},
-                                 {"conv2d/mma_gemm/gpu.1", "n2c64h28w28k64r3s3p1"}})
+                                 {"conv2d/mma_gemm/gpu.1", "n2c64h28w28k64r3s3p1"},
+                                 {"conv2d/few_pixels/gpu.1", "n1c8h4w4k8r3s3"}}) {
+    int passes = 0;
     for (const Pass pass : all_passes) {
       const Conv2dProblem problem = with_pass(conv2d_problem(text), pass);
       if (!explain(Context(device), problem, {.solver = by}).front().applicable) continue;
-      ++checked;
+      ++passes;
       const Conv2dElements all = elements_of(problem);
       Arrays arrays{randoms(all.x, 1, 1), randoms(all.w, 2, 1), randoms(all.y, 3, 1)};
       expect_same_bits(problem, arrays, by);
       (pass == Pass::backward_data ? arrays.y : arrays.x).at(7) = std::numeric_limits<float>::infinity();
       expect_same_bits(problem, arrays, by);
     }
-  EXPECT_GE(checked, 6);
+    if (device->facts().compute_capability == 90) EXPECT_GT(passes, 0) << by;
+  }
 }
 
 }  // namespace

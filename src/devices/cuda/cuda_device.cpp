@@ -163,10 +163,11 @@ void CudaDevice::run_builds(std::span<const std::function<void()>> builds) {
 std::shared_ptr<Program> CudaDevice::build_anew(std::string_view text, std::span<const Definition> definitions,
                                                 const BuildOptions& options, const std::string& key) {
   const Current current(context_->get());
+  const std::string origin = fmt::format("device {}: code by NVRTC {}", info().id, nvrtc_.version());
   if (cache_)
     if (const std::optional<std::string> image = cache_->find(key)) {
       try {
-        return std::make_shared<CudaProgram>(std::make_unique<const CudaCode>(context_, *image), 0);
+        return std::make_shared<CudaProgram>(std::make_unique<const CudaCode>(context_, *image, origin), 0);
       } catch (const Error&) {
         cache_->discard(key, fmt::format("device {} does not take it", info().id));
       }
@@ -181,21 +182,21 @@ std::shared_ptr<Program> CudaDevice::build_anew(std::string_view text, std::span
       throw Error(error.kind(), fmt::format("device {}: {}", id, error.what()));
     }
   };
-  const auto keep = [cache = cache_, key](const std::string& image) {
-    if (cache) cache->store(key, image);
-  };
   const bool is_quick = starts_quickly_ && options.is_long;
   const auto start = std::chrono::steady_clock::now();
   const std::string image = compile(is_quick ? Nvrtc::Effort::quick : Nvrtc::Effort::full);
-  auto code = std::make_unique<const CudaCode>(context_, image);
+  auto code = std::make_unique<const CudaCode>(context_, image, origin);
   const std::chrono::duration<double> seconds = std::chrono::steady_clock::now() - start;
   if (!is_quick) {
-    keep(image);
+    if (cache_) cache_->store(key, image);
     return std::make_shared<CudaProgram>(std::move(code), seconds.count());
   }
-  auto program = std::make_shared<CudaProgram>(std::move(code), seconds.count(), [compile, keep] {
+  auto program = std::make_shared<CudaProgram>(std::move(code), seconds.count(), [compile, cache = cache_, key] {
     std::string optimised = compile(Nvrtc::Effort::full);
-    keep(optimised);
+    try {
+      if (cache) cache->store(key, optimised);
+    } catch (const std::exception&) {  // of who is warned: the code is there all the same
+    }
     return optimised;
   });
   const std::lock_guard lock(mutex_);

@@ -1,6 +1,7 @@
 // CUDA devices: a GPU's primary context, its memory, its programs.
 #pragma once
 
+#include <atomic>
 #include <mutex>
 
 #include "devices/built_programs.h"
@@ -25,6 +26,8 @@ class SharedContext {
   CUdevice device() const { return device_; }
   Capability capability() const { return capability_; }
   bool has_overlap() const { return has_overlap_; }  // of launches
+  // Numbers submissions, from 1 on.
+  std::uint64_t next_submission() const { return ++submissions_; }
   // Lets its device reach the other's memory, where the hardware can. Elsewhere the driver copies by way of the host.
   void reach(const SharedContext& other);
 
@@ -33,6 +36,7 @@ class SharedContext {
   Capability capability_;
   bool has_overlap_;
   CUcontext context_ = nullptr;
+  mutable std::atomic<std::uint64_t> submissions_ = 0;
   std::mutex mutex_;
   std::vector<CUcontext> reached_;  // or found to be out of reach
 };

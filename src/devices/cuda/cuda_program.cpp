@@ -4,8 +4,10 @@
 
 namespace omniconv::devices::cuda {
 
-CudaCode::CudaCode(std::shared_ptr<SharedContext> context, const std::string& image) : context_(std::move(context)) {
-  check("cuModuleLoadData of compiled code", api().ModuleLoadData(&module_, image.c_str()));
+CudaCode::CudaCode(std::shared_ptr<SharedContext> context, const std::string& image, std::string origin)
+    : context_(std::move(context)), origin_(std::move(origin)) {
+  if (const CUresult code = api().ModuleLoadData(&module_, image.c_str()); code != CUDA_SUCCESS)
+    throw call_error(fmt::format("{}: cuModuleLoadData", origin_), code);
 }
 
 CudaCode::~CudaCode() {
@@ -108,7 +110,7 @@ void CudaProgram::await_optimised() const {
   if (is_optimised()) return;
   const std::shared_ptr<SharedContext>& context = quick_or_only_->context();
   const Current current(context->get());
-  optimised_ = std::make_unique<const CudaCode>(context, image);
+  optimised_ = std::make_unique<const CudaCode>(context, image, quick_or_only_->origin());
   code_.store(optimised_.get(), std::memory_order_release);
 }
 

@@ -12,8 +12,9 @@ namespace omniconv::devices::cuda {
 // Code that the driver has taken.
 class CudaCode {
  public:
-  // Throws what the driver says of an image that it does not take. The context is current.
-  CudaCode(std::shared_ptr<SharedContext> context, const std::string& image);
+  // Throws what the driver says of an image that it does not take. `origin` says of what device and by what compiler it
+  // is. The context is current.
+  CudaCode(std::shared_ptr<SharedContext> context, const std::string& image, std::string origin);
   ~CudaCode();
   CudaCode(const CudaCode&) = delete;
   CudaCode& operator=(const CudaCode&) = delete;
@@ -22,6 +23,7 @@ class CudaCode {
   CUfunction kernel(const char* name, std::span<const std::size_t> arguments, std::int64_t local_memory_bytes) const;
   std::int64_t resident_groups(const char* name, std::int64_t group_items, std::int64_t local_memory_bytes) const;
   const std::shared_ptr<SharedContext>& context() const { return context_; }
+  const std::string& origin() const { return origin_; }
 
  private:
   struct Kernel {
@@ -37,6 +39,7 @@ class CudaCode {
   const Kernel* find_known(const char* name) const;
 
   std::shared_ptr<SharedContext> context_;
+  std::string origin_;
   CUmodule module_ = nullptr;
   mutable std::mutex mutex_;  // of those who add a kernel, or its memory: the others read what there is
   mutable std::unique_ptr<const Kernel> owned_;

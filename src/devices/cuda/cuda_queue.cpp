@@ -73,7 +73,7 @@ void CudaQueue::end(CudaTimes& times) {
 
 void CudaQueue::prepare(const Sequence& sequence) const {
   check_steps(sequence, *context_, device_id_);
-  prepare_programs(sequence);
+  prepare_programs(sequence, *context_);
 }
 
 void CudaQueue::enqueue(const Sequence& sequence, CudaTimes&) {

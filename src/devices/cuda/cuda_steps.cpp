@@ -2,8 +2,6 @@
 
 #include <fmt/format.h>
 
-#include <atomic>
-
 #include "devices/cuda/cuda_launch.h"
 #include "devices/cuda/cuda_program.h"
 
@@ -54,15 +52,14 @@ void check_steps(const Sequence& sequence, const SharedContext& context, const s
   }
 }
 
-void prepare_programs(const Sequence& sequence) {
-  static std::atomic<std::uint64_t> submissions = 0;
+void prepare_programs(const Sequence& sequence, const SharedContext& context) {
   std::uint64_t number = 0;
   for (const Sequence::Step& step : sequence.steps()) {
     const auto* const launch = std::get_if<Sequence::Launch>(&step);
     if (!launch) continue;
     const auto& program = static_cast<const CudaProgram&>(*launch->program);
     if (program.is_optimised()) continue;
-    if (number == 0) number = ++submissions;
+    if (number == 0) number = context.next_submission();
     program.prepare(number);
   }
 }

@@ -11,7 +11,7 @@ void check_steps(const Sequence& sequence, const SharedContext& context, const s
 
 // Of a sequence that was checked and is about to be submitted, once or again and again: waits for the programs that
 // were submitted before, or for all of them, until they have optimised code.
-void prepare_programs(const Sequence& sequence);
+void prepare_programs(const Sequence& sequence, const SharedContext& context);
 void await_optimised(const Sequence& sequence);
 
 // Of a sequence that was checked, on a stream of the context, which is current.

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <memory>
+#include <optional>
 
 #include "devices/definitions.h"
 #include "embedded/prelude.cuda.h"
@@ -34,6 +35,7 @@ struct Nvrtc::Functions {
   nvrtcResult (*GetCUBIN)(nvrtcProgram, char*);
   nvrtcResult (*GetProgramLogSize)(nvrtcProgram, std::size_t*);
   nvrtcResult (*GetProgramLog)(nvrtcProgram, char*);
+  nvrtcResult (*SetFlowCallback)(nvrtcProgram, int (*)(void*, void*), void*);  // null before 12.8
 
   void check(const char* call, nvrtcResult code) const {
     if (code != NVRTC_SUCCESS)
@@ -42,6 +44,27 @@ struct Nvrtc::Functions {
 };
 
 namespace {
+
+// NVRTC parses one text after the other, and calls back for the first time when that is done.
+class Turn {
+ public:
+  Turn(ParseTurns& turns, std::size_t length) : turns_(turns) { turns_.enter(length); }
+  ~Turn() { end(); }
+  Turn(const Turn&) = delete;
+  Turn& operator=(const Turn&) = delete;
+  static int end_of(void* turn, void*) {
+    static_cast<Turn*>(turn)->end();
+    return 0;  // go on
+  }
+
+ private:
+  void end() {
+    if (!is_over_) turns_.leave();
+    is_over_ = true;
+  }
+  ParseTurns& turns_;
+  bool is_over_ = false;
+};
 
 // Libraries of one major version hold the same functions: 11.2 stands for all of 11 from there on.
 constexpr const char* library_names[] = {"libnvrtc.so.13", "libnvrtc.so.12", "libnvrtc.so.11.2", "libnvrtc.so",
@@ -76,6 +99,8 @@ const Nvrtc* Nvrtc::open(const char* name, std::string* why_not) {
   bind("nvrtcGetCUBIN", functions.GetCUBIN);
   bind("nvrtcGetProgramLogSize", functions.GetProgramLogSize);
   bind("nvrtcGetProgramLog", functions.GetProgramLog);
+  functions.SetFlowCallback =
+      reinterpret_cast<decltype(functions.SetFlowCallback)>(dlsym(library, "nvrtcSetFlowCallback"));
   if (!missing.empty()) {
     *why_not = fmt::format("{} has no {}: NVRTC 11.2 or newer is needed", name, missing);
     return nullptr;
@@ -180,7 +205,13 @@ Nvrtc::Code Nvrtc::compile(std::string_view text, std::span<const Definition> de
                     functions_->CreateProgram(&raw, source.c_str(), "kernel", 0, nullptr, nullptr));
   const auto destroy = [this](nvrtcProgram program) { functions_->DestroyProgram(&program); };
   const std::unique_ptr<_nvrtcProgram, decltype(destroy)> program(raw, destroy);
+  std::optional<Turn> turn;
+  if (functions_->SetFlowCallback) {
+    turn.emplace(turns_, source.size());
+    functions_->check("nvrtcSetFlowCallback", functions_->SetFlowCallback(raw, Turn::end_of, &*turn));
+  }
   const nvrtcResult compiled = functions_->CompileProgram(raw, static_cast<int>(pointers.size()), pointers.data());
+  turn.reset();
   Code code;
   if (std::size_t bytes = 0; functions_->GetProgramLogSize(raw, &bytes) == NVRTC_SUCCESS) {
     code.log.resize(bytes);

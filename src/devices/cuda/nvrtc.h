@@ -8,6 +8,7 @@
 #include <string_view>
 #include <vector>
 
+#include "devices/cuda/parse_turns.h"
 #include "devices/device.h"
 
 namespace omniconv::devices::cuda {
@@ -51,6 +52,7 @@ class Nvrtc {
   static const Nvrtc* open(const char* name, std::string* why_not);
 
   const Functions* functions_ = nullptr;
+  mutable ParseTurns turns_;
   int major_ = 0, minor_ = 0;
   std::vector<Capability> capabilities_;  // that it compiles for, rising
 };

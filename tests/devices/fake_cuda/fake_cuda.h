@@ -25,6 +25,11 @@ int take_count(const std::string& call);
 // held.
 std::vector<std::string> take_compilations();
 void compile_together(int count);
+// Of texts in which the word stands; none is held where it is empty. How many compilations have begun and not ended.
+void hold_texts(const std::string& word);
+int compilations_under_way();
+// The most texts that were parsed at a time.
+int most_parsed();
 void hold_optimised(bool hold);
 void fail_optimised(bool fail);
 // Whether the devices reach each other's memory.

@@ -336,8 +336,8 @@ void Plan<Element>::multiply(const Block& block, const Memory& memory, const Ite
     for (std::int64_t q = item.first_column; q < item.last_column; ++q)
       multiply_tile(block, memory, item.matrix, chunk, p, q, a, b);
   };
-  // Rows that are read where they are go by in one stream each.
-  if (cut_.is_a_in_place) {
+  // Rows that are read where they are go by in one stream each. Where steps are apart, neighbouring panels share lines.
+  if (cut_.is_a_in_place && !task().problem.transpose_a) {
     for (std::int64_t p = item.first_row; p < item.last_row; ++p)
       for (std::int64_t i = 0; i < block.chunks; ++i) {
         const Chunk chunk = chunk_of(block, i);
@@ -348,7 +348,9 @@ void Plan<Element>::multiply(const Block& block, const Memory& memory, const Ite
   for (std::int64_t i = 0; i < block.chunks; ++i) {
     const Chunk chunk = chunk_of(block, i);
     Packed<Element> a, b;
-    if (cut_.packing == Packing::own_a && !cut_.prepared_a) {
+    if (cut_.is_a_in_place) {
+      a = {};
+    } else if (cut_.packing == Packing::own_a && !cut_.prepared_a) {
       a = own(memory, slot, block.rows.start(item.first_row));
       for (std::int64_t p = item.first_row; p < item.last_row; ++p) pack_rows(block, memory, item.matrix, chunk, p, a);
     } else {
