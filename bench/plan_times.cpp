@@ -1,9 +1,9 @@
 // How long plans take to make, and the host's part of a run: the plans of a problem list in all passes, made at once
 // with an empty cache of programs, again from that cache, and asked for again of a context that remembers them; then
 // runs of one small convolution in batches of 32, without timing. With `alone`, each problem and pass by itself: plan
-// and first run on an open context with an empty cache, until the device is done, and the second run. With `together`,
-// so do all problems of the list, forward, with plans made at once. With `quick`, in contexts of quick starts. NVRTC's
-// own cache is never used.
+// and first run on an open context with an empty cache, until the device is done, and two more runs. With
+// `together`, all problems of the list, forward, their plans made at once, and one more run of each. With `quick`, in
+// contexts of quick starts. NVRTC's own cache is never used.
 //
 //   plan_times DEVICE PROBLEM_LIST CACHE_FOLDER [alone|together [quick]]
 #include <omniconv/conv2d.h>
@@ -119,7 +119,7 @@ int main(int count, char** arguments) {
     return time_all_together(options, forward), 0;
   }
   for (const char* const what : {"with an empty cache", "from the cache"}) {
-    const Context context({.device = arguments[1], .program_cache = arguments[3]});
+    const Context context(options);
     context.make_queue().finish();
     std::printf("%zu plans %s: %.3f s\n", problems.size(), what,
                 bench::seconds_of([&] { make_plans(context, problems); }));
@@ -128,7 +128,7 @@ int main(int count, char** arguments) {
     });
     std::printf("a plan that the context remembers: %.2f us\n", again / static_cast<double>(problems.size()) * 1e6);
   }
-  const Context context({.device = arguments[1], .program_cache = arguments[3]});
+  const Context context(options);
   std::printf("the host's part of a run, batches of 32, timing off: %.2f us\n", host_microseconds_of_a_run(context));
   return 0;
 }

@@ -130,10 +130,13 @@ void check_launch(const Sequence& sequence, const Sequence::Launch& launch, cons
   }
 }
 
+CUfunction function_of(const Sequence::Launch& launch, const LaunchValues& values) {
+  const CudaCode& code = static_cast<const CudaProgram&>(*launch.program).code();
+  return code.kernel(launch.kernel, values.sizes(), launch.options.local_memory_bytes);
+}
+
 void enqueue(const Sequence::Launch& launch, LaunchValues& values, const SharedContext& context, CUstream stream) {
-  const CUfunction function = static_cast<const CudaProgram&>(*launch.program)
-                                  .code()
-                                  .kernel(launch.kernel, values.sizes(), launch.options.local_memory_bytes);
+  const CUfunction function = function_of(launch, values);
   const auto [groups, local] = shape_of(launch.grid);
   const auto local_memory = static_cast<unsigned>(launch.options.local_memory_bytes);
   CUlaunchAttribute attributes[3] = {};

@@ -47,6 +47,9 @@ Shape shape_of(const Grid& grid);
 void check_launch(const Sequence& sequence, const Sequence::Launch& launch, const SharedContext& context,
                   const std::string& device_id);
 
+// A launch's kernel, of the code that its program has now.
+CUfunction function_of(const Sequence::Launch& launch, const LaunchValues& values);
+
 // Of a launch that is not empty, on a stream of the context, which is current.
 void enqueue(const Sequence::Launch& launch, LaunchValues& values, const SharedContext& context, CUstream stream);
 

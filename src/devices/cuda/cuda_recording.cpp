@@ -2,7 +2,6 @@
 
 #include <algorithm>
 
-#include "devices/cuda/cuda_program.h"
 #include "devices/cuda/cuda_steps.h"
 
 namespace omniconv::devices::cuda {
@@ -134,13 +133,16 @@ void CudaRecording::update(Changing& changing) const {
   const Sequence::Launch& launch = *changing.launch;
   LaunchValues values(*sequence(), launch);
   const auto [groups, local] = shape_of(launch.grid);
-  const CUfunction function = static_cast<const CudaProgram&>(*launch.program)
-                                  .code()
-                                  .kernel(launch.kernel, values.sizes(), launch.options.local_memory_bytes);
-  const CUDA_KERNEL_NODE_PARAMS_v1 parameters{
-      function,          groups[0], groups[1], groups[2],
-      local[0],          local[1],  local[2],  static_cast<unsigned>(launch.options.local_memory_bytes),
-      values.pointers(), nullptr};
+  const CUDA_KERNEL_NODE_PARAMS_v1 parameters{function_of(launch, values),
+                                              groups[0],
+                                              groups[1],
+                                              groups[2],
+                                              local[0],
+                                              local[1],
+                                              local[2],
+                                              static_cast<unsigned>(launch.options.local_memory_bytes),
+                                              values.pointers(),
+                                              nullptr};
   check("cuGraphExecKernelNodeSetParams", api().GraphExecKernelNodeSetParams(graph_, changing.node, &parameters));
   note_values(changing, values);
 }

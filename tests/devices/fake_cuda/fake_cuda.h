@@ -20,18 +20,17 @@ void* make_stream(int device, bool of_primary = true);
 // How often it was called since the last time: cuCtxPushCurrent, cuEventRecord, cuEventQuery,
 // "cuEventCreate without timing".
 int take_count(const std::string& call);
-// The architectures that were compiled for since the last time, of quick code with " quickly" behind. Compilations fail
-// that do not meet so many at a time, or are of optimised code while that is to fail; and such wait while they are
-// held.
+// The architectures that were compiled for since the last time, of quick code with " quickly" behind.
 std::vector<std::string> take_compilations();
+// Compilations fail that do not meet so many at a time.
 void compile_together(int count);
-// Of texts in which the word stands; none is held where it is empty. How many compilations have begun and not ended.
+// Those of texts in which the word stands wait, none where it is empty; those of optimised code wait, or fail.
 void hold_texts(const std::string& word);
-int compilations_under_way();
-// The most texts that were parsed at a time.
-int most_parsed();
 void hold_optimised(bool hold);
 void fail_optimised(bool fail);
+// How many have begun and not ended, and the most texts that were parsed at a time.
+int compilations_under_way();
+int most_parsed();
 // Whether the devices reach each other's memory.
 void set_peers(bool reach);
 // The next call of this name returns this code, and does nothing.
