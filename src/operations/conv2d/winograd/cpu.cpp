@@ -76,6 +76,8 @@ class Plan final : public Conv2dPlanBody {
   void run_items(const Memory<Real>& memory, const TileBlock& tiles) const;
   void multiply_panel(const Memory<Real>& memory, const TileBlock& tiles, const FilterBlock& filters,
                       std::int64_t panel, std::int64_t step) const;
+  void add_products(const Real* a, std::int64_t rows, const Real* b, std::int64_t columns, std::int64_t step,
+                    Real* sums) const;
   Memory<Real> memory_of(const Conv2dRun& run, std::int64_t group) const;
   void transform_filters(const Real* w, const FilterBlock& block, Real* to) const;
   void transform_channels(const Real* w, std::int64_t panel, std::int64_t source, std::int64_t channels, Real* to,
@@ -196,6 +198,20 @@ void Plan<Real>::run_items(const Memory<Real>& memory, const TileBlock& tiles) c
   });
 }
 
+// The products of a panel of rows and one of columns, at one point, of a run of steps that begins at `step`.
+template <typename Real>
+void Plan<Real>::add_products(const Real* a, std::int64_t rows, const Real* b, std::int64_t columns, std::int64_t step,
+                              Real* sums) const {
+  kernels::multiply_panels(kernels::GemmPanels<Real>{.a = a,
+                                                     .b = b,
+                                                     .steps = std::min(cut_.steps, shape_.source - step),
+                                                     .rows = rows,
+                                                     .columns = columns,
+                                                     .sums = sums,
+                                                     .ld = cut_.form.products() * cut_.tile.columns,
+                                                     .add = step > 0});
+}
+
 // Of an item: a panel's steps from `step` on, with all tiles.
 template <typename Real>
 void Plan<Real>::multiply_panel(const Memory<Real>& memory, const TileBlock& tiles, const FilterBlock& filters,
@@ -209,14 +225,10 @@ void Plan<Real>::multiply_panel(const Memory<Real>& memory, const TileBlock& til
                         *const of_filters = memory.transformed + e * cut_.item_pitch();
       Real* const sums = g_.nhwc ? products_at(memory, tiles.count, tiles.cut.start(t), panel - filters.first)
                                  : products_at(memory, filters.lines, filters_.start(panel) - filters.start, t);
-      kernels::multiply_panels(kernels::GemmPanels<Real>{.a = g_.nhwc ? of_tiles : of_filters,
-                                                         .b = g_.nhwc ? of_filters : of_tiles,
-                                                         .steps = std::min(cut_.steps, shape_.source - step),
-                                                         .rows = g_.nhwc ? count : lines,
-                                                         .columns = g_.nhwc ? lines : count,
-                                                         .sums = sums + e * cut_.tile.columns,
-                                                         .ld = products * cut_.tile.columns,
-                                                         .add = step > 0});
+      if (g_.nhwc)
+        add_products(of_tiles, count, of_filters, lines, step, sums + e * cut_.tile.columns);
+      else
+        add_products(of_filters, lines, of_tiles, count, step, sums + e * cut_.tile.columns);
     }
 }
 
@@ -356,15 +368,9 @@ void Plan<Real>::multiply(const Memory<Real>& memory, const TileBlock& tiles, co
         const std::int64_t row = rows.cut.start(rows.first + p) - rows.start, count = rows.cut.count(rows.first + p);
         for (std::int64_t q = 0; q < columns.panels; ++q) {
           const std::int64_t width = columns.cut.count(columns.first + q);
-          kernels::multiply_panels(kernels::GemmPanels<Real>{
-              .a = rows.data + (p * products + e) * rows.pitch + step * count,
-              .b = columns.data + (q * products + e) * columns.pitch + step * round_up(width, cut_.tile.lanes),
-              .steps = std::min(cut_.steps, shape_.source - step),
-              .rows = count,
-              .columns = width,
-              .sums = products_at(memory, all_rows, row, q) + e * cut_.tile.columns,
-              .ld = products * cut_.tile.columns,
-              .add = step > 0});
+          add_products(rows.data + (p * products + e) * rows.pitch + step * count, count,
+                       columns.data + (q * products + e) * columns.pitch + step * round_up(width, cut_.tile.lanes),
+                       width, step, products_at(memory, all_rows, row, q) + e * cut_.tile.columns);
         }
       }
   });
