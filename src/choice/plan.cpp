@@ -8,6 +8,7 @@
 #include <exception>
 #include <future>
 #include <memory>
+#include <optional>
 #include <thread>
 
 #include "choice/choose.h"
@@ -47,6 +48,7 @@ std::shared_ptr<const PlanRecord> make_record(const Context& context, const Prob
   const auto choose_now = [&] { return choose(problem.operation(), task, problem, context.impl(), options); };
   const Considered chosen = choose_now();
   devices::Device& device = *context.impl();
+  const devices::Device::PlanUnderWay under_way(device);
   if (chosen.answer.offer()->uses_only_fma || device.has_probed_matrix_units()) return make(chosen);
   // Beside the plan's own programs. Where the probe disagrees, the solvers that rest on the units serve no more.
   std::future<void> probe = std::async(std::launch::async, [&] { device.probe_matrix_units(); });
@@ -246,6 +248,8 @@ std::vector<Plan> make_plans(const Context& context, std::span<const Problem> pr
       }
   };
   {
+    std::optional<devices::Device::PlanUnderWay> several;  // the first to be made knows of the others
+    if (problems.size() > 1) several.emplace(*context.impl());
     std::vector<std::jthread> threads;
     const std::size_t most = std::max(1U, std::thread::hardware_concurrency());
     for (std::size_t i = 1; i < std::min(problems.size(), most); ++i) threads.emplace_back(work);

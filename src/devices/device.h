@@ -1,6 +1,7 @@
 // What every kind of device offers: memory, queues, programs. Knows no operation.
 #pragma once
 
+#include <atomic>
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
@@ -159,6 +160,19 @@ class Device : public std::enable_shared_from_this<Device> {
   // Page-locked where the device can do that, else ordinary memory.
   virtual std::shared_ptr<HostMemory> allocate_host(std::int64_t bytes);
 
+  // Held by who makes a plan. Where there are others, programs that compile for long are compiled once: quick starts
+  // gain nothing then.
+  class PlanUnderWay {
+   public:
+    explicit PlanUnderWay(Device& device) : count_(device.plans_under_way_) { ++count_; }
+    ~PlanUnderWay() { --count_; }
+    PlanUnderWay(const PlanUnderWay&) = delete;
+    PlanUnderWay& operator=(const PlanUnderWay&) = delete;
+
+   private:
+    std::atomic<int>& count_;
+  };
+
   // Finds out on the device, once, whether its matrix units add up as its facts say. Any thread may ask.
   void probe_matrix_units();
   bool has_probed_matrix_units() const;
@@ -171,10 +185,12 @@ class Device : public std::enable_shared_from_this<Device> {
   virtual void run_builds(std::span<const std::function<void()>> builds) {
     for (const std::function<void()>& one : builds) one();
   }
+  bool makes_several_plans() const { return plans_under_way_ > 1; }
 
   DeviceFacts facts_;
 
  private:
+  std::atomic<int> plans_under_way_ = 0;
   std::once_flag probes_;
   mutable std::mutex probe_mutex_;
   bool has_probed_ = false;

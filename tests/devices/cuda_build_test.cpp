@@ -1,6 +1,7 @@
 // Programs of CUDA devices, by a compiler that makes nothing of any text: which are built, and which are shared.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <chrono>
 #include <functional>
 #include <future>
@@ -12,6 +13,7 @@
 #include "devices/device.h"
 #include "fake_cuda/fake_cuda.h"
 #include "omniconv/error.h"
+#include "omniconv/plan.h"
 
 namespace omniconv {
 namespace {
@@ -160,6 +162,21 @@ TEST_F(CudaQuickStarts, AreOfLongProgramsAndOnDemand) {
   quick.impl()->build("text", {});
   device.build("text", {}, {.is_long = true});
   EXPECT_EQ(fake_cuda::take_compilations(), (Words{architecture, architecture}));
+}
+
+TEST_F(CudaQuickStarts, AreOfPlansThatAreMadeAlone) {
+  const SolverOptions by_winograd{.solver = "conv2d/winograd/gpu.1"};
+  const auto made = [&](std::initializer_list<const char*> texts) {
+    std::vector<Problem> problems;
+    for (const char* const text : texts) problems.push_back(parse_problem(text));
+    make_plans(quick, problems, by_winograd);
+    const Words all = fake_cuda::take_compilations();
+    return std::pair(all.size(), std::count(all.begin(), all.end(), architecture + " quickly"));
+  };
+  const auto [together, quick_ones] = made({"n2c64h28w28k64r3s3p1", "n2c64h28w28k128r3s3p1"});
+  EXPECT_GE(together, 2u);
+  EXPECT_EQ(quick_ones, 0);
+  EXPECT_GE(made({"n2c64h28w28k192r3s3p1"}).second, 1);
 }
 
 TEST_F(CudaQuickStarts, OptimiseWhenNoneIsUnderWay) {

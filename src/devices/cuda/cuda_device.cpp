@@ -182,7 +182,7 @@ std::shared_ptr<Program> CudaDevice::build_anew(std::string_view text, std::span
       throw Error(error.kind(), fmt::format("device {}: {}", id, error.what()));
     }
   };
-  const bool is_quick = starts_quickly_ && options.is_long;
+  const bool is_quick = starts_quickly_ && options.is_long && !makes_several_plans();
   const auto start = std::chrono::steady_clock::now();
   const std::string image = compile(is_quick ? Nvrtc::Effort::quick : Nvrtc::Effort::full);
   auto code = std::make_unique<const CudaCode>(context_, image, origin);
