@@ -99,8 +99,11 @@ struct BuildOptions {
   Occupancy occupancy = {};
   // Of CUDA's compiler, such as sm_90a: what this very capability has; empty: the device's usual.
   std::string target = {};
-  // Compiles for long, so that a context of quick starts (ContextOptions) compiles it quickly first.
-  bool is_long = false;
+  // What compiling takes, roughly, on a core by itself: of programs that wait for the compiler those that take longest
+  // are first.
+  double compile_seconds = 0;
+  // A context of quick starts (ContextOptions) compiles it quickly first.
+  bool starts_quickly = false;
 };
 
 class Device : public std::enable_shared_from_this<Device> {

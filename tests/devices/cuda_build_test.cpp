@@ -91,11 +91,12 @@ TEST_F(CudaPrograms, AreParsedOneAtATime) {
 }
 
 TEST(ParseTurns, TheLongestOfThoseThatWaitIsNext) {
+  using devices::cuda::ParseLength;
   devices::cuda::ParseTurns turns;
-  std::vector<std::size_t> order;
-  turns.enter(1);
+  std::vector<ParseLength> order;
+  turns.enter({});
   std::vector<std::thread> threads;
-  for (const std::size_t length : {5, 9, 7, 9})
+  for (const ParseLength& length : {ParseLength{0, 900}, {0.5, 5}, {0.5, 9}, {0.75, 1}, {0.5, 9}})
     threads.emplace_back([&turns, &order, length] {
       turns.enter(length);
       order.push_back(length);
@@ -104,7 +105,7 @@ TEST(ParseTurns, TheLongestOfThoseThatWaitIsNext) {
   while (turns.waiting() < threads.size()) std::this_thread::yield();
   turns.leave();
   for (std::thread& thread : threads) thread.join();
-  EXPECT_EQ(order, (std::vector<std::size_t>{9, 9, 7, 5}));
+  EXPECT_EQ(order, (std::vector<ParseLength>{{0.75, 1}, {0.5, 9}, {0.5, 9}, {0.5, 5}, {0, 900}}));
 }
 
 // The fake's kernels take (buffer, float).
@@ -115,7 +116,7 @@ class CudaQuickStarts : public CudaPrograms {
     fake_cuda::hold_optimised(false);
     fake_cuda::fail_optimised(false);
   }
-  std::shared_ptr<Program> build() const { return quick.impl()->build("text", {}, {.is_long = true}); }
+  std::shared_ptr<Program> build() const { return quick.impl()->build("text", {}, {.starts_quickly = true}); }
   Sequence sequence_of(const std::shared_ptr<Program>& program) const {
     Sequence sequence = quick.make_sequence();
     const devices::KernelArgument arguments[] = {buffer.impl().get(), 1.0f};
@@ -158,9 +159,9 @@ TEST_F(CudaQuickStarts, RecordingsAndWhoCountsGroupsWait) {
   }
 }
 
-TEST_F(CudaQuickStarts, AreOfLongProgramsAndOnDemand) {
+TEST_F(CudaQuickStarts, AreOfSomeProgramsAndOnDemand) {
   quick.impl()->build("text", {});
-  device.build("text", {}, {.is_long = true});
+  device.build("text", {}, {.starts_quickly = true});
   EXPECT_EQ(fake_cuda::take_compilations(), (Words{architecture, architecture}));
 }
 
@@ -182,7 +183,7 @@ TEST_F(CudaQuickStarts, AreOfPlansThatAreMadeAlone) {
 TEST_F(CudaQuickStarts, OptimiseWhenNoneIsUnderWay) {
   fake_cuda::hold_texts("held");
   std::future<void> other =
-      std::async(std::launch::async, [this] { quick.impl()->build("held", {}, {.is_long = true}); });
+      std::async(std::launch::async, [this] { quick.impl()->build("held", {}, {.starts_quickly = true}); });
   while (fake_cuda::compilations_under_way() == 0) std::this_thread::yield();
   const std::shared_ptr<Program> program = build();
   std::this_thread::sleep_for(std::chrono::milliseconds(50));
@@ -207,7 +208,7 @@ TEST_F(CudaQuickStarts, OptimisedCodeIsKept) {
   const image::TemporaryFolder folder;
   for (const char* const what : {"compiled", "found"}) {
     const Context own({.device = "cuda:0", .program_cache = folder.path(), .quick_start = true});
-    own.impl()->build("text", {}, {.is_long = true});  // which waits, at its end, for the optimised code
+    own.impl()->build("text", {}, {.starts_quickly = true});  // which waits, at its end, for the optimised code
     EXPECT_EQ(fake_cuda::take_compilations().size(), what == std::string_view("found") ? 0u : 2u) << what;
   }
 }

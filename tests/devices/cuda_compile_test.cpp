@@ -899,6 +899,60 @@ TEST_F(CudaCompileFor90, SplitGemmMakesPartsInRegisters) {
   }
 }
 
+// What their program is compiled for is not what the tiles are: with the tiles' definitions it is the same code, byte
+// for byte.
+TEST_F(CudaCompileFor90, LaunchesBeforeTheTilesDoNotDependOnThem) {
+  const auto expect_same = [&](const devices::RecordingDevice& device, const std::string& problem) {
+    ASSERT_GE(device.built.size(), 2u);
+    const devices::RecordingDevice::Text& passes = device.built[1];
+    std::vector<devices::Definition> of_tiles = device.built[0].definitions;
+    ASSERT_EQ(std::count_if(of_tiles.begin(), of_tiles.end(), [](const auto& one) { return one.name == "TILES"; }), 1);
+    for (devices::Definition& one : of_tiles)
+      if (one.name == "TILES") one.value = "2";
+    const auto code = [&](const std::vector<devices::Definition>& definitions) {
+      return nvrtc->compile(passes.text, definitions, 90, passes.target).image;
+    };
+    EXPECT_TRUE(code(passes.definitions) == code(of_tiles)) << problem;
+  };
+  const auto device_for = [] {
+    auto device = std::make_shared<devices::RecordingDevice>(devices::DeviceKind::cuda);
+    device->be_of_capability_90(), device->set_compute_units(132);
+    return device;
+  };
+  for (const auto& [problem, options] : std::initializer_list<std::pair<const char*, SolverOptions>>{
+           {"bias relu n64c64h56w56k64r3s3p1", {}},        // windows of pairs
+           {"bwd_data nhwc n32c64h56w56k64r7s7p3", {}},    // many taps
+           {"n64c256h56w56k512r1s1u2", {}},                // boxes of planes
+           {"nhwc acc n64c64h56w56k256r1s1", {}},          // raw rows
+           {"n64c256h56w56k64r1s1", {}},                   // and columns
+           {"bwd_data n64c32h28w28k96r5s5p2", {}},         // blocks
+           {"bwd_data nhwc n64c32h29w29k96r5s5p2u2", {}},  // classes
+           {"n1c256h56w56k256r3s3p1", {}},                 // groups that meet
+           {"n64c32h28w28k96r5s5p2", {.tuning = "tile_n=32 resident=2 parts=1 shared=1 raw=0"}},
+           {"bf16 nhwc n2c64h20w20k64r3s3p1", {.tuning = "tile_n=64 resident=1 parts=1 shared=2 raw=0"}},
+           {"nhwc n2c64h20w20k64r3s3p1", {.measured = {"y"}}},
+           {"n2c64h20w20k128r3s3p1", {.prepared = {"x", "w"}}},
+           {"n2c64h20w20k128r3s3p1", {.relative_error = true}},
+           {"bwd_filter n64c128h28w28k128r3s3p1", {}},
+           {"bwd_filter tf32 nhwc n64c64h56w56k256r1s1", {}},
+           {"bwd_filter n8c96h20w20k64r3s3p1", {.tuning = "tile_n=64 resident=1 parts=2 shared=0 raw=1"}}}) {
+    const auto device = device_for();
+    const operations::Answer answer =
+        operations::conv2d_split_gemm_gpu().offer(get<Conv2dProblem>(parse_problem(problem)), device, options);
+    ASSERT_NE(answer.offer(), nullptr) << problem << ": " << answer.refusal();
+    answer.offer()->plan();
+    expect_same(*device, problem);
+  }
+  for (const char* const problem : {"gemm f32 tn m300n200k1000", "gemm f16 nt m300n30k1000"}) {
+    const auto device = device_for();
+    const operations::GemmTask task = operations::task_for(get<GemmProblem>(parse_problem(problem)));
+    const operations::Answer answer = operations::gemm_split_gpu().offer(task, device, {});
+    ASSERT_NE(answer.offer(), nullptr) << problem << ": " << answer.refusal();
+    answer.offer()->plan();
+    expect_same(*device, problem);
+  }
+}
+
 // Tiles that leave the largest magnitude of what they store, by every way of storing.
 TEST_F(CudaCompileFor90, SplitGemmOfMeasuredOutputs) {
   for (const auto& [problem, tuning] : std::initializer_list<std::pair<const char*, const char*>>{

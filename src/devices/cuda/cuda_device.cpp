@@ -175,14 +175,15 @@ std::shared_ptr<Program> CudaDevice::build_anew(std::string_view text, std::span
   // Holds what it needs: it may be called when the device is gone.
   const auto compile = [nvrtc = &nvrtc_, id = info().id, text = std::string(text),
                         definitions = std::vector<Definition>(definitions.begin(), definitions.end()),
-                        capability = facts_.compute_capability, target = options.target](Nvrtc::Effort effort) {
+                        capability = facts_.compute_capability, target = options.target,
+                        seconds = options.compile_seconds](Nvrtc::Effort effort) {
     try {
-      return nvrtc->compile(text, definitions, capability, target, effort).image;
+      return nvrtc->compile(text, definitions, capability, target, effort, seconds).image;
     } catch (const Error& error) {
       throw Error(error.kind(), fmt::format("device {}: {}", id, error.what()));
     }
   };
-  const bool is_quick = starts_quickly_ && options.is_long && !makes_several_plans();
+  const bool is_quick = starts_quickly_ && options.starts_quickly && !makes_several_plans();
   const auto start = std::chrono::steady_clock::now();
   const std::string image = compile(is_quick ? Nvrtc::Effort::quick : Nvrtc::Effort::full);
   auto code = std::make_unique<const CudaCode>(context_, image, origin);

@@ -37,9 +37,9 @@ class Nvrtc {
   enum class Effort { full, quick };
   bool has_quick_code() const;
   // Kernel text without its prelude, for a device and a target that are not refused. Throws with the first lines of the
-  // log.
+  // log. Of texts that wait for each other those that are expected to take longest are first.
   Code compile(std::string_view text, std::span<const Definition> definitions, Capability device,
-               const std::string& target = {}, Effort effort = Effort::full) const;
+               const std::string& target = {}, Effort effort = Effort::full, double expected_seconds = 0) const;
   // The options that `compile` gives, to tell one program from another.
   std::vector<std::string> options(std::span<const Definition> definitions, Capability device,
                                    const std::string& target = {}) const;

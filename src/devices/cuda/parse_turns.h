@@ -2,6 +2,7 @@
 #pragma once
 
 #include <algorithm>
+#include <compare>
 #include <condition_variable>
 #include <cstddef>
 #include <mutex>
@@ -9,10 +10,17 @@
 
 namespace omniconv::devices::cuda {
 
+// What a text is expected to take.
+struct ParseLength {
+  double compile_seconds = 0;
+  std::size_t characters = 0;  // decide where the seconds are equal
+  auto operator<=>(const ParseLength&) const = default;
+};
+
 // One text at a time, the longest of those that wait first: what becomes of it takes longest.
 class ParseTurns {
  public:
-  void enter(std::size_t length) {
+  void enter(const ParseLength& length) {
     std::unique_lock lock(mutex_);
     waiting_.push_back(length);
     changed_.wait(lock, [&] { return !is_taken_ && *std::max_element(waiting_.begin(), waiting_.end()) == length; });
@@ -32,7 +40,7 @@ class ParseTurns {
  private:
   mutable std::mutex mutex_;
   std::condition_variable changed_;
-  std::vector<std::size_t> waiting_;  // their lengths
+  std::vector<ParseLength> waiting_;
   bool is_taken_ = false;
 };
 

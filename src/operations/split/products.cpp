@@ -1,12 +1,36 @@
 #include "operations/split/products.h"
 
 #include <algorithm>
+#include <iterator>
 #include <string>
+#include <string_view>
+#include <utility>
 #include <vector>
 
 #include "text/device_text.h"
 
 namespace omniconv::operations::split_gemm {
+namespace {
+
+// What the launches before the tiles do not depend on, with a value that all their programs have: layers whose tiles
+// differ share them. Of a window these ask only whether there is one. A test compares the code.
+std::vector<devices::Definition> of_passes(std::span<const devices::Definition> definitions) {
+  constexpr std::pair<std::string_view, const char*> of_tiles[] = {
+      {"TILE_M", "128"}, {"TILE_N", "128"}, {"PAIRED", "0"}, {"TERMS", "64"},      {"STAGES", "3"},
+      {"RESIDENT", "1"}, {"WINDOWS", "0"},  {"KEPT", "0"},   {"COLUMN_TAPS", "0"}, {"PLAIN", "1"},
+      {"RAGGED", "0"},   {"BOXED", "0"},    {"BIAS", "0"},   {"ACCUMULATE", "0"},  {"RELU", "0"}};
+  std::vector<devices::Definition> all = {{"TILES", "2"}};
+  for (const devices::Definition& one : definitions) {
+    if (one.name == "WINDOW_TERMS" || one.name == "LINE_BYTES") continue;
+    const auto* const found = std::find_if(std::begin(of_tiles), std::end(of_tiles),
+                                           [&](const auto& of_tile) { return of_tile.first == one.name; });
+    const bool is_window = one.name == "WINDOW" && one.value != "0";
+    all.push_back({one.name, found != std::end(of_tiles) ? found->second : is_window ? "1" : one.value});
+  }
+  return all;
+}
+
+}  // namespace
 
 std::int64_t most_meeting(const devices::Device& device, const Numbers& numbers, const Tile& tile) {
   if (!device.facts().has_meetings || !numbers.are_scaled || numbers.products == 6 || tile.is_raw) return 0;
@@ -30,12 +54,15 @@ void ProductLaunches::build(devices::Device& device, std::string_view planes_tex
                            std::string(kernels::scales()) + std::string(kernels::parts()) +
                            std::string(kernels::tile_boxes()) + std::string(planes_text) + std::string(tiles_text),
                     text_of_tiles = text + std::string(kernels::tile_products());
-  std::vector<devices::Definition> of_passes(definitions.begin(), definitions.end()), of_tiles = of_passes,
-                                                                                      of_behind = of_passes;
-  of_tiles.push_back({"TILES", "1"}), of_passes.push_back({"TILES", "2"}), of_behind.push_back({"TILES", "3"});
-  const devices::Device::Source sources[] = {{text_of_tiles, of_tiles, {.target = "sm_90a", .is_long = true}},
-                                             {text, of_passes, {.target = "sm_90a", .is_long = true}},
-                                             {text, of_behind, {.target = "sm_90a", .is_long = true}}};
+  std::vector<devices::Definition> of_tiles(definitions.begin(), definitions.end()), of_behind = of_tiles;
+  of_tiles.push_back({"TILES", "1"}), of_behind.push_back({"TILES", "3"});
+  const std::vector<devices::Definition> before = of_passes(definitions);
+  const devices::Device::Source sources[] = {
+      {text_of_tiles,
+       of_tiles,
+       {.target = "sm_90a", .compile_seconds = tile_.is_raw ? 0.75 : 0.5, .starts_quickly = true}},
+      {text, before, {.target = "sm_90a", .compile_seconds = tile_.is_raw ? 0.3 : 0.4, .starts_quickly = true}},
+      {text, of_behind, {.target = "sm_90a", .compile_seconds = 0.15}}};
   const auto programs = device.build_all(std::span(sources).first(has_launches_behind ? 3 : 2));
   tiles_ = programs[0], passes_ = programs[1];
   if (has_launches_behind) behind_ = programs[2];

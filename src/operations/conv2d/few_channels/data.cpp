@@ -180,8 +180,9 @@ class DataPlan final : public Conv2dPlanBody, split::ProductLaunches {
     add("MARGIN", form_.margin()), add("CELLS", form_.cells()), add("LEFT", form_.left());
     add("PITCH", form_.pitch());
     add("BIAS", 0), add("ACCUMULATE", problem.accumulate), add("RELU", 0);
-    const devices::Device::Source sources[] = {{text_of_tiles, of_tiles, {.target = "sm_90a", .is_long = true}},
-                                               {text, of_passes, {.target = "sm_90a", .is_long = true}}};
+    const devices::Device::Source sources[] = {
+        {text_of_tiles, of_tiles, {.target = "sm_90a", .compile_seconds = 0.55, .starts_quickly = true}},
+        {text, of_passes, {.target = "sm_90a", .compile_seconds = 0.1}}};
     const auto programs = device.build_all(sources);
     tiles_ = programs[0], passes_ = programs[1];
   }
