@@ -174,12 +174,13 @@ struct ContextOptions {
   // are compiled again; from any thread that makes plans, and from those that compile behind a quick start. Empty:
   // nobody is told.
   std::function<void(const std::string&)> warn = {};
-  // On CUDA, by NVRTC 12.6 and newer: convolutions and matrix products whose programs take long to compile have their
-  // first run earlier, in about two thirds of the time. The first submission of a program runs code that was compiled
-  // quickly, and takes up to a hundred times as long as later ones, some 0.02 to 0.1 s, while the optimised code is
-  // compiled. Later submissions wait for that, of another plan with the same program too, and so do recordings. Results
-  // have the same bits. In all, compiling takes longer, and what gives up a program waits for it: for processes that
-  // live on. All plans, queues and contexts must have ended when the process ends.
+  // On CUDA, by NVRTC 12.6 and newer: a plan that is made by itself, of a convolution or matrix product whose programs
+  // take long to compile, has its first run earlier, in about two thirds of the time. The first submission of a program
+  // runs code that was compiled quickly, and takes up to a hundred times as long as later ones, some 0.02 to 0.1 s,
+  // while the optimised code is compiled. Later submissions wait for that, of another plan with the same program too,
+  // and so do recordings. Results have the same bits. In all, compiling takes longer, and what gives up a program waits
+  // for it: for processes that live on. All plans, queues and contexts must have ended when the process ends. Plans that
+  // are made at the same time, as by make_plans, start as usual: together they are ready sooner so.
   bool quick_start = false;
 };
 
