@@ -29,6 +29,9 @@ struct GemmPanels {
   // In place: elements from a row to the next, and from a step; 0: a panel. Pairs are in panels.
   std::int64_t a_row = 1, a_step = 0;
   bool is_column = false;  // b has one element a step; of pairs never
+  // Of a in a panel: ahead[t * ahead_step] is fetched at step t, for whoever needs it next.
+  const Element* ahead = nullptr;
+  std::int64_t ahead_step = 0;
 };
 void multiply_panels(const GemmPanels<float>& panels);
 void multiply_panels(const GemmPanels<BfloatPair>& panels);

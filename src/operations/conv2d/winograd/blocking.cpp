@@ -52,15 +52,15 @@ WinogradBlocking::WinogradBlocking(const Conv2dProblem& problem, WinogradForm of
       step_limit(tuning.find("steps").value_or(has_few_tiles() ? few_steps : most_steps)),
       prepared(prepared_filters),
       threads_(threads) {
-  const bool planes = problem.layout == Layout::nchw;
+  const bool has_columns = problem.layout == Layout::nchw && shape.tiles > tile.lanes;
   steps = kernels::even_part(shape.source, step_limit);
   const auto side = [&](bool is_columns, std::int64_t lines) {
     const std::int64_t most = is_columns ? tile.columns : tile.rows,
                        widest = is_columns ? round_up(std::min(lines, most), tile.lanes) : std::min(lines, most);
     return WinogradSide{is_columns, tile.lanes, most, widest, pitch_of(widest, shape.source)};
   };
-  tiles = side(planes, shape.tiles);
-  filters = side(!planes, shape.target);
+  tiles = side(has_columns, shape.tiles);
+  filters = side(!has_columns, shape.target);
   filter_panels = filters.cut(shape.target).panels;
 
   const std::int64_t size = size_of(real), tile_bytes = form.products() * shape.source * size;

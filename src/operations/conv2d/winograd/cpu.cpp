@@ -77,7 +77,7 @@ class Plan final : public Conv2dPlanBody {
   void multiply_panel(const Memory<Real>& memory, const TileBlock& tiles, const FilterBlock& filters,
                       std::int64_t panel, std::int64_t step) const;
   void add_products(const Real* a, std::int64_t rows, const Real* b, std::int64_t columns, std::int64_t step,
-                    Real* sums) const;
+                    Real* sums, const Real* ahead = nullptr) const;
   Memory<Real> memory_of(const Conv2dRun& run, std::int64_t group) const;
   void transform_filters(const Real* w, const FilterBlock& block, Real* to) const;
   void transform_channels(const Real* w, std::int64_t panel, std::int64_t source, std::int64_t channels, Real* to,
@@ -91,6 +91,8 @@ class Plan final : public Conv2dPlanBody {
   void combine(const Memory<Real>& memory, const TileBlock& tiles, const FilterBlock& filters) const;
   void combine_planes(const Memory<Real>& memory, const TileBlock& tiles, const FilterBlock& filters,
                       std::int64_t panel, std::int64_t channel, std::int64_t last) const;
+  void combine_rows(const Memory<Real>& memory, const TileBlock& tiles, const FilterBlock& filters,
+                    std::int64_t channel, std::int64_t last) const;
   void combine_pixels(const Memory<Real>& memory, const TileBlock& tiles, const FilterBlock& filters,
                       std::int64_t tile) const;
 
@@ -192,16 +194,19 @@ void Plan<Real>::run_items(const Memory<Real>& memory, const TileBlock& tiles) c
       }
     if (g_.nhwc)
       for (std::int64_t tile = 0; tile < tiles.count; ++tile) combine_pixels(own, tiles, filters, tile);
+    else if (!cut_.tiles.is_columns)
+      combine_rows(own, tiles, filters, 0, filters.lines);
     else
       for (std::int64_t panel = 0; panel < tiles.cut.panels; ++panel)
         combine_planes(own, tiles, filters, panel, 0, filters.lines);
   });
 }
 
-// The products of a panel of rows and one of columns, at one point, of a run of steps that begins at `step`.
+// The products of a panel of rows and one of columns, at one point, of a run of steps that begins at `step`. Meanwhile
+// the taps of as many channels are fetched from `ahead` on.
 template <typename Real>
 void Plan<Real>::add_products(const Real* a, std::int64_t rows, const Real* b, std::int64_t columns, std::int64_t step,
-                              Real* sums) const {
+                              Real* sums, const Real* ahead) const {
   kernels::multiply_panels(kernels::GemmPanels<Real>{.a = a,
                                                      .b = b,
                                                      .steps = std::min(cut_.steps, shape_.source - step),
@@ -209,7 +214,9 @@ void Plan<Real>::add_products(const Real* a, std::int64_t rows, const Real* b, s
                                                      .columns = columns,
                                                      .sums = sums,
                                                      .ld = cut_.form.products() * cut_.tile.columns,
-                                                     .add = step > 0});
+                                                     .add = step > 0,
+                                                     .ahead = ahead,
+                                                     .ahead_step = ahead != nullptr ? g_.r * g_.s : 0});
 }
 
 // Of an item: a panel's steps from `step` on, with all tiles.
@@ -217,18 +224,37 @@ template <typename Real>
 void Plan<Real>::multiply_panel(const Memory<Real>& memory, const TileBlock& tiles, const FilterBlock& filters,
                                 std::int64_t panel, std::int64_t step) const {
   const std::int64_t products = cut_.form.products(), lines = filters_.count(panel);
+  // What will be transformed next: of the item's next panel, of its first one's next steps, or of the next item.
+  std::int64_t next = panel + 1, next_step = step;
+  if (next == filters.first + filters.panels) {
+    next_step += cut_.steps;
+    if (next_step < shape_.source)
+      next = filters.first;
+    else
+      next_step = 0;
+  }
+  const std::int64_t next_lines = next < filters_.panels ? filters_.count(next) : 0;
+  // Its taps, where those of a filter lie side by side: of one filter after the other.
+  const auto taps_ahead = [&](std::int64_t line) {
+    const bool is_there = forward() && !g_.nhwc && line < next_lines;
+    return is_there ? memory.filters + g_.w_at(filters_.start(next) + line, next_step, 0, 0) : nullptr;
+  };
   for (std::int64_t e = 0; e < products; ++e)
     for (std::int64_t t = 0; t < tiles.cut.panels; ++t) {
       const std::int64_t count = tiles.cut.count(t);
+      const Real* const ahead = taps_ahead(e * tiles.cut.panels + t);
       const Real *const of_tiles =
                             memory.tiles + (t * products + e) * cut_.tiles.pitch + step * cut_.tiles.width(count),
                         *const of_filters = memory.transformed + e * cut_.item_pitch();
-      Real* const sums = g_.nhwc ? products_at(memory, tiles.count, tiles.cut.start(t), panel - filters.first)
-                                 : products_at(memory, filters.lines, filters_.start(panel) - filters.start, t);
-      if (g_.nhwc)
-        add_products(of_tiles, count, of_filters, lines, step, sums + e * cut_.tile.columns);
+      if (cut_.tiles.is_columns)
+        add_products(
+            of_filters, lines, of_tiles, count, step,
+            products_at(memory, filters.lines, filters_.start(panel) - filters.start, t) + e * cut_.tile.columns,
+            ahead);
       else
-        add_products(of_filters, lines, of_tiles, count, step, sums + e * cut_.tile.columns);
+        add_products(
+            of_tiles, count, of_filters, lines, step,
+            products_at(memory, tiles.count, tiles.cut.start(t), panel - filters.first) + e * cut_.tile.columns, ahead);
     }
 }
 
@@ -300,7 +326,32 @@ template <typename Real>
 void Plan<Real>::transform_planes(const Memory<Real>& memory, const TileBlock& block) const {
   const std::int64_t lanes = transforms_.lanes, plane = shape_.source_h * shape_.source_w,
                      image_pitch = shape_.source * g_.groups * plane, parts = divide_up(shape_.source, plane_channels),
-                     vectors = divide_up(block.count, lanes), groups = divide_up(vectors, plane_vectors);
+                     vectors = divide_up(block.count, lanes), groups = divide_up(vectors, plane_vectors),
+                     products = cut_.form.products();
+  const auto source_at = [&](std::int64_t channel) {
+    return SourcePlanes<Real>{
+        memory.source + channel * plane, image_pitch, shape_.source_h, shape_.source_w, shape_.top, shape_.left, plane};
+  };
+  if (!cut_.tiles.is_columns) {  // of one vector
+    cpu_.parallel_for(parts, [&](std::int64_t part, int) {
+      const std::int64_t channel = part * plane_channels, channels = std::min(plane_channels, shape_.source - channel);
+      std::array<TileRun, most_lanes> runs;
+      const std::int64_t count = runs_of(block.first, block.count, runs.data());
+      alignas(64) Real here[most_products * plane_channels * most_vector_bytes / sizeof(Real)];
+      for (std::int64_t c = 0; c < channels; ++c)
+        transforms_.input_of_planes(source_at(channel + c), runs.data(), count, here + c * lanes,
+                                    plane_channels * lanes);
+      for (std::int64_t p = 0; p < block.cut.panels; ++p) {
+        const std::int64_t lines = block.cut.count(p);
+        for (std::int64_t e = 0; e < products; ++e)
+          kernels::pack_panel(
+              {reinterpret_cast<const std::byte*>(here + e * plane_channels * lanes + block.cut.start(p)), cut_.real,
+               lanes, false},
+              lines, lines, channels, memory.tiles + (p * products + e) * cut_.tiles.pitch + channel * lines);
+      }
+    });
+    return;
+  }
   cpu_.parallel_for(groups * parts, [&](std::int64_t i, int) {
     const std::int64_t first = i / parts * plane_vectors, last = std::min(first + plane_vectors, vectors),
                        channel = i % parts * plane_channels, end = std::min(channel + plane_channels, shape_.source);
@@ -313,10 +364,9 @@ void Plan<Real>::transform_planes(const Memory<Real>& memory, const TileBlock& b
       for (std::int64_t v = first; v < last; ++v) {
         const std::int64_t panel = v * lanes / cut_.tiles.most, lane = v * lanes % cut_.tiles.most,
                            width = cut_.tiles.width(block.cut.count(panel));
-        transforms_.input_of_planes(
-            {memory.source + c * plane, image_pitch, shape_.source_h, shape_.source_w, shape_.top, shape_.left, plane},
-            runs[v - first].data(), counts[v - first],
-            memory.tiles + panel * cut_.form.products() * cut_.tiles.pitch + c * width + lane, cut_.tiles.pitch);
+        transforms_.input_of_planes(source_at(c), runs[v - first].data(), counts[v - first],
+                                    memory.tiles + panel * products * cut_.tiles.pitch + c * width + lane,
+                                    cut_.tiles.pitch);
       }
   });
 }
@@ -357,8 +407,9 @@ void Plan<Real>::multiply(const Memory<Real>& memory, const TileBlock& tiles, co
   };
   const Side of_tiles{memory.tiles, cut_.tiles.pitch, 0, tiles.cut.panels, 0, tiles.cut},
       of_filters{transformed, cut_.filters.pitch, filters.first, filters.panels, filters.start, filters_};
-  const Side &rows = g_.nhwc ? of_tiles : of_filters, &columns = g_.nhwc ? of_filters : of_tiles;
-  const std::int64_t products = cut_.form.products(), all_rows = g_.nhwc ? tiles.count : filters.lines;
+  const bool has_columns = cut_.tiles.is_columns;
+  const Side &rows = has_columns ? of_filters : of_tiles, &columns = has_columns ? of_tiles : of_filters;
+  const std::int64_t products = cut_.form.products(), all_rows = has_columns ? filters.lines : tiles.count;
   const std::int64_t parts =
       std::clamp<std::int64_t>(divide_up(items_per_thread * cpu_.threads(), products), 1, rows.panels);
   cpu_.parallel_for(products * parts, [&](std::int64_t i, int) {
@@ -383,6 +434,13 @@ void Plan<Real>::combine(const Memory<Real>& memory, const TileBlock& tiles, con
     return;
   }
   const std::int64_t parts = divide_up(filters.lines, item_channels);
+  if (!cut_.tiles.is_columns) {
+    cpu_.parallel_for(parts, [&](std::int64_t i, int) {
+      const std::int64_t channel = i * item_channels;
+      combine_rows(memory, tiles, filters, channel, std::min(channel + item_channels, filters.lines));
+    });
+    return;
+  }
   cpu_.parallel_for(tiles.cut.panels * parts, [&](std::int64_t i, int) {
     const std::int64_t channel = i % parts * item_channels;
     combine_planes(memory, tiles, filters, i / parts, channel, std::min(channel + item_channels, filters.lines));
@@ -404,6 +462,30 @@ void Plan<Real>::combine_planes(const Memory<Real>& memory, const TileBlock& til
           products_at(memory, filters.lines, k, panel) + lane, cut_.tile.columns, runs.data(), count,
           finish_for(memory, filters.start + k),
           {memory.target + (filters.start + k) * plane, image_pitch, shape_.target_h, shape_.target_w});
+  }
+}
+
+// The same where tiles are rows, and no more than a vector has lanes: the products of a vector of filters are turned
+// first, so that tiles are its lanes. `channel` begins a vector of the block's.
+template <typename Real>
+void Plan<Real>::combine_rows(const Memory<Real>& memory, const TileBlock& tiles, const FilterBlock& filters,
+                              std::int64_t channel, std::int64_t last) const {
+  const std::int64_t lanes = transforms_.lanes, plane = shape_.target_h * shape_.target_w,
+                     image_pitch = shape_.target * g_.groups * plane, products = cut_.form.products(),
+                     columns = cut_.tile.columns;
+  std::array<TileRun, most_lanes> runs;
+  const std::int64_t runs_count = runs_of(tiles.first, tiles.count, runs.data());
+  alignas(64) Real turned[most_products * most_lanes * most_vector_bytes / sizeof(Real)];
+  for (std::int64_t k = channel; k < last; k += lanes) {
+    const Real* const from = products_at(memory, tiles.count, 0, k / columns) + k % columns;
+    const std::int64_t count = std::min(lanes, last - k);
+    for (std::int64_t e = 0; e < products; ++e)
+      kernels::pack_panel({reinterpret_cast<const std::byte*>(from + e * columns), cut_.real, products * columns, true},
+                          tiles.count, lanes, count, turned + e * lanes * lanes);
+    for (std::int64_t i = 0; i < count; ++i)
+      transforms_.output_of_planes(
+          turned + i * lanes, lanes * lanes, runs.data(), runs_count, finish_for(memory, filters.start + k + i),
+          {memory.target + (filters.start + k + i) * plane, image_pitch, shape_.target_h, shape_.target_w});
   }
 }
 
@@ -441,9 +523,16 @@ double cost_of(const Conv2dProblem& problem, const WinogradBlocking& cut, double
   const auto real = [](std::int64_t value) { return static_cast<double>(value); };
   const WinogradShape& shape = cut.shape;
   const bool planes = problem.layout == Layout::nchw;
-  const double of_filter = planes && problem.pass == Pass::forward ? adjacent_filter : gathered_filter;
-  const double tiles = real(planes ? round_up(shape.tiles, cut.tile.lanes) : std::max(shape.tiles, least_rows)),
-               target = real(planes ? std::max(shape.target, least_rows) : round_up(shape.target, cut.tile.lanes)),
+  const bool has_columns = cut.tiles.is_columns;
+  // Not by the items of this many threads: forms are chosen by the problem.
+  const bool takes_items = cut.has_few_tiles() && !cut.prepared;
+  // Items under nchw transform what a thread's cache holds, and read w while they multiply; not fitted with 8 lanes.
+  const bool reads_ahead = takes_items && planes && narrow == 1;
+  const double of_filter = planes && problem.pass == Pass::forward ? adjacent_filter
+                           : reads_ahead                           ? 18
+                                                                   : gathered_filter;
+  const double tiles = real(has_columns ? round_up(shape.tiles, cut.tile.lanes) : std::max(shape.tiles, least_rows)),
+               target = real(has_columns ? std::max(shape.target, least_rows) : round_up(shape.target, cut.tile.lanes)),
                source = real(shape.source);
   const std::int64_t blocks = divide_up(shape.tiles, cut.block_tiles),
                      filter_blocks = divide_up(cut.filter_panels, cut.block_filters),
@@ -452,8 +541,6 @@ double cost_of(const Conv2dProblem& problem, const WinogradBlocking& cut, double
   const double arithmetic =
       real(cut.form.products()) * (tiles * target * source + of_input * tiles * source + of_output * tiles * target +
                                    of_filter * filters * source * target);
-  // Not by the items of this many threads: forms are chosen by the problem.
-  const bool takes_items = cut.has_few_tiles() && !cut.prepared;
   const std::int64_t filter_phases = takes_items ? 1 : filter_blocks * (cut.prepared || cut.keeps_filters ? 2 : 3);
   const double phases = real(blocks * (1 + filter_phases) + 1);
   // Transformed filters that no cache keeps are read again for each block, and written. Those that come transformed are
@@ -461,10 +548,11 @@ double cost_of(const Conv2dProblem& problem, const WinogradBlocking& cut, double
   constexpr double byte_in_order = 4;
   const bool passes_memory = filter_bytes > cached_bytes && (cut.prepared || cut.keeps_filters);
   const double filter_traffic = passes_memory ? real(filter_bytes) * (real(blocks) + 2 * filters) : 0;
-  const double w_bytes = cut.prepared ? real(elements_of(problem).w * size_of(problem.type)) : 0;
+  const double w_bytes = cut.prepared || reads_ahead ? real(elements_of(problem).w * size_of(problem.type)) : 0,
+               w_in_order = reads_ahead ? w_bytes : 0;
   return real(problem.groups) * (phase * phases + arithmetic * (cut.real == DataType::f64 ? 2 : 1) +
                                  (cut.prepared ? byte_in_order : of_byte) * filter_traffic) +
-         of_byte * (least_bytes(problem) - w_bytes);
+         of_byte * (least_bytes(problem) - w_bytes) + byte_in_order * w_in_order;
 }
 
 Answer WinogradCpu::offer(const Conv2dProblem& problem, const DevicePointer& device,
