@@ -52,7 +52,8 @@ WinogradBlocking::WinogradBlocking(const Conv2dProblem& problem, WinogradForm of
       step_limit(tuning.find("steps").value_or(has_few_tiles() ? few_steps : most_steps)),
       prepared(prepared_filters),
       threads_(threads) {
-  const bool has_columns = problem.layout == Layout::nchw && shape.tiles > tile.lanes;
+  // Prepared filters are the same of all images.
+  const bool has_columns = problem.layout == Layout::nchw && (prepared || shape.tiles > tile.lanes);
   steps = kernels::even_part(shape.source, step_limit);
   const auto side = [&](bool is_columns, std::int64_t lines) {
     const std::int64_t most = is_columns ? tile.columns : tile.rows,

@@ -1,7 +1,7 @@
 // How a run is cut on the CPU. Tiles of outputs are taken in blocks; their inputs, transformed, are panels of one side
 // of products, the filters those of the other. Under nchw the tiles are columns of the products and the filters rows,
-// under nhwc the other way around, so that what lies side by side in the images is a vector. Of no more tiles than one
-// vector has lanes, under nchw too, the filters are columns: of one vector of columns products wait for loads.
+// under nhwc the other way around, so that what lies side by side in the images is a vector. If a vector has lanes for
+// all tiles, the filters are columns under nchw, too, unless they come prepared: one vector of columns waits for loads.
 #pragma once
 
 #include <cstdint>

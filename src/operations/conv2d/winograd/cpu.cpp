@@ -72,12 +72,18 @@ class Plan final : public Conv2dPlanBody {
   }
 
  private:
+  // What is fetched meanwhile, one number a step. Null: nothing.
+  struct Ahead {
+    const Real* from = nullptr;
+    std::int64_t step = 0;
+  };
+
   void execute(const Conv2dRun& run) const;
   void run_items(const Memory<Real>& memory, const TileBlock& tiles) const;
   void multiply_panel(const Memory<Real>& memory, const TileBlock& tiles, const FilterBlock& filters,
                       std::int64_t panel, std::int64_t step) const;
   void add_products(const Real* a, std::int64_t rows, const Real* b, std::int64_t columns, std::int64_t step,
-                    Real* sums, const Real* ahead = nullptr) const;
+                    Real* sums, const Ahead& ahead = {}) const;
   Memory<Real> memory_of(const Conv2dRun& run, std::int64_t group) const;
   void transform_filters(const Real* w, const FilterBlock& block, Real* to) const;
   void transform_channels(const Real* w, std::int64_t panel, std::int64_t source, std::int64_t channels, Real* to,
@@ -202,11 +208,10 @@ void Plan<Real>::run_items(const Memory<Real>& memory, const TileBlock& tiles) c
   });
 }
 
-// The products of a panel of rows and one of columns, at one point, of a run of steps that begins at `step`. Meanwhile
-// the taps of as many channels are fetched from `ahead` on.
+// The products of a panel of rows and one of columns, at one point, of a run of steps that begins at `step`.
 template <typename Real>
 void Plan<Real>::add_products(const Real* a, std::int64_t rows, const Real* b, std::int64_t columns, std::int64_t step,
-                              Real* sums, const Real* ahead) const {
+                              Real* sums, const Ahead& ahead) const {
   kernels::multiply_panels(kernels::GemmPanels<Real>{.a = a,
                                                      .b = b,
                                                      .steps = std::min(cut_.steps, shape_.source - step),
@@ -215,8 +220,8 @@ void Plan<Real>::add_products(const Real* a, std::int64_t rows, const Real* b, s
                                                      .sums = sums,
                                                      .ld = cut_.form.products() * cut_.tile.columns,
                                                      .add = step > 0,
-                                                     .ahead = ahead,
-                                                     .ahead_step = ahead != nullptr ? g_.r * g_.s : 0});
+                                                     .ahead = ahead.from,
+                                                     .ahead_step = ahead.from != nullptr ? ahead.step : 0});
 }
 
 // Of an item: a panel's steps from `step` on, with all tiles.
@@ -233,16 +238,21 @@ void Plan<Real>::multiply_panel(const Memory<Real>& memory, const TileBlock& til
     else
       next_step = 0;
   }
-  const std::int64_t next_lines = next < filters_.panels ? filters_.count(next) : 0;
-  // Its taps, where those of a filter lie side by side: of one filter after the other.
-  const auto taps_ahead = [&](std::int64_t line) {
-    const bool is_there = forward() && !g_.nhwc && line < next_lines;
-    return is_there ? memory.filters + g_.w_at(filters_.start(next) + line, next_step, 0, 0) : nullptr;
+  // Its taps under nchw: forward, of one filter after the other, whose steps lie side by side; else of all steps one
+  // cache line after the other.
+  constexpr std::int64_t line = 64 / sizeof(Real);
+  const std::int64_t of_channel = g_.r * g_.s, next_lines = next < filters_.panels ? filters_.count(next) : 0,
+                     ahead_step = forward() ? of_channel : g_.c_group * of_channel;
+  const auto taps_ahead = [&](std::int64_t i) -> const Real* {
+    if (g_.nhwc || i >= (forward() ? next_lines : divide_up(next_lines * of_channel, line))) return nullptr;
+    const std::int64_t start = filters_.start(next);
+    return memory.filters +
+           (forward() ? g_.w_at(start + i, next_step, 0, 0) : g_.w_at(next_step, start, 0, 0) + i * line);
   };
   for (std::int64_t e = 0; e < products; ++e)
     for (std::int64_t t = 0; t < tiles.cut.panels; ++t) {
       const std::int64_t count = tiles.cut.count(t);
-      const Real* const ahead = taps_ahead(e * tiles.cut.panels + t);
+      const Ahead ahead{taps_ahead(e * tiles.cut.panels + t), ahead_step};
       const Real *const of_tiles =
                             memory.tiles + (t * products + e) * cut_.tiles.pitch + step * cut_.tiles.width(count),
                         *const of_filters = memory.transformed + e * cut_.item_pitch();
