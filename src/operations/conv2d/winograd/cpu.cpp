@@ -46,6 +46,21 @@ struct FilterBlock {
   std::int64_t first, panels, start, lines;
 };
 
+// Taps that are to be fetched: `lines` sequences of `count` numbers `pitch` apart, one number of each cache line that
+// is needed.
+template <typename Real>
+struct TapsAhead {
+  const Real* from = nullptr;
+  std::int64_t lines = 0, line_pitch = 0, count = 0, pitch = 0;
+
+  // From where on call i, of so many steps, fetches a number a step; null: all is fetched.
+  const Real* of_call(std::int64_t i, std::int64_t steps) const {
+    if (lines == 0) return nullptr;
+    const std::int64_t first = i / lines * steps;
+    return first < count ? from + i % lines * line_pitch + first * pitch : nullptr;
+  }
+};
+
 template <typename Real>
 class Plan final : public Conv2dPlanBody {
  public:
@@ -72,18 +87,13 @@ class Plan final : public Conv2dPlanBody {
   }
 
  private:
-  // What is fetched meanwhile, one number a step. Null: nothing.
-  struct Ahead {
-    const Real* from = nullptr;
-    std::int64_t step = 0;
-  };
-
   void execute(const Conv2dRun& run) const;
   void run_items(const Memory<Real>& memory, const TileBlock& tiles) const;
+  TapsAhead<Real> taps_ahead(const Real* w, std::int64_t panel, std::int64_t step) const;
   void multiply_panel(const Memory<Real>& memory, const TileBlock& tiles, const FilterBlock& filters,
                       std::int64_t panel, std::int64_t step) const;
   void add_products(const Real* a, std::int64_t rows, const Real* b, std::int64_t columns, std::int64_t step,
-                    Real* sums, const Ahead& ahead = {}) const;
+                    Real* sums, const Real* ahead = nullptr, std::int64_t ahead_step = 0) const;
   Memory<Real> memory_of(const Conv2dRun& run, std::int64_t group) const;
   void transform_filters(const Real* w, const FilterBlock& block, Real* to) const;
   void transform_channels(const Real* w, std::int64_t panel, std::int64_t source, std::int64_t channels, Real* to,
@@ -211,7 +221,7 @@ void Plan<Real>::run_items(const Memory<Real>& memory, const TileBlock& tiles) c
 // The products of a panel of rows and one of columns, at one point, of a run of steps that begins at `step`.
 template <typename Real>
 void Plan<Real>::add_products(const Real* a, std::int64_t rows, const Real* b, std::int64_t columns, std::int64_t step,
-                              Real* sums, const Ahead& ahead) const {
+                              Real* sums, const Real* ahead, std::int64_t ahead_step) const {
   kernels::multiply_panels(kernels::GemmPanels<Real>{.a = a,
                                                      .b = b,
                                                      .steps = std::min(cut_.steps, shape_.source - step),
@@ -220,8 +230,22 @@ void Plan<Real>::add_products(const Real* a, std::int64_t rows, const Real* b, s
                                                      .sums = sums,
                                                      .ld = cut_.form.products() * cut_.tile.columns,
                                                      .add = step > 0,
-                                                     .ahead = ahead.from,
-                                                     .ahead_step = ahead.from != nullptr ? ahead.step : 0});
+                                                     .ahead = ahead,
+                                                     .ahead_step = ahead != nullptr ? ahead_step : 0});
+}
+
+// Those of a panel's steps from `step` on, as transform_channels reads them; of no panel, none.
+template <typename Real>
+TapsAhead<Real> Plan<Real>::taps_ahead(const Real* w, std::int64_t panel, std::int64_t step) const {
+  if (panel >= filters_.panels) return {};
+  constexpr std::int64_t line = 64 / sizeof(Real);
+  const std::int64_t start = filters_.start(panel), lines = filters_.count(panel),
+                     steps = std::min(cut_.steps, shape_.source - step), taps = g_.r * g_.s, channels = g_.c_group;
+  const Real* const from = w + (forward() ? g_.w_at(start, step, 0, 0) : g_.w_at(step, start, 0, 0));
+  if (g_.nhwc && forward()) return {from, divide_up(steps, line), line, lines * taps, channels};
+  if (g_.nhwc) return {from, divide_up(lines, line), line, steps * taps, channels};
+  if (forward()) return {from, lines, channels * taps, steps, taps};
+  return {from, divide_up(lines * taps, line), line, steps, channels * taps};
 }
 
 // Of an item: a panel's steps from `step` on, with all tiles.
@@ -238,21 +262,11 @@ void Plan<Real>::multiply_panel(const Memory<Real>& memory, const TileBlock& til
     else
       next_step = 0;
   }
-  // Its taps under nchw: forward, of one filter after the other, whose steps lie side by side; else of all steps one
-  // cache line after the other.
-  constexpr std::int64_t line = 64 / sizeof(Real);
-  const std::int64_t of_channel = g_.r * g_.s, next_lines = next < filters_.panels ? filters_.count(next) : 0,
-                     ahead_step = forward() ? of_channel : g_.c_group * of_channel;
-  const auto taps_ahead = [&](std::int64_t i) -> const Real* {
-    if (g_.nhwc || i >= (forward() ? next_lines : divide_up(next_lines * of_channel, line))) return nullptr;
-    const std::int64_t start = filters_.start(next);
-    return memory.filters +
-           (forward() ? g_.w_at(start + i, next_step, 0, 0) : g_.w_at(next_step, start, 0, 0) + i * line);
-  };
+  const TapsAhead ahead = taps_ahead(memory.filters, next, next_step);
   for (std::int64_t e = 0; e < products; ++e)
     for (std::int64_t t = 0; t < tiles.cut.panels; ++t) {
       const std::int64_t count = tiles.cut.count(t);
-      const Ahead ahead{taps_ahead(e * tiles.cut.panels + t), ahead_step};
+      const Real* const fetched = ahead.of_call(e * tiles.cut.panels + t, cut_.steps);
       const Real *const of_tiles =
                             memory.tiles + (t * products + e) * cut_.tiles.pitch + step * cut_.tiles.width(count),
                         *const of_filters = memory.transformed + e * cut_.item_pitch();
@@ -260,11 +274,12 @@ void Plan<Real>::multiply_panel(const Memory<Real>& memory, const TileBlock& til
         add_products(
             of_filters, lines, of_tiles, count, step,
             products_at(memory, filters.lines, filters_.start(panel) - filters.start, t) + e * cut_.tile.columns,
-            ahead);
+            fetched, ahead.pitch);
       else
         add_products(
             of_tiles, count, of_filters, lines, step,
-            products_at(memory, tiles.count, tiles.cut.start(t), panel - filters.first) + e * cut_.tile.columns, ahead);
+            products_at(memory, tiles.count, tiles.cut.start(t), panel - filters.first) + e * cut_.tile.columns,
+            fetched, ahead.pitch);
     }
 }
 
@@ -536,8 +551,8 @@ double cost_of(const Conv2dProblem& problem, const WinogradBlocking& cut, double
   const bool has_columns = cut.tiles.is_columns;
   // Not by the items of this many threads: forms are chosen by the problem.
   const bool takes_items = cut.has_few_tiles() && !cut.prepared;
-  // Items under nchw transform what a thread's cache holds, and read w while they multiply; not fitted with 8 lanes.
-  const bool reads_ahead = takes_items && planes && narrow == 1;
+  // Items transform what a thread's cache holds, and read w while they multiply; not fitted with 8 lanes.
+  const bool reads_ahead = takes_items && narrow == 1;
   const double of_filter = planes && problem.pass == Pass::forward ? adjacent_filter
                            : reads_ahead                           ? 18
                                                                    : gathered_filter;
