@@ -179,8 +179,9 @@ struct ContextOptions {
   // runs code that was compiled quickly, and takes up to a hundred times as long as later ones, some 0.02 to 0.1 s,
   // while the optimised code is compiled. Later submissions wait for that, of another plan with the same program too,
   // and so do recordings. Results have the same bits. In all, compiling takes longer, and what gives up a program waits
-  // for it: for processes that live on. All plans, queues and contexts must have ended when the process ends. Plans that
-  // are made at the same time, as by make_plans, start as usual: together they are ready sooner so.
+  // for it: for processes that live on. All plans, queues and contexts must have ended when the process ends. Programs
+  // that are built while several plans are being made, as by make_plans, start as usual: together they are ready
+  // sooner.
   bool quick_start = false;
 };
 

@@ -101,7 +101,7 @@ struct BuildOptions {
   std::string target = {};
   // What compiling takes, roughly, on a core by itself: of programs that wait for the compiler those that take longest
   // are first.
-  double compile_seconds = 0;
+  double expected_seconds = 0;
   // A context of quick starts (ContextOptions) compiles it quickly first.
   bool starts_quickly = false;
 };

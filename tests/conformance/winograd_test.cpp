@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <cmath>
 #include <numeric>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -200,9 +201,9 @@ TEST(Winograd, TuningsServe) {
 // Few tiles: an item of work takes filters from taps to outputs, a run of channels at a time.
 TEST(Winograd, FewTilesServe) {
   for (const char* text :
-       {"n4c300h7w7k130r3s3p1", "nhwc bias relu acc n1c150h9w14k200r3s3p1", "f64 n1c140h5w6k110r5s5p2",
-        "bwd_data n1c240h9w14k300r3s3p1g2", "bwd_data nhwc flip n2c230h7w7k270r3s3p1", "n1c5h3w3k1r3s3p1",
-        "bias relu acc n2c131h4w5k610r3s3p1"})
+       {"n4c300h7w7k230r3s3p1", "nhwc bias relu acc n1c150h9w14k200r3s3p1", "f64 n1c140h5w6k110r5s5p2",
+        "f64 n1c140h8w8k230r3s3p1", "bwd_data n1c480h9w14k300r3s3p1g2", "bwd_data nhwc flip n2c230h7w7k270r3s3p1",
+        "n1c5h3w3k1r3s3p1", "bias relu acc n2c131h4w5k610r3s3p1"})
     for (const std::int64_t target : {HWY_SCALAR, HWY_SSE4, HWY_AVX2, HWY_AVX3}) {
       if (target != HWY_SCALAR && (hwy::SupportedTargets() & HWY_TARGETS & target) == 0) continue;
       hwy::GetChosenTarget().Update(target);
@@ -304,6 +305,24 @@ TEST(Winograd, FewTilesKeepTheirBits) {
       limits += is_served ? 1 : 0;
     }
     EXPECT_GE(limits, 3) << text;
+  }
+}
+
+// Tiles that one vector holds, in one block and in several.
+TEST(Winograd, BlocksOfFewTilesKeepTheirBits) {
+  for (const char* text : {"n4c20h7w7k70r3s3p1", "bwd_data acc n2c70h5w14k20r3s3p1g2"}) {
+    const Problem problem = parse_problem(text);
+    const SolverOptions options = {.solver = id, .tuning = "tile=4 tiles=32 steps=128"};
+    const std::vector<float> expected = output_of(cpu(), problem, options);
+    std::set<std::int64_t> needed;
+    for (std::int64_t limit = explained(text, options).workspace_bytes; limit > 0; limit = limit * 9 / 10) {
+      SolverOptions limited = options;
+      limited.max_workspace_bytes = limit;
+      if (!explained(text, limited).applicable) break;
+      needed.insert(explained(text, limited).workspace_bytes);
+      EXPECT_EQ(output_of(cpu(), problem, limited), expected) << text << " " << limit;
+    }
+    EXPECT_GE(needed.size(), 3u) << text;
   }
 }
 

@@ -91,21 +91,21 @@ TEST_F(CudaPrograms, AreParsedOneAtATime) {
 }
 
 TEST(ParseTurns, TheLongestOfThoseThatWaitIsNext) {
-  using devices::cuda::ParseLength;
+  using devices::cuda::ExpectedWork;
   devices::cuda::ParseTurns turns;
-  std::vector<ParseLength> order;
+  std::vector<ExpectedWork> order;
   turns.enter({});
   std::vector<std::thread> threads;
-  for (const ParseLength& length : {ParseLength{0, 900}, {0.5, 5}, {0.5, 9}, {0.75, 1}, {0.5, 9}})
-    threads.emplace_back([&turns, &order, length] {
-      turns.enter(length);
-      order.push_back(length);
+  for (const ExpectedWork& work : {ExpectedWork{0, 900}, {0.5, 5}, {0.5, 9}, {0.75, 1}, {0.5, 9}})
+    threads.emplace_back([&turns, &order, work] {
+      turns.enter(work);
+      order.push_back(work);
       turns.leave();
     });
   while (turns.waiting() < threads.size()) std::this_thread::yield();
   turns.leave();
   for (std::thread& thread : threads) thread.join();
-  EXPECT_EQ(order, (std::vector<ParseLength>{{0.75, 1}, {0.5, 9}, {0.5, 9}, {0.5, 5}, {0, 900}}));
+  EXPECT_EQ(order, (std::vector<ExpectedWork>{{0.75, 1}, {0.5, 9}, {0.5, 9}, {0.5, 5}, {0, 900}}));
 }
 
 // The fake's kernels take (buffer, float).

@@ -14,6 +14,7 @@
 #include "choice/choose.h"
 #include "devices/cuda/cuda_api.h"
 #include "devices/cuda/nvrtc.h"
+#include "devices/definitions.h"
 #include "devices/device.h"
 #include "devices/gpu_peaks.h"
 #include "image/kernel_text.h"
@@ -942,6 +943,18 @@ TEST_F(CudaCompileFor90, LaunchesBeforeTheTilesDoNotDependOnThem) {
     ASSERT_NE(answer.offer(), nullptr) << problem << ": " << answer.refusal();
     answer.offer()->plan();
     expect_same(*device, problem);
+  }
+  // So layers have one program, whose tiles differ.
+  std::vector<devices::RecordingDevice::Text> shared;
+  for (const char* const problem :
+       {"n64c256h56w56k64r1s1", "n64c512h28w28k128r1s1", "bias relu n64c256h56w56k128r1s1"}) {
+    const auto device = device_for();
+    operations::conv2d_split_gemm_gpu().offer(get<Conv2dProblem>(parse_problem(problem)), device, {}).offer()->plan();
+    shared.push_back(device->built[1]);
+    EXPECT_EQ(shared.back().text, shared.front().text) << problem;
+    EXPECT_EQ(devices::definition_options(shared.back().definitions),
+              devices::definition_options(shared.front().definitions))
+        << problem;
   }
   for (const char* const problem : {"gemm f32 tn m300n200k1000", "gemm f16 nt m300n30k1000"}) {
     const auto device = device_for();

@@ -176,7 +176,7 @@ std::shared_ptr<Program> CudaDevice::build_anew(std::string_view text, std::span
   const auto compile = [nvrtc = &nvrtc_, id = info().id, text = std::string(text),
                         definitions = std::vector<Definition>(definitions.begin(), definitions.end()),
                         capability = facts_.compute_capability, target = options.target,
-                        seconds = options.compile_seconds](Nvrtc::Effort effort) {
+                        seconds = options.expected_seconds](Nvrtc::Effort effort) {
     try {
       return nvrtc->compile(text, definitions, capability, target, effort, seconds).image;
     } catch (const Error& error) {

@@ -48,7 +48,7 @@ namespace {
 // NVRTC parses one text after the other, and calls back for the first time when that is done.
 class Turn {
  public:
-  Turn(ParseTurns& turns, const ParseLength& length) : turns_(turns) { turns_.enter(length); }
+  Turn(ParseTurns& turns, const ExpectedWork& work) : turns_(turns) { turns_.enter(work); }
   ~Turn() { end(); }
   Turn(const Turn&) = delete;
   Turn& operator=(const Turn&) = delete;
@@ -207,7 +207,7 @@ Nvrtc::Code Nvrtc::compile(std::string_view text, std::span<const Definition> de
   const std::unique_ptr<_nvrtcProgram, decltype(destroy)> program(raw, destroy);
   std::optional<Turn> turn;
   if (functions_->SetFlowCallback) {
-    turn.emplace(turns_, ParseLength{expected_seconds, source.size()});
+    turn.emplace(turns_, ExpectedWork{expected_seconds, source.size()});
     functions_->check("nvrtcSetFlowCallback", functions_->SetFlowCallback(raw, Turn::end_of, &*turn));
   }
   const nvrtcResult compiled = functions_->CompileProgram(raw, static_cast<int>(pointers.size()), pointers.data());

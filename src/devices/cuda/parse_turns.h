@@ -10,21 +10,21 @@
 
 namespace omniconv::devices::cuda {
 
-// What a text is expected to take.
-struct ParseLength {
-  double compile_seconds = 0;
-  std::size_t characters = 0;  // decide where the seconds are equal
-  auto operator<=>(const ParseLength&) const = default;
+// What compiling a text is expected to take.
+struct ExpectedWork {
+  double seconds = 0;
+  std::size_t characters = 0;  // of the text: decide where the seconds are equal
+  auto operator<=>(const ExpectedWork&) const = default;
 };
 
-// One text at a time, the longest of those that wait first: what becomes of it takes longest.
+// One text at a time, of those that wait the one first that will take longest.
 class ParseTurns {
  public:
-  void enter(const ParseLength& length) {
+  void enter(const ExpectedWork& work) {
     std::unique_lock lock(mutex_);
-    waiting_.push_back(length);
-    changed_.wait(lock, [&] { return !is_taken_ && *std::max_element(waiting_.begin(), waiting_.end()) == length; });
-    waiting_.erase(std::find(waiting_.begin(), waiting_.end(), length));
+    waiting_.push_back(work);
+    changed_.wait(lock, [&] { return !is_taken_ && *std::max_element(waiting_.begin(), waiting_.end()) == work; });
+    waiting_.erase(std::find(waiting_.begin(), waiting_.end(), work));
     is_taken_ = true;
   }
   void leave() {
@@ -40,7 +40,7 @@ class ParseTurns {
  private:
   mutable std::mutex mutex_;
   std::condition_variable changed_;
-  std::vector<ParseLength> waiting_;
+  std::vector<ExpectedWork> waiting_;
   bool is_taken_ = false;
 };
 

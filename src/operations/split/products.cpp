@@ -15,17 +15,17 @@ namespace {
 // What the launches before the tiles do not depend on, with a value that all their programs have: layers whose tiles
 // differ share them. Of a window these ask only whether there is one. A test compares the code.
 std::vector<devices::Definition> of_passes(std::span<const devices::Definition> definitions) {
-  constexpr std::pair<std::string_view, const char*> of_tiles[] = {
+  constexpr std::pair<std::string_view, const char*> tile_definitions[] = {
       {"TILE_M", "128"}, {"TILE_N", "128"}, {"PAIRED", "0"}, {"TERMS", "64"},      {"STAGES", "3"},
       {"RESIDENT", "1"}, {"WINDOWS", "0"},  {"KEPT", "0"},   {"COLUMN_TAPS", "0"}, {"PLAIN", "1"},
       {"RAGGED", "0"},   {"BOXED", "0"},    {"BIAS", "0"},   {"ACCUMULATE", "0"},  {"RELU", "0"}};
   std::vector<devices::Definition> all = {{"TILES", "2"}};
   for (const devices::Definition& one : definitions) {
     if (one.name == "WINDOW_TERMS" || one.name == "LINE_BYTES") continue;
-    const auto* const found = std::find_if(std::begin(of_tiles), std::end(of_tiles),
+    const auto* const found = std::find_if(std::begin(tile_definitions), std::end(tile_definitions),
                                            [&](const auto& of_tile) { return of_tile.first == one.name; });
     const bool is_window = one.name == "WINDOW" && one.value != "0";
-    all.push_back({one.name, found != std::end(of_tiles) ? found->second : is_window ? "1" : one.value});
+    all.push_back({one.name, found != std::end(tile_definitions) ? found->second : is_window ? "1" : one.value});
   }
   return all;
 }
@@ -60,9 +60,9 @@ void ProductLaunches::build(devices::Device& device, std::string_view planes_tex
   const devices::Device::Source sources[] = {
       {text_of_tiles,
        of_tiles,
-       {.target = "sm_90a", .compile_seconds = tile_.is_raw ? 0.75 : 0.5, .starts_quickly = true}},
-      {text, before, {.target = "sm_90a", .compile_seconds = tile_.is_raw ? 0.3 : 0.4, .starts_quickly = true}},
-      {text, of_behind, {.target = "sm_90a", .compile_seconds = 0.15}}};
+       {.target = "sm_90a", .expected_seconds = tile_.is_raw ? 0.75 : 0.5, .starts_quickly = true}},
+      {text, before, {.target = "sm_90a", .expected_seconds = tile_.is_raw ? 0.3 : 0.4, .starts_quickly = true}},
+      {text, of_behind, {.target = "sm_90a", .expected_seconds = 0.15}}};
   const auto programs = device.build_all(std::span(sources).first(has_launches_behind ? 3 : 2));
   tiles_ = programs[0], passes_ = programs[1];
   if (has_launches_behind) behind_ = programs[2];

@@ -29,7 +29,7 @@ struct GemmTile {
     hn::Vec<decltype(d)> sums[rows][V];
     zero_sums(d, sums);
     // The rows that the sums go to are fetched one after the other: at once they would keep panels from being fetched.
-    const Element *a = p.a, *b = p.b, *ahead = p.ahead != nullptr ? p.ahead : b;
+    const Element *a = p.a, *b = p.b, *ahead = p.ahead;
     std::int64_t left = p.steps;
     const std::int64_t between = (p.steps + rows - 1) / rows;
     for (const Real* row = p.sums; left > 0; row += p.ld) {
@@ -41,8 +41,10 @@ struct GemmTile {
         OMNICONV_UNROLL for (int v = 0; v < V; ++v) {
           hwy::Prefetch(b + (steps_ahead * V + v) * lanes);
         }
-        hwy::Prefetch(ahead);
-        ahead += p.ahead_step;
+        if (ahead != nullptr) {
+          hwy::Prefetch(ahead);
+          ahead += p.ahead_step;
+        }
         add_step<rows, V, true>(d, a, b, sums);
       }
       left -= steps;

@@ -29,7 +29,7 @@ struct GemmPanels {
   // In place: elements from a row to the next, and from a step; 0: a panel. Pairs are in panels.
   std::int64_t a_row = 1, a_step = 0;
   bool is_column = false;  // b has one element a step; of pairs never
-  // Of a in a panel: ahead[t * ahead_step] is fetched at step t, for whoever needs it next.
+  // Not null: ahead[t * ahead_step] is fetched at step t, for whoever needs it next. Only where a is a panel.
   const Element* ahead = nullptr;
   std::int64_t ahead_step = 0;
 };

@@ -181,8 +181,8 @@ class DataPlan final : public Conv2dPlanBody, split::ProductLaunches {
     add("PITCH", form_.pitch());
     add("BIAS", 0), add("ACCUMULATE", problem.accumulate), add("RELU", 0);
     const devices::Device::Source sources[] = {
-        {text_of_tiles, of_tiles, {.target = "sm_90a", .compile_seconds = 0.55, .starts_quickly = true}},
-        {text, of_passes, {.target = "sm_90a", .compile_seconds = 0.1}}};
+        {text_of_tiles, of_tiles, {.target = "sm_90a", .expected_seconds = 0.55, .starts_quickly = true}},
+        {text, of_passes, {.target = "sm_90a", .expected_seconds = 0.1}}};
     const auto programs = device.build_all(sources);
     tiles_ = programs[0], passes_ = programs[1];
   }

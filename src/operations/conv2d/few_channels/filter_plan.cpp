@@ -68,8 +68,8 @@ FilterPlan::FilterPlan(const Conv2dProblem& problem, devices::Device& device, co
   std::vector<devices::Definition> of_tiles = of_passes;
   of_passes.push_back({"TILES", "0"}), of_tiles.push_back({"TILES", "1"});
   const devices::Device::Source sources[] = {
-      {text, of_tiles, {.target = "sm_90a", .compile_seconds = 0.6, .starts_quickly = true}},
-      {text, of_passes, {.target = "sm_90a", .compile_seconds = 0.1}}};
+      {text, of_tiles, {.target = "sm_90a", .expected_seconds = 0.6, .starts_quickly = true}},
+      {text, of_passes, {.target = "sm_90a", .expected_seconds = 0.1}}};
   const auto programs = device.build_all(sources);
   tiles_ = programs[0], passes_ = programs[1];
 }

@@ -183,8 +183,8 @@ class Plan final : public Conv2dPlanBody, split::ProductLaunches {
     add("PATCH_H", form_.patch_h()), add("PATCH_W", form_.patch_w()), add("PLANE_W", form_.plane_w());
     add("BIAS", problem.bias ? 2 : 0), add("ACCUMULATE", problem.accumulate), add("RELU", problem.relu);
     const devices::Device::Source sources[] = {
-        {text_of_tiles, of_tiles, {.target = "sm_90a", .compile_seconds = 0.65, .starts_quickly = true}},
-        {text, of_passes, {.target = "sm_90a", .compile_seconds = 0.1}}};
+        {text_of_tiles, of_tiles, {.target = "sm_90a", .expected_seconds = 0.65, .starts_quickly = true}},
+        {text, of_passes, {.target = "sm_90a", .expected_seconds = 0.1}}};
     const auto programs = device.build_all(std::span(sources).first(numbers_.are_scaled ? 2 : 1));
     tiles_ = programs.front(), passes_ = programs.back();
     if (!form_.is_boxed) return;

@@ -196,7 +196,7 @@ class Plan final : public Conv2dPlanBody {
                          std::string(kernels::conv2d_shape()) + std::string(implicit_definition_kernel) +
                          std::string(implicit_sums_kernel) + std::string(few_pixels_kernel),
                      definitions_of(problem, tile),
-                     {.occupancy = {tile.resident, tile.group()}, .compile_seconds = 0.7, .starts_quickly = true});
+                     {.occupancy = {tile.resident, tile.group()}, .expected_seconds = 0.7, .starts_quickly = true});
   }
   double compile_seconds() const override { return program_->compile_seconds(); }
 

@@ -85,7 +85,7 @@ class Plan final : public Conv2dPlanBody {
       builds.push_back([&problem, &device, &cut, &text, kernel, &program = programs_[kernel]] {
         std::vector<devices::Definition> definitions = definitions_of(problem, cut);
         definitions.push_back({fmt::format("MAKES_{}", kernel), "1"});
-        program = device.build(text, definitions, {.compile_seconds = 0.45, .starts_quickly = true});
+        program = device.build(text, definitions, {.expected_seconds = 0.45, .starts_quickly = true});
       });
     for (const auto& [of, offer] : cut.products)
       builds.push_back([&offer, &product = products_[of]] { product = plan_of(offer); });

@@ -44,7 +44,7 @@ class Plan final : public Conv2dPlanBody {
                                  : std::string(implicit_positions_kernel) + std::string(implicit_pixels_kernel)) +
                          std::string(implicit_combine_kernel),
                      definitions_of(problem, choice),
-                     {.occupancy = {choice.tile.resident, choice.tile.group()}, .compile_seconds = 0.35});
+                     {.occupancy = {choice.tile.resident, choice.tile.group()}, .expected_seconds = 0.35});
   }
   double compile_seconds() const override { return program_->compile_seconds(); }
 

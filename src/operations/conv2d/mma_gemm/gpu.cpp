@@ -62,7 +62,7 @@ class Plan final : public Conv2dPlanBody {
             std::string(filter ? implicit_weights_kernel : implicit_positions_kernel) + std::string(mma_parts_kernel) +
             std::string(filter ? mma_filters_kernel : mma_pixels_kernel) + std::string(implicit_combine_kernel),
         definitions_of(problem, device, tile),
-        {.occupancy = {tile.resident, tile.group()}, .compile_seconds = 0.9, .starts_quickly = true});
+        {.occupancy = {tile.resident, tile.group()}, .expected_seconds = 0.9, .starts_quickly = true});
   }
   double compile_seconds() const override { return program_->compile_seconds(); }
 

@@ -53,7 +53,7 @@ struct TapsAhead {
   const Real* from = nullptr;
   std::int64_t lines = 0, line_pitch = 0, count = 0, pitch = 0;
 
-  // From where on call i, of so many steps, fetches a number a step; null: all is fetched.
+  // From where on call i, of so many steps, fetches a number a step; null: all is fetched. What no call reaches is not.
   const Real* of_call(std::int64_t i, std::int64_t steps) const {
     if (lines == 0) return nullptr;
     const std::int64_t first = i / lines * steps;
@@ -100,6 +100,9 @@ class Plan final : public Conv2dPlanBody {
                           std::int64_t pitch) const;
   void gather_taps(const Real* w, std::int64_t target, std::int64_t count, std::int64_t source, std::int64_t channels,
                    Real* taps) const;
+  void transform(const Memory<Real>& memory, const TileBlock& block) const;
+  SourcePlanes<Real> planes_of(const Memory<Real>& memory, std::int64_t channel) const;
+  void transform_rows(const Memory<Real>& memory, const TileBlock& block) const;
   void transform_planes(const Memory<Real>& memory, const TileBlock& block) const;
   void transform_pixels(const Memory<Real>& memory, const TileBlock& block) const;
   void multiply(const Memory<Real>& memory, const TileBlock& tiles, const FilterBlock& filters,
@@ -171,7 +174,7 @@ void Plan<Real>::execute(const Conv2dRun& run) const {
     for (std::int64_t first = 0; first < shape_.tiles; first += cut_.block_tiles) {
       const std::int64_t count = std::min(cut_.block_tiles, shape_.tiles - first);
       const TileBlock tiles{first, count, cut_.tiles.cut(count)};
-      g_.nhwc ? transform_pixels(memory, tiles) : transform_planes(memory, tiles);
+      transform(memory, tiles);
       if (cut_.item_filters > 0) {
         run_items(memory, tiles);
         continue;
@@ -231,7 +234,7 @@ void Plan<Real>::add_products(const Real* a, std::int64_t rows, const Real* b, s
                                                      .ld = cut_.form.products() * cut_.tile.columns,
                                                      .add = step > 0,
                                                      .ahead = ahead,
-                                                     .ahead_step = ahead != nullptr ? ahead_step : 0});
+                                                     .ahead_step = ahead_step});
 }
 
 // Those of a panel's steps from `step` on, as transform_channels reads them; of no panel, none.
@@ -244,7 +247,8 @@ TapsAhead<Real> Plan<Real>::taps_ahead(const Real* w, std::int64_t panel, std::i
   const Real* const from = w + (forward() ? g_.w_at(start, step, 0, 0) : g_.w_at(step, start, 0, 0));
   if (g_.nhwc && forward()) return {from, divide_up(steps, line), line, lines * taps, channels};
   if (g_.nhwc) return {from, divide_up(lines, line), line, steps * taps, channels};
-  if (forward()) return {from, lines, channels * taps, steps, taps};
+  const std::int64_t pitch = std::min(taps, line);  // as steps go, unless that would pass lines
+  if (forward()) return {from, lines, channels * taps, divide_up(steps * taps, pitch), pitch};
   return {from, divide_up(lines * taps, line), line, steps, channels * taps};
 }
 
@@ -346,37 +350,53 @@ std::int64_t Plan<Real>::runs_of(std::int64_t first, std::int64_t count, TileRun
   return found;
 }
 
+template <typename Real>
+void Plan<Real>::transform(const Memory<Real>& memory, const TileBlock& block) const {
+  if (g_.nhwc) return transform_pixels(memory, block);
+  cut_.tiles.is_columns ? transform_planes(memory, block) : transform_rows(memory, block);
+}
+
+template <typename Real>
+SourcePlanes<Real> Plan<Real>::planes_of(const Memory<Real>& memory, std::int64_t channel) const {
+  const std::int64_t plane = shape_.source_h * shape_.source_w;
+  return {memory.source + channel * plane,
+          shape_.source * g_.groups * plane,
+          shape_.source_h,
+          shape_.source_w,
+          shape_.top,
+          shape_.left,
+          plane};
+}
+
+// Of some channels all tiles, which one vector holds, and which are rows of the products.
+template <typename Real>
+void Plan<Real>::transform_rows(const Memory<Real>& memory, const TileBlock& block) const {
+  const std::int64_t lanes = transforms_.lanes, products = cut_.form.products();
+  cpu_.parallel_for(divide_up(shape_.source, plane_channels), [&](std::int64_t part, int) {
+    const std::int64_t channel = part * plane_channels, channels = std::min(plane_channels, shape_.source - channel);
+    std::array<TileRun, most_lanes> runs;
+    const std::int64_t count = runs_of(block.first, block.count, runs.data());
+    alignas(64) Real here[most_products * plane_channels * most_vector_bytes / sizeof(Real)];
+    for (std::int64_t c = 0; c < channels; ++c)
+      transforms_.input_of_planes(planes_of(memory, channel + c), runs.data(), count, here + c * lanes,
+                                  plane_channels * lanes);
+    for (std::int64_t p = 0; p < block.cut.panels; ++p) {
+      const std::int64_t lines = block.cut.count(p);
+      for (std::int64_t e = 0; e < products; ++e)
+        kernels::pack_panel({reinterpret_cast<const std::byte*>(here + e * plane_channels * lanes + block.cut.start(p)),
+                             cut_.real, lanes, false},
+                            lines, lines, channels,
+                            memory.tiles + (p * products + e) * cut_.tiles.pitch + channel * lines);
+    }
+  });
+}
+
 // Of some channels all tiles of some panels, one channel after the other: what is read lies together.
 template <typename Real>
 void Plan<Real>::transform_planes(const Memory<Real>& memory, const TileBlock& block) const {
-  const std::int64_t lanes = transforms_.lanes, plane = shape_.source_h * shape_.source_w,
-                     image_pitch = shape_.source * g_.groups * plane, parts = divide_up(shape_.source, plane_channels),
+  const std::int64_t lanes = transforms_.lanes, parts = divide_up(shape_.source, plane_channels),
                      vectors = divide_up(block.count, lanes), groups = divide_up(vectors, plane_vectors),
                      products = cut_.form.products();
-  const auto source_at = [&](std::int64_t channel) {
-    return SourcePlanes<Real>{
-        memory.source + channel * plane, image_pitch, shape_.source_h, shape_.source_w, shape_.top, shape_.left, plane};
-  };
-  if (!cut_.tiles.is_columns) {  // of one vector
-    cpu_.parallel_for(parts, [&](std::int64_t part, int) {
-      const std::int64_t channel = part * plane_channels, channels = std::min(plane_channels, shape_.source - channel);
-      std::array<TileRun, most_lanes> runs;
-      const std::int64_t count = runs_of(block.first, block.count, runs.data());
-      alignas(64) Real here[most_products * plane_channels * most_vector_bytes / sizeof(Real)];
-      for (std::int64_t c = 0; c < channels; ++c)
-        transforms_.input_of_planes(source_at(channel + c), runs.data(), count, here + c * lanes,
-                                    plane_channels * lanes);
-      for (std::int64_t p = 0; p < block.cut.panels; ++p) {
-        const std::int64_t lines = block.cut.count(p);
-        for (std::int64_t e = 0; e < products; ++e)
-          kernels::pack_panel(
-              {reinterpret_cast<const std::byte*>(here + e * plane_channels * lanes + block.cut.start(p)), cut_.real,
-               lanes, false},
-              lines, lines, channels, memory.tiles + (p * products + e) * cut_.tiles.pitch + channel * lines);
-      }
-    });
-    return;
-  }
   cpu_.parallel_for(groups * parts, [&](std::int64_t i, int) {
     const std::int64_t first = i / parts * plane_vectors, last = std::min(first + plane_vectors, vectors),
                        channel = i % parts * plane_channels, end = std::min(channel + plane_channels, shape_.source);
@@ -389,7 +409,7 @@ void Plan<Real>::transform_planes(const Memory<Real>& memory, const TileBlock& b
       for (std::int64_t v = first; v < last; ++v) {
         const std::int64_t panel = v * lanes / cut_.tiles.most, lane = v * lanes % cut_.tiles.most,
                            width = cut_.tiles.width(block.cut.count(panel));
-        transforms_.input_of_planes(source_at(c), runs[v - first].data(), counts[v - first],
+        transforms_.input_of_planes(planes_of(memory, c), runs[v - first].data(), counts[v - first],
                                     memory.tiles + panel * products * cut_.tiles.pitch + c * width + lane,
                                     cut_.tiles.pitch);
       }

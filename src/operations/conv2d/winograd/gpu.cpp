@@ -73,7 +73,7 @@ class Plan final : public Conv2dPlanBody {
     std::vector<std::function<void()>> builds = {[&] {
       program_ = device.build(std::string(kernels::gemm_elements()) + std::string(kernels::conv2d_shape()) +
                                   matrices_text(cut.form) + std::string(winograd_kernel),
-                              definitions_of(problem, cut), {.compile_seconds = 0.3, .starts_quickly = true});
+                              definitions_of(problem, cut), {.expected_seconds = 0.3, .starts_quickly = true});
     }};
     for (const auto& [of, offer] : cut.products)
       builds.push_back([&offer, &product = products_[of]] { product = plan_of(offer); });
