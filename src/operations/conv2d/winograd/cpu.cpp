@@ -101,7 +101,8 @@ class Plan final : public Conv2dPlanBody {
   void gather_taps(const Real* w, std::int64_t target, std::int64_t count, std::int64_t source, std::int64_t channels,
                    Real* taps) const;
   void transform(const Memory<Real>& memory, const TileBlock& block) const;
-  SourcePlanes<Real> planes_of(const Memory<Real>& memory, std::int64_t channel) const;
+  SourcePlanes<Real> source_planes(const Memory<Real>& memory, std::int64_t channel) const;
+  TargetPlanes<Real> target_planes(const Memory<Real>& memory, std::int64_t channel) const;
   void transform_rows(const Memory<Real>& memory, const TileBlock& block) const;
   void transform_planes(const Memory<Real>& memory, const TileBlock& block) const;
   void transform_pixels(const Memory<Real>& memory, const TileBlock& block) const;
@@ -126,6 +127,8 @@ class Plan final : public Conv2dPlanBody {
   OutputFinish<Real> finish_for(const Memory<Real>& memory, std::int64_t channel) const {
     return {memory.bias != nullptr ? memory.bias + channel : nullptr, problem().accumulate, problem().relu};
   }
+  // Panels of tiles that are combined apart: of rows, which are turned, all are one.
+  std::int64_t combined_panels(const TileBlock& tiles) const { return cut_.tiles.is_columns ? tiles.cut.panels : 1; }
   // Where the products with a line of rows begin, of a panel of columns.
   Real* products_at(const Memory<Real>& memory, std::int64_t rows, std::int64_t row, std::int64_t panel) const {
     return memory.products + (panel * rows + row) * cut_.form.products() * cut_.tile.columns;
@@ -213,10 +216,8 @@ void Plan<Real>::run_items(const Memory<Real>& memory, const TileBlock& tiles) c
       }
     if (g_.nhwc)
       for (std::int64_t tile = 0; tile < tiles.count; ++tile) combine_pixels(own, tiles, filters, tile);
-    else if (!cut_.tiles.is_columns)
-      combine_rows(own, tiles, filters, 0, filters.lines);
     else
-      for (std::int64_t panel = 0; panel < tiles.cut.panels; ++panel)
+      for (std::int64_t panel = 0; panel < combined_panels(tiles); ++panel)
         combine_planes(own, tiles, filters, panel, 0, filters.lines);
   });
 }
@@ -357,7 +358,7 @@ void Plan<Real>::transform(const Memory<Real>& memory, const TileBlock& block) c
 }
 
 template <typename Real>
-SourcePlanes<Real> Plan<Real>::planes_of(const Memory<Real>& memory, std::int64_t channel) const {
+SourcePlanes<Real> Plan<Real>::source_planes(const Memory<Real>& memory, std::int64_t channel) const {
   const std::int64_t plane = shape_.source_h * shape_.source_w;
   return {memory.source + channel * plane,
           shape_.source * g_.groups * plane,
@@ -366,6 +367,12 @@ SourcePlanes<Real> Plan<Real>::planes_of(const Memory<Real>& memory, std::int64_
           shape_.top,
           shape_.left,
           plane};
+}
+
+template <typename Real>
+TargetPlanes<Real> Plan<Real>::target_planes(const Memory<Real>& memory, std::int64_t channel) const {
+  const std::int64_t plane = shape_.target_h * shape_.target_w;
+  return {memory.target + channel * plane, shape_.target * g_.groups * plane, shape_.target_h, shape_.target_w};
 }
 
 // Of some channels all tiles, which one vector holds, and which are rows of the products.
@@ -378,7 +385,7 @@ void Plan<Real>::transform_rows(const Memory<Real>& memory, const TileBlock& blo
     const std::int64_t count = runs_of(block.first, block.count, runs.data());
     alignas(64) Real here[most_products * plane_channels * most_vector_bytes / sizeof(Real)];
     for (std::int64_t c = 0; c < channels; ++c)
-      transforms_.input_of_planes(planes_of(memory, channel + c), runs.data(), count, here + c * lanes,
+      transforms_.input_of_planes(source_planes(memory, channel + c), runs.data(), count, here + c * lanes,
                                   plane_channels * lanes);
     for (std::int64_t p = 0; p < block.cut.panels; ++p) {
       const std::int64_t lines = block.cut.count(p);
@@ -409,7 +416,7 @@ void Plan<Real>::transform_planes(const Memory<Real>& memory, const TileBlock& b
       for (std::int64_t v = first; v < last; ++v) {
         const std::int64_t panel = v * lanes / cut_.tiles.most, lane = v * lanes % cut_.tiles.most,
                            width = cut_.tiles.width(block.cut.count(panel));
-        transforms_.input_of_planes(planes_of(memory, c), runs[v - first].data(), counts[v - first],
+        transforms_.input_of_planes(source_planes(memory, c), runs[v - first].data(), counts[v - first],
                                     memory.tiles + panel * products * cut_.tiles.pitch + c * width + lane,
                                     cut_.tiles.pitch);
       }
@@ -479,14 +486,7 @@ void Plan<Real>::combine(const Memory<Real>& memory, const TileBlock& tiles, con
     return;
   }
   const std::int64_t parts = divide_up(filters.lines, item_channels);
-  if (!cut_.tiles.is_columns) {
-    cpu_.parallel_for(parts, [&](std::int64_t i, int) {
-      const std::int64_t channel = i * item_channels;
-      combine_rows(memory, tiles, filters, channel, std::min(channel + item_channels, filters.lines));
-    });
-    return;
-  }
-  cpu_.parallel_for(tiles.cut.panels * parts, [&](std::int64_t i, int) {
+  cpu_.parallel_for(combined_panels(tiles) * parts, [&](std::int64_t i, int) {
     const std::int64_t channel = i % parts * item_channels;
     combine_planes(memory, tiles, filters, i / parts, channel, std::min(channel + item_channels, filters.lines));
   });
@@ -496,17 +496,15 @@ void Plan<Real>::combine(const Memory<Real>& memory, const TileBlock& tiles, con
 template <typename Real>
 void Plan<Real>::combine_planes(const Memory<Real>& memory, const TileBlock& tiles, const FilterBlock& filters,
                                 std::int64_t panel, std::int64_t channel, std::int64_t last) const {
-  const std::int64_t lanes = transforms_.lanes, plane = shape_.target_h * shape_.target_w,
-                     image_pitch = shape_.target * g_.groups * plane, first = tiles.cut.start(panel),
-                     lines = tiles.cut.count(panel);
+  if (!cut_.tiles.is_columns) return combine_rows(memory, tiles, filters, channel, last);
+  const std::int64_t lanes = transforms_.lanes, first = tiles.cut.start(panel), lines = tiles.cut.count(panel);
   std::array<TileRun, most_lanes> runs;
   for (std::int64_t lane = 0; lane < lines; lane += lanes) {
     const std::int64_t count = runs_of(tiles.first + first + lane, std::min(lanes, lines - lane), runs.data());
     for (std::int64_t k = channel; k < last; ++k)
-      transforms_.output_of_planes(
-          products_at(memory, filters.lines, k, panel) + lane, cut_.tile.columns, runs.data(), count,
-          finish_for(memory, filters.start + k),
-          {memory.target + (filters.start + k) * plane, image_pitch, shape_.target_h, shape_.target_w});
+      transforms_.output_of_planes(products_at(memory, filters.lines, k, panel) + lane, cut_.tile.columns, runs.data(),
+                                   count, finish_for(memory, filters.start + k),
+                                   target_planes(memory, filters.start + k));
   }
 }
 
@@ -515,9 +513,7 @@ void Plan<Real>::combine_planes(const Memory<Real>& memory, const TileBlock& til
 template <typename Real>
 void Plan<Real>::combine_rows(const Memory<Real>& memory, const TileBlock& tiles, const FilterBlock& filters,
                               std::int64_t channel, std::int64_t last) const {
-  const std::int64_t lanes = transforms_.lanes, plane = shape_.target_h * shape_.target_w,
-                     image_pitch = shape_.target * g_.groups * plane, products = cut_.form.products(),
-                     columns = cut_.tile.columns;
+  const std::int64_t lanes = transforms_.lanes, products = cut_.form.products(), columns = cut_.tile.columns;
   std::array<TileRun, most_lanes> runs;
   const std::int64_t runs_count = runs_of(tiles.first, tiles.count, runs.data());
   alignas(64) Real turned[most_products * most_lanes * most_vector_bytes / sizeof(Real)];
@@ -528,9 +524,9 @@ void Plan<Real>::combine_rows(const Memory<Real>& memory, const TileBlock& tiles
       kernels::pack_panel({reinterpret_cast<const std::byte*>(from + e * columns), cut_.real, products * columns, true},
                           tiles.count, lanes, count, turned + e * lanes * lanes);
     for (std::int64_t i = 0; i < count; ++i)
-      transforms_.output_of_planes(
-          turned + i * lanes, lanes * lanes, runs.data(), runs_count, finish_for(memory, filters.start + k + i),
-          {memory.target + (filters.start + k + i) * plane, image_pitch, shape_.target_h, shape_.target_w});
+      transforms_.output_of_planes(turned + i * lanes, lanes * lanes, runs.data(), runs_count,
+                                   finish_for(memory, filters.start + k + i),
+                                   target_planes(memory, filters.start + k + i));
   }
 }
 
