@@ -186,23 +186,22 @@ fi
 
 [[ $steps != *,conv,* ]] || start_convs
 
-# --- Tests of GoogleTest, their cases spread over processes
+# --- Tests of GoogleTest, a process each, so that none waits behind a long one. GTEST_FILTER names some of them.
 
-# run_tests NAME PROCESSES
-run_tests() {
-  local start i counts running=()
+run_test() { # PROGRAM TESTS INDEX
+  local status=0 log=$work/$1.$3
+  GTEST_TOTAL_SHARDS=$2 GTEST_SHARD_INDEX=$3 timeout 540 "$build/bin/$1" >"$log" 2>&1 || status=$?
+  # One that ended without its summary counts as a failed test.
+  ((status == 0)) || grep -q '^\[  FAILED  \] [0-9]* test' "$log" || echo "[  FAILED  ] 1 test, exit status $status" >>"$log"
+}
+export -f run_test
+export work build
+run_tests() { # PROGRAM PROCESSES
+  local start tests counts
   start=$(seconds)
-  for ((i = 0; i < $2; ++i)); do
-    (
-      status=0
-      GTEST_TOTAL_SHARDS=$2 GTEST_SHARD_INDEX=$i timeout 540 "$build/bin/$1" >"$work/$1.$i" 2>&1 || status=$?
-      # One that ended without its summary counts as a failed test.
-      ((status == 0)) || grep -q '^\[  FAILED  \] [0-9]* test' "$work/$1.$i" || echo "[  FAILED  ] 1 test, exit status $status" >>"$work/$1.$i"
-    ) &
-    running+=($!)
-  done
-  wait "${running[@]}"
-  counts=$(cat "$work/$1".[0-9]* | awk '
+  tests=$("$build/bin/$1" --gtest_list_tests | grep -c '^  ' || true)
+  ((tests == 0)) || seq 0 $((tests - 1)) | xargs -P "$2" -I{} bash -c "run_test $1 $tests {}"
+  counts=$(find "$work" -name "$1.[0-9]*" -exec cat {} + | awk '
     /^\[  PASSED  \] [0-9]+ test/ { p += $4 } /^\[  FAILED  \] [0-9]+ test/ { f += $4 } /^\[  SKIPPED \] [0-9]+ test/ { s += $4 }
     END { printf "%d %d %d", p, f, s }')
   local p f s
@@ -218,10 +217,11 @@ if [[ $steps == *,tests,* ]]; then
   done
   make_targets "${programs[@]}" "${examples[@]}"
   record "build: tests" 1 0 "$start"
-  processes=$(($(nproc) < 16 ? $(nproc) : 16))
+  # A GPU's memory is shared by all: 8 GiB for each.
+  processes=$(awk -v most="$(($(nproc) < 16 ? $(nproc) : 16))" -F'[:,]' '
+    /"gpu"/ { is_gpu = $2 ~ /true/ } /"memory_bytes"/ && is_gpu { fit = int($2 / 2 ^ 33); if (fit < most) most = fit }
+    END { if (most < 1) most = 1; print most }' "$out/devices.json")
   for program in "${programs[@]}"; do
-    # A GPU's memory and its driver are shared by all.
-    [[ $program == conformance_tests || $processes -le 8 ]] || processes=8
     run_tests "$program" "$processes"
   done
   for example in "${examples[@]}"; do  # on the first device of its kind

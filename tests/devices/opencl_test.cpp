@@ -1,6 +1,8 @@
 // What OpenCL devices alone have: error codes, and contexts of their own.
 #include <gtest/gtest.h>
 
+#include <cstdlib>
+
 #include "devices/opencl/opencl_api.h"
 #include "devices/opencl/opencl_device.h"
 #include "gpu_testing.h"
@@ -77,6 +79,57 @@ TEST_F(OpenCl, RefusesWhatIsOfAnotherContext) {
                  },
                  ErrorKind::bad_input),
              "program");
+}
+
+// The largest of a group's own numbers, of which every group has others, again and again.
+constexpr const char* largest_text = R"(
+DEVICE uint largest_of(const uint value, LOCAL_MEMORY uint* of_items) {
+  of_items[LOCAL_ID_X] = value;
+  for (int apart = 128; apart > 0; apart /= 2) {
+    BARRIER;
+    if (LOCAL_ID_X < apart) of_items[LOCAL_ID_X] = max(of_items[LOCAL_ID_X], of_items[LOCAL_ID_X + apart]);
+  }
+  BARRIER;
+  return of_items[0];
+}
+DEVICE uint largest_of_all(GLOBAL const uint* values, const long count, LOCAL_MEMORY uint* of_items) {
+  uint largest = 0;
+  for (long i = LOCAL_ID_X; i < count; i += 256) largest = max(largest, values[i]);
+  return largest_of(largest, of_items);
+}
+KERNEL_OF(256, 1)
+void differ(GLOBAL const uint* values, const long count, GLOBAL uint* differences) {
+  LOCAL uint of_items[256];
+  const uint expected = (uint)GROUP_ID_X + 1;
+  uint different = 0;
+  for (int i = 0; i < 100; ++i) {
+    different += largest_of_all(values + GROUP_ID_X * count, count, of_items) != expected;
+    BARRIER;
+    different += largest_of_all(values + GROUP_ID_X * count, count / 2, of_items) != expected;
+    BARRIER;
+  }
+  differences[GLOBAL_ID_X] = different;
+}
+)";
+
+// PoCL's threads run groups at once. Compiled as users have it.
+TEST_F(OpenCl, LocalArraysAreTheirGroupsOwn) {
+  const char* const flags = std::getenv("POCL_EXTRA_BUILD_FLAGS");
+  const std::string flags_of_tests = flags == nullptr ? "" : flags;
+  setenv("POCL_EXTRA_BUILD_FLAGS", "", 1);
+  const auto program = device->build(largest_text, {});
+  setenv("POCL_EXTRA_BUILD_FLAGS", flags_of_tests.c_str(), 1);
+  constexpr std::int64_t groups = 64, count = 300, items = groups * 256;
+  std::vector<std::uint32_t> values(groups * count), differences(items);
+  for (std::int64_t group = 0; group < groups; ++group)
+    values[static_cast<std::size_t>(group * count + 7)] = static_cast<std::uint32_t>(group + 1);
+  const auto queue = device->make_queue();
+  const auto source = device->allocate(groups * count * 4), target = device->allocate(items * 4);
+  queue->upload(source, 0, values.data(), source->bytes()).wait();
+  const KernelArgument arguments[] = {source.get(), count, target.get()};
+  queue->launch(program, "differ", {{items, 1}, {256, 1}}, arguments).wait();
+  queue->download(differences.data(), target, 0, target->bytes()).wait();
+  for (const std::uint32_t of_item : differences) ASSERT_EQ(of_item, 0u);
 }
 
 }  // namespace

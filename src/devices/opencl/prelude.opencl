@@ -5,12 +5,18 @@
 #define KERNEL __kernel
 // A kernel for groups of so many work items, of which `resident` should fit on a compute unit by their registers.
 #define KERNEL_OF(group, resident) __kernel __attribute__((reqd_work_group_size(group, 1, 1)))
-#define DEVICE static inline
 #define GLOBAL __global
 #define LOCAL __local
 #define LOCAL_MEMORY __local  // of what a pointer points to
 #define CONSTANT __constant
 #define RESTRICT restrict
+// A function that stays one, and is always given one local array, is seen to name that array itself, and PoCL 3.1 then
+// has one array for all its threads. So it is told to inline them, as it does in the end.
+#ifdef __NV_CL_C_VERSION
+#define DEVICE static inline
+#else
+#define DEVICE static inline __attribute__((always_inline))
+#endif
 #define UNROLL _Pragma("unroll")
 #define ROLLED _Pragma("unroll 1")
 
