@@ -11,11 +11,11 @@
 #define CONSTANT __constant
 #define RESTRICT restrict
 // A function that stays one, and is always given one local array, is seen to name that array itself, and PoCL 3.1 then
-// has one array for all its threads. So it is told to inline them, as it does in the end.
-#ifdef __NV_CL_C_VERSION
-#define DEVICE static inline
-#else
+// has one array for all its threads. So PoCL inlines them at once. Oclgrind does not survive it.
+#ifdef POCL_DEVICE_ADDRESS_BITS
 #define DEVICE static inline __attribute__((always_inline))
+#else
+#define DEVICE static inline
 #endif
 #define UNROLL _Pragma("unroll")
 #define ROLLED _Pragma("unroll 1")
