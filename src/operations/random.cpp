@@ -39,6 +39,9 @@ void fill(DataType type, std::uint64_t seed, std::span<std::byte> data, const Va
   repeat(data.first(static_cast<std::size_t>(elements * size)), period * size);
 }
 
+double real_number(std::uint64_t bits) {
+  return static_cast<double>(static_cast<std::int64_t>(bits >> 11)) * 0x1p-52 - 1;
+}
 double whole_number(std::uint64_t bits, int most) {
   return static_cast<double>(static_cast<std::int64_t>(bits % static_cast<std::uint64_t>(2 * most + 1)) - most);
 }
@@ -46,10 +49,15 @@ double whole_number(std::uint64_t bits, int most) {
 }  // namespace
 
 void fill_random(DataType type, int most, std::uint64_t seed, std::span<std::byte> data) {
-  fill(type, seed, data, [most](std::uint64_t bits) {
-    return most > 0 ? whole_number(bits, most)
-                    : static_cast<double>(static_cast<std::int64_t>(bits >> 11)) * 0x1p-52 - 1;
-  });
+  fill(type, seed, data,
+       [most](std::uint64_t bits) { return most > 0 ? whole_number(bits, most) : real_number(bits); });
+}
+
+void fill_reals(DataType type, std::span<const std::size_t> factors, std::size_t array, std::uint64_t seed,
+                std::span<std::byte> data) {
+  const double large = type == DataType::f16 ? 0x1p4 : 0x1p16;
+  const double scale = array == factors[0] ? large : array == factors[1] ? 1 / large : 1;
+  fill(type, seed, data, [scale](std::uint64_t bits) { return scale * real_number(bits); });
 }
 
 // Of two such arrays, each of them zero but for one in `sparse_ones` elements, about 2^22 products are not.

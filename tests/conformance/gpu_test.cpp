@@ -7,6 +7,7 @@
 
 #include "../devices/gpu_testing.h"
 #include "conformance.h"
+#include "matrix_testing.h"
 #include "recording_testing.h"
 
 namespace omniconv {
@@ -109,6 +110,17 @@ TEST(GpuConformance, VeryTallImages) {
                                     fmt::format("filter2d u8 h{}w2c2r3s3 alpha:1", most),
                                     fmt::format("filter2d u8 h{}w2c4r3s3 kernel:laplacian alpha:3", most / 4)})
       expect_conformance(context, text, {.sampled = true, .samples = samples(20000)});
+  }
+}
+
+// What PoCL's optimizer leaves of a kernel has other barriers and branches than the text.
+TEST(GpuConformance, OptimizedKernels) {
+  const WithOptimizer optimizer;
+  for (const std::string& id : tested_ids()) {
+    const Context context({.device = id});
+    for (const char* text : {"n2c17h8w8k31r3s3p1", "bwd_data n2c17h8w8k31r3s3p1", "bwd_filter n2c17h8w8k31r3s3p1",
+                             "nhwc n2c20h11w12k36r3s3p1", "gemm f32 nt m70n90k50"})
+      expect_exact_and_bounded(context, parse_problem(text), {.solver = {.solver = "all"}});
   }
 }
 

@@ -38,6 +38,22 @@ inline std::string no_device() {
 
 #define EXPECT_HAS(text, part) EXPECT_NE((text).find(part), std::string::npos) << (text)
 
+// Programs that are built meanwhile are compiled as for users: other tests spare themselves PoCL's optimizer.
+class WithOptimizer {
+ public:
+  WithOptimizer() {
+    if (const char* const flags = std::getenv(variable)) flags_of_tests_ = flags;
+    setenv(variable, "", 1);
+  }
+  ~WithOptimizer() { setenv(variable, flags_of_tests_.c_str(), 1); }
+  WithOptimizer(const WithOptimizer&) = delete;
+  WithOptimizer& operator=(const WithOptimizer&) = delete;
+
+ private:
+  static constexpr const char* variable = "POCL_EXTRA_BUILD_FLAGS";
+  std::string flags_of_tests_;
+};
+
 class Gpu : public testing::Test {
  protected:
   void SetUp() override {

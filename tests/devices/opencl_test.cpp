@@ -1,8 +1,6 @@
 // What OpenCL devices alone have: error codes, and contexts of their own.
 #include <gtest/gtest.h>
 
-#include <cstdlib>
-
 #include "devices/opencl/opencl_api.h"
 #include "devices/opencl/opencl_device.h"
 #include "gpu_testing.h"
@@ -114,11 +112,8 @@ void differ(GLOBAL const uint* values, const long count, GLOBAL uint* difference
 
 // PoCL's threads run groups at once. Compiled as users have it.
 TEST_F(OpenCl, LocalArraysAreTheirGroupsOwn) {
-  const char* const flags = std::getenv("POCL_EXTRA_BUILD_FLAGS");
-  const std::string flags_of_tests = flags == nullptr ? "" : flags;
-  setenv("POCL_EXTRA_BUILD_FLAGS", "", 1);
+  const WithOptimizer optimizer;
   const auto program = device->build(largest_text, {});
-  setenv("POCL_EXTRA_BUILD_FLAGS", flags_of_tests.c_str(), 1);
   constexpr std::int64_t groups = 64, count = 300, items = groups * 256;
   std::vector<std::uint32_t> values(groups * count), differences(items);
   for (std::int64_t group = 0; group < groups; ++group)

@@ -31,8 +31,9 @@
 #define GROUP_ID_Z ((long)get_group_id(2))
 #define BARRIER barrier(CLK_LOCAL_MEM_FENCE)
 // A barrier where the condition holds, which it does for all work items of a group or for none; and REJOIN, where work
-// items that took different branches come together before a loop begins again with a barrier. PoCL takes all work items
-// along the first one's branch where a barrier follows in it, so that such barriers are for all there.
+// items that took different branches come together: before a loop begins again with a barrier, and at the end of code
+// with barriers that a group may leave out. PoCL takes all work items along the first one's branch where a barrier
+// follows in it, so that such barriers are for all there.
 #ifdef __NV_CL_C_VERSION
 #define BARRIER_IF(condition) \
   if (condition) BARRIER

@@ -64,10 +64,10 @@ class Gemm final : public OperationOf<GemmProblem> {
   }
 
   std::vector<DataKind> data_kinds(const AnyTask&) const override { return {DataKind::integers, DataKind::reals}; }
-  void fill(const AnyTask& task, std::size_t, DataKind kind, std::uint64_t seed,
+  void fill(const AnyTask& task, std::size_t array, DataKind kind, std::uint64_t seed,
             std::span<std::byte> data) const override {
     const GemmProblem& problem = task.as<GemmTask>().problem;
-    if (kind == DataKind::reals) return fill_random(problem.type, 0, seed, data);
+    if (kind == DataKind::reals) return fill_reals(problem.type, factors(task), array, seed, data);
     fill_integers(problem.type, exact_integers(static_cast<double>(problem.k)), seed, data);
   }
   void expect(const AnyTask& task, std::size_t, std::span<const std::byte* const> data, std::span<const double> scalars,
