@@ -5,7 +5,7 @@
 #
 # OUTDIR (build/gpu-check) receives JSON: devices.json, gpu-check.json, and of the STEPs after the build:
 #
-#   tests        the programs of GoogleTest
+#   tests        the programs of GoogleTest, all or those tests that the variable GTEST_FILTER names
 #   verify       filters against the references, on every device: verify-DEVICE.json
 #   conv         convolutions and matrix products likewise: verify-conv-DEVICE.json, a list of reports
 #   files        whole files against the CPU's: files.json
@@ -192,20 +192,26 @@ run_test() { # PROGRAM TESTS INDEX
   local status=0 log=$work/$1.$3
   GTEST_TOTAL_SHARDS=$2 GTEST_SHARD_INDEX=$3 timeout 540 "$build/bin/$1" >"$log" 2>&1 || status=$?
   # One that ended without its summary counts as a failed test.
-  ((status == 0)) || grep -q '^\[  FAILED  \] [0-9]* test' "$log" || echo "[  FAILED  ] 1 test, exit status $status" >>"$log"
+  ((status == 0)) || grep -q '^\[  FAILED  \] [0-9]* test' "$log" || printf '\n[  FAILED  ] 1 test, exit status %s\n' "$status" >>"$log"
 }
 export -f run_test
 export work build
 run_tests() { # PROGRAM PROCESSES
   local start tests counts
   start=$(seconds)
-  tests=$("$build/bin/$1" --gtest_list_tests | grep -c '^  ' || true)
+  if ! "$build/bin/$1" --gtest_list_tests >"$work/$1.list" 2>&1; then
+    said <"$work/$1.list"
+    record "tests: $1" 0 1 "$start" "it does not start"
+    return
+  fi
+  tests=$(grep -c '^  ' "$work/$1.list" || true)
   ((tests == 0)) || seq 0 $((tests - 1)) | xargs -P "$2" -I{} bash -c "run_test $1 $tests {}"
   counts=$(find "$work" -name "$1.[0-9]*" -exec cat {} + | awk '
     /^\[  PASSED  \] [0-9]+ test/ { p += $4 } /^\[  FAILED  \] [0-9]+ test/ { f += $4 } /^\[  SKIPPED \] [0-9]+ test/ { s += $4 }
     END { printf "%d %d %d", p, f, s }')
   local p f s
   read -r p f s <<<"$counts"
+  ((p + f + s >= tests)) || f=$((tests - p - s))
   record "tests: $1" "$p" "$f" "$start" "$([[ $s == 0 ]] || echo "$s skipped")"
   [[ $s == 0 ]] || cat "$work/$1".[0-9]* | grep -A1 -h 'Skipped$' | grep -v -e 'Skipped$' -e '^--' | sort | uniq -c | said
   [[ $f == 0 ]] || cat "$work/$1".[0-9]* | grep -B8 '^\[  FAILED  \]' | said 60
@@ -217,12 +223,14 @@ if [[ $steps == *,tests,* ]]; then
   done
   make_targets "${programs[@]}" "${examples[@]}"
   record "build: tests" 1 0 "$start"
-  # A GPU's memory is shared by all: 8 GiB for each.
-  processes=$(awk -v most="$(($(nproc) < 16 ? $(nproc) : 16))" -F'[:,]' '
+  processes=$(($(nproc) < 16 ? $(nproc) : 16))
+  # A GPU's memory is shared by all that run on it: 8 GiB for each.
+  processes_of_gpus=$(awk -v most="$processes" -F'[:,]' '
     /"gpu"/ { is_gpu = $2 ~ /true/ } /"memory_bytes"/ && is_gpu { fit = int($2 / 2 ^ 33); if (fit < most) most = fit }
     END { if (most < 1) most = 1; print most }' "$out/devices.json")
-  for program in "${programs[@]}"; do
-    run_tests "$program" "$processes"
+  run_tests conformance_tests "$processes"
+  for program in "${programs[@]:1}"; do
+    run_tests "$program" "$processes_of_gpus"
   done
   for example in "${examples[@]}"; do  # on the first device of its kind
     start=$(seconds) status=0

@@ -14,8 +14,8 @@ namespace omniconv::operations {
 void fill_random(DataType type, int most, std::uint64_t seed, std::span<std::byte> data);
 
 // Numbers of array `array` where sums are of products of two `factors`: in [-1, 1), but the first factor's 2^16 times
-// as large (fp16: 2^4) and the second's as much smaller. So products are in [-1, 1) too, and a solver is found out that
-// takes one factor's scale for the other's.
+// as large (fp16, whose range is short: 2^4) and the second's as much smaller. So products are in [-1, 1) too, and a
+// solver is found out that takes one factor's scale for the other's.
 void fill_reals(DataType type, std::span<const std::size_t> factors, std::size_t array, std::uint64_t seed,
                 std::span<std::byte> data);
 

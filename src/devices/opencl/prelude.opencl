@@ -10,8 +10,8 @@
 #define LOCAL_MEMORY __local  // of what a pointer points to
 #define CONSTANT __constant
 #define RESTRICT restrict
-// A function that stays one, and is always given one local array, is seen to name that array itself, and PoCL 3.1 then
-// has one array for all its threads. So PoCL inlines them at once. Oclgrind does not survive it.
+// Where a function is not inlined, and is always given the same local array, the optimizer writes that array into it, and
+// PoCL 3.1 then has one array for all its threads. Oclgrind crashes on functions that are always inlined.
 #ifdef POCL_DEVICE_ADDRESS_BITS
 #define DEVICE static inline __attribute__((always_inline))
 #else
