@@ -38,20 +38,25 @@ inline std::string no_device() {
 
 #define EXPECT_HAS(text, part) EXPECT_NE((text).find(part), std::string::npos) << (text)
 
-// Programs that are built meanwhile are compiled as for users: other tests spare themselves PoCL's optimizer.
-class WithOptimizer {
+// Programs that are built meanwhile are compiled by PoCL with these flags.
+class WithFlagsOfPocl {
  public:
-  WithOptimizer() {
-    if (const char* const flags = std::getenv(variable)) flags_of_tests_ = flags;
-    setenv(variable, "", 1);
+  explicit WithFlagsOfPocl(const char* flags) {
+    if (const char* const before = std::getenv(variable)) flags_before_ = before;
+    setenv(variable, flags, 1);
   }
-  ~WithOptimizer() { setenv(variable, flags_of_tests_.c_str(), 1); }
-  WithOptimizer(const WithOptimizer&) = delete;
-  WithOptimizer& operator=(const WithOptimizer&) = delete;
+  ~WithFlagsOfPocl() { setenv(variable, flags_before_.c_str(), 1); }
+  WithFlagsOfPocl(const WithFlagsOfPocl&) = delete;
+  WithFlagsOfPocl& operator=(const WithFlagsOfPocl&) = delete;
 
  private:
   static constexpr const char* variable = "POCL_EXTRA_BUILD_FLAGS";
-  std::string flags_of_tests_;
+  std::string flags_before_;
+};
+
+// As for users: other tests spare themselves PoCL's optimizer.
+struct WithOptimizer : WithFlagsOfPocl {
+  WithOptimizer() : WithFlagsOfPocl("") {}
 };
 
 class Gpu : public testing::Test {

@@ -110,6 +110,17 @@ void differ(GLOBAL const uint* values, const long count, GLOBAL uint* difference
 }
 )";
 
+// A program is found again only where it was compiled by the same flags, PoCL's own among them.
+TEST_F(OpenCl, ProgramsOfOtherFlagsAreOthers) {
+  const auto program = device->build(add_text, {});
+  EXPECT_EQ(device->build(add_text, {}), program);
+  {
+    const WithFlagsOfPocl fast("-cl-fast-relaxed-math");
+    EXPECT_NE(device->build(add_text, {}), program);
+  }
+  EXPECT_EQ(device->build(add_text, {}), program);
+}
+
 // PoCL's threads run groups at once. Compiled as users have it.
 TEST_F(OpenCl, LocalArraysAreTheirGroupsOwn) {
   const WithOptimizer optimizer;

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <cstdlib>
 
 #include "core/build_info.h"
 #include "devices/buffer_size.h"
@@ -234,8 +235,10 @@ Owned<cl_program> OpenClDevice::load(const std::string& binary, const std::strin
 
 std::string OpenClDevice::key_of(std::string_view kernel_text, const std::string& options) const {
   const std::string version = text(device_, CL_DEVICE_VERSION), driver = text(device_, CL_DRIVER_VERSION);
-  const std::string_view parts[] = {"omniconv", build_version(), "OpenCL",       info().name, version,
-                                    driver,     options,         prelude_opencl, kernel_text};
+  const char* const pocl_adds = std::getenv("POCL_EXTRA_BUILD_FLAGS");  // and does not say so in its binaries
+  const std::string_view parts[] = {"omniconv",     build_version(), "OpenCL", info().name,
+                                    version,        driver,          options,  pocl_adds ? pocl_adds : "",
+                                    prelude_opencl, kernel_text};
   return ProgramCache::key(parts);
 }
 
