@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Builds omniconv (preset lean, with the tests of devices), checks it on every device of this machine, and times its GPUs.
 #
-#   scripts/gpu-check.sh [OUTDIR] [--quick] [--only STEP[,STEP...]]
+#   scripts/gpu-check.sh [OUTDIR] [--quick] [--gpus] [--only STEP[,STEP...]]
 #
 # OUTDIR (build/gpu-check) receives JSON: devices.json, gpu-check.json, and of the STEPs after the build:
 #
@@ -19,7 +19,7 @@
 #   clblast      matrix products beside CLBlast on OpenCL devices: clblast-DEVICE.json (scripts/bundle.sh --clblast packs it)
 #   peers        filters beside other libraries: scripts/compare-gpu-peers.py, where python3 has CuPy; peers.json
 #
-# --quick takes small problems everywhere and times every device, a GPU or not; else steps of times fail without a GPU. Needs a C++20 compiler and CMake 3.25, Ninja or
+# --gpus leaves out the CPU and OpenCL devices that are none. --quick takes small problems everywhere and times every device, a GPU or not; else steps of times fail without a GPU. Needs a C++20 compiler and CMake 3.25, Ninja or
 # make; libraries come from scripts/bundle.sh's archive or the system. Run again it builds only what
 # changed. The last line is `gpu-check: N passed, M failed`; exit status 1 if M > 0.
 set -euo pipefail
@@ -29,16 +29,17 @@ source scripts/common.sh
 source scripts/gpu-check-matrices.sh
 
 known_steps=(tests verify conv files bench conv-bench large sanitizer clblast peers)
-out=build/gpu-check quick=no steps=,tests,verify,conv,files,bench,conv-bench,
+out=build/gpu-check quick=no only_gpus=no steps=,tests,verify,conv,files,bench,conv-bench,
 while (($#)); do
   case $1 in
     --quick) quick=yes ;;
+    --gpus) only_gpus=yes ;;
     --only)
       (($# > 1)) || fail "--only needs a list of steps, as in --only tests,bench"
       steps=,$2,
       shift
       ;;
-    -*) fail "unknown option '$1'; known are --quick and --only" ;;
+    -*) fail "unknown option '$1'; known are --quick, --gpus and --only" ;;
     *) out=$1; [[ $out == /* ]] || out=$here/$out ;;
   esac
   shift
@@ -153,9 +154,10 @@ said 40 <"$work/devices.txt"
 listed=$(awk -F'"' '$2 == "id" { id = $4 } $2 == "gpu" { print id, $3 ~ /true/ ? "true" : "false" }' "$out/devices.json")
 devices=() gpus=()
 while read -r id is_gpu; do
-  devices+=("$id")
   [[ $is_gpu == true ]] && gpus+=("$id")
+  [[ $only_gpus == yes && $is_gpu == false ]] || devices+=("$id")
 done <<<"$listed"
+((${#devices[@]})) || fail "--gpus: omniconv devices finds no GPU"
 record "devices" 1 0 "$start" "${devices[*]}"
 is_gpu() { [[ " ${gpus[*]:-} " == *" $1 "* ]]; }
 file_name() { tr -c 'a-z0-9\n' '-' <<<"$1"; }

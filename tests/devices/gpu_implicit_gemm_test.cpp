@@ -95,6 +95,16 @@ TEST_F(GpuImplicitGemm, TilesOfEveryShape) {
   }
 }
 
+// One class of pixels has taps, and its positions make the others, too: by vectors of two positions, of one, of four,
+// and one by one; along either axis alone; the first class and another.
+TEST_F(GpuImplicitGemm, PixelsWithoutATap) {
+  for (const char* text :
+       {"acc n2c6h8w8k12r1s1u2", "f16 n1c5h7w12k9r1s1p1u2", "n2c6h9w7k12r1s1u2", "n1c6h8w8k12r1s3pl1pr1uh2",
+        "n1c6h7w8k12r3s1pt1uw4", "bf16 n1c5h9w9k7r1s1u3", "acc nhwc n2c8h9w7k12r1s1pl1u2", "nhwc n1c5h7w8k9r1s1uh3uw2"})
+    expect_served(fmt::format("bwd_data {}", text));
+  expect_served("bwd_data acc n1c5h8w8k128r1s1u2", tuned(32, 32, 16, 1, 1, 2));
+}
+
 // Sums in parts, and the one part to which a limit of the workspace leads.
 TEST_F(GpuImplicitGemm, PartsOfSums) {
   for (const char* text : {"bias relu acc n1c30h6w7k9r3s3p1", "nhwc bwd_data acc n1c12h9w7k64r3s3p1u2",
@@ -163,6 +173,7 @@ TEST_F(GpuImplicitGemm, SumsThatAreNoNumbers) {
   const Context context(device);
   for (const auto& [geometry, tuning] : {std::pair{"n1c12h9w8k12r3s3p1", std::string()},
                                          {"f16 nhwc n1c12h9w12k12r3s3p1u2", std::string()},
+                                         {"n1c12h8w8k12r1s1p1u2", std::string()},
                                          {"n2c16h9w8k16r3s3p1", tuned(32, 32, 16, 1, 1, 2)},
                                          {"bf16 nhwc n2c16h9w8k16r3s3p1", tuned(32, 32, 16, 1, 1, 2)}})
     expect_infinities_as_defined(context, implicit_gemm, {geometry}, all_passes, tuning);

@@ -78,6 +78,13 @@ DEVICE float CORRECTLY_ROUNDED_ROOT(const float x) {
 #define READ_BEHIND_WAIT(pointer)
 #define BEGIN_LAUNCH_BEHIND
 
+// See prelude.cuda.
+#if NVIDIA_CAPABILITY >= 70
+#define LOADS_FIRST asm volatile("bar.warp.sync 0xffffffff;" ::: "memory")
+#else
+#define LOADS_FIRST
+#endif
+
 // A number in global memory becomes so large, if it is less.
 #define RAISE(at, value) atomic_max((at), (value))
 

@@ -23,7 +23,7 @@ struct Extents {
 // Of gemm_elements.kernel, conv2d_shape.kernel, implicit_definition.kernel, implicit_sums.kernel, and of
 // implicit_positions.kernel or implicit_filters.kernel.
 inline std::vector<devices::Definition> product_definitions(const Conv2dProblem& problem, const Extents& tile,
-                                                            const Joining& joining = {}) {
+                                                            bool merges = false) {
   const Conv2dShape g(problem);
   std::vector<devices::Definition> all = conv2d_definitions(problem);
   const auto add = [&](const std::string& symbol, std::int64_t value) {
@@ -45,7 +45,7 @@ inline std::vector<devices::Definition> product_definitions(const Conv2dProblem&
     return all;
   }
   const bool data = problem.pass == Pass::backward_data;
-  const PixelProduct product(problem, joining);
+  const PixelProduct product(problem, merges);
   add_output(data ? elements.x : elements.y, g.nhwc ? 1 : product.down.out * product.along.out, data ? g.c : g.k);
   add("BACKWARD_DATA", data ? 1 : 0), add("FLAT", product.flat ? 1 : 0);
   add("TURN_GROUP", turn_group), add("PANEL_PITCH", product.panel_pitch(tile.m, tile.n));

@@ -40,7 +40,7 @@ struct BackwardAxis {
     return from % stride == 0 ? std::optional(from / stride) : std::nullopt;
   }
 };
-PixelAxis backward_axis(const BackwardAxis& g, const Joining& joining) {
+PixelAxis backward_axis(const BackwardAxis& g, bool merges) {
   const std::int64_t common = std::gcd(g.stride, g.dilation);
   PixelAxis axis{.source = g.y_extent,
                  .out = g.extent,
@@ -51,7 +51,7 @@ PixelAxis backward_axis(const BackwardAxis& g, const Joining& joining) {
                  .out_step = g.stride,
                  .tap_step = g.stride / common};
   constexpr std::int64_t most_joined = 8;  // what is looked at one by one
-  if (g.stride == 1 || g.stride > most_joined || !(joining.fills || joining.merges)) return axis;
+  if (g.stride == 1 || g.stride > most_joined) return axis;
   std::int64_t with_taps = 0, least = std::numeric_limits<std::int64_t>::max(), largest = -least;
   for (std::int64_t remainder = 0; remainder < axis.classes; ++remainder) {
     bool has_taps = false;
@@ -62,9 +62,9 @@ PixelAxis backward_axis(const BackwardAxis& g, const Joining& joining) {
       }
     if (has_taps) ++with_taps, axis.own = remainder;
   }
-  if (joining.fills && with_taps == 1) {
+  if (with_taps == 1) {
     axis.classes = 1, axis.filled = g.stride;
-  } else if (joining.merges && with_taps > 1) {
+  } else if (merges && with_taps > 1) {
     axis.merged = axis.classes, axis.classes = 1;
     axis.taps = largest - least + 1, axis.first = least, axis.apart = axis.tap_step = 1;
   }
@@ -166,12 +166,12 @@ std::string filter_refusal(const Conv2dProblem& problem) {
 
 }  // namespace
 
-PixelProduct::PixelProduct(const Conv2dProblem& problem, const Joining& joining) {
+PixelProduct::PixelProduct(const Conv2dProblem& problem, bool merges) {
   const Conv2dShape g(problem);
   const bool data = problem.pass == Pass::backward_data;
-  down = data ? backward_axis({g.h, g.p, g.stride_h, g.dilation_h, g.r, g.pad_top}, joining)
+  down = data ? backward_axis({g.h, g.p, g.stride_h, g.dilation_h, g.r, g.pad_top}, merges)
               : forward_axis(g.h, g.p, g.stride_h, g.dilation_h, g.r);
-  along = data ? backward_axis({g.w, g.q, g.stride_w, g.dilation_w, g.s, g.pad_left}, joining)
+  along = data ? backward_axis({g.w, g.q, g.stride_w, g.dilation_w, g.s, g.pad_left}, merges)
                : forward_axis(g.w, g.q, g.stride_w, g.dilation_w, g.s);
   images = g.n, groups = g.groups, taps = down.taps * along.taps;
   source_group = data ? g.k_group : g.c_group, out_group = data ? g.c_group : g.k_group;

@@ -21,16 +21,11 @@ struct PixelAxis {
   std::int64_t filled = 1, own = 0;    // pixels that a position makes, all but that of the own class without a tap
 };
 
-// What a product may do with classes of pixels, backward of the data: let a position make those without a tap too,
-// where a single class has taps; and make them all at once, as rows of the product beside each other, with zeros for
-// taps that a class does not meet.
-struct Joining {
-  bool fills = false, merges = false;
-};
-
-// Forward, and backward of the data.
+// Forward, and backward of the data. There, where a single class of pixels has taps, a position makes those without a
+// tap too; and a product that `merges` makes all classes at once, as rows beside each other, with zeros for taps that a
+// class does not meet.
 struct PixelProduct {
-  explicit PixelProduct(const Conv2dProblem& problem, const Joining& joining = {});
+  explicit PixelProduct(const Conv2dProblem& problem, bool merges = false);
 
   PixelAxis down, along;
   std::int64_t images, groups, taps;

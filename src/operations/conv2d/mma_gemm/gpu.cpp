@@ -32,9 +32,8 @@ std::vector<devices::Definition> definitions_of(const Conv2dProblem& problem, co
   const Numbers numbers = numbers_of(problem.type);
   const Conv2dShape g(problem);
   const bool filter = problem.pass == Pass::backward_filter;
-  std::vector<devices::Definition> all =
-      implicit_gemm::product_definitions(problem, {tile.m, tile.n, tile.k, tile.parts, part_pixels(problem, tile)},
-                                         {.fills = true, .merges = tile.merged != 0});
+  std::vector<devices::Definition> all = implicit_gemm::product_definitions(
+      problem, {tile.m, tile.n, tile.k, tile.parts, part_pixels(problem, tile)}, tile.merged != 0);
   const auto add = [&](const char* symbol, std::int64_t value) { all.push_back({symbol, std::to_string(value)}); };
   add("WARP_M", tile.warp_m), add("WARP_N", tile.warp_n), add("RESIDENT", tile.resident);
   add("PRODUCTS", numbers.products), add("SCALED", numbers.are_scaled ? 1 : 0), add("PRODUCTS_TOGETHER", 1);

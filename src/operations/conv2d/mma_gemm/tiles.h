@@ -43,7 +43,7 @@ inline std::int64_t scan_groups(std::int64_t elements) {
 }
 
 inline PixelProduct pixels_of(const Conv2dProblem& problem, const WarpTile& tile) {
-  return PixelProduct(problem, {.fills = true, .merges = tile.merged != 0});
+  return PixelProduct(problem, tile.merged != 0);
 }
 
 // What a pass multiplies and makes, as one product for each of a batch: groups of channels, and classes of pixels.
