@@ -391,6 +391,19 @@ TEST_F(GpuFilter2d, FusedOnFewLongRows) {
     }
 }
 
+// So many rows that groups at the ends of rows make fewer of them than the others: of three parts of a row, and of two.
+TEST_F(GpuFilter2d, FusedOnManyRows) {
+  for (const auto& device : devices_)
+    for (const std::int64_t columns : {401, 201}) {
+      Filter2dTask task = strip_task(DataType::u8, DataType::u8, BorderMode::replicate, 687, Kind::rank_one);
+      task.problem.r = 3, task.problem.s = 3, task.problem.h = 997, task.problem.w = columns, task.problem.c = 3;
+      std::mt19937_64 random(9);
+      const Filter filter{.weights = weights_of(Kind::rank_one, 3, 3, random)};
+      task.weights = analyse(task.problem, filter);
+      Runner(separable_gpu_fused(), task, device, 688).run_all();
+    }
+}
+
 // Results up to the ends of their type, as far beyond them as rounds back, and beyond that; white, black and random
 // pixels.
 TEST_F(GpuFilter2d, FusedWhereResultsReachTheEndsOfTheirType) {

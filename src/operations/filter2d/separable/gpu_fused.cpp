@@ -17,8 +17,8 @@ constexpr std::int64_t most_rows = 33, most_window = 128;
 constexpr std::int64_t columns_of_an_item = 4;
 // Of tall kernels: rows that are filtered at a time, and that a work item makes of its columns.
 constexpr std::int64_t tall_step = 16, deep = 8;
-// Turns of a band, and groups that a compute unit is taken to hold where that is not known.
-constexpr std::int64_t least_turns = 2, most_turns = 2000, usual_residents = 4;
+// Steps of a band, and groups that a compute unit is taken to hold where that is not known.
+constexpr std::int64_t least_steps = 2, most_steps = 2000, usual_residents = 4;
 
 // What a group makes.
 struct FusedTile {
@@ -65,10 +65,9 @@ FusedTile best_tile(const Filter2dProblem& problem, const devices::Device& devic
   }
   // Steps of a turn: as many as a group's local memory holds. On devices with little of it more groups would share a
   // multiprocessor with fewer.
-  const std::int64_t most_steps = size_of(problem.input) == 1 && !tall ? 3 : 1;
+  const std::int64_t most = size_of(problem.input) == 1 && !tall ? 3 : 1;
   FusedTile more = best;
-  while (best.segment > 0 && ++more.steps <= most_steps &&
-         local_bytes(problem, more) <= device.info().local_memory_bytes)
+  while (best.segment > 0 && ++more.steps <= most && local_bytes(problem, more) <= device.info().local_memory_bytes)
     best = more;
   return best;
 }
@@ -146,28 +145,41 @@ class Plan final : public Filter2dPlanBody {
 
  private:
   void append_part(devices::Sequence& sequence, const Filter2dRun& run) const {
-    const std::int64_t band = band_rows(std::max<std::int64_t>(run.output_rows, 1));  // of no rows an empty launch
-    const std::int64_t bands = divide_up(run.output_rows, band);
-    const auto arguments =
-        image_arguments(run, std::span<const float>(weights_), factor_, static_cast<float>(task().weights.scale),
-                        static_cast<float>(task().weights.bias), border_word_, static_cast<std::int32_t>(bands),
-                        static_cast<std::int32_t>(band));
-    sequence.launch(program_, "fused", {{columns_ * bands * group, 1}, {group, 1}}, arguments);
+    const std::int64_t rows = run.output_rows;
+    const Bands bands = bands_of(std::max<std::int64_t>(rows, 1));  // of no rows an empty launch
+    const auto number = [&](std::int64_t band) { return static_cast<std::int32_t>(divide_up(rows, band)); };
+    const auto arguments = image_arguments(
+        run, std::span<const float>(weights_), factor_, static_cast<float>(task().weights.scale),
+        static_cast<float>(task().weights.bias), border_word_, number(bands.rows),
+        static_cast<std::int32_t>(bands.rows), number(bands.end_rows), static_cast<std::int32_t>(bands.end_rows));
+    sequence.launch(program_, "fused", {{bands.groups(columns_, rows) * group, 1}, {group, 1}}, arguments);
   }
 
-  // Whole turns: what is lost to the rows read twice, against what is lost in the last wave, in which few groups may
-  // run: groups take equally long, so that waves begin and end together. What a group does before its first turn takes
+  // Output rows of a group, and of one at an end of the rows, where what lies beside them takes an eighth of the time.
+  struct Bands {
+    std::int64_t rows = 0, end_rows = 0;
+
+    std::int64_t groups(std::int64_t columns, std::int64_t all_rows) const {
+      const std::int64_t ends = std::min<std::int64_t>(columns, 2);
+      return (columns - ends) * divide_up(all_rows, rows) + ends * divide_up(all_rows, end_rows);
+    }
+  };
+  // Whole steps: what is lost to the rows read twice, against what is lost in the last wave, in which few groups may
+  // run: groups take equally long, so that waves begin and end together. What a group does before its first step takes
   // about as long as one.
-  std::int64_t band_rows(std::int64_t rows) const {
+  Bands bands_of(std::int64_t rows) const {
+    constexpr std::int64_t end_part = 9;  // one of so many steps is less at the ends
     const std::int64_t r = task().problem.r, step = tile_.step_rows,
                        resident = std::max<std::int64_t>(resident_groups_, 1);
-    std::int64_t best = 0, best_cost = std::numeric_limits<std::int64_t>::max();
-    for (std::int64_t turns = divide_up(r, step) + least_turns - 1; turns <= most_turns; ++turns) {
-      const std::int64_t band = std::min(turns * step - (r - 1), rows);
-      const std::int64_t waves = divide_up(columns_ * divide_up(rows, band), resident);
-      const std::int64_t cost = waves * (divide_up(band + r - 1, step) + 1);
-      if (cost < best_cost) best_cost = cost, best = band;
-      if (waves == 1 || band == rows) break;  // longer bands only cost more
+    const auto rows_of = [&](std::int64_t steps) { return std::min(steps * step - (r - 1), rows); };
+    Bands best;
+    std::int64_t best_cost = std::numeric_limits<std::int64_t>::max();
+    for (std::int64_t steps = divide_up(r, step) + least_steps - 1; steps <= most_steps; ++steps) {
+      const Bands bands{rows_of(steps), rows_of(steps - steps / end_part)};
+      const std::int64_t waves = divide_up(bands.groups(columns_, rows), resident);
+      const std::int64_t cost = waves * (divide_up(bands.rows + r - 1, step) + 1);
+      if (cost < best_cost) best_cost = cost, best = bands;
+      if (waves == 1 || bands.rows == rows) break;  // longer bands only cost more
     }
     return best;
   }
