@@ -19,7 +19,8 @@
 #   clblast      matrix products beside CLBlast on OpenCL devices: clblast-DEVICE.json (scripts/bundle.sh --clblast packs it)
 #   peers        filters beside other libraries: scripts/compare-gpu-peers.py, where python3 has CuPy; peers.json
 #
-# --gpus leaves out the CPU and OpenCL devices that are none. --quick takes small problems everywhere and times every device, a GPU or not; else steps of times fail without a GPU. Needs a C++20 compiler and CMake 3.25, Ninja or
+# --gpus leaves the CPU, and OpenCL devices that are no GPUs, out of verify, conv, files and times. --quick takes small problems
+# everywhere and times every device, a GPU or not; else steps of times fail without a GPU. Needs a C++20 compiler and CMake 3.25, Ninja or
 # make; libraries come from scripts/bundle.sh's archive or the system. Run again it builds only what
 # changed. The last line is `gpu-check: N passed, M failed`; exit status 1 if M > 0.
 set -euo pipefail

@@ -85,22 +85,28 @@ TEST_F(GpuImplicitGemm, GeometriesInEveryPassAndLayout) {
 // 8 sums.
 TEST_F(GpuImplicitGemm, TilesOfEveryShape) {
   int number = 0;
-  for (const std::string& tuning : {tuned(64, 128, 8, 4, 2), tuned(128, 32, 8, 1, 1), tuned(16, 64, 16, 1, 1),
-                                    tuned(32, 32, 32, 1, 1), tuned(128, 64, 8, 2, 1), tuned(64, 64, 16, 4, 1)}) {
+  for (const std::string& tuning :
+       {tuned(64, 128, 8, 4, 2), tuned(128, 32, 8, 1, 1), tuned(16, 64, 16, 1, 1), tuned(32, 32, 32, 1, 1),
+        tuned(128, 64, 8, 2, 1), tuned(64, 64, 16, 4, 1), tuned(256, 32, 8, 1, 1), tuned(64, 256, 8, 1, 1)}) {
     const char* const pass = std::array{"fwd", "bwd_data", "bwd_filter"}[static_cast<std::size_t>(number % 3)];
     const char* const other = std::array{"fwd", "bwd_data", "bwd_filter"}[static_cast<std::size_t>((number + 2) % 3)];
     expect_served(fmt::format("{} n2c20h9w14k70r3s3p1", pass), tuning);
     expect_served(fmt::format("{} nhwc n2c20h9w14k68r3s3p1u2", other), tuning);
+    for (const char* any : {"fwd", "bwd_filter"})  // channels that are fetched one by one
+      expect_served(fmt::format("{} nhwc n2c19h5w6k67r3s3p1", any), tuning);
     ++number;
   }
 }
 
 // One class of pixels has taps, and its positions make the others, too: by vectors of two positions, of one, of four,
-// and one by one; along either axis alone; the first class and another.
+// and one by one; along either axis alone; the first class and another; in stages of several taps. Or the class of the
+// only row has none.
 TEST_F(GpuImplicitGemm, PixelsWithoutATap) {
   for (const char* text :
        {"acc n2c6h8w8k12r1s1u2", "f16 n1c5h7w12k9r1s1p1u2", "n2c6h9w7k12r1s1u2", "n1c6h8w8k12r1s3pl1pr1uh2",
-        "n1c6h7w8k12r3s1pt1uw4", "bf16 n1c5h9w9k7r1s1u3", "acc nhwc n2c8h9w7k12r1s1pl1u2", "nhwc n1c5h7w8k9r1s1uh3uw2"})
+        "n1c6h7w8k12r3s1pt1uw4", "bf16 n1c5h9w9k7r1s1u3", "acc nhwc n2c8h9w7k12r1s1pl1u2", "nhwc n1c5h7w8k9r1s1uh3uw2",
+        "n1c5h8w8k3r2s2d2u2", "n1c6h8w8k12r1s3u2", "n2c8h8w8k12r1s1u2g2", "n1c4h3w8k3r1s1u4", "n1c4h10w20k3r1s1u9",
+        "n1c4h1w8k3r2s1pt1pb1dh2uh2", "nhwc n1c4h1w8k3r1s1pt9pb9uh9"})
     expect_served(fmt::format("bwd_data {}", text));
   expect_served("bwd_data acc n1c5h8w8k128r1s1u2", tuned(32, 32, 16, 1, 1, 2));
 }
@@ -150,7 +156,7 @@ TEST_F(GpuImplicitGemm, PassesAreAdjoint) {
 }
 
 TEST_F(GpuImplicitGemm, ArraysBeginAnywhere) {
-  for (const char* text : {"n2c8h6w8k12r3s3p1", "nhwc n2c8h6w8k12r3s3p1"})
+  for (const char* text : {"n2c8h6w8k12r3s3p1", "nhwc n2c8h6w8k12r3s3p1", "n2c8h6w8k12r1s1u2"})
     for (const Pass pass : all_passes)
       expect_same_wherever_arrays_begin(Context(device), with_pass(conv2d_problem(text), pass), implicit_gemm);
 }
@@ -174,6 +180,7 @@ TEST_F(GpuImplicitGemm, SumsThatAreNoNumbers) {
   for (const auto& [geometry, tuning] : {std::pair{"n1c12h9w8k12r3s3p1", std::string()},
                                          {"f16 nhwc n1c12h9w12k12r3s3p1u2", std::string()},
                                          {"n1c12h8w8k12r1s1p1u2", std::string()},
+                                         {"nhwc n1c12h9w7k12r1s1u2", std::string()},
                                          {"n2c16h9w8k16r3s3p1", tuned(32, 32, 16, 1, 1, 2)},
                                          {"bf16 nhwc n2c16h9w8k16r3s3p1", tuned(32, 32, 16, 1, 1, 2)}})
     expect_infinities_as_defined(context, implicit_gemm, {geometry}, all_passes, tuning);

@@ -19,11 +19,12 @@ struct PixelAxis {
   std::int64_t step = 1, apart = 1, out_step = 1, tap_step = 1;
   std::int64_t merged = 1, first = 0;  // classes that a position has beside each other; what its first tap adds
   std::int64_t filled = 1, own = 0;    // pixels that a position makes, all but that of the own class without a tap
+  bool is_met = true;                  // of a single class: whether a tap meets its pixels
 };
 
-// Forward, and backward of the data. There, where a single class of pixels has taps, a position makes those without a
-// tap too; and a product that `merges` makes all classes at once, as rows beside each other, with zeros for taps that a
-// class does not meet.
+// Forward, and backward of the data. There, with strides up to 8, a position makes pixels without a tap too where a
+// single class has taps; and a product that `merges` makes all classes at once, as rows beside each other, with zeros
+// for taps that a class does not meet.
 struct PixelProduct {
   explicit PixelProduct(const Conv2dProblem& problem, bool merges = false);
 

@@ -155,7 +155,7 @@ class Plan final : public Filter2dPlanBody {
     sequence.launch(program_, "fused", {{bands.groups(columns_, rows) * group, 1}, {group, 1}}, arguments);
   }
 
-  // Output rows of a group, and of one at an end of the rows, where what lies beside them takes an eighth of the time.
+  // Output rows of a group, and of one at an end of the rows, which takes an eighth longer for what lies beside them.
   struct Bands {
     std::int64_t rows = 0, end_rows = 0;
 
@@ -179,7 +179,7 @@ class Plan final : public Filter2dPlanBody {
       const std::int64_t waves = divide_up(bands.groups(columns_, rows), resident);
       const std::int64_t cost = waves * (divide_up(bands.rows + r - 1, step) + 1);
       if (cost < best_cost) best_cost = cost, best = bands;
-      if (waves == 1 || bands.rows == rows) break;  // longer bands only cost more
+      if (waves == 1 || bands.end_rows == rows) break;  // longer bands only cost more
     }
     return best;
   }
