@@ -391,7 +391,8 @@ TEST_F(GpuFilter2d, FusedOnFewLongRows) {
     }
 }
 
-// So many rows that groups at the ends of rows make fewer of them than the others: of three parts of a row, and of two.
+// So many rows that on devices of few compute units groups at the ends of rows make fewer of them than the others: of
+// three parts of a row, and of two.
 TEST_F(GpuFilter2d, FusedOnManyRows) {
   for (const auto& device : devices_)
     for (const std::int64_t columns : {401, 201}) {

@@ -51,12 +51,9 @@ PixelAxis backward_axis(const BackwardAxis& g, bool merges) {
                  .out_step = g.stride,
                  .tap_step = g.stride / common};
   constexpr std::int64_t most_joined = 8;  // what is looked at one by one
-  if (g.stride == 1) return axis;
-  if (axis.classes == 1) {
-    axis.is_met = false;
-    for (std::int64_t tap = 0; tap < g.taps; ++tap) axis.is_met |= g.offset(0, tap).has_value();
-  }
-  if (g.stride > most_joined) return axis;
+  // Where the stride divides the dilation a class meets all taps or none.
+  axis.all_met = axis.tap_step == 1 && (axis.classes > 1 || g.offset(0, 0));
+  if (g.stride == 1 || g.stride > most_joined) return axis;
   std::int64_t with_taps = 0, least = std::numeric_limits<std::int64_t>::max(), largest = -least;
   for (std::int64_t remainder = 0; remainder < axis.classes; ++remainder) {
     bool has_taps = false;
@@ -72,6 +69,7 @@ PixelAxis backward_axis(const BackwardAxis& g, bool merges) {
   } else if (merges && with_taps > 1) {
     axis.merged = axis.classes, axis.classes = 1;
     axis.taps = largest - least + 1, axis.first = least, axis.apart = axis.tap_step = 1;
+    axis.all_met = true;
   }
   return axis;
 }
@@ -183,7 +181,7 @@ PixelProduct::PixelProduct(const Conv2dProblem& problem, bool merges) {
   out_rows = out_group * down.merged * along.merged;
   nhwc = g.nhwc;
   // With a stride beyond x's extent one class has some of the taps, or none, and no flat stage, which has all.
-  flat = down.tap_step == 1 && along.tap_step == 1 && down.is_met && along.is_met && is_flat(source_group, classes());
+  flat = down.all_met && along.all_met && is_flat(source_group, classes());
 }
 
 std::int64_t PixelProduct::panel_rows(std::int64_t tile_k) const {

@@ -19,7 +19,7 @@ struct PixelAxis {
   std::int64_t step = 1, apart = 1, out_step = 1, tap_step = 1;
   std::int64_t merged = 1, first = 0;  // classes that a position has beside each other; what its first tap adds
   std::int64_t filled = 1, own = 0;    // pixels that a position makes, all but that of the own class without a tap
-  bool is_met = true;                  // of a single class: whether a tap meets its pixels
+  bool all_met = true;                 // whether every tap meets every pixel of a single class
 };
 
 // Forward, and backward of the data. There, with strides up to 8, a position makes pixels without a tap too where a
