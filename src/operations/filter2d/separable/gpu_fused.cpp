@@ -1,4 +1,4 @@
-// Separable filtering on OpenCL and CUDA devices in one launch: rows go through local memory in turns, filtered along
+// Separable filtering on OpenCL and CUDA devices in one launch: rows go through local memory in steps, filtered along
 // by some work items, and down the columns by others, whose chains stay in registers. Equal weights are served too:
 // sums of pixels that are exact in fp32 do not depend on their order.
 #include "embedded/fused.kernel.h"
@@ -11,7 +11,7 @@ namespace omniconv::operations {
 namespace {
 
 constexpr std::int64_t group = 128;
-// The chains of 4 columns stay in registers, and a turn's rows in local memory; of tall kernels filtered rows do. A
+// The chains of 4 columns stay in registers, and a step's rows in local memory; of tall kernels filtered rows do. A
 // work item holds a window in registers.
 constexpr std::int64_t most_rows = 33, most_window = 128;
 constexpr std::int64_t columns_of_an_item = 4;
@@ -65,7 +65,7 @@ FusedTile best_tile(const Filter2dProblem& problem, const devices::Device& devic
   }
   // Steps of a turn: as many as a group's local memory holds. On devices with little of it more groups would share a
   // multiprocessor with fewer.
-  const std::int64_t most = size_of(problem.input) == 1 && !tall ? 3 : 1;
+  const std::int64_t most = size_of(problem.input) == 1 && !tall ? 2 : 1;
   FusedTile more = best;
   while (best.segment > 0 && ++more.steps <= most && local_bytes(problem, more) <= device.info().local_memory_bytes)
     best = more;
@@ -76,7 +76,7 @@ FusedTile best_tile(const Filter2dProblem& problem, const devices::Device& devic
 std::int64_t resident_groups(const Filter2dProblem& problem) {
   if (is_tall(problem)) return 4;  // as many as their local memory lets be
   const std::int64_t size = size_of(problem.input), window = size == 1 ? 0 : size == 2 ? 8 : 24;
-  return std::clamp<std::int64_t>(65536 / group / (44 + 4 * problem.r + window), 4, 8);
+  return std::clamp<std::int64_t>(65536 / group / (52 + 4 * problem.r + window), 4, 8);
 }
 
 // Whether bytes as denormal numbers give the same bits: README.md has the proof.
