@@ -54,6 +54,12 @@ inline std::vector<devices::Definition> pixel_definitions(const Filter2dTask& ta
   return definitions;
 }
 
+// The type of positions in kernel text, for solvers that are faster with narrow ones: other text has 64 bits.
+inline devices::Definition narrow_positions(const Filter2dProblem& problem) {
+  constexpr std::int64_t most = std::int64_t{1} << 28;  // with windows beside it, and twice
+  return {"POSITION", problem.h < most && problem.w < most / problem.c ? "int" : "long"};
+}
+
 // Rows of groups that one launch may have: CUDA's limit.
 constexpr std::int64_t most_group_rows = 65'535;
 

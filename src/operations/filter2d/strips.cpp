@@ -99,16 +99,20 @@ class Plan final : public Filter2dPlanBody {
   void append_part(devices::Sequence& sequence, const Filter2dRun& run) const {
     const std::int64_t item_rows = rows_of_item(run.output_rows);
     const std::int64_t items = layout_.count * divide_up(run.output_rows, item_rows);
-    // What lies beside the strips is spread over all work items, so that groups take equally long.
-    const std::int64_t groups =
-        divide_up(std::max(items, divide_up(rest_ * run.output_rows, tunables_.rest)), tunables_.group);
+    // What lies beside the strips is spread over all work items, so that groups take equally long. Of many taps it
+    // waits for memory several times: groups of its own make it, while others make strips.
+    constexpr std::int64_t most_shared_taps = 16;
+    const std::int64_t group = tunables_.group, rest_items = divide_up(rest_ * run.output_rows, tunables_.rest);
+    const bool shared = task().problem.r * task().problem.s <= most_shared_taps;
+    const std::int64_t rest_groups = divide_up(shared ? std::max(items, rest_items) : rest_items, group),
+                       groups = shared ? rest_groups : rest_groups + divide_up(items, group);
     const auto arguments = image_arguments(
         run, rest_weights_.get(), static_cast<float>(task().weights.scale), static_cast<float>(task().weights.bias),
-        static_cast<float>(task().weights.border_value), static_cast<std::int32_t>(groups * tunables_.group),
-        static_cast<std::int32_t>(rest_), strip_weights_argument(), weights_.scale, border_word_,
-        static_cast<std::int32_t>(layout_.first), static_cast<std::int32_t>(layout_.count),
-        static_cast<std::int32_t>(item_rows));
-    sequence.launch(program_, "strips", {{groups * tunables_.group, 1}, {tunables_.group, 1}}, arguments);
+        static_cast<float>(task().weights.border_value), static_cast<std::int32_t>(rest_groups * group),
+        static_cast<std::int32_t>(shared ? 0 : rest_groups * group), static_cast<std::int32_t>(rest_),
+        strip_weights_argument(), weights_.scale, border_word_, static_cast<std::int32_t>(layout_.first),
+        static_cast<std::int32_t>(layout_.count), static_cast<std::int32_t>(item_rows));
+    sequence.launch(program_, "strips", {{groups * group, 1}, {group, 1}}, arguments);
   }
 
   KernelArgument strip_weights_argument() const {
@@ -144,6 +148,7 @@ class Plan final : public Filter2dPlanBody {
 
 std::vector<devices::Definition> strip_definitions(const Filter2dTask& task, const StripTunables& tunables) {
   std::vector<devices::Definition> definitions = pixel_definitions(task);
+  definitions.push_back(narrow_positions(task.problem));
   const auto form = [&](const Weights& weights) {
     return along_rows_first(task, weights) ? "FORM_rows_first" : "FORM_direct";
   };

@@ -102,6 +102,7 @@ class Plan final : public Filter2dPlanBody {
                           denormals_are_exact_in_two_chains(task);
     // Not of floating outputs, which tell a sum of -0 from 0.
     const bool scaled = task.weights.scale != 1 || task.weights.bias != 0 || !is_integer(problem.output);
+    definitions.push_back(narrow_positions(problem));
     definitions.push_back({"V", std::to_string(columns_of_an_item)});
     definitions.push_back({"DENORMAL", denormal ? "1" : "0"});
     definitions.push_back({"EQUAL", adds_pixels(task) ? "1" : "0"});
