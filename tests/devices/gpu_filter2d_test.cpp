@@ -485,6 +485,38 @@ TEST_F(GpuFilter2d, StripsOfEveryWidthAndAlignment) {
       }
 }
 
+// Rows that strips fill, where they are aligned: 48 pixels are whole strips of any type and number of channels.
+TEST_F(GpuFilter2d, StripsOfWholeRows) {
+  constexpr BorderMode inside[] = {BorderMode::constant, BorderMode::replicate, BorderMode::reflect,
+                                   BorderMode::reflect101};
+  for (const auto& device : devices_)
+    for (std::size_t i = 0; i < 12; ++i) {
+      const DataType type = image_types[i % 6];
+      Filter2dTask task = strip_task(type, type, inside[(i + i / 6) % 4], 710 + i);
+      Filter2dProblem& problem = task.problem;
+      std::mt19937_64 random(i);
+      problem.w = 48, problem.h = 7 + problem.r;
+      problem.c = 1 + static_cast<std::int64_t>(i / 2 % 4);
+      Filter filter{.weights = weights_of(Kind::random, problem.r, problem.s, random)};
+      if (i % 3 > 0) filter.anchor_x = i % 3 == 1 ? 0 : problem.s - 1;
+      task.weights = analyse(problem, filter);
+      Runner(direct_gpu_strips(), task, device, 710 + i).run_all();
+    }
+}
+
+TEST(FilterPositions, AreNarrowWhereTheySuffice) {
+  const auto type_of = [](std::int64_t h, std::int64_t w, std::int64_t c) {
+    Filter2dProblem problem;
+    problem.h = h, problem.w = w, problem.c = c;
+    return narrow_positions(problem).value;
+  };
+  constexpr std::int64_t most = std::int64_t{1} << 28;
+  EXPECT_EQ(type_of(most - 1, 1000, 3), "int");
+  EXPECT_EQ(type_of(most, 1000, 3), "long");
+  EXPECT_EQ(type_of(1000, most / 3 - 1, 3), "int");
+  EXPECT_EQ(type_of(1000, most / 3, 3), "long");
+}
+
 // Signed bytes times a power of two, -128 and 127 among them where there are several.
 std::vector<double> byte_weights_of(std::int64_t r, std::int64_t s, double unit, std::mt19937_64& random) {
   std::vector<double> weights;
@@ -525,6 +557,15 @@ TEST_F(GpuFilter2d, DotsOnEveryTypeAndBorder) {
         Runner(integer_dot_gpu_strips(), task, device, number).run_all();
       }
   }
+}
+
+TEST_F(GpuFilter2d, DotsOfWholeRows) {
+  for (const auto& device : devices_)
+    for (std::size_t i = 0; i < std::size(borders); ++i) {
+      Filter2dTask task = dot_task(DataType::u8, borders[i], 815 + i, 3, 3 + 2 * static_cast<std::int64_t>(i % 2));
+      task.problem.w = 64;
+      Runner(integer_dot_gpu_strips(), task, device, 815 + i).run_all();
+    }
 }
 
 // A last column that stands alone after fours, and is taken by fours itself: in one word, filled up or not, and in two.

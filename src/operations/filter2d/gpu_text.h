@@ -56,7 +56,7 @@ inline std::vector<devices::Definition> pixel_definitions(const Filter2dTask& ta
 
 // The type of positions in kernel text, for solvers that are faster with narrow ones: other text has 64 bits.
 inline devices::Definition narrow_positions(const Filter2dProblem& problem) {
-  constexpr std::int64_t most = std::int64_t{1} << 28;  // with windows beside it, and twice
+  constexpr std::int64_t most = std::int64_t{1} << 28;  // border_index doubles an extent, and adds a window
   return {"POSITION", problem.h < most && problem.w < most / problem.c ? "int" : "long"};
 }
 

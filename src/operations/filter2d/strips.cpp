@@ -21,6 +21,13 @@ constexpr std::int64_t least_rows = 4, most_rows = 32, most_rows_of_cuda = 80, l
 // Where rows are given by a tunable, they are halved until the device is so many times full; where what it holds is not
 // known, only until it is surely full.
 constexpr double least_waves = 2, least_uncertain_waves = 1.25;
+// What lies beside the strips is spread over all work items, so that groups take equally long. Of many taps it waits
+// for memory several times: groups of its own make it, while others make strips.
+bool shares_rest(const Filter2dTask& task) {
+  constexpr std::int64_t most_taps = 16;
+  return task.problem.r * task.problem.s <= most_taps;
+}
+
 // Work items that a compute unit is taken to hold where that is not known.
 constexpr std::int64_t usual_items = 1024;
 
@@ -74,7 +81,7 @@ class Plan final : public Filter2dPlanBody {
       : Filter2dPlanBody(task),
         tunables_(tunables),
         layout_(strip_placement(task, tunables_)),
-        rest_(Q(task.problem) * task.problem.c - layout_.count * tunables_.v),
+        whole_(strips_of_whole_rows(task, tunables_)),
         weights_(scaled_strip_weights(task, tunables_)),
         border_word_(border_word(task)) {
     std::string text(kernels::filter2d_pixels());
@@ -91,27 +98,30 @@ class Plan final : public Filter2dPlanBody {
   double compile_seconds() const override { return program_->compile_seconds(); }
 
   void append(devices::Sequence& sequence, const Filter2dRun& run) const override {
-    in_parts_of(most_items / std::max(layout_.count, rest_), run,
-                [&](const Filter2dRun& part) { append_part(sequence, part); });
+    const std::int64_t alignment = std::min<std::int64_t>(tunables_.v * size_of(task().problem.input), 16);
+    const bool aligned = (run.input_offset_bytes | run.input_stride_bytes) % alignment == 0;
+    const StripPlacement& layout = whole_.count > 0 && aligned ? whole_ : layout_;
+    const std::int64_t rest = Q(task().problem) * task().problem.c - layout.count * tunables_.v;
+    in_parts_of(most_items / std::max(layout.count, rest), run,
+                [&](const Filter2dRun& part) { append_part(sequence, part, layout, rest); });
   }
 
  private:
-  void append_part(devices::Sequence& sequence, const Filter2dRun& run) const {
-    const std::int64_t item_rows = rows_of_item(run.output_rows);
-    const std::int64_t items = layout_.count * divide_up(run.output_rows, item_rows);
-    // What lies beside the strips is spread over all work items, so that groups take equally long. Of many taps it
-    // waits for memory several times: groups of its own make it, while others make strips.
-    constexpr std::int64_t most_shared_taps = 16;
-    const std::int64_t group = tunables_.group, rest_items = divide_up(rest_ * run.output_rows, tunables_.rest);
-    const bool shared = task().problem.r * task().problem.s <= most_shared_taps;
+  // `rest` elements of every row lie beside the strips.
+  void append_part(devices::Sequence& sequence, const Filter2dRun& run, const StripPlacement& layout,
+                   std::int64_t rest) const {
+    const std::int64_t item_rows = rows_of_item(run.output_rows, layout.count);
+    const std::int64_t items = layout.count * divide_up(run.output_rows, item_rows);
+    const std::int64_t group = tunables_.group, rest_items = divide_up(rest * run.output_rows, tunables_.rest);
+    const bool shared = shares_rest(task());
     const std::int64_t rest_groups = divide_up(shared ? std::max(items, rest_items) : rest_items, group),
                        groups = shared ? rest_groups : rest_groups + divide_up(items, group);
     const auto arguments = image_arguments(
         run, rest_weights_.get(), static_cast<float>(task().weights.scale), static_cast<float>(task().weights.bias),
         static_cast<float>(task().weights.border_value), static_cast<std::int32_t>(rest_groups * group),
-        static_cast<std::int32_t>(shared ? 0 : rest_groups * group), static_cast<std::int32_t>(rest_),
-        strip_weights_argument(), weights_.scale, border_word_, static_cast<std::int32_t>(layout_.first),
-        static_cast<std::int32_t>(layout_.count), static_cast<std::int32_t>(item_rows));
+        static_cast<std::int32_t>(shared ? 0 : rest_groups * group), static_cast<std::int32_t>(rest),
+        strip_weights_argument(), weights_.scale, border_word_, static_cast<std::int32_t>(layout.first),
+        static_cast<std::int32_t>(layout.count), static_cast<std::int32_t>(item_rows));
     sequence.launch(program_, "strips", {{groups * group, 1}, {group, 1}}, arguments);
   }
 
@@ -120,8 +130,8 @@ class Plan final : public Filter2dPlanBody {
     return std::span<const float>(weights_.values);
   }
 
-  std::int64_t rows_of_item(std::int64_t rows) const {
-    const double groups_per_band = static_cast<double>(layout_.count) / static_cast<double>(tunables_.group);
+  std::int64_t rows_of_item(std::int64_t rows, std::int64_t strips) const {
+    const double groups_per_band = static_cast<double>(strips) / static_cast<double>(tunables_.group);
     if (tunables_.rows == 0)
       return rows_of_bands(rows, groups_per_band, knows_residents_ ? resident_groups_ : 0,
                            task().problem.r - 1 + lead_of_an_item, least_rows, most_rows_);
@@ -135,8 +145,8 @@ class Plan final : public Filter2dPlanBody {
   }
 
   StripTunables tunables_;
-  StripPlacement layout_;
-  std::int64_t rest_, most_rows_ = 0, resident_groups_ = 0;
+  StripPlacement layout_, whole_;  // of any rows; of aligned ones, if there is one
+  std::int64_t most_rows_ = 0, resident_groups_ = 0;
   bool knows_residents_ = false;
   StripWeights weights_;
   std::int32_t border_word_;
@@ -165,6 +175,9 @@ std::vector<devices::Definition> strip_definitions(const Filter2dTask& task, con
   add("DENORMAL", tunables.denormal);
   add("RING", tunables.ring);
   add("DOTS", tunables.dots);
+  // Two elements of pairs of kernels would take too many registers.
+  add("REST_AT_ONCE", tunables.rest > 1 && shares_rest(task) && !task.second ? 2 : 1);
+  add("EDGES", strips_of_whole_rows(task, tunables).count > 0 ? 1 : 0);
   add("STRIP_GROUP", tunables.group);
   return definitions;
 }

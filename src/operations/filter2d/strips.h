@@ -42,6 +42,23 @@ inline StripPlacement strip_placement(const Filter2dTask& task, const StripTunab
   return {first, std::max<std::int64_t>(0, (end - first) / tunables.v)};
 }
 
+// Strips that fill rows as long as the image's, where they are aligned: the elements that the border puts beside the
+// first and the last strip are in these strips' own windows. None where that is not so.
+inline StripPlacement strips_of_whole_rows(const Filter2dTask& task, const StripTunables& tunables) {
+  const Filter2dProblem& problem = task.problem;
+  const std::int64_t elements = problem.w * problem.c, v = tunables.v, c = problem.c;
+  const BorderMode border = problem.border.mode;
+  // Two strips at the least.
+  if (strip_placement(task, tunables).count == 0 || Q(problem) != problem.w || elements % v != 0 ||
+      border == BorderMode::wrap || border == BorderMode::valid)
+    return {};
+  const std::int64_t left = task.weights.anchor_x, right = problem.s - 1 - left;
+  const std::int64_t words = 4 / size_of(problem.input) * tunables.halo;
+  const bool neighbours_read_within = v >= round_up(std::max(left, right) * c, words);
+  const bool continued_is_in_window = (left + 1) * c <= v + right * c && (right + 1) * c <= v + left * c;
+  return neighbours_read_within && continued_is_in_window ? StripPlacement{0, elements / v} : StripPlacement{};
+}
+
 // The constants of filter2d_pixels.kernel, filter2d_words.kernel and filter2d_strips.kernel.
 std::vector<devices::Definition> strip_definitions(const Filter2dTask& task, const StripTunables& tunables);
 

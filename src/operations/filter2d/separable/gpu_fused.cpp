@@ -63,8 +63,7 @@ FusedTile best_tile(const Filter2dProblem& problem, const devices::Device& devic
       if (!tall) break;
     }
   }
-  // Steps of a turn: as many as a group's local memory holds. On devices with little of it more groups would share a
-  // multiprocessor with fewer.
+  // Steps of a turn: of bytes two, where local memory holds them; one and three were slower (README.md).
   const std::int64_t most = size_of(problem.input) == 1 && !tall ? 2 : 1;
   FusedTile more = best;
   while (best.segment > 0 && ++more.steps <= most && local_bytes(problem, more) <= device.info().local_memory_bytes)
