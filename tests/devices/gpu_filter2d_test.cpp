@@ -485,7 +485,7 @@ TEST_F(GpuFilter2d, StripsOfEveryWidthAndAlignment) {
       }
 }
 
-// Rows that strips fill, where they are aligned: 48 pixels are whole strips of any type and number of channels.
+// Rows that strips fill, where they are aligned: continued on both sides, and on one by three pixels.
 TEST_F(GpuFilter2d, StripsOfWholeRows) {
   constexpr BorderMode inside[] = {BorderMode::constant, BorderMode::replicate, BorderMode::reflect,
                                    BorderMode::reflect101};
@@ -495,11 +495,14 @@ TEST_F(GpuFilter2d, StripsOfWholeRows) {
       Filter2dTask task = strip_task(type, type, inside[(i + i / 6) % 4], 710 + i);
       Filter2dProblem& problem = task.problem;
       std::mt19937_64 random(i);
+      problem.s = i < 6 ? 3 : 4;
+      problem.c = 1 + static_cast<std::int64_t>(i < 6 ? i % 4 : i % 2);
       problem.w = 48, problem.h = 7 + problem.r;
-      problem.c = 1 + static_cast<std::int64_t>(i / 2 % 4);
       Filter filter{.weights = weights_of(Kind::random, problem.r, problem.s, random)};
-      if (i % 3 > 0) filter.anchor_x = i % 3 == 1 ? 0 : problem.s - 1;
+      filter.anchor_x = i < 6 ? 1 : i % 4 < 2 ? 0 : 3;
       task.weights = analyse(problem, filter);
+      const StripTunables tunables{.v = type == DataType::u8 ? 16 : 8, .halo = size_of(type) == 2 ? 4 : 1};
+      EXPECT_EQ(strips_of_whole_rows(task, tunables).count, 48 * problem.c / tunables.v);
       Runner(direct_gpu_strips(), task, device, 710 + i).run_all();
     }
 }
@@ -563,7 +566,7 @@ TEST_F(GpuFilter2d, DotsOfWholeRows) {
   for (const auto& device : devices_)
     for (std::size_t i = 0; i < std::size(borders); ++i) {
       Filter2dTask task = dot_task(DataType::u8, borders[i], 815 + i, 3, 3 + 2 * static_cast<std::int64_t>(i % 2));
-      task.problem.w = 64;
+      task.problem.w = 64, task.problem.c = 1 + static_cast<std::int64_t>(i % 3);
       Runner(integer_dot_gpu_strips(), task, device, 815 + i).run_all();
     }
 }

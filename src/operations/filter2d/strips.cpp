@@ -252,7 +252,8 @@ std::string strip_refusal(const Filter2dTask& task, const StripTunables& tunable
                        most_window, problem.s - 1, problem.c);
   const std::int64_t strips = strip_placement(task, tunables).count;
   if (strips == 0) return fmt::format("rows of {} columns are too short for a strip", problem.w);
-  if (strips > most_items) return fmt::format("rows of {} columns have too many strips for one launch", problem.w);
+  if (std::max(strips, strips_of_whole_rows(task, tunables).count) > most_items)
+    return fmt::format("rows of {} columns have too many strips for one launch", problem.w);
   return {};
 }
 

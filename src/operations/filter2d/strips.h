@@ -42,18 +42,20 @@ inline StripPlacement strip_placement(const Filter2dTask& task, const StripTunab
   return {first, std::max<std::int64_t>(0, (end - first) / tunables.v)};
 }
 
-// Strips that fill rows as long as the image's, where they are aligned: the elements that the border puts beside the
-// first and the last strip are in these strips' own windows. None where that is not so.
+// Strips that fill rows as long as the image's, where they are aligned: what the border puts beside the first and the
+// last strip is in these strips' own windows, or constant. None where that is not so.
 inline StripPlacement strips_of_whole_rows(const Filter2dTask& task, const StripTunables& tunables) {
   const Filter2dProblem& problem = task.problem;
   const std::int64_t elements = problem.w * problem.c, v = tunables.v, c = problem.c;
   const BorderMode border = problem.border.mode;
-  // Two strips at the least.
+  // Where there is a strip with its distance from the ends, two at the least fill the row.
   if (strip_placement(task, tunables).count == 0 || Q(problem) != problem.w || elements % v != 0 ||
       border == BorderMode::wrap || border == BorderMode::valid)
     return {};
   const std::int64_t left = task.weights.anchor_x, right = problem.s - 1 - left;
   const std::int64_t words = 4 / size_of(problem.input) * tunables.halo;
+  // Windows of strips beside the ends lie within the row; the first and the last one hold the pixels that are
+  // reflected.
   const bool neighbours_read_within = v >= round_up(std::max(left, right) * c, words);
   const bool continued_is_in_window = (left + 1) * c <= v + right * c && (right + 1) * c <= v + left * c;
   return neighbours_read_within && continued_is_in_window ? StripPlacement{0, elements / v} : StripPlacement{};
