@@ -74,19 +74,6 @@ DEVICE float CORRECTLY_ROUNDED_ROOT(const float x) {
 #endif
 
 // See prelude.cuda.
-#if NVIDIA_CAPABILITY >= 80
-DEVICE void COPY_QUAD(LOCAL_MEMORY uint4* to, const int bytes, GLOBAL const uint4* from) {
-  uint address;
-  asm("{ .reg .u64 at; cvta.to.shared.u64 at, %1; cvt.u32.u64 %0, at; }" : "=r"(address) : "l"(to));
-  asm volatile("cp.async.cg.shared.global [%0], [%1], 16;" ::"r"(address + bytes), "l"(from) : "memory");
-}
-#define AWAIT_QUADS asm volatile("cp.async.wait_all;" ::: "memory")
-#else
-#define COPY_QUAD(to, bytes, from) ((to)[(bytes) / 16] = *(from))
-#define AWAIT_QUADS
-#endif
-
-// See prelude.cuda.
 #ifdef __NV_CL_C_VERSION
 #define KEEP(word) asm volatile("" : "+r"(word))
 #else

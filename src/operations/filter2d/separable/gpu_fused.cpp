@@ -1,4 +1,4 @@
-// Separable filtering on OpenCL and CUDA devices in one launch: rows go through local memory in steps, filtered along
+// Separable filtering on OpenCL and CUDA devices in one launch: rows go through local memory in turns, filtered along
 // by some work items, and down the columns by others, whose chains stay in registers. Equal weights are served too:
 // sums of pixels that are exact in fp32 do not depend on their order.
 #include "embedded/fused.kernel.h"
@@ -11,7 +11,7 @@ namespace omniconv::operations {
 namespace {
 
 constexpr std::int64_t group = 128;
-// The chains of 4 columns stay in registers, and a step's rows in local memory; of tall kernels filtered rows do. A
+// The chains of 4 columns stay in registers, and a turn's rows in local memory; of tall kernels filtered rows do. A
 // work item holds a window in registers.
 constexpr std::int64_t most_rows = 33, most_window = 128;
 constexpr std::int64_t columns_of_an_item = 4;
@@ -112,11 +112,15 @@ class Plan final : public Filter2dPlanBody {
     definitions.push_back({"TALL", is_tall(problem) ? "1" : "0"});
     definitions.push_back({"DEEP", std::to_string(deep)});
     definitions.push_back({"STEP_ROWS", std::to_string(tile_.step_rows)});
+    // Of warp_units.kernel, for copies: there are no products.
+    definitions.push_back({"MATRIX_UNITS", device.facts().compute_capability >= 80 ? "1" : "0"});
+    definitions.push_back({"PART", "TYPE_f16"});
     definitions.push_back({"STEPS", std::to_string(tile_.steps)});
     definitions.push_back({"SEGMENT", std::to_string(tile_.segment)});
     definitions.push_back({"SEGMENTS", std::to_string(tile_.segments)});
     program_ = device.build(std::string(kernels::filter2d_pixels()) + std::string(kernels::filter2d_words()) +
-                                std::string(kernels::filter2d_stage()) + std::string(fused_kernel),
+                                std::string(kernels::filter2d_stage()) + std::string(kernels::warp_units()) +
+                                std::string(fused_kernel),
                             definitions, {.occupancy = occupancy});
     const std::int64_t resident = program_->resident_groups("fused", group);
     resident_groups_ = (resident > 0 ? resident : usual_residents) * device.info().compute_units;
