@@ -2,10 +2,10 @@
 // with an empty cache of programs, again from that cache, and asked for again of a context that remembers them; then
 // runs of one small convolution in batches of 32, without timing. With `alone`, each problem and pass by itself: plan
 // and first run on an open context with an empty cache, until the device is done, and two more runs. With
-// `together`, all problems of the list, forward, their plans made at once, and one more run of each. With `quick`, in
-// contexts of quick starts. NVRTC's own cache is never used.
+// `together`, all problems of the list, forward, their plans made at once, and one more run of each. With `once`, in
+// contexts without quick starts. NVRTC's own cache is never used.
 //
-//   plan_times DEVICE PROBLEM_LIST CACHE_FOLDER [alone|together [quick]]
+//   plan_times DEVICE PROBLEM_LIST CACHE_FOLDER [alone|together [once]]
 #include <omniconv/conv2d.h>
 
 #include <algorithm>
@@ -106,9 +106,10 @@ int main(int count, char** arguments) {
   // NVRTC keeps what it compiled for other processes, too: no time of a second run would be that of a first.
   setenv("CUDA_CACHE_DISABLE", "1", 1);
   const std::string_view mode = count > 4 ? arguments[4] : "", start = count > 5 ? arguments[5] : "";
-  if (count < 4 || count > 6 || (count > 4 && mode != "alone" && mode != "together") || (count > 5 && start != "quick"))
-    return std::fputs("plan_times DEVICE PROBLEM_LIST CACHE_FOLDER [alone|together [quick]]\n", stderr), 2;
-  const ContextOptions options{.device = arguments[1], .program_cache = arguments[3], .quick_start = start == "quick"};
+  if (count < 4 || count > 6 || (count > 4 && mode != "alone" && mode != "together") || (count > 5 && start != "once"))
+    return std::fputs("plan_times DEVICE PROBLEM_LIST CACHE_FOLDER [alone|together [once]]\n", stderr), 2;
+  ContextOptions options{.device = arguments[1], .program_cache = arguments[3]};
+  if (start == "once") options.quick_start = false;
   const std::vector<Conv2dProblem> layers = bench::in_all_passes(arguments[2]);
   const std::vector<Problem> problems(layers.begin(), layers.end());
   if (mode == "alone") return time_each_alone(options, layers), 0;

@@ -130,6 +130,7 @@ void add_common(CLI::App& app, Common& common) {
 
 ContextOptions context_options(const Common& common) {
   ContextOptions options{.device = common.device, .threads = common.threads};
+  options.quick_start = false;  // a process of the command runs once
   options.program_cache = read_environment().program_cache;
   if (!common.quiet)
     options.warn = [](const std::string& message) {

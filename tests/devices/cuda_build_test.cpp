@@ -3,6 +3,8 @@
 
 #include <algorithm>
 #include <chrono>
+#include <cstdio>
+#include <cstdlib>
 #include <functional>
 #include <future>
 #include <thread>
@@ -28,7 +30,7 @@ class CudaPrograms : public testing::Test {
     fake_cuda::compile_together(1);
     fake_cuda::take_compilations();
   }
-  const Context context{{.device = "cuda:0"}};
+  const Context context{{.device = "cuda:0", .quick_start = false}};
   devices::Device& device = *context.impl();
 };
 
@@ -131,6 +133,11 @@ class CudaQuickStarts : public CudaPrograms {
     fake_cuda::hold_optimised(false);
     done.get();
   }
+  static Words compilations() {
+    Words all = fake_cuda::take_compilations();
+    std::sort(all.begin(), all.end());
+    return all;
+  }
   const std::string architecture = "--gpu-architecture=sm_90";
   const Context quick{{.device = "cuda:0", .quick_start = true}};
   Queue queue = quick.make_queue();
@@ -143,7 +150,12 @@ TEST_F(CudaQuickStarts, TheFirstSubmissionDoesNotWaitLaterOnesDo) {
   queue.submit(sequence_of(program)).wait();  // both of its launches
   expect_waits([&] { queue.submit(sequence_of(program)).wait(); });
   queue.submit(sequence_of(program)).wait();
-  EXPECT_EQ(fake_cuda::take_compilations(), (Words{architecture + " quickly", architecture}));
+  EXPECT_EQ(compilations(), (Words{architecture, architecture + " quickly"}));
+}
+
+TEST_F(CudaQuickStarts, AreWhatAContextIsGivenOnEnoughCores) {
+  Context({.device = "cuda:0"}).impl()->build("text", {}, {.starts_quickly = true});
+  EXPECT_EQ(compilations().size(), std::thread::hardware_concurrency() >= 4 ? 2u : 1u);
 }
 
 TEST_F(CudaQuickStarts, RecordingsAndWhoCountsGroupsWait) {
@@ -180,19 +192,32 @@ TEST_F(CudaQuickStarts, AreOfPlansThatAreMadeAlone) {
   EXPECT_GE(made({"n2c64h28w28k192r3s3p1"}).second, 1);
 }
 
-TEST_F(CudaQuickStarts, OptimiseWhenNoneIsUnderWay) {
-  fake_cuda::hold_texts("held");
-  std::future<void> other =
-      std::async(std::launch::async, [this] { quick.impl()->build("held", {}, {.starts_quickly = true}); });
-  while (fake_cuda::compilations_under_way() == 0) std::this_thread::yield();
-  const std::shared_ptr<Program> program = build();
-  std::this_thread::sleep_for(std::chrono::milliseconds(50));
-  EXPECT_EQ(fake_cuda::take_compilations(), (Words{architecture + " quickly", architecture + " quickly"}));
+TEST_F(CudaQuickStarts, CompileBothAtOnce) {
+  fake_cuda::hold_texts("text");
+  std::future<std::shared_ptr<Program>> built = std::async(std::launch::async, [this] { return build(); });
+  const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(20);
+  while (fake_cuda::compilations_under_way() < 2 && std::chrono::steady_clock::now() < end) std::this_thread::yield();
+  EXPECT_EQ(fake_cuda::compilations_under_way(), 2);
   fake_cuda::hold_texts("");
-  other.get();
-  queue.submit(sequence_of(program)).wait();
-  queue.submit(sequence_of(program)).wait();
-  EXPECT_EQ(fake_cuda::take_compilations(), (Words{architecture, architecture}));
+  EXPECT_NE(built.get(), nullptr);
+}
+
+// Also where the program's owner never ends.
+TEST_F(CudaQuickStarts, TheEndOfTheProcessWaits) {
+  GTEST_FLAG_SET(death_test_style, "threadsafe");
+  const auto leave_at_once = [] {
+    std::atexit([] { std::fprintf(stderr, "%d under way", fake_cuda::compilations_under_way()); });
+    fake_cuda::hold_optimised(true);
+    new std::shared_ptr<Program>(
+        Context({.device = "cuda:0", .quick_start = true}).impl()->build("text", {}, {.starts_quickly = true}));
+    while (fake_cuda::compilations_under_way() == 0) std::this_thread::yield();
+    std::thread([] {
+      std::this_thread::sleep_for(std::chrono::milliseconds(200));
+      fake_cuda::hold_optimised(false);
+    }).detach();
+    std::exit(0);
+  };
+  EXPECT_EXIT(leave_at_once(), testing::ExitedWithCode(0), "^0 under way$");
 }
 
 TEST_F(CudaQuickStarts, ErrorsOfOptimisedCodeAreOfAllWhoWait) {

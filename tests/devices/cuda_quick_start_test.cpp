@@ -14,7 +14,8 @@ class QuickStarts : public Gpu {
   void expect_same_bits(const Conv2dProblem& problem, const Arrays& arrays, const char* by) const {
     const Context quick({.device = device->info().id, .quick_start = true});
     const std::vector<float> first = made_by(quick, problem, by, arrays), second = made_by(quick, problem, by, arrays),
-                             usual = made_by(Context({.device = device->info().id}), problem, by, arrays);
+                             usual = made_by(Context({.device = device->info().id, .quick_start = false}), problem, by,
+                                             arrays);
     ASSERT_EQ(first.size(), usual.size());
     EXPECT_EQ(std::memcmp(first.data(), usual.data(), usual.size() * sizeof(float)), 0) << to_text(problem);
     EXPECT_EQ(std::memcmp(second.data(), usual.data(), usual.size() * sizeof(float)), 0) << to_text(problem);

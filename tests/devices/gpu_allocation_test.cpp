@@ -56,7 +56,7 @@ TEST_P(GpuFilterAllocation, RunsAllocateNothing) {
   for (const double row : {1.0, 2.0, 1.0})
     for (const double column : {1.0, 4.0, 6.0, 4.0, 1.0}) filter.weights.push_back(row * column);
   for (const std::string& id : ids_) {
-    const Context context({.device = id});
+    const Context context({.device = id, .quick_start = false});
     const Filter2dPlan plan(context, problem, filter, {.solver = GetParam()});
     Queue queue = context.make_queue();
     const Buffer input = context.allocate(40 * 200 * 3), output = context.allocate(40 * 200 * 3),
@@ -97,7 +97,7 @@ TEST_F(GpuAllocation, OtherOperationsAllocateNothingEither) {
     for (const char* text :
          {"gemm f32 nn m70n90k200", "bwd_filter n2c8h12w12k8r3s3p1", "pool2d bwd nhwc n2c8h16w16r3s3p1u2",
           "pool2d n30c9h7w7r7s7", "pool2d n2c3h17w19r5s3p1u2"}) {
-      const Context context({.device = id});
+      const Context context({.device = id, .quick_start = false});
       const Plan plan(context, parse_problem(text));
       Queue queue = context.make_queue();
       std::vector<NamedOperand> operands;

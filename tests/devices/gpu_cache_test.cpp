@@ -31,9 +31,10 @@ class GpuCache : public Gpu {
   }
 
   ContextOptions options() {
-    return {.device = device->info().id, .program_cache = folder, .warn = [this](const std::string& message) {
-              warnings.push_back(message);
-            }};
+    return {.device = device->info().id,
+            .program_cache = folder,
+            .warn = [this](const std::string& message) { warnings.push_back(message); },
+            .quick_start = false};
   }
   // A new context each time, as in a new process.
   std::shared_ptr<devices::Device> open() { return Context(options()).impl(); }

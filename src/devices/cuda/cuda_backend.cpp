@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <thread>
 
 #include "devices/cuda/cuda_device.h"
 #include "devices/cuda/cuda_launch.h"
@@ -129,7 +130,8 @@ std::shared_ptr<Device> open(std::string_view rest, const ContextOptions& option
       std::find_if(found.begin(), found.end(), [&](const Found& f) { return rest.empty() || f.facts.info.id == id; });
   if (chosen != found.end())
     return std::make_shared<CudaDevice>(std::move(chosen->facts), chosen->device, *chosen->nvrtc,
-                                        make_program_cache(options), options.quick_start);
+                                        make_program_cache(options),
+                                        options.quick_start.value_or(std::thread::hardware_concurrency() >= 4));
 
   for (Found& f : found) listing.found.push_back(std::move(f.facts.info));
   throw unknown_device(id, listing);

@@ -4,7 +4,9 @@
 
 #include <algorithm>
 #include <chrono>
+#include <condition_variable>
 #include <future>
+#include <mutex>
 
 #include "core/build_info.h"
 #include "devices/buffer_size.h"
@@ -58,6 +60,46 @@ class LockedMemory final : public HostMemory {
   std::byte* memory_;
   std::int64_t bytes_;
 };
+
+// Compilations behind quick starts. The process waits for them at its end, also for those of contexts that it never
+// gives up: what they use of NVRTC, which was opened before, ends after this.
+class Background {
+ public:
+  ~Background() {
+    std::unique_lock lock(mutex_);
+    changed_.wait(lock, [this] { return under_way_ == 0; });
+  }
+  // On a thread of its own, or by whoever waits for it where none is to be had.
+  std::shared_future<std::string> begin(const std::function<std::string()>& compile) {
+    count(1);
+    const auto counted = [this, compile] {
+      const std::shared_ptr<void> until_then(nullptr, [this](void*) { count(-1); });
+      return compile();
+    };
+    try {
+      return std::async(std::launch::async, counted).share();
+    } catch (const std::system_error&) {
+      count(-1);
+      return std::async(std::launch::deferred, compile).share();
+    }
+  }
+
+ private:
+  void count(int more) {
+    const std::lock_guard lock(mutex_);
+    under_way_ += more;
+    changed_.notify_all();
+  }
+
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  int under_way_ = 0;
+};
+
+Background& background() {
+  static Background all;
+  return all;
+}
 
 }  // namespace
 
@@ -135,23 +177,7 @@ std::shared_ptr<Program> CudaDevice::build(std::string_view text, std::span<cons
   if (const std::string reason = nvrtc_.target_refusal(options.target, facts_.compute_capability); !reason.empty())
     throw bad_input(fmt::format("device {}: {}", info().id, reason));
   const std::string key = key_of(text, definitions, options.target);
-  const BuildUnderWay under_way(*this);
   return programs_.find_or_build(key, [&] { return build_anew(text, definitions, options, key); });
-}
-
-CudaDevice::BuildUnderWay::BuildUnderWay(CudaDevice& device) : device_(device) {
-  const std::lock_guard lock(device_.mutex_);
-  ++device_.builds_under_way_;
-}
-
-CudaDevice::BuildUnderWay::~BuildUnderWay() {
-  std::vector<std::weak_ptr<const CudaProgram>> programs;
-  {
-    const std::lock_guard lock(device_.mutex_);
-    if (--device_.builds_under_way_ == 0) programs.swap(device_.quick_programs_);
-  }
-  for (const std::weak_ptr<const CudaProgram>& one : programs)
-    if (const std::shared_ptr<const CudaProgram> program = one.lock()) program->begin_to_optimise();
 }
 
 void CudaDevice::run_builds(std::span<const std::function<void()>> builds) {
@@ -175,34 +201,31 @@ std::shared_ptr<Program> CudaDevice::build_anew(std::string_view text, std::span
   // Holds what it needs: it may be called when the device is gone.
   const auto compile = [nvrtc = &nvrtc_, id = info().id, text = std::string(text),
                         definitions = std::vector<Definition>(definitions.begin(), definitions.end()),
-                        capability = facts_.compute_capability, target = options.target,
-                        seconds = options.expected_seconds](Nvrtc::Effort effort) {
+                        capability = facts_.compute_capability,
+                        target = options.target](Nvrtc::Effort effort, double expected_seconds) {
     try {
-      return nvrtc->compile(text, definitions, capability, target, effort, seconds).image;
+      return nvrtc->compile(text, definitions, capability, target, effort, expected_seconds).image;
     } catch (const Error& error) {
       throw Error(error.kind(), fmt::format("device {}: {}", id, error.what()));
     }
   };
-  const bool is_quick = starts_quickly_ && options.starts_quickly && !makes_several_plans();
+  std::shared_future<std::string> optimised;
+  if (starts_quickly_ && options.starts_quickly && !makes_several_plans())
+    optimised = background().begin([compile, cache = cache_, key] {
+      std::string image = compile(Nvrtc::Effort::full, 0);  // nobody waits for it yet
+      try {
+        if (cache) cache->store(key, image);
+      } catch (const std::exception&) {  // of who is warned: the code is there all the same
+      }
+      return image;
+    });
   const auto start = std::chrono::steady_clock::now();
-  const std::string image = compile(is_quick ? Nvrtc::Effort::quick : Nvrtc::Effort::full);
+  const std::string image =
+      compile(optimised.valid() ? Nvrtc::Effort::quick : Nvrtc::Effort::full, options.expected_seconds);
   auto code = std::make_unique<const CudaCode>(context_, image, origin);
   const std::chrono::duration<double> seconds = std::chrono::steady_clock::now() - start;
-  if (!is_quick) {
-    if (cache_) cache_->store(key, image);
-    return std::make_shared<CudaProgram>(std::move(code), seconds.count());
-  }
-  auto program = std::make_shared<CudaProgram>(std::move(code), seconds.count(), [compile, cache = cache_, key] {
-    std::string optimised = compile(Nvrtc::Effort::full);
-    try {
-      if (cache) cache->store(key, optimised);
-    } catch (const std::exception&) {  // of who is warned: the code is there all the same
-    }
-    return optimised;
-  });
-  const std::lock_guard lock(mutex_);
-  quick_programs_.push_back(program);
-  return program;
+  if (cache_ && !optimised.valid()) cache_->store(key, image);
+  return std::make_shared<CudaProgram>(std::move(code), seconds.count(), std::move(optimised));
 }
 
 std::string CudaDevice::key_of(std::string_view text, std::span<const Definition> definitions,

@@ -12,8 +12,6 @@
 
 namespace omniconv::devices::cuda {
 
-class CudaProgram;
-
 // The primary context, which CUDA's runtime API uses too: what CuPy or PyTorch allocated in this process can be
 // borrowed. Buffers, programs and queues share it.
 class SharedContext {
@@ -75,18 +73,6 @@ class CudaDevice final : public Device {
   const std::shared_ptr<SharedContext>& context() const { return context_; }
 
  private:
-  // Quick programs begin to be optimised when none is under way any more.
-  class BuildUnderWay {
-   public:
-    explicit BuildUnderWay(CudaDevice& device);
-    ~BuildUnderWay();
-    BuildUnderWay(const BuildUnderWay&) = delete;
-    BuildUnderWay& operator=(const BuildUnderWay&) = delete;
-
-   private:
-    CudaDevice& device_;
-  };
-
   void run_builds(std::span<const std::function<void()>> builds) override;
   std::shared_ptr<Program> build_anew(std::string_view text, std::span<const Definition> definitions,
                                       const BuildOptions& options, const std::string& key);
@@ -98,9 +84,6 @@ class CudaDevice final : public Device {
   std::shared_ptr<ProgramCache> cache_;
   const bool starts_quickly_;
   BuiltPrograms programs_;
-  std::mutex mutex_;  // of what follows
-  int builds_under_way_ = 0;
-  std::vector<std::weak_ptr<const CudaProgram>> quick_programs_;
 };
 
 class CudaBuffer final : public Buffer {

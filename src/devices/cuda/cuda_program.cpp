@@ -80,11 +80,12 @@ const CudaCode::Kernel& CudaCode::find(const char* name) const {
   return *owned_;
 }
 
-CudaProgram::CudaProgram(std::unique_ptr<const CudaCode> code, double seconds, std::function<std::string()> optimise)
+CudaProgram::CudaProgram(std::unique_ptr<const CudaCode> code, double seconds,
+                         std::shared_future<std::string> optimised)
     : compile_seconds_(seconds),
-      optimise_(std::move(optimise)),
       quick_or_only_(std::move(code)),
-      code_(quick_or_only_.get()) {}
+      code_(quick_or_only_.get()),
+      image_(std::move(optimised)) {}
 
 std::int64_t CudaProgram::resident_groups(const char* kernel, std::int64_t group_items,
                                           std::int64_t local_memory_bytes) const {
@@ -92,19 +93,8 @@ std::int64_t CudaProgram::resident_groups(const char* kernel, std::int64_t group
   return code().resident_groups(kernel, group_items, local_memory_bytes);
 }
 
-void CudaProgram::begin_to_optimise() const noexcept {
-  const std::lock_guard lock(mutex_);
-  if (image_.valid() || !optimise_) return;
-  try {
-    image_ = std::async(std::launch::async, optimise_).share();
-  } catch (const std::exception&) {  // no thread is to be had: whoever waits compiles
-    image_ = std::async(std::launch::deferred, optimise_).share();
-  }
-}
-
 void CudaProgram::await_optimised() const {
   if (is_optimised()) return;
-  begin_to_optimise();
   const std::string& image = image_.get();
   const std::lock_guard lock(mutex_);
   if (is_optimised()) return;

@@ -47,11 +47,11 @@ class CudaCode {
 };
 
 // One text, and its code: at once the optimised one, or first one that was compiled quickly, which only the program's
-// first submission runs.
+// first submission runs, while the optimised one is being compiled.
 class CudaProgram final : public Program {
  public:
-  // `optimise` gives the image of the optimised code, where `code` is not that; it is called on a thread of its own.
-  CudaProgram(std::unique_ptr<const CudaCode> code, double seconds, std::function<std::string()> optimise = {});
+  // `optimised` becomes the image of the optimised code, where `code` is not that.
+  CudaProgram(std::unique_ptr<const CudaCode> code, double seconds, std::shared_future<std::string> optimised = {});
   double compile_seconds() const override { return compile_seconds_; }
   // Of the optimised code, for which it waits.
   std::int64_t resident_groups(const char* kernel, std::int64_t group_items,
@@ -59,9 +59,7 @@ class CudaProgram final : public Program {
   const void* context() const override { return quick_or_only_->context()->get(); }
   const CudaCode& code() const { return *code_.load(std::memory_order_acquire); }
 
-  bool is_optimised() const { return !optimise_ || &code() != quick_or_only_.get(); }
-  // Begins to compile, without waiting, if it can.
-  void begin_to_optimise() const noexcept;
+  bool is_optimised() const { return !image_.valid() || &code() != quick_or_only_.get(); }
   // Throws the error that compiling ended with.
   void await_optimised() const;
   // A submission, by its number, is about to launch it: all but the first wait for the optimised code.
@@ -69,13 +67,12 @@ class CudaProgram final : public Program {
 
  private:
   const double compile_seconds_;
-  const std::function<std::string()> optimise_;
   const std::unique_ptr<const CudaCode> quick_or_only_;
   mutable std::atomic<std::uint64_t> first_submission_ = 0;
   mutable std::mutex mutex_;  // of what follows
   mutable std::unique_ptr<const CudaCode> optimised_;
   mutable std::atomic<const CudaCode*> code_;
-  mutable std::shared_future<std::string> image_;  // last: its end waits for the thread
+  const std::shared_future<std::string> image_;  // last: its end waits for the thread
 };
 
 }  // namespace omniconv::devices::cuda

@@ -195,7 +195,7 @@ std::vector<std::string> Nvrtc::options(std::span<const Definition> definitions,
 Nvrtc::Code Nvrtc::compile(std::string_view text, std::span<const Definition> definitions, Capability device,
                            const std::string& target, Effort effort, double expected_seconds) const {
   std::vector<std::string> words = options(definitions, device, target);
-  if (effort == Effort::quick) words.push_back("--Ofast-compile=max");
+  if (effort == Effort::quick) words.push_back("--Ofast-compile=mid");
   std::vector<const char*> pointers;
   for (const std::string& word : words) pointers.push_back(word.c_str());
   // Lines in the log count from the start of the text itself.

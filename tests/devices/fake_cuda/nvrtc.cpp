@@ -113,7 +113,7 @@ int nvrtcCompileProgram(void* handle, int count, const char* const* options) {
   lock.lock();
   --state().parsing;
   for (int i = 0; program.parsed && i < 2; ++i) program.parsed(program.parsed_with, nullptr);
-  const bool is_quick = std::find(options, options + count, std::string_view("--Ofast-compile=max")) != options + count;
+  const bool is_quick = std::find(options, options + count, std::string_view("--Ofast-compile=mid")) != options + count;
   state().architectures.push_back(std::string(options[0]) + (is_quick ? " quickly" : ""));
   state().most = std::max(state().most, ++state().inside);
   state().changed.notify_all();
