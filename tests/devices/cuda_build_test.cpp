@@ -208,8 +208,9 @@ TEST_F(CudaQuickStarts, TheEndOfTheProcessWaits) {
   const auto leave_at_once = [] {
     std::atexit([] { std::fprintf(stderr, "%d under way", fake_cuda::compilations_under_way()); });
     fake_cuda::hold_optimised(true);
-    new std::shared_ptr<Program>(
+    static auto* const kept = new std::shared_ptr<Program>(
         Context({.device = "cuda:0", .quick_start = true}).impl()->build("text", {}, {.starts_quickly = true}));
+    EXPECT_NE(*kept, nullptr);
     while (fake_cuda::compilations_under_way() == 0) std::this_thread::yield();
     std::thread([] {
       std::this_thread::sleep_for(std::chrono::milliseconds(200));
