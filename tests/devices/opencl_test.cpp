@@ -58,6 +58,17 @@ TEST(OpenClRegisters, BoundTheGroupsOfAMultiprocessor) {
   EXPECT_EQ(cl::groups_by_registers(all, 0, 128, 90), 0);
 }
 
+TEST(OpenClLocalMemory, BoundsTheGroupsOfAMultiprocessor) {
+  EXPECT_EQ(cl::groups_by_local_memory(47104, 90), 4);  // 228 KiB, of which each group takes one more
+  EXPECT_EQ(cl::groups_by_local_memory(56 * 1024, 90), 4);
+  EXPECT_EQ(cl::groups_by_local_memory(56 * 1024 + 1, 90), 3);
+  EXPECT_EQ(cl::groups_by_local_memory(48 * 1024, 80), 3);
+  EXPECT_EQ(cl::groups_by_local_memory(48 * 1024, 89), 2);
+  EXPECT_EQ(cl::groups_by_local_memory(48 * 1024, 75), 1);
+  EXPECT_EQ(cl::groups_by_local_memory(32 * 1024, 70), 3);
+  EXPECT_EQ(cl::groups_by_local_memory(0, 61), 32);
+}
+
 TEST_F(OpenCl, RefusesWhatIsOfAnotherContext) {
   const auto queue = device->make_queue();
   const auto program = device->build(add_text, {});

@@ -59,6 +59,7 @@ Loader open_loader() {
   bind("clGetProgramBuildInfo", api.GetProgramBuildInfo);
   bind("clReleaseProgram", api.ReleaseProgram);
   bind("clCreateKernel", api.CreateKernel);
+  bind("clGetKernelWorkGroupInfo", api.GetKernelWorkGroupInfo);
   bind("clReleaseKernel", api.ReleaseKernel);
   bind("clSetKernelArg", api.SetKernelArg);
   bind("clEnqueueNDRangeKernel", api.EnqueueNDRangeKernel);

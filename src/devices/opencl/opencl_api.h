@@ -58,6 +58,7 @@ inline constexpr cl_uint CL_MEM_TYPE = 0x1100, CL_MEM_FLAGS = 0x1101, CL_MEM_SIZ
                          CL_MEM_ASSOCIATED_MEMOBJECT = 0x1107, CL_MEM_OFFSET = 0x1108, CL_MEM_OBJECT_BUFFER = 0x10F0;
 inline constexpr cl_bitfield CL_MAP_READ = 1 << 0, CL_MAP_WRITE = 1 << 1;
 inline constexpr cl_uint CL_PROGRAM_BINARY_SIZES = 0x1165, CL_PROGRAM_BINARIES = 0x1166, CL_PROGRAM_BUILD_LOG = 0x1183;
+inline constexpr cl_uint CL_KERNEL_LOCAL_MEM_SIZE = 0x11B2;
 inline constexpr cl_uint CL_EVENT_COMMAND_EXECUTION_STATUS = 0x11D3;
 inline constexpr cl_int CL_COMPLETE = 0;
 inline constexpr cl_uint CL_PROFILING_COMMAND_START = 0x1282, CL_PROFILING_COMMAND_END = 0x1283;
@@ -89,6 +90,7 @@ struct Api {
   cl_int (*GetProgramBuildInfo)(cl_program, cl_device_id, cl_uint, std::size_t, void*, std::size_t*);
   cl_int (*ReleaseProgram)(cl_program);
   cl_kernel (*CreateKernel)(cl_program, const char*, cl_int*);
+  cl_int (*GetKernelWorkGroupInfo)(cl_kernel, cl_device_id, cl_uint, std::size_t, void*, std::size_t*);
   cl_int (*ReleaseKernel)(cl_kernel);
   cl_int (*SetKernelArg)(cl_kernel, cl_uint, std::size_t, const void*);
   cl_int (*EnqueueNDRangeKernel)(cl_command_queue, cl_kernel, cl_uint, const std::size_t*, const std::size_t*,

@@ -179,6 +179,7 @@ std::shared_ptr<Program> OpenClDevice::build(std::string_view kernel_text, std::
   const Occupancy asked_for = own_options.empty() ? Occupancy{} : build_options.occupancy;
   std::string options = "-cl-std=CL1.2" + own_options;
   if (const int capability = facts_.compute_capability) options += fmt::format(" -DNVIDIA_CAPABILITY={}", capability);
+  if (asked_for.groups > 0) options += " -DREGISTERS_ARE_LIMITED=1";
   for (const std::string& option : definition_options(definitions)) options += " " + option;
   const std::string key = key_of(kernel_text, options);
   const std::string with_occupancy = fmt::format("{} {} {}", asked_for.groups, asked_for.group_items, key);
@@ -242,13 +243,23 @@ std::string OpenClDevice::key_of(std::string_view kernel_text, const std::string
   return ProgramCache::key(parts);
 }
 
-std::int64_t OpenClProgram::resident_groups(const char* kernel, std::int64_t group_items, std::int64_t) const {
+std::int64_t OpenClProgram::resident_groups(const char* kernel, std::int64_t group_items,
+                                            std::int64_t local_memory_bytes) const {
+  const int capability = device_->facts().compute_capability;
   const std::string word = fmt::format(" {}=", kernel);
   const std::size_t at = registers_.find(word);
-  if (at == std::string::npos) return group_items == asked_for_.group_items ? asked_for_.groups : 0;
-  return groups_by_registers(fact<cl_uint>(device_->device(), CL_DEVICE_REGISTERS_PER_BLOCK_NV),
-                             std::atoll(registers_.c_str() + at + word.size()), group_items,
-                             device_->facts().compute_capability);
+  std::int64_t groups = group_items == asked_for_.group_items ? asked_for_.groups : 0;
+  if (at != std::string::npos)
+    groups = groups_by_registers(fact<cl_uint>(device_->device(), CL_DEVICE_REGISTERS_PER_BLOCK_NV),
+                                 std::atoll(registers_.c_str() + at + word.size()), group_items, capability);
+  if (groups == 0) return 0;
+  cl_int code = CL_SUCCESS;
+  const Owned<cl_kernel> own(api().CreateKernel(program_.get(), kernel, &code));
+  if (code != CL_SUCCESS) throw call_error(fmt::format("clCreateKernel ({})", kernel), code);
+  cl_ulong of_text = 0;
+  check("clGetKernelWorkGroupInfo", api().GetKernelWorkGroupInfo(own.get(), device_->device(), CL_KERNEL_LOCAL_MEM_SIZE,
+                                                                 sizeof of_text, &of_text, nullptr));
+  return std::min(groups, groups_by_local_memory(static_cast<std::int64_t>(of_text) + local_memory_bytes, capability));
 }
 
 std::string registers_of_kernels(std::string_view build_log) {
@@ -277,6 +288,26 @@ std::int64_t groups_by_registers(std::int64_t all_registers, std::int64_t of_an_
   const std::int64_t of_a_warp = (of_an_item + granule - 1) / granule * granule * warp;
   const std::int64_t warps = all_registers / quarters / of_a_warp * quarters;
   return std::min({warps / ((group_items + warp - 1) / warp), most_items / group_items, most_groups});
+}
+
+std::int64_t groups_by_local_memory(std::int64_t bytes, int capability) {
+  // As above: of a multiprocessor, and what each group takes besides.
+  constexpr std::int64_t kilobyte = 1024, granule = 128, most_groups = 32;
+  const auto all = [capability]() -> std::int64_t {
+    switch (capability) {
+      case 70:
+      case 72: return 96;
+      case 75: return 64;
+      case 80:
+      case 87: return 164;
+      case 86:
+      case 89: return 100;
+      default: return capability < 70 ? 64 : capability < 120 ? 228 : 100;
+    }
+  }();
+  const std::int64_t besides = capability >= 80 ? kilobyte : 0;
+  const std::int64_t of_a_group = (bytes + granule - 1) / granule * granule + besides;
+  return of_a_group == 0 ? most_groups : std::min(all * kilobyte / of_a_group, most_groups);
 }
 
 Device::Peaks OpenClDevice::measure_peaks(double seconds) {

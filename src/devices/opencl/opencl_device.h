@@ -105,7 +105,6 @@ class OpenClProgram final : public Program {
         registers_(std::move(registers)),
         asked_for_(asked_for) {}
   double compile_seconds() const override { return compile_seconds_; }
-  // By registers alone.
   std::int64_t resident_groups(const char* kernel, std::int64_t group_items,
                                std::int64_t local_memory_bytes = 0) const override;
   cl_program program() const { return program_.get(); }
@@ -121,9 +120,11 @@ class OpenClProgram final : public Program {
 
 // From what NVIDIA's compiler says of the kernels of a program: " NAME=COUNT" of each.
 std::string registers_of_kernels(std::string_view build_log);
-// How many groups fit on a multiprocessor of this compute capability.
+// How many groups fit on a multiprocessor of this compute capability, by the registers of a work item and by the bytes
+// of local memory of a group.
 std::int64_t groups_by_registers(std::int64_t all_registers, std::int64_t of_an_item, std::int64_t group_items,
                                  int capability);
+std::int64_t groups_by_local_memory(std::int64_t bytes, int capability);
 
 // Facts of platforms and devices.
 std::string text(cl_platform_id platform, cl_uint what);

@@ -4,7 +4,12 @@
 
 #define KERNEL __kernel
 // A kernel for groups of so many work items, of which `resident` should fit on a compute unit by their registers.
+// Where NVIDIA's compiler is told how many registers are to suffice, it listens if it does not know the group.
+#if REGISTERS_ARE_LIMITED
+#define KERNEL_OF(group, resident) __kernel
+#else
 #define KERNEL_OF(group, resident) __kernel __attribute__((reqd_work_group_size(group, 1, 1)))
+#endif
 #define GLOBAL __global
 #define LOCAL __local
 #define LOCAL_MEMORY __local  // of what a pointer points to

@@ -53,6 +53,8 @@ class Plan final : public Conv2dPlanBody {
         workspace_(problem, tile),
         sampling_(sampling_of(problem, device, Work(problem, tile))) {
     const bool filter = problem.pass == Pass::backward_filter;
+    // Of its own accord OpenCL's compiler takes the registers with which these run fastest (README.md).
+    const bool limits = device.kind() == devices::DeviceKind::cuda;
     program_ = device.build(
         std::string(kernels::gemm_elements()) + std::string(kernels::scales()) + std::string(kernels::plain_sums()) +
             std::string(kernels::conv2d_shape()) + std::string(implicit_definition_kernel) +
@@ -61,7 +63,7 @@ class Plan final : public Conv2dPlanBody {
             std::string(filter ? implicit_weights_kernel : implicit_positions_kernel) + std::string(mma_parts_kernel) +
             std::string(filter ? mma_filters_kernel : mma_pixels_kernel) + std::string(implicit_combine_kernel),
         definitions_of(problem, device, tile),
-        {.occupancy = {tile.resident, tile.group()}, .expected_seconds = 0.9, .starts_quickly = true});
+        {.occupancy = {limits ? tile.resident : 0, tile.group()}, .expected_seconds = 0.9, .starts_quickly = true});
   }
   double compile_seconds() const override { return program_->compile_seconds(); }
 
