@@ -1,10 +1,12 @@
 #include "devices/cuda/cuda_device.h"
 
 #include <fmt/format.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <chrono>
 #include <condition_variable>
+#include <cstdlib>
 #include <future>
 #include <mutex>
 
@@ -61,14 +63,9 @@ class LockedMemory final : public HostMemory {
   std::int64_t bytes_;
 };
 
-// Compilations behind quick starts. The process waits for them at its end, also for those of contexts that it never
-// gives up: what they use of NVRTC, which was opened before, ends after this.
+// Compilations behind quick starts.
 class Background {
  public:
-  ~Background() {
-    std::unique_lock lock(mutex_);
-    changed_.wait(lock, [this] { return under_way_ == 0; });
-  }
   // On a thread of its own, or by whoever waits for it where none is to be had.
   std::shared_future<std::string> begin(const std::function<std::string()>& compile) {
     count(1);
@@ -78,10 +75,21 @@ class Background {
     };
     try {
       return std::async(std::launch::async, counted).share();
-    } catch (const std::system_error&) {
+    } catch (const std::exception&) {
       count(-1);
       return std::async(std::launch::deferred, compile).share();
     }
+  }
+
+  // From now on the end of the process waits for them, also for those of contexts that it never gives up, before what
+  // the compiler registered so far is called: parts of NVRTC end, some of which it makes when it first compiles.
+  void outlast_the_process() {
+    static const int registered = std::atexit([] { background().await(); });
+    static_cast<void>(registered);
+  }
+  static Background& background() {
+    static auto& all = *new Background;  // which no end of the process takes from threads
+    return all;
   }
 
  private:
@@ -91,15 +99,16 @@ class Background {
     changed_.notify_all();
   }
 
+  void await() {
+    std::unique_lock lock(mutex_);
+    changed_.wait(lock, [this] { return under_way_ == 0 || ::getpid() != process_; });  // a fork has no such threads
+  }
+
+  const pid_t process_ = ::getpid();
   std::mutex mutex_;
   std::condition_variable changed_;
   int under_way_ = 0;
 };
-
-Background& background() {
-  static Background all;
-  return all;
-}
 
 }  // namespace
 
@@ -211,11 +220,11 @@ std::shared_ptr<Program> CudaDevice::build_anew(std::string_view text, std::span
   };
   std::shared_future<std::string> optimised;
   if (starts_quickly_ && options.starts_quickly && !makes_several_plans())
-    optimised = background().begin([compile, cache = cache_, key] {
+    optimised = Background::background().begin([compile, cache = cache_, key] {
       std::string image = compile(Nvrtc::Effort::full, 0);  // nobody waits for it yet
       try {
         if (cache) cache->store(key, image);
-      } catch (const std::exception&) {  // of who is warned: the code is there all the same
+      } catch (...) {  // of who is warned: the code is there all the same
       }
       return image;
     });
@@ -224,7 +233,10 @@ std::shared_ptr<Program> CudaDevice::build_anew(std::string_view text, std::span
       compile(optimised.valid() ? Nvrtc::Effort::quick : Nvrtc::Effort::full, options.expected_seconds);
   auto code = std::make_unique<const CudaCode>(context_, image, origin);
   const std::chrono::duration<double> seconds = std::chrono::steady_clock::now() - start;
-  if (cache_ && !optimised.valid()) cache_->store(key, image);
+  if (optimised.valid())
+    Background::background().outlast_the_process();
+  else if (cache_)
+    cache_->store(key, image);
   return std::make_shared<CudaProgram>(std::move(code), seconds.count(), std::move(optimised));
 }
 
