@@ -173,7 +173,7 @@ int run(int argc, char** argv) {
        {"--samples", [&](const std::string& value) { samples = std::max<std::int64_t>(1, std::stoll(value)); }}},
       {{"--relative-error", [&] { options.relative_error = true; }}});
   if (lists.empty()) throw bad_input("which problems? name a list, as data/problems/anchors.txt");
-  const Context context({.device = device});
+  const Context context({.device = device, .quick_start = false});
   nlohmann::json report = bench::report_head("omniconv-errors/1");
   report["device"] = {{"name", context.device().name}, {"driver", context.device().driver}};
   report["relative_error"] = options.relative_error;

@@ -17,4 +17,10 @@ const T* get_if(const AnyProblem& problem) {
     return std::get_if<T>(&problem);
 }
 
+// Code as later runs have it, where contexts would begin by other code.
+template <typename AnyOptions>
+void compile_once(AnyOptions& options) {
+  if constexpr (requires { options.quick_start; }) options.quick_start = false;
+}
+
 }  // namespace omniconv::hashes

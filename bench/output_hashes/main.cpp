@@ -266,6 +266,7 @@ class Program {
 
 Options parse_arguments(int argc, char** argv) {
   Options options;
+  compile_once(options.context);
   for (int i = 1; i < argc; ++i) {
     const std::string word = argv[i];
     const auto value = [&] {

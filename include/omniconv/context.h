@@ -176,12 +176,13 @@ struct ContextOptions {
   // nobody is told.
   std::function<void(const std::string&)> warn = {};
   // On CUDA, by NVRTC 12.6 and newer: a plan that is made by itself, of a convolution or matrix product whose programs
-  // take long to compile, has its first run earlier, in about two thirds of the time. The first submission of a program
-  // runs code that was compiled quickly, and takes up to twenty times as long as later ones, while the optimised code
-  // is compiled beside it. Later submissions wait for that, of another plan with the same program too, and so do
-  // recordings. Results have the same bits. Compiling takes 1.6 times the processor's work, and what gives up a program
-  // waits for it, as does the end of the process. Programs that are built while several plans are being made, as by
-  // make_plans, start as usual: together they are ready sooner. Not set: where the processor has four cores or more.
+  // take long to compile, has its first run earlier, in about 0.6 of the time. The first submission of a program runs
+  // code that was compiled quickly, and takes up to a hundred times as long as later ones, some 20 ms, while the
+  // optimised code is compiled beside it. Later submissions wait for that, of another plan with the same program too,
+  // and so do recordings. Results have the same bits. Compiling takes 1.6 times the processor's work, and what gives up
+  // a program waits for it, as does the end of the process. Programs that are built while several plans are being made,
+  // as by make_plans, start as usual: together they are ready sooner. Not set: where the processor has four hardware
+  // threads or more.
   std::optional<bool> quick_start = {};
 };
 

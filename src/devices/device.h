@@ -102,7 +102,7 @@ struct BuildOptions {
   // What compiling takes, roughly, on a core by itself: of programs that wait for the compiler those that take longest
   // are first.
   double expected_seconds = 0;
-  // A context of quick starts (ContextOptions) compiles it quickly first.
+  // A context of quick starts (ContextOptions) compiles it quickly, too, at the same time.
   bool starts_quickly = false;
 };
 

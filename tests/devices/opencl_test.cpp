@@ -66,6 +66,8 @@ TEST(OpenClLocalMemory, BoundsTheGroupsOfAMultiprocessor) {
   EXPECT_EQ(cl::groups_by_local_memory(48 * 1024, 89), 2);
   EXPECT_EQ(cl::groups_by_local_memory(48 * 1024, 75), 1);
   EXPECT_EQ(cl::groups_by_local_memory(32 * 1024, 70), 3);
+  EXPECT_EQ(cl::groups_by_local_memory(48 * 1024, 61), 2);
+  EXPECT_EQ(cl::groups_by_local_memory(48 * 1024, 60), 1);
   EXPECT_EQ(cl::groups_by_local_memory(0, 61), 32);
 }
 

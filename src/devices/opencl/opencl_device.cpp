@@ -292,9 +292,12 @@ std::int64_t groups_by_registers(std::int64_t all_registers, std::int64_t of_an_
 
 std::int64_t groups_by_local_memory(std::int64_t bytes, int capability) {
   // As above: of a multiprocessor, and what each group takes besides.
-  constexpr std::int64_t kilobyte = 1024, granule = 128, most_groups = 32;
+  constexpr std::int64_t kilobyte = 1024, most_groups = 32;
+  const std::int64_t granule = capability >= 80 ? 128 : 256;
   const auto all = [capability]() -> std::int64_t {
     switch (capability) {
+      case 52:
+      case 61:
       case 70:
       case 72: return 96;
       case 75: return 64;

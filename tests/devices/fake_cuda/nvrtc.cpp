@@ -4,6 +4,7 @@
 #include <chrono>
 #include <condition_variable>
 #include <cstddef>
+#include <cstdlib>
 #include <mutex>
 #include <string>
 #include <string_view>
@@ -35,6 +36,13 @@ State& state() {
   static State instance;
   return instance;
 }
+
+// As NVRTC, of which parts that are made by the first compilation end when the process does.
+struct Parts {
+  ~Parts() {
+    if (state().parsing + state().inside > 0) std::abort();
+  }
+};
 
 }  // namespace
 
@@ -105,6 +113,7 @@ int nvrtcSetFlowCallback(void* program, int (*callback)(void*, void*), void* wit
   return 0;
 }
 int nvrtcCompileProgram(void* handle, int count, const char* const* options) {
+  static const Parts parts;
   const Program& program = *static_cast<Program*>(handle);
   std::unique_lock lock(state().mutex);
   state().most_parsed = std::max(state().most_parsed, ++state().parsing);

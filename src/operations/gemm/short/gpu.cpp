@@ -124,6 +124,7 @@ class Plan final : public GemmPlanBody {
       definitions.push_back({symbol, std::to_string(value)});
     };
     add("GROUP", tile.items), add("COLUMNS", tile.columns), add("TILE_M", tile.m), add("RESIDENT", tile.resident);
+    // README.md says what a limit costs through OpenCL.
     program_ =
         device.build(std::string(kernels::gemm_elements()) + std::string(short_sums_kernel), definitions,
                      {.occupancy = {device.kind() == devices::DeviceKind::cuda ? tile.resident : 0, tile.items}});
