@@ -68,11 +68,11 @@ class Background {
  public:
   // On a thread of its own, or by whoever waits for it where none is to be had.
   std::shared_future<std::string> begin(const std::function<std::string()>& compile) {
-    count(1);
     const auto counted = [this, compile] {
       const std::shared_ptr<void> until_then(nullptr, [this](void*) { count(-1); });
       return compile();
     };
+    count(1);
     try {
       return std::async(std::launch::async, counted).share();
     } catch (const std::exception&) {

@@ -243,6 +243,13 @@ std::string OpenClDevice::key_of(std::string_view kernel_text, const std::string
   return ProgramCache::key(parts);
 }
 
+Owned<cl_kernel> OpenClProgram::make_kernel(const char* name) const {
+  cl_int code = CL_SUCCESS;
+  Owned<cl_kernel> kernel(api().CreateKernel(program_.get(), name, &code));
+  if (code != CL_SUCCESS) throw call_error(fmt::format("clCreateKernel ({})", name), code);
+  return kernel;
+}
+
 std::int64_t OpenClProgram::resident_groups(const char* kernel, std::int64_t group_items,
                                             std::int64_t local_memory_bytes) const {
   const int capability = device_->facts().compute_capability;
@@ -253,9 +260,7 @@ std::int64_t OpenClProgram::resident_groups(const char* kernel, std::int64_t gro
     groups = groups_by_registers(fact<cl_uint>(device_->device(), CL_DEVICE_REGISTERS_PER_BLOCK_NV),
                                  std::atoll(registers_.c_str() + at + word.size()), group_items, capability);
   if (groups == 0) return 0;
-  cl_int code = CL_SUCCESS;
-  const Owned<cl_kernel> own(api().CreateKernel(program_.get(), kernel, &code));
-  if (code != CL_SUCCESS) throw call_error(fmt::format("clCreateKernel ({})", kernel), code);
+  const Owned<cl_kernel> own = make_kernel(kernel);
   cl_ulong of_text = 0;
   check("clGetKernelWorkGroupInfo", api().GetKernelWorkGroupInfo(own.get(), device_->device(), CL_KERNEL_LOCAL_MEM_SIZE,
                                                                  sizeof of_text, &of_text, nullptr));

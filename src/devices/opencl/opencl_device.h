@@ -107,7 +107,7 @@ class OpenClProgram final : public Program {
   double compile_seconds() const override { return compile_seconds_; }
   std::int64_t resident_groups(const char* kernel, std::int64_t group_items,
                                std::int64_t local_memory_bytes = 0) const override;
-  cl_program program() const { return program_.get(); }
+  Owned<cl_kernel> make_kernel(const char* name) const;
   const void* context() const override { return device_->context(); }
 
  private:

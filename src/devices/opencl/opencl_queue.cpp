@@ -205,10 +205,7 @@ cl_kernel OpenClQueue::kernel_of(const std::shared_ptr<const Program>& program, 
   for (const CachedKernel& cached : kernels_)
     if (is_program(cached.program) && cached.name == name) return cached.kernel.get();
   std::erase_if(kernels_, [](const CachedKernel& cached) { return cached.program.expired(); });
-  cl_int code = CL_SUCCESS;
-  Owned<cl_kernel> kernel(api().CreateKernel(static_cast<const OpenClProgram&>(*program).program(), name, &code));
-  if (code != CL_SUCCESS) throw call_error(fmt::format("clCreateKernel ({})", name), code);
-  kernels_.push_back({program, name, std::move(kernel)});
+  kernels_.push_back({program, name, static_cast<const OpenClProgram&>(*program).make_kernel(name)});
   return kernels_.back().kernel.get();
 }
 
