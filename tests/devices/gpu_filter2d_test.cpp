@@ -405,6 +405,21 @@ TEST_F(GpuFilter2d, FusedOnManyRows) {
     }
 }
 
+// Parts of a row some of which have a band more than the others: on devices that 8, 12, 16, 24, 32, 48, 64, 96 or 128
+// groups fill, one of the two images has such parts.
+TEST_F(GpuFilter2d, FusedWithABandMoreInSomeParts) {
+  constexpr std::pair<std::int64_t, std::int64_t> sizes[] = {{115, 2400}, {22, 1400}};
+  for (const auto& device : devices_)
+    for (const auto& [rows, columns] : sizes) {
+      Filter2dTask task = strip_task(DataType::u8, DataType::u8, BorderMode::reflect, 689, Kind::rank_one);
+      task.problem.r = 3, task.problem.s = 3, task.problem.h = rows, task.problem.w = columns, task.problem.c = 3;
+      std::mt19937_64 random(9);
+      const Filter filter{.weights = weights_of(Kind::rank_one, 3, 3, random)};
+      task.weights = analyse(task.problem, filter);
+      Runner(separable_gpu_fused(), task, device, 690).run_all();
+    }
+}
+
 // Results up to the ends of their type, as far beyond them as rounds back, and beyond that; white, black and random
 // pixels.
 TEST_F(GpuFilter2d, FusedWhereResultsReachTheEndsOfTheirType) {

@@ -24,6 +24,7 @@ constexpr std::int64_t least_steps = 2, most_steps = 2000, usual_residents = 4;
 struct FusedTile {
   std::int64_t segment, segments;  // elements that a work item filters along a row, and how many of a row
   std::int64_t step_rows, steps;   // that are filtered at a time, so often a turn
+  std::int64_t buffers;            // for the rows of so many turns
 
   std::int64_t width() const { return segment * segments; }
 };
@@ -33,12 +34,15 @@ bool is_tall(const Filter2dProblem& problem) {
   return problem.r > most_chains;
 }
 
+constexpr std::int64_t band_bytes = 128;  // of the text's band_t, or more
+
 // Local memory of the text's arrays.
 std::int64_t local_bytes(const Filter2dProblem& problem, const FusedTile& tile) {
   const std::int64_t halo = (problem.s - 1) * problem.c + 4;
   const std::int64_t filtered = is_tall(problem) ? round_up(problem.r - 1 + tile.step_rows, deep) : problem.r;
   return filtered * tile.width() * 4 +
-         tile.step_rows * tile.steps * ((tile.width() + halo) * size_of(problem.input) + 32);
+         tile.buffers * tile.step_rows * tile.steps * ((tile.width() + halo) * size_of(problem.input) + 32) +
+         band_bytes;
 }
 
 // Of those that fit into local memory the tile of least work: its segments leave few work items idle, and widen few
@@ -52,7 +56,7 @@ FusedTile best_tile(const Filter2dProblem& problem, const devices::Device& devic
     // Of tall kernels half of the work items stand side by side.
     const std::int64_t most_width = tall ? group * columns_of_an_item * deep / tall_step : group * columns_of_an_item;
     for (std::int64_t segments = most_width / segment; segments > 0; --segments) {
-      const FusedTile tile{segment, segments, step_rows, 1};
+      const FusedTile tile{segment, segments, step_rows, 1, 1};
       if (local_bytes(problem, tile) > device.info().local_memory_bytes) continue;
       const auto passes = static_cast<double>(divide_up(step_rows * segments, group));
       const auto window = static_cast<double>(segment + (problem.s - 1) * problem.c);
@@ -68,6 +72,8 @@ FusedTile best_tile(const Filter2dProblem& problem, const devices::Device& devic
   FusedTile more = best;
   while (best.segment > 0 && ++more.steps <= most && local_bytes(problem, more) <= device.info().local_memory_bytes)
     best = more;
+  more = best, more.buffers = 2;
+  if (best.segment > 0 && local_bytes(problem, more) <= device.info().local_memory_bytes) best = more;
   return best;
 }
 
@@ -116,6 +122,7 @@ class Plan final : public Filter2dPlanBody {
     definitions.push_back({"MATRIX_UNITS", device.facts().compute_capability >= 80 ? "1" : "0"});
     definitions.push_back({"PART", "TYPE_f16"});
     definitions.push_back({"STEPS", std::to_string(tile_.steps)});
+    definitions.push_back({"BUFFERS", std::to_string(tile_.buffers)});
     definitions.push_back({"SEGMENT", std::to_string(tile_.segment)});
     definitions.push_back({"SEGMENTS", std::to_string(tile_.segments)});
     program_ = device.build(std::string(kernels::filter2d_pixels()) + std::string(kernels::filter2d_words()) +
@@ -123,7 +130,8 @@ class Plan final : public Filter2dPlanBody {
                                 std::string(fused_kernel),
                             definitions, {.occupancy = occupancy});
     const std::int64_t resident = program_->resident_groups("fused", group);
-    resident_groups_ = (resident > 0 ? resident : usual_residents) * device.info().compute_units;
+    resident_groups_ =
+        std::max<std::int64_t>((resident > 0 ? resident : usual_residents) * device.info().compute_units, 1);
     const Weights& weights = task.weights;
     if (adds_pixels(task)) {
       weights_.assign(static_cast<std::size_t>(weights.r + weights.s), 1);
@@ -149,42 +157,50 @@ class Plan final : public Filter2dPlanBody {
 
  private:
   void append_part(devices::Sequence& sequence, const Filter2dRun& run) const {
-    const std::int64_t rows = run.output_rows;
-    const Bands bands = bands_of(std::max<std::int64_t>(rows, 1));  // of no rows an empty launch
-    const auto number = [&](std::int64_t band) { return static_cast<std::int32_t>(divide_up(rows, band)); };
+    const Bands bands = bands_of(run.output_rows);
+    const auto number = [](std::int64_t value) { return static_cast<std::int32_t>(value); };
     const auto arguments = image_arguments(
         run, std::span<const float>(weights_), factor_, static_cast<float>(task().weights.scale),
-        static_cast<float>(task().weights.bias), border_word_, number(bands.rows),
-        static_cast<std::int32_t>(bands.rows), number(bands.end_rows), static_cast<std::int32_t>(bands.end_rows));
-    sequence.launch(program_, "fused", {{bands.groups(columns_, rows) * group, 1}, {group, 1}}, arguments);
+        static_cast<float>(task().weights.bias), border_word_, number(bands.of_end), number(bands.end_rows),
+        number(bands.count), number(bands.rows), number(bands.more_parts), number(bands.more_rows));
+    sequence.launch(program_, "fused", {{bands.groups(columns_) * group, 1}, {group, 1}}, arguments);
   }
 
-  // Output rows of a group, and of one at an end of the rows, which takes an eighth longer for what lies beside them.
+  // Groups one below the other for each part of the columns, and the output rows of each of them.
   struct Bands {
-    std::int64_t rows = 0, end_rows = 0;
+    std::int64_t of_end = 0, end_rows = 1;       // of the parts at the ends of the rows
+    std::int64_t count = 0, rows = 1;            // of the others,
+    std::int64_t more_parts = 0, more_rows = 1;  // the last ones of which have one more
 
-    std::int64_t groups(std::int64_t columns, std::int64_t all_rows) const {
+    std::int64_t groups(std::int64_t columns) const {
       const std::int64_t ends = std::min<std::int64_t>(columns, 2);
-      return (columns - ends) * divide_up(all_rows, rows) + ends * divide_up(all_rows, end_rows);
+      return (columns - ends) * count + more_parts + ends * of_end;
     }
   };
   // Whole steps: what is lost to the rows read twice, against what is lost in the last wave, in which few groups may
   // run: groups take equally long, so that waves begin and end together. What a group does before its first step takes
-  // about as long as one.
-  Bands bands_of(std::int64_t rows) const {
+  // about as long as one. At the ends of the rows they take an eighth longer, for what lies beside them.
+  Bands bands_of(std::int64_t image_rows) const {
     constexpr std::int64_t end_part = 9;  // one of so many steps is less at the ends
-    const std::int64_t r = task().problem.r, step = tile_.step_rows,
-                       resident = std::max<std::int64_t>(resident_groups_, 1);
-    const auto rows_of = [&](std::int64_t steps) { return std::min(steps * step - (r - 1), rows); };
+    const std::int64_t r = task().problem.r, step = tile_.step_rows;
+    const auto rows_of = [&](std::int64_t steps) {
+      return std::clamp<std::int64_t>(steps * step - (r - 1), 1, std::max<std::int64_t>(image_rows, 1));
+    };
     Bands best;
-    std::int64_t best_cost = std::numeric_limits<std::int64_t>::max();
+    std::int64_t best_cost = std::numeric_limits<std::int64_t>::max(), left = 0;
     for (std::int64_t steps = divide_up(r, step) + least_steps - 1; steps <= most_steps; ++steps) {
-      const Bands bands{rows_of(steps), rows_of(steps - steps / end_part)};
-      const std::int64_t waves = divide_up(bands.groups(columns_, rows), resident);
+      Bands bands;
+      bands.rows = rows_of(steps), bands.end_rows = rows_of(steps - steps / end_part);
+      bands.count = divide_up(image_rows, bands.rows), bands.of_end = divide_up(image_rows, bands.end_rows);
+      const std::int64_t groups = bands.groups(columns_), waves = divide_up(groups, resident_groups_);
       const std::int64_t cost = waves * (divide_up(bands.rows + r - 1, step) + 1);
-      if (cost < best_cost) best_cost = cost, best = bands;
-      if (waves == 1 || bands.end_rows == rows) break;  // longer bands only cost more
+      if (cost < best_cost) best_cost = cost, best = bands, left = waves * resident_groups_ - groups;
+      if (waves <= 1 || bands.end_rows >= image_rows) break;  // longer bands only cost more
     }
+    // Groups that are left make the bands of some parts shorter: of the last ones, since a multiprocessor serves those
+    // that it got first before the others.
+    best.more_rows = rows_of(divide_up(divide_up(image_rows, best.count + 1) + r - 1, step));
+    if (best.more_rows < best.rows) best.more_parts = std::clamp<std::int64_t>(columns_ - 2, 0, left);
     return best;
   }
 
