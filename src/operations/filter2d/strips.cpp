@@ -15,9 +15,9 @@ using devices::KernelArgument;
 constexpr std::int64_t most_window = 48;
 // Work items and elements of a launch are counted in 32 bits.
 constexpr std::int64_t most_items = std::int64_t{1} << 30;
-// Rows of a band, the least and the most: taller ones drift apart, and rows that they share leave the caches, of up to
-// three taps a column later (through CUDA). What a work item does before its first row takes about as long as two.
-constexpr std::int64_t least_rows = 4, most_rows = 32, most_rows_of_few_taps = 80, few_taps = 3, lead_of_an_item = 2;
+// Rows of a band, the least and the most: taller ones drift apart, and rows that they share leave the caches. What a
+// work item does before its first row takes about as long as two.
+constexpr std::int64_t least_rows = 4, most_rows = 32, most_rows_of_cuda = 80, lead_of_an_item = 2;
 // Where rows are given by a tunable, they are halved until the device is so many times full; where what it holds is not
 // known, only until it is surely full.
 constexpr double least_waves = 2, least_uncertain_waves = 1.25;
@@ -88,8 +88,7 @@ class Plan final : public Filter2dPlanBody {
     for (const std::string_view part : {kernels::exact_root(), kernels::filter2d_words(), kernels::filter2d_strips()})
       text += part;
     program_ = device.build(text, strip_definitions(task, tunables_));
-    const bool has_few_taps = std::max(task.problem.r, task.problem.s) <= few_taps;
-    most_rows_ = device.kind() == devices::DeviceKind::cuda && has_few_taps ? most_rows_of_few_taps : most_rows;
+    most_rows_ = device.kind() == devices::DeviceKind::cuda ? most_rows_of_cuda : most_rows;
     resident_groups_ = program_->resident_groups("strips", tunables_.group) * device.info().compute_units;
     knows_residents_ = resident_groups_ > 0;
     if (!knows_residents_) resident_groups_ = usual_items / tunables_.group * device.info().compute_units;
