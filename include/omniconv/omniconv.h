@@ -1,6 +1,7 @@
 // The whole of the public interface. Nothing of CUDA's or OpenCL's headers is needed.
 #pragma once
 
+#include "omniconv/activation.h"
 #include "omniconv/context.h"
 #include "omniconv/conv2d.h"
 #include "omniconv/cuda.h"

@@ -1,6 +1,7 @@
 // The operations, one line each.
 #include <array>
 
+#include "omniconv/activation.h"
 #include "omniconv/conv2d.h"
 #include "omniconv/filter2d.h"
 #include "omniconv/gemm.h"
@@ -10,10 +11,11 @@
 namespace omniconv::operations {
 
 std::span<const Operation* const> operations() {
-  static const std::array<const Operation*, 4> all = {
+  static const std::array<const Operation*, 5> all = {
       &operation_of(static_cast<const Filter2dProblem*>(nullptr)),
       &operation_of(static_cast<const GemmProblem*>(nullptr)),
       &operation_of(static_cast<const Pool2dProblem*>(nullptr)),
+      &operation_of(static_cast<const ActivationProblem*>(nullptr)),
       &operation_of(static_cast<const Conv2dProblem*>(nullptr)),
   };
   return all;

@@ -58,7 +58,7 @@ HWY_INLINE void store_stored(D d, hn::Vec<D> value, std::byte* to) {
     const auto bits = hn::BitCast(wide, value), high = hn::ShiftRight<16>(bits);
     const auto odd = hn::And(high, hn::Set(wide, 1));
     const auto rounded = hn::ShiftRight<16>(hn::Add(bits, hn::Add(odd, hn::Set(wide, 0x7FFF))));
-    const auto is_nan = hn::RebindMask(wide, hn::Ne(value, value));
+    const auto is_nan = hn::RebindMask(wide, hn::IsNaN(value));
     const auto halves = hn::IfThenElse(is_nan, hn::Or(high, hn::Set(wide, 0x40)), rounded);
     hn::StoreU(hn::TruncateTo(stored, halves), stored, reinterpret_cast<std::uint16_t*>(to));
 #endif

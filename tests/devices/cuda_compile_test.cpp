@@ -19,6 +19,7 @@
 #include "devices/gpu_peaks.h"
 #include "image/kernel_text.h"
 #include "omniconv/error.h"
+#include "operations/activation/activation.h"
 #include "operations/conv2d/conv2d.h"
 #include "operations/filter2d/filter2d.h"
 #include "operations/filter2d/random_image.h"
@@ -399,6 +400,32 @@ std::vector<devices::RecordingDevice::Text> pool2d_texts() {
               fmt::format("pool2d {} {} {} {} {}", pooling, pass, pool2d_types[++number % 3], layout, geometry)));
         }
   return texts;
+}
+
+// activation: every function, pass and type, 16 bytes of f32 at a time.
+TEST_F(CudaCompile, ActivationsReadAndWriteVectors) {
+  for (const char* const function : {"relu", "sigmoid", "tanh"})
+    for (const char* const pass : {"fwd", "bwd"})
+      for (const char* const type : {"f32", "f16", "bf16"}) {
+        const std::string problem = fmt::format("activation {} {} {} n2c8h56w56", function, pass, type);
+        const auto device = std::make_shared<devices::RecordingDevice>(devices::DeviceKind::cuda);
+        offer_by(operations::activation_direct_gpu(), get<ActivationProblem>(parse_problem(problem)),
+                 operations::DevicePointer(device))
+            .plan();
+        ASSERT_EQ(device->built.size(), 1u) << problem;
+        const auto& built = device->built.back();
+        EXPECT_FALSE(nvrtc->compile(built.text, built.definitions, 90).image.empty()) << problem;
+        const std::string text = nvrtc->compile(built.text, built.definitions, 81).image;
+        EXPECT_EQ(count(text, ".f64"), 0) << problem;
+        EXPECT_EQ(count(text, "ld.local"), 0) << problem;
+        // CUDA's exponential flushes results below the normal range.
+        const bool is_exponential =
+            problem.find("sigmoid fwd") != std::string::npos || problem.find("tanh fwd") != std::string::npos;
+        EXPECT_TRUE(is_exponential || count(text, ".ftz") == 0) << problem;
+        if (std::string_view(type) != "f32") continue;
+        EXPECT_GE(count(text, "ld.global.v4") + count(text, "ld.global.nc.v4"), 4) << problem;
+        EXPECT_GE(count(text, "st.global.v4"), 4) << problem;
+      }
 }
 
 // Vectors of f32 in both layouts and passes: 16 bytes at a time, and no sum or quotient but those that are written.

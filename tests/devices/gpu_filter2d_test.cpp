@@ -140,10 +140,10 @@ class Runner {
         }
   }
 
-  enum class Rows { anywhere, at_multiples_of_16_bytes };
+  enum class Rows { anywhere, at_multiples_of_16_bytes, packed };
 
-  // Runs output rows [p, p + count) on input rows `given`, at offsets and strides that are not packed. The whole of the
-  // output buffer must be as expected, what lies between the rows included.
+  // Runs output rows [p, p + count) on input rows `given`, at offsets and strides that are packed or not. The whole of
+  // the output buffer must be as expected, what lies between the rows included.
   void run(std::int64_t p, std::int64_t count, Given given, Rows rows = Rows::anywhere) {
     if (!plan_) return;
     const Filter2dProblem& problem = task_.problem;
@@ -158,6 +158,11 @@ class Runner {
       run.input_offset_bytes = run.output_offset_bytes = 16;
       run.input_stride_bytes = round_up(input_row, 16) + 16;
       run.output_stride_bytes = round_up(output_row, 16) + 16;
+    }
+    if (rows == Rows::packed) {
+      run.input_offset_bytes = run.output_offset_bytes = 0;
+      run.input_stride_bytes = input_row;
+      run.output_stride_bytes = output_row;
     }
     run.input_first = given.first;
     run.input_rows = given.rows;
@@ -198,6 +203,7 @@ class Runner {
     const std::int64_t rows = P(task_.problem);
     run(0, rows, {0, task_.problem.h});
     run(0, rows, {0, task_.problem.h}, Rows::at_multiples_of_16_bytes);
+    run(0, rows, {0, task_.problem.h}, Rows::packed);
     for (const std::int64_t height : {1, 3, 5})
       for (std::int64_t p = 0; p < rows && p < 3 * height; p += height) {
         const std::int64_t count = std::min(height, rows - p);

@@ -89,6 +89,9 @@ def shapes(problem):
     def image(n, c, h, w):
         return [n, h, w, c] if last else [n, c, h, w]
 
+    if words[0] == "activation":
+        x = image(e["n"], e["c"], e["h"], e["w"])
+        return {"--x": x, "--y": x, "--dy": x}
     output = [outputs_along(e, "h", "h", "r"), outputs_along(e, "w", "w", "s")]
     x = image(e["n"], e["c"], e["h"], e["w"])
     if words[0] == "pool2d":

@@ -50,6 +50,8 @@
 
 #define FMA(a, b, c) fma((a), (b), (c))
 #define FABS(x) fabs(x)
+#define EXP(x) exp(x)
+#define TANH(x) tanh(x)
 #define ILOGB(x) ilogb(x)
 #define LDEXP(x, exponent) ldexp((x), (exponent))
 #define FLOAT_TO_BITS(value) as_int(value)

@@ -34,15 +34,36 @@ bool is_tall(const Filter2dProblem& problem) {
   return problem.r > most_chains;
 }
 
-constexpr std::int64_t band_bytes = 128;  // of the text's band_t, or more
-
-// Local memory of the text's arrays.
+// Local memory of the text's arrays, or a little more: of band_t, of filtered rows, and of rows that begin and end
+// within words and lines of 16 bytes.
 std::int64_t local_bytes(const Filter2dProblem& problem, const FusedTile& tile) {
-  const std::int64_t halo = (problem.s - 1) * problem.c + 4;
+  constexpr std::int64_t of_band = 96;
+  const std::int64_t size = size_of(problem.input), beside = (problem.s - 1) * problem.c + 2 * (4 / size - 1);
   const std::int64_t filtered = is_tall(problem) ? round_up(problem.r - 1 + tile.step_rows, deep) : problem.r;
-  return filtered * tile.width() * 4 +
-         tile.buffers * tile.step_rows * tile.steps * ((tile.width() + halo) * size_of(problem.input) + 32) +
-         band_bytes;
+  return of_band + filtered * tile.width() * 4 +
+         tile.buffers * tile.step_rows * tile.steps * ((tile.width() + beside) * size + 12 + 15);
+}
+
+// Groups that share a multiprocessor with registers left for their chains and windows (README.md).
+std::int64_t resident_groups(const Filter2dProblem& problem) {
+  if (is_tall(problem)) return 4;  // as many as their local memory lets be
+  const std::int64_t size = size_of(problem.input), window = size == 1 ? 0 : size == 2 ? 8 : 24;
+  return std::clamp<std::int64_t>(65536 / group / (52 + 4 * problem.r + window), 4, 8);
+}
+
+// Whether a second buffer pays: copies go on by themselves (or are plain memory's, on a CPU), and it costs no groups.
+bool gains_from_two_buffers(const Filter2dProblem& problem, const devices::Device& device, const FusedTile& tile) {
+  if (size_of(problem.input) == 4) return false;  // not timed apart
+  if (device.info().is_gpu && device.facts().compute_capability < 80) return false;
+  FusedTile two = tile;
+  two.buffers = 2;
+  if (local_bytes(problem, two) > device.info().local_memory_bytes) return false;
+  const std::int64_t of_unit = device.facts().unit_local_memory_bytes;  // 0: not known
+  const auto groups = [&](const FusedTile& of) {
+    constexpr std::int64_t of_driver = 1024;
+    return std::min(resident_groups(problem), of_unit / (local_bytes(problem, of) + of_driver));
+  };
+  return groups(two) == groups(tile);
 }
 
 // Of those that fit into local memory the tile of least work: its segments leave few work items idle, and widen few
@@ -72,16 +93,8 @@ FusedTile best_tile(const Filter2dProblem& problem, const devices::Device& devic
   FusedTile more = best;
   while (best.segment > 0 && ++more.steps <= most && local_bytes(problem, more) <= device.info().local_memory_bytes)
     best = more;
-  more = best, more.buffers = 2;
-  if (best.segment > 0 && local_bytes(problem, more) <= device.info().local_memory_bytes) best = more;
+  if (best.segment > 0 && gains_from_two_buffers(problem, device, best)) best.buffers = 2;
   return best;
-}
-
-// Groups that share a multiprocessor with registers left for their chains and windows (README.md).
-std::int64_t resident_groups(const Filter2dProblem& problem) {
-  if (is_tall(problem)) return 4;  // as many as their local memory lets be
-  const std::int64_t size = size_of(problem.input), window = size == 1 ? 0 : size == 2 ? 8 : 24;
-  return std::clamp<std::int64_t>(65536 / group / (52 + 4 * problem.r + window), 4, 8);
 }
 
 // Whether bytes as denormal numbers give the same bits: README.md has the proof.
@@ -200,7 +213,8 @@ class Plan final : public Filter2dPlanBody {
     // Groups that are left make the bands of some parts shorter: of the last ones, since a multiprocessor serves those
     // that it got first before the others.
     best.more_rows = rows_of(divide_up(divide_up(image_rows, best.count + 1) + r - 1, step));
-    if (best.more_rows < best.rows) best.more_parts = std::clamp<std::int64_t>(columns_ - 2, 0, left);
+    const bool shortens = best.more_rows < best.rows && best.count * best.more_rows < image_rows;
+    if (shortens) best.more_parts = std::clamp<std::int64_t>(columns_ - 2, 0, left);
     return best;
   }
 

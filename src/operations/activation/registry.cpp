@@ -1,0 +1,17 @@
+// The candidates, one line each, closed by the reference.
+#include <array>
+
+#include "operations/activation/activation.h"
+
+namespace omniconv::operations {
+
+std::span<const Solver* const> activation_solvers() {
+  static const std::array<const Solver*, 3> solvers = {
+      &activation_direct_cpu(),  //
+      &activation_direct_gpu(),  //
+      &activation_reference(),   //
+  };
+  return solvers;
+}
+
+}  // namespace omniconv::operations

@@ -1,0 +1,89 @@
+// activation on GPU devices: every function, pass and type, values that are no ordinary numbers, and arrays that begin
+// anywhere.
+#include <cmath>
+#include <limits>
+
+#include "../conformance/matrix_testing.h"
+#include "gpu_testing.h"
+#include "omniconv/activation.h"
+
+namespace omniconv {
+namespace {
+
+using GpuActivation = Gpu;
+
+TEST_F(GpuActivation, EveryFunctionPassAndType) {
+  const Context context(device);
+  for (const char* const function : {"relu", "sigmoid", "tanh"})
+    for (const char* const pass : {"fwd", "bwd"})
+      for (const char* const type : {"f32", "f16", "bf16"})
+        for (const char* const geometry : {"n2c8h16w16", "n1c3h17w41", "n1c1h1w1"})
+          EXPECT_EQ(expect_exact_and_bounded(
+                        context, parse_problem(fmt::format("activation {} {} {} {}", function, pass, type, geometry)),
+                        {.solver = {.solver = "activation/direct/gpu.1"}}),
+                    1);
+}
+
+// The f32 results of x, or backward of y with gradients of so many, in arrays that begin so many elements behind their
+// buffers' beginnings.
+std::vector<float> results(const Context& context, const std::string& text, const std::vector<float>& given, float dy,
+                           std::int64_t before) {
+  auto problem = get<ActivationProblem>(parse_problem("activation " + text));
+  problem.w = static_cast<std::int64_t>(given.size());
+  Queue queue = context.make_queue();
+  const auto placed = [&](const std::vector<float>& values) {
+    const auto bytes = static_cast<std::int64_t>(values.size() * 4);
+    const Buffer buffer = context.allocate(bytes + before * 4);
+    queue.upload(buffer, before * 4, values.data(), bytes).wait();
+    return Operand{buffer, before * 4};
+  };
+  const Operand from = placed(given), to = placed(std::vector<float>(given.size(), -7));
+  ActivationRun run{.x = from, .y = to};
+  if (problem.backward) run = {.x = to, .y = from, .dy = placed(std::vector<float>(given.size(), dy))};
+  ActivationPlan(context, problem).run(queue, run).wait();
+  std::vector<float> result(given.size());
+  queue.download(result.data(), to.buffer, before * 4, static_cast<std::int64_t>(result.size() * 4)).wait();
+  return result;
+}
+
+TEST_F(GpuActivation, EndsOfTheNumbers) {
+  const Context context(device);
+  const float infinity = std::numeric_limits<float>::infinity(), nan = std::numeric_limits<float>::quiet_NaN();
+  const std::vector<float> some = {-infinity, infinity, nan, -1000, 1000, 0, -0.0f};
+  const std::pair<const char*, std::vector<float>> expected[] = {{"relu", {0, infinity, nan, 0, 1000, 0, 0}},
+                                                                 {"sigmoid", {0, 1, nan, 0, 1, 0.5f, 0.5f}},
+                                                                 {"tanh", {-1, 1, nan, -1, 1, 0, 0}}};
+  const float bound = 6 * 0x1p-23f;  // of tanh
+  std::vector<float> x;
+  for (int i = 0; i < 3000; ++i) x.push_back(some[static_cast<std::size_t>(i % 7)]);  // a whole group and a rest
+  for (const auto& [function, of] : expected) {
+    const std::vector<float> y = results(context, fmt::format("{} n1c1h1w1", function), x, 0, 0);
+    for (std::size_t i = 0; i < y.size(); ++i)
+      if (const float should = of[i % 7]; std::isnan(should))
+        EXPECT_TRUE(std::isnan(y[i])) << function << ' ' << i;
+      else
+        EXPECT_TRUE(y[i] == should || std::abs(y[i] - should) <= bound * std::abs(should)) << function << ' ' << i;
+  }
+}
+
+TEST_F(GpuActivation, ArraysBeginAnywhere) {
+  const Context context(device);
+  std::vector<float> x;
+  for (int i = 0; i < 5000; ++i) x.push_back(static_cast<float>(i % 200 - 100) / 40);
+  for (const char* const text : {"relu n1c1h1w1", "sigmoid n1c1h1w1", "tanh bwd n1c1h1w1", "relu bwd n1c1h1w1"}) {
+    const std::vector<float> expected = results(context, text, x, 3, 0);
+    for (const std::int64_t before : {1, 3})
+      EXPECT_EQ(results(context, text, x, 3, before), expected) << text << before;
+  }
+}
+
+TEST_F(GpuActivation, RefusesF64) {
+  const Context context(device);
+  const std::string error =
+      error_of([&] { ActivationPlan(context, get<ActivationProblem>(parse_problem("activation f64 n1c1h4w4"))); },
+               ErrorKind::bad_input);
+  EXPECT_HAS(error, "f64 is served on the CPU, since not every GPU has double precision");
+}
+
+}  // namespace
+}  // namespace omniconv
