@@ -71,6 +71,11 @@ double multiply_adds(const Pool2dProblem& p) {
   return static_cast<double>(p.n * p.c) * static_cast<double>(P(p) * Q(p)) * static_cast<double>(p.r * p.s);
 }
 #endif
+#if HAS_ACTIVATION
+double multiply_adds(const ActivationProblem& p) {
+  return static_cast<double>(p.n * p.c) * static_cast<double>(p.h * p.w);
+}
+#endif
 
 Filter2dProblem shrunk(Filter2dProblem problem, bool odd) {
   const auto is_small = [&] {
@@ -106,6 +111,13 @@ Pool2dProblem shrunk(Pool2dProblem problem, bool odd) {
            static_cast<double>(problem.n * problem.c * problem.h * problem.w) <= most_pixels;
   };
   shrink({{&problem.n, 1}, {&problem.c, 1}, {&problem.h, problem.r}, {&problem.w, problem.s}}, odd, is_small);
+  return problem;
+}
+#endif
+#if HAS_ACTIVATION
+ActivationProblem shrunk(ActivationProblem problem, bool odd) {
+  shrink({{&problem.n, 1}, {&problem.c, 1}, {&problem.h, 1}, {&problem.w, 1}}, odd,
+         [&] { return multiply_adds(problem) <= most_pixels; });
   return problem;
 }
 #endif
@@ -175,15 +187,18 @@ std::vector<GemmProblem> cases_of(const GemmProblem& problem, std::size_t place,
   return cases;
 }
 
-#if HAS_POOL2D
-std::vector<Pool2dProblem> cases_of(const Pool2dProblem& problem, std::size_t place, bool thorough) {
+namespace {
+
+// Forward and backward, in types and layouts.
+template <typename T>
+std::vector<T> passes_of(const T& problem, std::size_t place, bool thorough) {
   constexpr DataType types[] = {DataType::f32, DataType::f16, DataType::bf16, DataType::f64};
   const std::size_t count = thorough ? std::size(types) : gpu_types;
-  std::vector<Pool2dProblem> cases;
+  std::vector<T> cases;
   std::size_t turn = place;
   for (const bool odd : ways_of_shrinking(place, thorough))
     for (const bool backward : {false, true}) {
-      Pool2dProblem one = shrunk(problem, odd);
+      T one = shrunk(problem, odd);
       one.name.clear();
       one.backward = backward;
       for (std::size_t i = 0; i < (thorough ? 2 * count : 1); ++i, ++turn) {
@@ -193,6 +208,18 @@ std::vector<Pool2dProblem> cases_of(const Pool2dProblem& problem, std::size_t pl
       }
     }
   return cases;
+}
+
+}  // namespace
+
+#if HAS_POOL2D
+std::vector<Pool2dProblem> cases_of(const Pool2dProblem& problem, std::size_t place, bool thorough) {
+  return passes_of(problem, place, thorough);
+}
+#endif
+#if HAS_ACTIVATION
+std::vector<ActivationProblem> cases_of(const ActivationProblem& problem, std::size_t place, bool thorough) {
+  return passes_of(problem, place, thorough);
 }
 #endif
 

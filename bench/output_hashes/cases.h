@@ -16,6 +16,13 @@
 #define HAS_POOL2D 0  // a commit from before there was pooling
 #endif
 
+#if __has_include(<omniconv/activation.h>)
+#include <omniconv/activation.h>
+#define HAS_ACTIVATION 1
+#else
+#define HAS_ACTIVATION 0  // or activations
+#endif
+
 namespace omniconv::hashes {
 
 // Multiply-adds of the largest problem that is run, and of the largest that a reference runs.
@@ -30,15 +37,22 @@ double multiply_adds(const GemmProblem& problem);
 #if HAS_POOL2D
 double multiply_adds(const Pool2dProblem& problem);  // what windows read
 #endif
+#if HAS_ACTIVATION
+double multiply_adds(const ActivationProblem& problem);  // elements
+#endif
 
 // Shrunk: the largest extent (h and w of images; n, h, w, and c and k of a group, of convolutions, or groups; m, n and
-// k of products; n, c, h and w of poolings) is halved, again and again, until the problem is small enough; h and w
-// never below the filter's. Then the extents that were halved are made odd (`odd`: no tile is whole), or not.
+// k of products; n, c, h and w of poolings and activations) is halved, again and again, until the problem is small
+// enough; h and w never below the filter's. Then the extents that were halved are made odd (`odd`: no tile is whole),
+// or not.
 Filter2dProblem shrunk(Filter2dProblem problem, bool odd);
 Conv2dProblem shrunk(Conv2dProblem problem, bool odd);
 GemmProblem shrunk(GemmProblem problem, bool odd);
 #if HAS_POOL2D
 Pool2dProblem shrunk(Pool2dProblem problem, bool odd);
+#endif
+#if HAS_ACTIVATION
+ActivationProblem shrunk(ActivationProblem problem, bool odd);
 #endif
 
 // The cases that a problem stands for: it is shrunk, loses its name, and is varied in what the lists say once.
@@ -48,12 +62,12 @@ Pool2dProblem shrunk(Pool2dProblem problem, bool odd);
 //   more channels, with another type of pixels, and with f64;
 // - a convolution: the three passes as written, and in all types and layouts, by turns with bias and relu, or acc;
 // - a product: as written, and in all types;
-// - a pooling: forward and backward, in all types and both layouts.
+// - a pooling, an activation: forward and backward, in all types and both layouts.
 // Else shrunk one way or the other, by turns, since each program costs a second of compilation:
 // - a filter: one kind of weights, where its text asks for random ones; another with alpha, and with another type;
 // - a convolution: the three passes, types, layouts, bias and relu, and acc changing by turns;
 // - a product: types changing by turns;
-// - a pooling: forward and backward, types and layouts changing by turns.
+// - a pooling, an activation: forward and backward, types and layouts changing by turns.
 // And of the problems of a list that shrink to the same one, the first stands for all.
 // `place` of the problem in its list: where the turns begin.
 std::vector<Filter2dProblem> cases_of(const Filter2dProblem& problem, std::size_t place, bool thorough);
@@ -61,6 +75,9 @@ std::vector<Conv2dProblem> cases_of(const Conv2dProblem& problem, std::size_t pl
 std::vector<GemmProblem> cases_of(const GemmProblem& problem, std::size_t place, bool thorough);
 #if HAS_POOL2D
 std::vector<Pool2dProblem> cases_of(const Pool2dProblem& problem, std::size_t place, bool thorough);
+#endif
+#if HAS_ACTIVATION
+std::vector<ActivationProblem> cases_of(const ActivationProblem& problem, std::size_t place, bool thorough);
 #endif
 
 }  // namespace omniconv::hashes

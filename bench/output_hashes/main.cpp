@@ -78,7 +78,10 @@ class Program {
 #if HAS_POOL2D
     if (const auto* pooling = get_if<Pool2dProblem>(problem)) return add_cases(*pooling, place);
 #endif
-    throw std::runtime_error(to_text(problem) + ": no filter, convolution, product or pooling");
+#if HAS_ACTIVATION
+    if (const auto* activation = get_if<ActivationProblem>(problem)) return add_cases(*activation, place);
+#endif
+    throw std::runtime_error(to_text(problem) + ": no filter, convolution, product, pooling or activation");
   }
 
   template <typename T>
@@ -186,6 +189,17 @@ class Program {
         const std::uint64_t state = hash_of(output.buffer);
         return run.indices.buffer ? hash(download(run.indices.buffer), state) : state;
       });
+  }
+#endif
+
+#if HAS_ACTIVATION
+  void run_case(const ActivationProblem& problem) {
+    const std::int64_t elements = problem.n * problem.c * problem.h * problem.w;
+    ActivationRun run;
+    run.x = operand(elements, problem.type, 0);
+    run.y = operand(elements, problem.type, 1);
+    if (problem.backward) run.dy = operand(elements, problem.type, 2);
+    run_matrix<ActivationPlan>(problem, false, run, problem.backward ? run.x : run.y);
   }
 #endif
 

@@ -92,12 +92,15 @@ TEST(Activation, ReluChoosesBits) {
     }
     return all;
   };
-  EXPECT_EQ(result_of(context, activation("n1c1h1w1"), solvers[0], bytes(x, 7)), bytes(y, 7));
+  for (const char* const solver : solvers)
+    EXPECT_EQ(result_of(context, activation("n1c1h1w1"), solver, bytes(x, 7)), bytes(y, 7)) << solver;
   // Backward dy is what passes.
   std::vector<std::uint32_t> dy(x.size()), dx(x.size());
   for (std::size_t i = 0; i < x.size(); ++i)
     dy[i] = 0x7f812300 + static_cast<std::uint32_t>(i), dx[i] = y[i] ? dy[i] : 0;
-  EXPECT_EQ(result_of(context, activation("bwd n1c1h1w1"), solvers[0], bytes(x, 7), bytes(dy, 7)), bytes(dx, 7));
+  for (const char* const solver : solvers)
+    EXPECT_EQ(result_of(context, activation("bwd n1c1h1w1"), solver, bytes(x, 7), bytes(dy, 7)), bytes(dx, 7))
+        << solver;
   for (const auto& [type, magnitude] : {std::pair(DataType::f16, 0x7c00), std::pair(DataType::bf16, 0x7f80)}) {
     ActivationProblem problem = activation("n1c1h1w1");
     problem.type = type;
@@ -107,7 +110,8 @@ TEST(Activation, ReluChoosesBits) {
       const std::uint16_t kept = (bits & 0x7fff) > magnitude || (bits < 0x8000 && bits > 0) ? half : 0;
       std::memcpy(halves.data() + 2 * bits, &half, 2), std::memcpy(expected.data() + 2 * bits, &kept, 2);
     }
-    EXPECT_EQ(result_of(context, problem, solvers[0], halves), expected) << name(type);
+    for (const char* const solver : solvers)
+      EXPECT_EQ(result_of(context, problem, solver, halves), expected) << solver << name(type);
   }
 }
 

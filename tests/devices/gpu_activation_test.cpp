@@ -24,25 +24,28 @@ TEST_F(GpuActivation, EveryFunctionPassAndType) {
                     1);
 }
 
-// The f32 results of x, or backward of y with gradients of so many, in arrays that begin so many elements behind their
-// buffers' beginnings.
+// Elements of the arrays' buffers before the arrays.
+struct Before {
+  std::int64_t given = 0, dy = 0, result = 0;
+};
+// The f32 results of x, or backward of y with such gradients.
 std::vector<float> results(const Context& context, const std::string& text, const std::vector<float>& given, float dy,
-                           std::int64_t before) {
+                           const Before& places) {
   auto problem = get<ActivationProblem>(parse_problem("activation " + text));
   problem.w = static_cast<std::int64_t>(given.size());
   Queue queue = context.make_queue();
-  const auto placed = [&](const std::vector<float>& values) {
+  const auto placed = [&](const std::vector<float>& values, std::int64_t before) {
     const auto bytes = static_cast<std::int64_t>(values.size() * 4);
     const Buffer buffer = context.allocate(bytes + before * 4);
     queue.upload(buffer, before * 4, values.data(), bytes).wait();
     return Operand{buffer, before * 4};
   };
-  const Operand from = placed(given), to = placed(std::vector<float>(given.size(), -7));
+  const Operand from = placed(given, places.given), to = placed(std::vector<float>(given.size(), -7), places.result);
   ActivationRun run{.x = from, .y = to};
-  if (problem.backward) run = {.x = to, .y = from, .dy = placed(std::vector<float>(given.size(), dy))};
+  if (problem.backward) run = {.x = to, .y = from, .dy = placed(std::vector<float>(given.size(), dy), places.dy)};
   ActivationPlan(context, problem).run(queue, run).wait();
   std::vector<float> result(given.size());
-  queue.download(result.data(), to.buffer, before * 4, static_cast<std::int64_t>(result.size() * 4)).wait();
+  queue.download(result.data(), to.buffer, to.offset_bytes, static_cast<std::int64_t>(result.size() * 4)).wait();
   return result;
 }
 
@@ -57,7 +60,7 @@ TEST_F(GpuActivation, EndsOfTheNumbers) {
   std::vector<float> x;
   for (int i = 0; i < 3000; ++i) x.push_back(some[static_cast<std::size_t>(i % 7)]);  // a whole group and a rest
   for (const auto& [function, of] : expected) {
-    const std::vector<float> y = results(context, fmt::format("{} n1c1h1w1", function), x, 0, 0);
+    const std::vector<float> y = results(context, fmt::format("{} n1c1h1w1", function), x, 0, {});
     for (std::size_t i = 0; i < y.size(); ++i)
       if (const float should = of[i % 7]; std::isnan(should))
         EXPECT_TRUE(std::isnan(y[i])) << function << ' ' << i;
@@ -66,14 +69,41 @@ TEST_F(GpuActivation, EndsOfTheNumbers) {
   }
 }
 
+// All 16-bit patterns, and f32 ones: what passes keeps its bits, NaN's and those of the least numbers, too.
+TEST_F(GpuActivation, ReluChoosesBits) {
+  const Context context(device);
+  const auto expect = [&]<typename Bits>(const char* type, const std::vector<Bits>& x, Bits infinity) {
+    auto problem = get<ActivationProblem>(parse_problem(fmt::format("activation {} n1c1h1w1", type)));
+    problem.w = static_cast<std::int64_t>(x.size());
+    std::vector<Bits> expected = x, y(x.size());
+    for (Bits& bits : expected) {
+      const auto magnitude = static_cast<Bits>(bits << 1) >> 1;
+      if (magnitude == 0 || (magnitude != bits && magnitude <= infinity)) bits = 0;
+    }
+    const auto bytes = static_cast<std::int64_t>(x.size() * sizeof(Bits));
+    Queue queue = context.make_queue();
+    const ActivationRun run{.x = {context.allocate(bytes)}, .y = {context.allocate(bytes)}};
+    queue.upload(run.x.buffer, 0, x.data(), bytes).wait();
+    ActivationPlan(context, problem).run(queue, run).wait();
+    queue.download(y.data(), run.y.buffer, 0, bytes).wait();
+    EXPECT_EQ(y, expected) << type;
+  };
+  std::vector<std::uint16_t> halves;
+  std::vector<std::uint32_t> words;
+  for (std::uint32_t i = 0; i < 65536; ++i) halves.push_back(static_cast<std::uint16_t>(i)), words.push_back(i * 65537);
+  expect("f16", halves, std::uint16_t{0x7c00});
+  expect("bf16", halves, std::uint16_t{0x7f80});
+  expect("f32", words, std::uint32_t{0x7f800000});
+}
+
 TEST_F(GpuActivation, ArraysBeginAnywhere) {
   const Context context(device);
   std::vector<float> x;
   for (int i = 0; i < 5000; ++i) x.push_back(static_cast<float>(i % 200 - 100) / 40);
   for (const char* const text : {"relu n1c1h1w1", "sigmoid n1c1h1w1", "tanh bwd n1c1h1w1", "relu bwd n1c1h1w1"}) {
-    const std::vector<float> expected = results(context, text, x, 3, 0);
-    for (const std::int64_t before : {1, 3})
-      EXPECT_EQ(results(context, text, x, 3, before), expected) << text << before;
+    const std::vector<float> expected = results(context, text, x, 3, {});
+    for (const Before& places : {Before{1, 0, 0}, Before{0, 3, 0}, Before{0, 0, 2}, Before{4, 8, 12}, Before{1, 2, 3}})
+      EXPECT_EQ(results(context, text, x, 3, places), expected) << text << places.given << places.dy << places.result;
   }
 }
 

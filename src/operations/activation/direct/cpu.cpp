@@ -43,7 +43,8 @@ class DirectCpu final : public ActivationSolver {
     if (device->kind() != devices::DeviceKind::cpu) return "this variant runs on the CPU";
     const double element = problem.function == Activation::relu || problem.backward ? 2 : 20;
     return Offer{
-        .cost = {element * static_cast<double>(elements_of(problem)), byte_cost(*device) * least_bytes(problem)},
+        .cost = {std::max(byte_cost(*device) * least_bytes(problem),
+                          element * static_cast<double>(elements_of(problem)))},
         .bound = activation_bound(problem),
         .plan = [=] { return std::make_shared<Plan>(problem, device); },
     };

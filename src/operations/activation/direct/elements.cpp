@@ -25,7 +25,7 @@ HWY_INLINE void for_vectors(D d, std::int64_t elements, const Body& body) {
 }
 
 // relu chooses bits: what passes is as it was, NaN too.
-template <typename Bits, DataType type>
+template <typename Bits>
 HWY_INLINE void choose(const ActivationPiece& piece, Bits infinity) {
   const hn::ScalableTag<Bits> d;
   const auto load = [&](const std::byte* from, std::int64_t count) HWY_ATTR {
@@ -79,7 +79,7 @@ HWY_INLINE void compute(const ActivationPiece& piece) {
       store_stored<type>(d, y, piece.to + at, count);
     } else {
       const auto dy = load_stored<type>(d, piece.dy + at, count);
-      // On targets without FMA the square is rounded: 1 - y * y as (1 - y) * (1 + y).
+      // 1 - y * y as (1 - y) * (1 + y), whose error is small on targets without FMA, too.
       const auto slope =
           is_sigmoid ? hn::Mul(given, hn::Sub(one, given)) : hn::Mul(hn::Sub(one, given), hn::Add(one, given));
       store_stored<type>(d, hn::Mul(dy, slope), piece.to + at, count);
@@ -90,7 +90,7 @@ HWY_INLINE void compute(const ActivationPiece& piece) {
 template <DataType type, typename Bits>
 HWY_INLINE void activate_type(const ActivationProblem& problem, const ActivationPiece& piece, Bits infinity) {
   switch (problem.function) {
-    case Activation::relu: return choose<Bits, type>(piece, infinity);
+    case Activation::relu: return choose<Bits>(piece, infinity);
     case Activation::sigmoid: return compute<type, true>(piece);
     case Activation::tanh: return compute<type, false>(piece);
   }

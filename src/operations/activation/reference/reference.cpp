@@ -1,5 +1,6 @@
 // The reference as a solver.
 #include <algorithm>
+#include <cstring>
 
 #include "core/convert.h"
 #include "devices/cpu/cpu_device.h"
@@ -29,6 +30,13 @@ class Plan final : public ActivationPlanBody {
     const DataType type = problem().type;
     const auto element = [&](const Operand& array) { return host(array) + at * size_of(type); };
     const auto number = [&](const Operand& array) { return load_element(type, element(array)); };
+    if (problem().function == Activation::relu) {  // whose results keep their bits
+      const bool falls = number(problem().backward ? run.y : run.x) <= 0;
+      std::byte* const to = element(problem().backward ? run.x : run.y);
+      if (falls) return store_element(type, 0.0, to);
+      std::memcpy(to, element(problem().backward ? run.dy : run.x), static_cast<std::size_t>(size_of(type)));
+      return;
+    }
     if (problem().backward)
       store_element(type, reference::activation_gradient(problem().function, number(run.y), number(run.dy)),
                     element(run.x));
