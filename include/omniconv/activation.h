@@ -34,8 +34,8 @@ struct ActivationProblem {
 };
 const operations::Operation& operation_of(const ActivationProblem*);
 
-// Forward x is read and y is written, and there is no dy. Backward y and dy are read and x is dx, which is written. What is
-// written may not overlap what is read.
+// Forward x is read and y is written, and there is no dy. Backward y and dy are read and x is dx, which is written.
+// What is written may not overlap what is read.
 struct ActivationRun {
   Operand x = {}, y = {}, dy = {};
   // At least workspace_bytes(), for this run alone; at a multiple of 64 bytes, as what Context::allocate gives.
