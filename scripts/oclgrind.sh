@@ -99,7 +99,7 @@ problems() {
 }
 
 # Every form of the kernels, both passes, and what is left of groups and vectors.
-pooling_problems() {
+layer_problems() {
   cat <<'LIST'
 activation n1c3h8w100
 activation sigmoid f16 n1c3h9w80
@@ -156,8 +156,8 @@ verify_all "Convolutions: small images" --allow conv2d/few_pixels --pass bwd_fil
 verify_all "Convolutions: Fourier transforms" --allow conv2d/fft --pass all --layout nchw,nhwc "n1c2h5w4k3r3s2p1"
 verify_all "Convolutions: Fourier transforms of one channel a group" --allow conv2d/fft "bias relu acc n1c2h5w6k2r3s3p1g2" "bwd_data nhwc n1c2h5w6k2r3s3p1g2"
 verify_all "Matrix products: sums of few terms" --allow gemm/short "gemm f32 tn m9n132k3" "gemm bf16 nt m6n37k5batch2"
-pooling_problems >"$work/poolings"
-verify_all "Poolings" --problems "$work/poolings"
+layer_problems >"$work/layers"
+verify_all "Poolings and activations" --problems "$work/layers"
 # Their buffers end with the arrays, so that every byte beside these is reported.
 fitting() { # NAME TESTS FILTER
   step "$1"

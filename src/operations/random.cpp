@@ -29,35 +29,35 @@ void repeat(std::span<std::byte> data, std::int64_t bytes) {
     dynamic_cast<devices::CpuDevice&>(*devices::cpu_backend().open({}, {})).parallel_for(copies, copy);
 }
 
-// Element i is value(random bits), until they repeat.
-template <typename Value>
-void fill(DataType type, std::uint64_t seed, std::span<std::byte> data, const Value& value) {
-  std::mt19937_64 random(seed);
-  const std::int64_t size = size_of(type), elements = static_cast<std::int64_t>(data.size()) / size;
-  for (std::int64_t i = 0; i < std::min(elements, period); ++i)
-    store_element(type, value(random()), data.data() + i * size);
-  repeat(data.first(static_cast<std::size_t>(elements * size)), period * size);
-}
-
-double real_number(std::uint64_t bits) {
-  return static_cast<double>(static_cast<std::int64_t>(bits >> 11)) * 0x1p-52 - 1;
-}
 double whole_number(std::uint64_t bits, int most) {
   return static_cast<double>(static_cast<std::int64_t>(bits % static_cast<std::uint64_t>(2 * most + 1)) - most);
 }
 
 }  // namespace
 
+void fill_by(DataType type, std::uint64_t seed, std::span<std::byte> data,
+             const std::function<double(std::uint64_t)>& number) {
+  std::mt19937_64 random(seed);
+  const std::int64_t size = size_of(type), elements = static_cast<std::int64_t>(data.size()) / size;
+  for (std::int64_t i = 0; i < std::min(elements, period); ++i)
+    store_element(type, number(random()), data.data() + i * size);
+  repeat(data.first(static_cast<std::size_t>(elements * size)), period * size);
+}
+
+double real_number(std::uint64_t bits) {
+  return static_cast<double>(static_cast<std::int64_t>(bits >> 11)) * 0x1p-52 - 1;
+}
+
 void fill_random(DataType type, int most, std::uint64_t seed, std::span<std::byte> data) {
-  fill(type, seed, data,
-       [most](std::uint64_t bits) { return most > 0 ? whole_number(bits, most) : real_number(bits); });
+  fill_by(type, seed, data,
+          [most](std::uint64_t bits) { return most > 0 ? whole_number(bits, most) : real_number(bits); });
 }
 
 void fill_reals(DataType type, std::span<const std::size_t> factors, std::size_t array, std::uint64_t seed,
                 std::span<std::byte> data) {
   const double large = type == DataType::f16 ? 0x1p4 : 0x1p16;
   const double scale = array == factors[0] ? large : array == factors[1] ? 1 / large : 1;
-  fill(type, seed, data, [scale](std::uint64_t bits) { return scale * real_number(bits); });
+  fill_by(type, seed, data, [scale](std::uint64_t bits) { return scale * real_number(bits); });
 }
 
 // Of two such arrays, each of them zero but for one in `sparse_ones` elements, about 2^22 products are not.
@@ -70,8 +70,8 @@ ExactIntegers exact_integers(double terms) {
 void fill_integers(DataType type, const ExactIntegers& integers, std::uint64_t seed, std::span<std::byte> data) {
   if (integers.sparse_ones == 1) return fill_random(type, integers.most, seed, data);
   const auto sparse = static_cast<std::uint64_t>(integers.sparse_ones);
-  fill(type, seed, data,
-       [&](std::uint64_t bits) { return bits % sparse == 0 ? whole_number(bits / sparse, integers.most) : 0.0; });
+  fill_by(type, seed, data,
+          [&](std::uint64_t bits) { return bits % sparse == 0 ? whole_number(bits / sparse, integers.most) : 0.0; });
 }
 
 }  // namespace omniconv::operations

@@ -3,11 +3,18 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <span>
 
 #include "omniconv/types.h"
 
 namespace omniconv::operations {
+
+// Element i is number(random bits). Large arrays repeat themselves after 1,048,583 elements, a prime number.
+void fill_by(DataType type, std::uint64_t seed, std::span<std::byte> data,
+             const std::function<double(std::uint64_t)>& number);
+// In [-1, 1), of bits of which the eleven lowest do not matter.
+double real_number(std::uint64_t bits);
 
 // Multiples of 1 in [-most, most], or (most 0) numbers in [-1, 1). Large arrays repeat themselves after 1,048,583
 // elements, a prime number.

@@ -1,9 +1,7 @@
 // activation as an operation: its arrays, its data for checks, its figures.
 #include "operations/operation.h"
 
-#include <algorithm>
 #include <cmath>
-#include <cstring>
 
 #include "core/convert.h"
 #include "operations/activation/activation.h"
@@ -17,9 +15,6 @@ namespace {
 
 // The arrays in their order.
 enum : std::size_t { of_x, of_y, of_dy };
-
-// fill_random repeats itself after so many elements.
-constexpr std::int64_t period = 1'048'583;
 
 class ActivationOperation final : public OperationOf<ActivationProblem> {
  public:
@@ -71,12 +66,11 @@ class ActivationOperation final : public OperationOf<ActivationProblem> {
     const auto& problem = task.as<ActivationProblem>();
     const DataType type = problem.type;
     if (kind == DataKind::integers) return fill_random(type, 3, seed, data);
-    fill_random(type, 0, seed, data);
-    if (problem.function == Activation::relu || array == of_dy) return;
+    if (problem.function == Activation::relu || array == of_dy) return fill_random(type, 0, seed, data);
     if (array == of_x)
-      change(type, data, [](std::int64_t i, double x) { return i % 4 == 0 ? x : 16 * x; });
-    else if (problem.function == Activation::sigmoid)
-      change(type, data, [](std::int64_t, double y) { return (y + 1) / 2; });
+      return fill_by(type, seed, data, [](std::uint64_t bits) { return (bits % 4 == 0 ? 1 : 16) * real_number(bits); });
+    if (problem.function == Activation::tanh) return fill_random(type, 0, seed, data);
+    fill_by(type, seed, data, [](std::uint64_t bits) { return (real_number(bits) + 1) / 2; });
   }
 
   void expect(const AnyTask& task, std::size_t, std::span<const std::byte* const> data, std::span<const double>,
@@ -91,9 +85,9 @@ class ActivationOperation final : public OperationOf<ActivationProblem> {
                                : reference::activated(problem.function, number(of_x));
       expected[i] = {.value = value, .magnitude = std::fabs(value)};
       if (problem.function != Activation::relu) continue;
-      expected[i].exact = true;  // the bits of what passes, or 0
-      if (!(number(problem.backward ? of_y : of_x) <= 0))
-        std::memcpy(expected[i].bytes, element(problem.backward ? of_dy : of_x), static_cast<std::size_t>(size));
+      expected[i].exact = true;
+      reference::choose(problem.type, element(problem.backward ? of_y : of_x), element(problem.backward ? of_dy : of_x),
+                        expected[i].bytes);
     }
   }
 
@@ -105,18 +99,6 @@ class ActivationOperation final : public OperationOf<ActivationProblem> {
     problem.h = draws.extent();
     problem.w = draws.extent();
     return problem;
-  }
-
- private:
-  template <typename Change>
-  static void change(DataType type, std::span<std::byte> data, const Change& change) {
-    const std::int64_t size = size_of(type), elements = static_cast<std::int64_t>(data.size()) / size;
-    for (std::int64_t i = 0; i < std::min(elements, period); ++i) {
-      std::byte* const at = data.data() + i * size;
-      store_element(type, change(i, load_element(type, at)), at);
-    }
-    for (std::int64_t i = period; i < elements; i += period)
-      std::memcpy(data.data() + i * size, data.data(), static_cast<std::size_t>(std::min(period, elements - i) * size));
   }
 };
 

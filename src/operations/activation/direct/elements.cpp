@@ -8,7 +8,7 @@
 
 #include <hwy/contrib/math/math-inl.h>
 
-#include <algorithm>
+#include <cstring>
 #include <type_traits>
 
 #include "vector/stored-inl.h"
@@ -17,38 +17,34 @@ HWY_BEFORE_NAMESPACE();
 namespace omniconv::kernels::HWY_NAMESPACE {
 namespace hn = hwy::HWY_NAMESPACE;
 
-// Calls body(first element, how many of them) for each vector.
+// Calls body(from, dy, to) for each vector's elements, of so many bytes; those of the last one that are not there are
+// 0.
 template <class D, typename Body>
-HWY_INLINE void for_vectors(D d, std::int64_t elements, const Body& body) {
+HWY_INLINE void for_vectors(D d, const ActivationPiece& piece, std::int64_t size, const Body& body) {
   const auto lanes = static_cast<std::int64_t>(hn::Lanes(d));
-  for (std::int64_t e = 0; e < elements; e += lanes) body(e, std::min(lanes, elements - e));
+  const std::byte* const dy = piece.dy == nullptr ? piece.from : piece.dy;
+  std::int64_t e = 0;
+  for (; e + lanes <= piece.elements; e += lanes) body(piece.from + e * size, dy + e * size, piece.to + e * size);
+  if (e == piece.elements) return;
+  const auto bytes = static_cast<std::size_t>((piece.elements - e) * size);
+  alignas(64) std::byte last[3][hn::MaxLanes(d) * 8]{};
+  std::memcpy(last[0], piece.from + e * size, bytes);
+  std::memcpy(last[1], dy + e * size, bytes);
+  body(last[0], last[1], last[2]);
+  std::memcpy(piece.to + e * size, last[2], bytes);
 }
 
 // relu chooses bits: what passes is as it was, NaN too.
 template <typename Bits>
 HWY_INLINE void choose(const ActivationPiece& piece, Bits infinity) {
   const hn::ScalableTag<Bits> d;
-  const auto load = [&](const std::byte* from, std::int64_t count) HWY_ATTR {
-    if (count == static_cast<std::int64_t>(hn::Lanes(d))) return hn::LoadU(d, reinterpret_cast<const Bits*>(from));
-    HWY_ALIGN Bits some[hn::MaxLanes(d)]{};
-    std::memcpy(some, from, static_cast<std::size_t>(count) * sizeof(Bits));
-    return hn::Load(d, some);
-  };
+  const auto load = [&](const std::byte* from) HWY_ATTR { return hn::LoadU(d, reinterpret_cast<const Bits*>(from)); };
   const auto all_but_sign = hn::Set(d, static_cast<Bits>(hwy::LimitsMax<Bits>()));
-  for_vectors(d, piece.elements, [&](std::int64_t e, std::int64_t count) HWY_ATTR {
-    const std::int64_t at = e * static_cast<std::int64_t>(sizeof(Bits));
-    const auto bits = load(piece.from + at, count), magnitude = hn::And(bits, all_but_sign);
+  for_vectors(d, piece, sizeof(Bits), [&](const std::byte* from, const std::byte* dy, std::byte* to) HWY_ATTR {
+    const auto bits = load(from), magnitude = hn::And(bits, all_but_sign);
     const auto is_zero = hn::Eq(magnitude, hn::Zero(d)), is_nan = hn::Gt(magnitude, hn::Set(d, infinity));
     const auto falls = hn::AndNot(is_nan, hn::Or(hn::Lt(bits, hn::Zero(d)), is_zero));
-    const auto passed = piece.dy == nullptr ? bits : load(piece.dy + at, count);
-    const auto result = hn::IfThenZeroElse(falls, passed);
-    if (count == static_cast<std::int64_t>(hn::Lanes(d))) {
-      hn::StoreU(result, d, reinterpret_cast<Bits*>(piece.to + at));
-      return;
-    }
-    HWY_ALIGN Bits some[hn::MaxLanes(d)];
-    hn::Store(result, d, some);
-    std::memcpy(piece.to + at, some, static_cast<std::size_t>(count) * sizeof(Bits));
+    hn::StoreU(hn::IfThenZeroElse(falls, load(dy)), d, reinterpret_cast<Bits*>(to));
   });
 }
 
@@ -71,19 +67,13 @@ template <DataType type, bool is_sigmoid>
 HWY_INLINE void compute(const ActivationPiece& piece) {
   const hn::ScalableTag<std::conditional_t<type == DataType::f64, double, float>> d;
   const auto one = hn::Set(d, 1);
-  for_vectors(d, piece.elements, [&](std::int64_t e, std::int64_t count) HWY_ATTR {
-    const std::int64_t at = e * size_of(type);
-    const auto given = load_stored<type>(d, piece.from + at, count);
-    if (piece.dy == nullptr) {
-      const auto y = is_sigmoid ? sigmoid(d, given) : hyperbolic_tangent(d, given);
-      store_stored<type>(d, y, piece.to + at, count);
-    } else {
-      const auto dy = load_stored<type>(d, piece.dy + at, count);
-      // 1 - y * y as (1 - y) * (1 + y), whose error is small on targets without FMA, too.
-      const auto slope =
-          is_sigmoid ? hn::Mul(given, hn::Sub(one, given)) : hn::Mul(hn::Sub(one, given), hn::Add(one, given));
-      store_stored<type>(d, hn::Mul(dy, slope), piece.to + at, count);
-    }
+  for_vectors(d, piece, size_of(type), [&](const std::byte* from, const std::byte* dy, std::byte* to) HWY_ATTR {
+    const auto given = load_stored<type>(d, from);
+    if (piece.dy == nullptr)
+      return store_stored<type>(d, is_sigmoid ? sigmoid(d, given) : hyperbolic_tangent(d, given), to);
+    // 1 - y * y as (1 - y) * (1 + y), whose error is small on targets without FMA, too.
+    const auto slope = hn::Mul(hn::Sub(one, given), is_sigmoid ? given : hn::Add(one, given));
+    store_stored<type>(d, hn::Mul(load_stored<type>(d, dy), slope), to);
   });
 }
 

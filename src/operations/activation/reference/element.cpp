@@ -1,6 +1,9 @@
 #include "operations/activation/reference/element.h"
 
 #include <cmath>
+#include <cstring>
+
+#include "core/convert.h"
 
 namespace omniconv::reference {
 
@@ -20,6 +23,13 @@ double activation_gradient(Activation function, double y, double dy) {
     case Activation::tanh: return dy * std::fma(-y, y, 1.0);
   }
   return 0;
+}
+
+void choose(DataType type, const std::byte* given, const std::byte* passed, std::byte* to) {
+  if (load_element(type, given) <= 0)
+    store_element(type, 0.0, to);
+  else
+    std::memcpy(to, passed, static_cast<std::size_t>(size_of(type)));
 }
 
 }  // namespace omniconv::reference
