@@ -73,10 +73,10 @@ Sequence::Argument Sequence::held(const char* kernel, const KernelArgument& argu
           if (!value) throw bad_input(fmt::format("launch of {}: a buffer is missing", kernel));
           return {value->shared_from_this(), sizeof value};
         } else if constexpr (std::is_same_v<Value, const TensorMap*>) {
-          if (!value || !value->buffer)
+          if (!value || (!value->buffer && value->rank > 0))
             throw bad_input(fmt::format("launch of {}: a tensor map, or its buffer, is missing", kernel));
-          check(*value);
-          maps_.push_back({*value, value->buffer->shared_from_this()});
+          if (value->buffer) check(*value);
+          maps_.push_back({*value, value->buffer ? value->buffer->shared_from_this() : nullptr});
           return {Map{maps_.size() - 1}, 0};
         } else if constexpr (std::is_same_v<Value, Scalar>) {
           changes_ |= value.is_changing();

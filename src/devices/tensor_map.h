@@ -8,6 +8,7 @@
 
 namespace omniconv::devices {
 
+// One without dimensions and buffer is of nothing: no kernel reads it.
 // Dimensions are listed from the innermost, whose elements lie next to each other; those from `rank` on mean nothing.
 // Names and limits are those of cuTensorMapEncodeTiled and cuTensorMapEncodeIm2col, which encode it.
 struct TensorMap {

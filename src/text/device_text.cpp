@@ -1,5 +1,6 @@
 #include "text/device_text.h"
 
+#include "embedded/box_copies.kernel.h"
 #include "embedded/conv2d_shape.kernel.h"
 #include "embedded/exact_division.kernel.h"
 #include "embedded/exact_root.kernel.h"
@@ -55,6 +56,10 @@ std::string_view conv2d_shape() {
 
 std::string_view tensor_tiles() {
   return tensor_tiles_kernel;
+}
+
+std::string_view box_copies() {
+  return box_copies_kernel;
 }
 
 std::string_view tensor_units() {

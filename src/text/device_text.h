@@ -39,7 +39,10 @@ std::string_view conv2d_shape();
 // What a tile of a product is on matrix units of compute capability 9.0; its constants are listed at its top.
 std::string_view tensor_tiles();
 
-// These units and the bulk copies, by name; follows tensor_tiles.
+// Bulk copies of boxes of tensor maps, by name.
+std::string_view box_copies();
+
+// These units and more of the bulk copies, by name; follows tensor_tiles and box_copies.
 std::string_view tensor_units();
 
 // Powers of two by which the largest magnitude of an array is brought into fp16's range; follows gemm_elements.

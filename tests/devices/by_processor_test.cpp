@@ -244,7 +244,7 @@ TEST_F(SplitGemmByProcessor, BoxesBetween16Bytes) {
 
 // A device of few compute units, whose groups make several tiles.
 template <int UNITS>
-class SplitGemmOnUnits : public SolversByProcessor {
+class SolversOnUnits : public SolversByProcessor {
  protected:
   void SetUp() override {
     setenv("OMNICONV_BY_PROCESSOR_UNITS", std::to_string(UNITS).c_str(), 1);
@@ -252,8 +252,8 @@ class SplitGemmOnUnits : public SolversByProcessor {
     unsetenv("OMNICONV_BY_PROCESSOR_UNITS");
   }
 };
-using SplitGemmOnOneUnit = SplitGemmOnUnits<1>;
-using SplitGemmOnFewUnits = SplitGemmOnUnits<3>;
+using SplitGemmOnOneUnit = SolversOnUnits<1>;
+using SplitGemmOnFewUnits = SolversOnUnits<3>;
 
 // Two warpgroups share windows and filters: whole tiles, those of which the second has no positions, parts, classes.
 TEST_F(SplitGemmOnFewUnits, PairsOfTiles) {
@@ -424,6 +424,18 @@ TEST_F(OtherSolversByProcessor, FewPixelsAndShortSums) {
     expect_right("gemm/short/gpu.1", problem);
 }
 
+// A group's turns of rows come as boxes: of one part of a row and several, of 16 bits, of kernels of many rows. Those
+// of 32 bits do not, nor those that lie an odd number of bytes apart.
+using FiltersOnOneUnit = SolversOnUnits<1>;
+TEST_F(FiltersOnOneUnit, RowsAsBoxes) {
+  for (const char* problem :
+       {"filter2d u8 h300w112c3r9s9 kernel:gaussian:9", "filter2d u8 h300w400c3r9s7 reflect kernel:rank1",
+        "filter2d u8 h300w113c3r9s9 wrap kernel:rank1", "filter2d u16 h200w336r13s13 constant:3 kernel:rank1",
+        "filter2d f32 h200w112c3r9s9 kernel:rank1", "filter2d u8 h200w160c3r21s21 replicate kernel:gaussian:21",
+        "filter2d u8 h200w176c3r5s5 valid kernel:rank1"})
+    expect_right("filter2d/separable/gpu-fused.1", problem);
+}
+
 using FewChannelsByProcessor = SolversByProcessor;
 
 TEST_F(FewChannelsByProcessor, Forward) {
@@ -455,7 +467,7 @@ TEST_F(FewChannelsByProcessor, ForwardByEveryTuning) {
   for (const auto& [tuning, problem] : few_channels_tunings) expect_right(few_channels, problem, tuning);
 }
 // One compute unit, whose groups make one tile after the other: patches and boxes that others were in.
-using FewChannelsOnOneUnit = SplitGemmOnUnits<1>;
+using FewChannelsOnOneUnit = SolversOnUnits<1>;
 TEST_F(FewChannelsOnOneUnit, ForwardByEveryTuning) {
   for (const auto& [tuning, problem] : few_channels_tunings) expect_right(few_channels, problem, tuning);
   expect_right(few_channels, "n5c3h34w40k64r3s3p1", "columns=64 held=1 blocks=1 width=32 side=1 workers=2 resident=2");

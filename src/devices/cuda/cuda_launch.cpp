@@ -22,6 +22,7 @@ std::array<Number, count> converted(const std::array<std::int64_t, from>& values
 }
 
 CUtensorMap encode(const TensorMap& map) {
+  if (!map.buffer) return {};
   constexpr auto most = static_cast<std::size_t>(TensorMap::most_dimensions);
   const CUdeviceptr address = static_cast<const CudaBuffer&>(*map.buffer).memory()->address;
   void* const begin = reinterpret_cast<void*>(address + static_cast<CUdeviceptr>(map.offset_bytes));

@@ -12,6 +12,7 @@
 #endif
 #define GLOBAL __global
 #define LOCAL __local
+#define ALIGNED(bytes) __attribute__((aligned(bytes)))
 #define LOCAL_MEMORY __local  // of what a pointer points to
 #define CONSTANT __constant
 #define RESTRICT restrict

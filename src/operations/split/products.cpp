@@ -50,9 +50,10 @@ ProductLaunches::ProductLaunches(DataType type, DataType output, const Numbers& 
 void ProductLaunches::build(devices::Device& device, std::string_view planes_text, std::string_view tiles_text,
                             std::span<const devices::Definition> definitions, bool has_launches_behind) {
   const std::string text = std::string(kernels::gemm_elements()) + std::string(kernels::plain_sums()) +
-                           std::string(kernels::tensor_tiles()) + std::string(kernels::tensor_units()) +
-                           std::string(kernels::scales()) + std::string(kernels::parts()) +
-                           std::string(kernels::tile_boxes()) + std::string(planes_text) + std::string(tiles_text),
+                           std::string(kernels::tensor_tiles()) + std::string(kernels::box_copies()) +
+                           std::string(kernels::tensor_units()) + std::string(kernels::scales()) +
+                           std::string(kernels::parts()) + std::string(kernels::tile_boxes()) +
+                           std::string(planes_text) + std::string(tiles_text),
                     text_of_tiles = text + std::string(kernels::tile_products());
   std::vector<devices::Definition> of_tiles(definitions.begin(), definitions.end()), of_behind = of_tiles;
   of_tiles.push_back({"TILES", "1"}), of_behind.push_back({"TILES", "3"});

@@ -221,8 +221,11 @@ std::byte* swizzled(std::uint32_t to, std::int64_t offset, int swizzle) {
   if (swizzle > 0) address ^= (address >> 7 & ((1u << swizzle) - 1)) << 4;
   const Launch& launch = *group().launch;
   std::byte* const place = at(address);
-  if (place < launch.local.of_launch || place >= launch.local.of_launch + launch.local_bytes)
-    fail("a copy goes beyond the local memory that its launch asks for");
+  const bool is_of_launch =
+      place >= launch.local.of_launch && place < launch.local.of_launch + LocalMemory::most_of_launch;
+  if (place < launch.local.begin || place >= launch.local.end ||
+      (is_of_launch && place >= launch.local.of_launch + launch.local_bytes))
+    fail("a copy goes beyond the local memory that its launch asks for, and its text declares");
   return place;
 }
 

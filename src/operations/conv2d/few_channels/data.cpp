@@ -158,8 +158,9 @@ class DataPlan final : public Conv2dPlanBody, split::ProductLaunches {
         form_(tile.form),
         task_(data_task_of(Conv2dShape(problem), tile.form, tile.unit_rows)) {
     const std::string text = std::string(kernels::gemm_elements()) + std::string(kernels::tensor_tiles()) +
-                             std::string(kernels::tensor_units()) + std::string(kernels::scales()) +
-                             std::string(kernels::plain_sums()) + std::string(kernels::parts()),
+                             std::string(kernels::box_copies()) + std::string(kernels::tensor_units()) +
+                             std::string(kernels::scales()) + std::string(kernels::plain_sums()) +
+                             std::string(kernels::parts()),
                       text_of_tiles =
                           text + std::string(few_channels_units_kernel) + std::string(few_channels_data_kernel);
     std::vector<devices::Definition> of_passes = definitions_of(problem.type, numbers_, tile_, 32, false, 0),

@@ -56,8 +56,9 @@ FilterPlan::FilterPlan(const Conv2dProblem& problem, devices::Device& device, co
       launch_(launch),
       sampling_(filter_sampling_of(problem)) {
   const std::string text = std::string(kernels::gemm_elements()) + std::string(kernels::tensor_tiles()) +
-                           std::string(kernels::tensor_units()) + std::string(kernels::scales()) +
-                           std::string(kernels::plain_sums()) + std::string(kernels::parts()) + launch.text;
+                           std::string(kernels::box_copies()) + std::string(kernels::tensor_units()) +
+                           std::string(kernels::scales()) + std::string(kernels::plain_sums()) +
+                           std::string(kernels::parts()) + launch.text;
   std::vector<devices::Definition> of_passes =
       definitions_of(problem.type, numbers_, tile_, 32, false, sampling_.bits());
   of_passes.insert(of_passes.end(), launch.constants.begin(), launch.constants.end());

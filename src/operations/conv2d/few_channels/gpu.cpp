@@ -160,8 +160,9 @@ class Plan final : public Conv2dPlanBody, split::ProductLaunches {
         form_(tile.form),
         task_(few_channels::task_of(Conv2dShape(problem), tile.form)) {
     const std::string text = std::string(kernels::gemm_elements()) + std::string(kernels::tensor_tiles()) +
-                             std::string(kernels::tensor_units()) + std::string(kernels::scales()) +
-                             std::string(kernels::plain_sums()) + std::string(kernels::parts()),
+                             std::string(kernels::box_copies()) + std::string(kernels::tensor_units()) +
+                             std::string(kernels::scales()) + std::string(kernels::plain_sums()) +
+                             std::string(kernels::parts()),
                       text_of_tiles = text + std::string(few_channels_units_kernel) +
                                       std::string(few_channels_patch_kernel) + std::string(few_channels_stores_kernel) +
                                       std::string(few_channels_kernel);
@@ -199,9 +200,7 @@ class Plan final : public Conv2dPlanBody, split::ProductLaunches {
     const Conv2dElements all = elements_of(problem());
     append_scan(sequence, product, all.x, all.w, {});
     const bool is_boxed = form_.is_boxed && split::is_aligned(run.y);
-    // A launch checks what it is given: where y is stored otherwise, some map of the workspace, which nobody reads.
-    constexpr devices::TensorMap none{.rank = 3, .extents = {4, 1, 1}, .strides_bytes = {16, 16}, .box = {4, 1, 1}};
-    const devices::TensorMap boxes = is_boxed ? split::placed(boxes_, run.y) : split::placed(none, product.workspace);
+    const devices::TensorMap boxes = is_boxed ? split::placed(boxes_, run.y) : devices::TensorMap{};
     const devices::KernelArgument arguments[] = {&boxes,
                                                  static_cast<std::int32_t>(is_boxed),
                                                  std::as_bytes(std::span(&task_, 1)),

@@ -15,6 +15,7 @@ constexpr std::int64_t group = 128;
 // work item holds a window in registers.
 constexpr std::int64_t most_rows = 33, most_window = 128;
 constexpr std::int64_t columns_of_an_item = 4;
+constexpr std::int64_t most_of_box = 256;  // elements of a tensor map's box in one dimension
 // Of tall kernels: rows that are filtered at a time, and that a work item makes of its columns.
 constexpr std::int64_t tall_step = 16, deep = 8;
 // Steps of a band, and groups that a compute unit is taken to hold where that is not known.
@@ -27,6 +28,7 @@ struct FusedTile {
   std::int64_t buffers;            // for the rows of so many turns
 
   std::int64_t width() const { return segment * segments; }
+  std::int64_t turn_rows() const { return step_rows * steps; }
 };
 
 bool is_tall(const Filter2dProblem& problem) {
@@ -34,14 +36,21 @@ bool is_tall(const Filter2dProblem& problem) {
   return problem.r > most_chains;
 }
 
-// Local memory of the text's arrays, or a little more: of band_t, of filtered rows, and of rows that begin and end
-// within words and lines of 16 bytes.
+// 16 bytes each, of what a group reads of a row, which begins at any word and has so many elements left and right of
+// those that are filtered.
+std::int64_t quads_of(const Filter2dProblem& problem, const FusedTile& tile, std::int64_t left, std::int64_t right) {
+  const std::int64_t size = size_of(problem.input), of_word = 4 / size;
+  return divide_up(12 + round_up(round_up(left, of_word) + tile.width() + right, of_word) * size, 16);
+}
+
+// Local memory of the text's arrays, or a little more: of band_t and barriers, of filtered rows with a spare segment,
+// and of rows that begin and end within words and lines of 16 bytes, up to a multiple of 128.
 std::int64_t local_bytes(const Filter2dProblem& problem, const FusedTile& tile) {
-  constexpr std::int64_t of_band = 96;
-  const std::int64_t size = size_of(problem.input), beside = (problem.s - 1) * problem.c + 2 * (4 / size - 1);
+  constexpr std::int64_t of_band = 112;
+  const std::int64_t window = (problem.s - 1) * problem.c, of_word = 4 / size_of(problem.input);
   const std::int64_t filtered = is_tall(problem) ? round_up(problem.r - 1 + tile.step_rows, deep) : problem.r;
-  return of_band + filtered * tile.width() * 4 +
-         tile.buffers * tile.step_rows * tile.steps * ((tile.width() + beside) * size + 12 + 15);
+  return of_band + (filtered * tile.width() + tile.segment) * 4 +
+         tile.buffers * round_up(tile.turn_rows() * 16 * quads_of(problem, tile, window, of_word - 1), 128);
 }
 
 // Groups that share a multiprocessor with registers left for their chains and windows (README.md).
@@ -121,6 +130,11 @@ class Plan final : public Filter2dPlanBody {
     // Not of floating outputs, which tell a sum of -0 from 0.
     const bool scaled = task.weights.scale != 1 || task.weights.bias != 0 || !is_integer(problem.output);
     definitions.push_back(narrow_positions(problem));
+    const std::int64_t left = task.weights.anchor_x * problem.c, right = (problem.s - 1) * problem.c - left;
+    quads_ = quads_of(problem, tile_, left, right);
+    takes_boxes_ = tile_.buffers > 1 && device.facts().has_tensor_maps && 2 * quads_ <= most_of_box;
+    definitions.push_back({"QUADS", std::to_string(quads_)});
+    definitions.push_back({"BOXED", takes_boxes_ ? "1" : "0"});
     definitions.push_back({"V", std::to_string(columns_of_an_item)});
     definitions.push_back({"DENORMAL", denormal ? "1" : "0"});
     definitions.push_back({"EQUAL", adds_pixels(task) ? "1" : "0"});
@@ -140,7 +154,7 @@ class Plan final : public Filter2dPlanBody {
     definitions.push_back({"SEGMENTS", std::to_string(tile_.segments)});
     program_ = device.build(std::string(kernels::filter2d_pixels()) + std::string(kernels::filter2d_words()) +
                                 std::string(kernels::filter2d_stage()) + std::string(kernels::warp_units()) +
-                                std::string(fused_kernel),
+                                std::string(takes_boxes_ ? kernels::box_copies() : "") + std::string(fused_kernel),
                             definitions, {.occupancy = occupancy});
     const std::int64_t resident = program_->resident_groups("fused", group);
     resident_groups_ =
@@ -176,7 +190,31 @@ class Plan final : public Filter2dPlanBody {
         run, std::span<const float>(weights_), factor_, static_cast<float>(task().weights.scale),
         static_cast<float>(task().weights.bias), border_word_, number(bands.of_end), number(bands.end_rows),
         number(bands.count), number(bands.rows), number(bands.more_parts), number(bands.more_rows));
-    sequence.launch(program_, "fused", {{bands.groups(columns_) * group, 1}, {group, 1}}, arguments);
+    const devices::TensorMap given = boxes_of(run);
+    std::vector<devices::KernelArgument> all;
+    if (takes_boxes_) all = {&given, std::int32_t{given.rank > 0}};
+    all.insert(all.end(), arguments.begin(), arguments.end());
+    sequence.launch(program_, "fused", {{bands.groups(columns_) * group, 1}, {group, 1}}, all);
+  }
+
+  // The input's rows, where they are aligned, as 8 bytes each, as many as are whole quads.
+  devices::TensorMap boxes_of(const Filter2dRun& run) const {
+    constexpr std::int64_t most_rows_of_map = std::int64_t{1} << 30, most_stride = std::int64_t{1} << 39;
+    const Filter2dProblem& problem = task().problem;
+    const std::int64_t row_quads = problem.w * problem.c * size_of(problem.input) / 16, rows = run.input_rows;
+    const std::uint64_t begin = run.input.impl()->place().address + static_cast<std::uint64_t>(run.input_offset_bytes);
+    const bool is_aligned = begin % 16 == 0 && run.input_stride_bytes % 16 == 0;
+    if (!takes_boxes_ || !is_aligned || row_quads == 0 || rows > most_rows_of_map ||
+        run.input_stride_bytes > most_stride / rows)
+      return {};
+    return {.buffer = run.input.impl().get(),
+            .offset_bytes = run.input_offset_bytes,
+            .element = devices::TensorMap::Element::u64,
+            .rank = 3,
+            .extents = {2 * row_quads, rows, 1},
+            .strides_bytes = {run.input_stride_bytes, run.input_stride_bytes * rows},
+            .box = {2 * quads_, tile_.turn_rows(), 1},
+            .promotion = devices::TensorMap::Promotion::bytes_256};
   }
 
   // Groups one below the other for each part of the columns, and the output rows of each of them.
@@ -219,6 +257,8 @@ class Plan final : public Filter2dPlanBody {
   }
 
   FusedTile tile_;
+  bool takes_boxes_ = false;
+  std::int64_t quads_ = 0;  // of a row that a group reads
   std::int64_t columns_ = 0, resident_groups_ = 0;
   std::int32_t border_word_;
   std::vector<float> weights_;
