@@ -76,6 +76,11 @@ double multiply_adds(const ActivationProblem& p) {
   return static_cast<double>(p.n * p.c) * static_cast<double>(p.h * p.w);
 }
 #endif
+#if HAS_BIAS_ADD
+double multiply_adds(const BiasAddProblem& p) {
+  return static_cast<double>(p.n * p.c) * static_cast<double>(p.h * p.w);
+}
+#endif
 
 Filter2dProblem shrunk(Filter2dProblem problem, bool odd) {
   const auto is_small = [&] {
@@ -116,6 +121,13 @@ Pool2dProblem shrunk(Pool2dProblem problem, bool odd) {
 #endif
 #if HAS_ACTIVATION
 ActivationProblem shrunk(ActivationProblem problem, bool odd) {
+  shrink({{&problem.n, 1}, {&problem.c, 1}, {&problem.h, 1}, {&problem.w, 1}}, odd,
+         [&] { return multiply_adds(problem) <= most_pixels; });
+  return problem;
+}
+#endif
+#if HAS_BIAS_ADD
+BiasAddProblem shrunk(BiasAddProblem problem, bool odd) {
   shrink({{&problem.n, 1}, {&problem.c, 1}, {&problem.h, 1}, {&problem.w, 1}}, odd,
          [&] { return multiply_adds(problem) <= most_pixels; });
   return problem;
@@ -219,6 +231,11 @@ std::vector<Pool2dProblem> cases_of(const Pool2dProblem& problem, std::size_t pl
 #endif
 #if HAS_ACTIVATION
 std::vector<ActivationProblem> cases_of(const ActivationProblem& problem, std::size_t place, bool thorough) {
+  return passes_of(problem, place, thorough);
+}
+#endif
+#if HAS_BIAS_ADD
+std::vector<BiasAddProblem> cases_of(const BiasAddProblem& problem, std::size_t place, bool thorough) {
   return passes_of(problem, place, thorough);
 }
 #endif

@@ -81,7 +81,10 @@ class Program {
 #if HAS_ACTIVATION
     if (const auto* activation = get_if<ActivationProblem>(problem)) return add_cases(*activation, place);
 #endif
-    throw std::runtime_error(to_text(problem) + ": no filter, convolution, product, pooling or activation");
+#if HAS_BIAS_ADD
+    if (const auto* bias = get_if<BiasAddProblem>(problem)) return add_cases(*bias, place);
+#endif
+    throw std::runtime_error(to_text(problem) + ": no filter, convolution, product, pooling, activation or bias");
   }
 
   template <typename T>
@@ -200,6 +203,17 @@ class Program {
     run.y = operand(elements, problem.type, 1);
     if (problem.backward) run.dy = operand(elements, problem.type, 2);
     run_matrix<ActivationPlan>(problem, false, run, problem.backward ? run.x : run.y);
+  }
+#endif
+
+#if HAS_BIAS_ADD
+  void run_case(const BiasAddProblem& problem) {
+    const std::int64_t elements = problem.n * problem.c * problem.h * problem.w;
+    BiasAddRun run;
+    if (!problem.backward) run.x = operand(elements, problem.type, 0);
+    run.b = operand(problem.c, problem.type, 1);
+    run.y = operand(elements, problem.type, 2);
+    run_matrix<BiasAddPlan>(problem, false, run, problem.backward ? run.b : run.y);
   }
 #endif
 

@@ -2,6 +2,7 @@
 #include <array>
 
 #include "omniconv/activation.h"
+#include "omniconv/bias_add.h"
 #include "omniconv/conv2d.h"
 #include "omniconv/filter2d.h"
 #include "omniconv/gemm.h"
@@ -11,11 +12,12 @@
 namespace omniconv::operations {
 
 std::span<const Operation* const> operations() {
-  static const std::array<const Operation*, 5> all = {
+  static const std::array<const Operation*, 6> all = {
       &operation_of(static_cast<const Filter2dProblem*>(nullptr)),
       &operation_of(static_cast<const GemmProblem*>(nullptr)),
       &operation_of(static_cast<const Pool2dProblem*>(nullptr)),
       &operation_of(static_cast<const ActivationProblem*>(nullptr)),
+      &operation_of(static_cast<const BiasAddProblem*>(nullptr)),
       &operation_of(static_cast<const Conv2dProblem*>(nullptr)),
   };
   return all;

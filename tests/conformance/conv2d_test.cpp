@@ -13,20 +13,20 @@
 namespace omniconv {
 namespace {
 
-Context cpu() {
+Context processor() {
   return Context({.device = "cpu", .threads = 2});
 }
 
 TEST(Conv2d, Tails) {
-  check_tails(cpu(), Variants::all);
+  check_tails(processor(), Variants::all);
 }
 
 TEST(Conv2d, TypesAndWhatIsFused) {
-  check_types(cpu(), {"f32", "f64", "f16", "bf16", "tf32"}, Variants::all);
+  check_types(processor(), {"f32", "f64", "f16", "bf16", "tf32"}, Variants::all);
 }
 
 TEST(Conv2d, ReluOfAnything) {
-  expect_relu_of_anything(cpu(), {"f32", "f64", "f16", "bf16", "tf32"}, Variants::all);
+  expect_relu_of_anything(processor(), {"f32", "f64", "f16", "bf16", "tf32"}, Variants::all);
 }
 
 // The studies' and anchors' layers with one image, a pass of each in turn.
@@ -36,7 +36,8 @@ TEST(Conv2d, LayersOfLists) {
     for (Conv2dProblem problem : listed_problems<Conv2dProblem>(list)) {
       if (++number % layers_between != 0) continue;
       problem.n = 1;
-      expect_exact_and_bounded(cpu(), with_pass(problem, all_passes[number % 3]), {.sampled = true, .samples = 40});
+      expect_exact_and_bounded(processor(), with_pass(problem, all_passes[number % 3]),
+                               {.sampled = true, .samples = 40});
     }
 }
 
@@ -45,7 +46,7 @@ TEST(Conv2d, PassesAreAdjoint) {
   for (int i = 0; i < (threads_watched ? 30 : 150); ++i) {
     const Conv2dProblem problem = random_conv2d(random);
     for (const char* solver : {"conv2d/direct", "conv2d/im2col_gemm", "conv2d/double"})
-      expect_adjoint(cpu(), problem, solver, static_cast<std::uint64_t>(i));
+      expect_adjoint(processor(), problem, solver, static_cast<std::uint64_t>(i));
   }
 }
 
@@ -53,11 +54,11 @@ TEST(Conv2d, PassesAreAdjoint) {
 TEST(Conv2d, WideGradients) {
   for (const char* text : {"bwd_data n1c2h3w700k2r2s3p1", "bwd_data n1c1h2w600k2r1s4p1uw3",
                            "bwd_data nhwc n1c600h2w3k2r2s2", "bwd_data acc f64 n1c1h2w520k2r1s3dw2"})
-    EXPECT_GE(expect_exact_and_bounded(cpu(), conv2d_problem(text), {.solver = {.solver = "all"}}), 3) << text;
+    EXPECT_GE(expect_exact_and_bounded(processor(), conv2d_problem(text), {.solver = {.solver = "all"}}), 3) << text;
 }
 
 TEST(Conv2d, ReluLeavesNan) {
-  const Context context = cpu();
+  const Context context = processor();
   Queue queue = context.make_queue();
   for (const char* solver : {"conv2d/direct/cpu.1", "conv2d/im2col_gemm/cpu.1", "conv2d/double/cpu.1"}) {
     const Conv2dPlan plan(context, conv2d_problem("relu n1c1h1w5k1r1s1"), {.solver = solver});
@@ -81,14 +82,14 @@ TEST(Conv2d, WorkspaceLimits) {
       const Conv2dProblem problem = with_pass(conv2d_problem(text), pass);
       const auto least = [&](std::int64_t limit) {
         const std::vector<Candidate> candidates =
-            explain(cpu(), problem, {.max_workspace_bytes = limit, .allow = {"conv2d/im2col_gemm"}});
+            explain(processor(), problem, {.max_workspace_bytes = limit, .allow = {"conv2d/im2col_gemm"}});
         return candidates.front().workspace_bytes;
       };
       const std::int64_t whole = least(-1), smallest = least(0);
       EXPECT_LE(smallest, whole) << to_text(problem);
       for (const std::int64_t limit : {smallest, (smallest + whole) / 2, whole}) {
         EXPECT_LE(least(limit), limit) << to_text(problem);
-        expect_exact_and_bounded(cpu(), problem,
+        expect_exact_and_bounded(processor(), problem,
                                  {.solver = {.max_workspace_bytes = limit, .allow = {"conv2d/im2col_gemm"}}});
       }
     }
@@ -105,12 +106,12 @@ TEST(Conv2d, PaddedImages) {
       if (threads_watched && number++ % 2 != 0) continue;  // the others for the next geometry
       const Conv2dProblem problem = conv2d_problem(fmt::format("{} {}", words, geometry));
       const auto bytes = [&](std::int64_t limit) {
-        return explain(cpu(), problem, {.max_workspace_bytes = limit, .allow = {"conv2d/im2col_gemm"}})
+        return explain(processor(), problem, {.max_workspace_bytes = limit, .allow = {"conv2d/im2col_gemm"}})
             .front()
             .workspace_bytes;
       };
       for (const std::int64_t limit : {std::int64_t{-1}, bytes(-1) / 2, bytes(0)})
-        expect_exact_and_bounded(cpu(), problem,
+        expect_exact_and_bounded(processor(), problem,
                                  {.solver = {.max_workspace_bytes = std::max(limit, limit < 0 ? limit : bytes(0)),
                                              .allow = {"conv2d/im2col_gemm"}}});
     }
@@ -130,7 +131,7 @@ TEST(Conv2d, DilatedImages) {
     for (const char* words : {"f32", "flip bias relu acc f32", "f16", "bf16"}) {
       const Conv2dProblem problem = conv2d_problem(fmt::format("{} {}", words, geometry));
       const auto bytes = [&](std::int64_t limit) {
-        return explain(cpu(), problem, {.max_workspace_bytes = limit, .allow = {"conv2d/im2col_gemm"}})
+        return explain(processor(), problem, {.max_workspace_bytes = limit, .allow = {"conv2d/im2col_gemm"}})
             .front()
             .workspace_bytes;
       };
@@ -139,7 +140,7 @@ TEST(Conv2d, DilatedImages) {
       EXPECT_LE(bytes(0), of_column + of_product) << to_text(problem);
       for (const std::int64_t limit : {std::int64_t{-1}, bytes(-1), (bytes(-1) + bytes(0)) / 2, bytes(0)}) {
         EXPECT_TRUE(limit < 0 || bytes(limit) <= limit) << to_text(problem);
-        expect_exact_and_bounded(cpu(), problem,
+        expect_exact_and_bounded(processor(), problem,
                                  {.solver = {.max_workspace_bytes = limit, .allow = {"conv2d/im2col_gemm"}}});
       }
     }
@@ -148,7 +149,7 @@ TEST(Conv2d, DilatedImages) {
 // An image that is cut by rows would be copied again and again: what columns take is less, and is what it costs.
 TEST(Conv2d, DilatedImagesThatAreCut) {
   const auto explained = [](const char* text, std::int64_t limit) {
-    return explain(cpu(), conv2d_problem(text), {.max_workspace_bytes = limit, .allow = {"conv2d/im2col_gemm"}})
+    return explain(processor(), conv2d_problem(text), {.max_workspace_bytes = limit, .allow = {"conv2d/im2col_gemm"}})
         .front();
   };
   const char* const dilated = "n1c2048h33w33k256r3s3p36d36";
@@ -156,7 +157,7 @@ TEST(Conv2d, DilatedImagesThatAreCut) {
   EXPECT_LE(explained(dilated, -1).workspace_bytes, std::int64_t{8} << 20);
   // 9 rows at a time of 64, each part with 16 more; without dilation 28 rows at a time, with 2 more.
   const double more = (8 * 16 + 64) * 80 - (3 * 2 + 64) * 66, bytes = 2 * 2048 * 4 * more;
-  const Context context = cpu();
+  const Context context = processor();
   EXPECT_GE(explained("n1c2048h64w64k64r3s3p8d8", -1).cost - explained("n1c2048h64w64k64r3s3p1", -1).cost,
             bytes * operations::byte_cost(*context.impl()));
 }
@@ -164,7 +165,7 @@ TEST(Conv2d, DilatedImagesThatAreCut) {
 #define EXPECT_SAYS(text, part) EXPECT_NE((text).find(part), std::string::npos) << (text)
 
 TEST(Conv2d, RefusalsOfRuns) {
-  const Context context = cpu();
+  const Context context = processor();
   const Conv2dProblem problem = conv2d_problem("bias n1c2h4w4k3r3s3p1");
   const Conv2dPlan plan(context, problem, {.solver = "conv2d/im2col_gemm/cpu.1"});
   const Conv2dElements elements = elements_of(problem);
@@ -194,7 +195,7 @@ TEST(Conv2d, RefusalsOfRuns) {
 
 // Of the caller's memory, where buffers say nothing of what they share.
 TEST(Conv2d, RefusalsOfBorrowedMemory) {
-  const Context context = cpu();
+  const Context context = processor();
   const Conv2dProblem problem = conv2d_problem("n1c2h4w4k3r3s3p1");
   const Conv2dPlan plan(context, problem, {.solver = "conv2d/im2col_gemm/cpu.1"});
   const Conv2dElements elements = elements_of(problem);
@@ -234,7 +235,7 @@ TEST(Conv2d, RefusalsOfBorrowedMemory) {
 
 TEST(Conv2d, RefusalsOfOptions) {
   const auto refused = [](const std::string& text, const SolverOptions& options) {
-    return error_of([&] { Conv2dPlan(cpu(), conv2d_problem(text), options); });
+    return error_of([&] { Conv2dPlan(processor(), conv2d_problem(text), options); });
   };
   const std::string layer = "n1c4h8w8k4r3s3p1";
   EXPECT_SAYS(refused(layer, {.solver = "conv2d/direkt/cpu.1"}), "conv2d/direct/cpu.1");

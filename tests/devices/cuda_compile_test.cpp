@@ -20,6 +20,7 @@
 #include "image/kernel_text.h"
 #include "omniconv/error.h"
 #include "operations/activation/activation.h"
+#include "operations/bias_add/bias_add.h"
 #include "operations/conv2d/conv2d.h"
 #include "operations/filter2d/filter2d.h"
 #include "operations/filter2d/random_image.h"
@@ -400,6 +401,28 @@ std::vector<devices::RecordingDevice::Text> pool2d_texts() {
               fmt::format("pool2d {} {} {} {} {}", pooling, pass, pool2d_types[++number % 3], layout, geometry)));
         }
   return texts;
+}
+
+// bias_add: every pass, type and layout, with both widths of indices.
+TEST_F(CudaCompile, BiasesKeepToRegisters) {
+  for (const char* const pass : {"fwd", "bwd"})
+    for (const char* const layout : {"nchw", "nhwc"})
+      for (const char* const type : {"f32", "f16", "bf16"})
+        for (const char* const geometry : {"n2c8h56w56", "n40c64h1000w1000"}) {
+          const std::string problem = fmt::format("bias_add {} {} {} {}", pass, type, layout, geometry);
+          const auto device = std::make_shared<devices::RecordingDevice>(devices::DeviceKind::cuda);
+          offer_by(operations::bias_add_direct_gpu(), get<BiasAddProblem>(parse_problem(problem)),
+                   operations::DevicePointer(device))
+              .plan();
+          ASSERT_EQ(device->built.size(), 1u) << problem;
+          const auto& built = device->built.back();
+          EXPECT_FALSE(nvrtc->compile(built.text, built.definitions, 90).image.empty()) << problem;
+          const std::string text = nvrtc->compile(built.text, built.definitions, 81).image;
+          EXPECT_EQ(count(text, ".f64"), 0) << problem;
+          EXPECT_EQ(count(text, "ld.local"), 0) << problem;
+          EXPECT_EQ(count(text, ".ftz"), 0) << problem;
+          EXPECT_GT(count(text, std::string_view(type) == "f32" ? "v4" : "v2"), 0) << problem;  // four at once
+        }
 }
 
 // activation: every function, pass and type, 16 bytes of f32 at a time.

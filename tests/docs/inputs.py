@@ -92,6 +92,9 @@ def shapes(problem):
     if words[0] == "activation":
         x = image(e["n"], e["c"], e["h"], e["w"])
         return {"--x": x, "--y": x, "--dy": x}
+    if words[0] == "bias_add":
+        x = image(e["n"], e["c"], e["h"], e["w"])
+        return {"--x": x, "--b": [e["c"]], "--dy": x}
     output = [outputs_along(e, "h", "h", "r"), outputs_along(e, "w", "w", "s")]
     x = image(e["n"], e["c"], e["h"], e["w"])
     if words[0] == "pool2d":
