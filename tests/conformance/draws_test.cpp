@@ -40,6 +40,7 @@ TEST(Draws, EveryWordAppears) {
       {"conv2d", {"bwd_data", "bwd_filter", "f64", "f16", "bf16", "tf32", "nhwc", "flip", "bias", "relu", "acc"}},
       {"gemm", {"f32", "f64", "f16", "bf16", "tf32", "nn", "nt", "tn", "tt"}},
       {"activation", {"sigmoid", "tanh", "bwd", "f64", "f16", "bf16", "nhwc"}},
+      {"loss", {"mse", "bwd", "f64", "f16", "bf16"}},
       {"pool2d", {"avg", "avg_inside", "bwd", "f64", "f16", "bf16", "nhwc"}},
       {"filter2d",
        {"u8",           "u16",         "s16",  "s32",   "f16",  "f32",     "f64",     "u8>f32",         "constant:0",
