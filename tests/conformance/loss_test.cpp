@@ -18,7 +18,8 @@
 #include "operations/loss/loss.h"
 #include "solver_testing.h"
 
-namespace omniconv {
+// Tests are compiled several at a time: names of its own.
+namespace omniconv::loss_tests {
 namespace {
 
 constexpr double infinity = std::numeric_limits<double>::infinity(), nan = std::numeric_limits<double>::quiet_NaN();
@@ -159,19 +160,19 @@ TEST(Loss, EndsOfTheNumbers) {
     std::vector<double> dx;
   };
   const double half = 0.5;
-  const std::vector<Row> rows = {{{nan, 0, 0}, 1, nan, {nan, nan, nan}},
-                                 {{0, 0, nan}, 1, nan, {nan, nan, nan}},
-                                 {{infinity, 0, 0}, 0, nan, {nan, nan, nan}},
-                                 {{0, infinity, 0}, 0, nan, {nan, nan, nan}},
-                                 {{-infinity, 0, 0}, 1, std::log(2.0), {0, -half, half}},
-                                 {{-infinity, 0, 0}, 0, infinity, {-1, half, half}},
-                                 {{-infinity, -infinity, 5}, 2, 0, {0, 0, 0}},
-                                 {{-infinity, -infinity, -infinity}, 2, nan, {nan, nan, nan}},
-                                 {{1, 2, 3}, -1, nan, {nan, nan, nan}},
-                                 {{1, 2, 3}, 3, nan, {nan, nan, nan}},
-                                 {{1, 2, 3}, 2147483647, nan, {nan, nan, nan}},
-                                 {{1, 2, 3}, -2147483648.0, nan, {nan, nan, nan}},
-                                 {{0, 0, -30000}, 2, 30000 + std::log(2.0), {half, half, -1}}};
+  const std::vector<Row> examples = {{{nan, 0, 0}, 1, nan, {nan, nan, nan}},
+                                     {{0, 0, nan}, 1, nan, {nan, nan, nan}},
+                                     {{infinity, 0, 0}, 0, nan, {nan, nan, nan}},
+                                     {{0, infinity, 0}, 0, nan, {nan, nan, nan}},
+                                     {{-infinity, 0, 0}, 1, std::log(2.0), {0, -half, half}},
+                                     {{-infinity, 0, 0}, 0, infinity, {-1, half, half}},
+                                     {{-infinity, -infinity, 5}, 2, 0, {0, 0, 0}},
+                                     {{-infinity, -infinity, -infinity}, 2, nan, {nan, nan, nan}},
+                                     {{1, 2, 3}, -1, nan, {nan, nan, nan}},
+                                     {{1, 2, 3}, 3, nan, {nan, nan, nan}},
+                                     {{1, 2, 3}, 2147483647, nan, {nan, nan, nan}},
+                                     {{1, 2, 3}, -2147483648.0, nan, {nan, nan, nan}},
+                                     {{0, 0, -30000}, 2, 30000 + std::log(2.0), {half, half, -1}}};
   const auto expect = [](double found, double expected, double within, const std::string& what) {
     EXPECT_TRUE(found == expected || std::abs(found - expected) <= within * std::abs(expected) ||
                 (std::isnan(found) && std::isnan(expected)))
@@ -183,7 +184,7 @@ TEST(Loss, EndsOfTheNumbers) {
       for (const DataType type : types)
         for (const std::size_t more : {0u, 1u, 14u, 40u}) {
           std::vector<double> x, labels;
-          for (const Row& row : rows) {
+          for (const Row& row : examples) {
             x.insert(x.end(), row.x.begin(), row.x.end());
             x.insert(x.end(), more, -infinity);
             labels.push_back(row.label == 3 ? 3 + static_cast<double>(more) : row.label);
@@ -194,12 +195,12 @@ TEST(Loss, EndsOfTheNumbers) {
           const std::vector<double> y = softmax(context, problem, solver, x, labels);
           problem.backward = true;
           const std::vector<double> dx = softmax(context, problem, solver, x, labels);
-          for (std::size_t i = 0; i < rows.size(); ++i) {
+          for (std::size_t i = 0; i < examples.size(); ++i) {
             const std::string what = fmt::format("{} {} row {} and {}", solver, name(type), i, more);
-            expect(y[i], rows[i].y, within, what);
-            for (std::size_t j = 0; j < 3; ++j) expect(dx[i * (3 + more) + j], rows[i].dx[j], within, what);
+            expect(y[i], examples[i].y, within, what);
+            for (std::size_t j = 0; j < 3; ++j) expect(dx[i * (3 + more) + j], examples[i].dx[j], within, what);
             for (std::size_t j = 3; j < 3 + more; ++j)
-              expect(dx[i * (3 + more) + j], std::isnan(rows[i].dx[0]) ? nan : 0, 0, what);
+              expect(dx[i * (3 + more) + j], std::isnan(examples[i].dx[0]) ? nan : 0, 0, what);
           }
         }
   });
@@ -324,4 +325,4 @@ TEST(Loss, RefusesWhatIsNone) {
 }
 
 }  // namespace
-}  // namespace omniconv
+}  // namespace omniconv::loss_tests

@@ -11,29 +11,32 @@
 namespace omniconv::operations {
 namespace {
 
-constexpr std::int64_t group = 256, quads = 4, longest_row = std::int64_t{1} << 30;  // in 32 bits, a step further too
+constexpr std::int64_t group = 256, most_quads = 4;
+constexpr std::int64_t longest_row = std::int64_t{1} << 30;  // whose places, and those a step behind, have 32 bits
 
 // Rows as the kernel takes them.
 struct Rows {
   std::int64_t length = 0, count = 0;
-  std::int64_t team = 1;  // work items of one
+  std::int64_t team = group, quads = most_quads;  // work items of a row, and quads of one at once
 
   std::int64_t step() const { return 4 * quads * team; }
   bool is_short() const { return length <= step(); }
 };
 
-// A work item has one quad of a row of up to 32, and else as many as it can keep.
-std::int64_t team_for(std::int64_t length) {
-  constexpr std::int64_t warp = 32;
-  const std::int64_t all = divide_up(length, 4), wanted = all <= warp ? all : std::max(divide_up(all, quads), warp);
-  return std::min(static_cast<std::int64_t>(std::bit_ceil(static_cast<std::uint64_t>(wanted))), group);
-}
-
-// Of a gradient whose elements depend on nothing beside them rows are what a group makes.
+// A work item has one quad of a row of up to 32 of them, and else as many as it can keep. A gradient whose elements
+// depend on nothing beside them has no rows but what a group makes.
 Rows rows_for(const LossProblem& problem) {
-  if (problem.loss == Loss::softmax || !problem.backward) return {problem.c, problem.n, team_for(problem.c)};
-  const std::int64_t length = 4 * quads * group;
-  return {length, divide_up(elements_of(problem), length), group};
+  constexpr std::int64_t warp = 32;
+  Rows rows{problem.c, problem.n};
+  if (problem.loss == Loss::mse && problem.backward) {
+    rows.length = rows.step(), rows.count = divide_up(elements_of(problem), rows.length);
+    return rows;
+  }
+  const std::int64_t all = divide_up(problem.c, 4);
+  const std::int64_t wanted = all <= warp ? all : std::clamp(divide_up(all, most_quads), warp, group);
+  rows.team = static_cast<std::int64_t>(std::bit_ceil(static_cast<std::uint64_t>(wanted)));
+  rows.quads = std::min(divide_up(all, rows.team), most_quads);
+  return rows;
 }
 
 std::vector<devices::Definition> definitions_of(const LossProblem& problem, const Rows& rows) {
@@ -45,7 +48,7 @@ std::vector<devices::Definition> definitions_of(const LossProblem& problem, cons
           {"TEAM", std::to_string(rows.team)},
           {"IS_SHORT", rows.is_short() ? "1" : "0"},
           {"GROUP", std::to_string(group)},
-          {"QUADS", std::to_string(quads)}};
+          {"QUADS", std::to_string(rows.quads)}};
 }
 
 class Plan final : public LossPlanBody {
@@ -86,7 +89,7 @@ class Plan final : public LossPlanBody {
 // Along a work item's elements, and then over the team's sums, sixteen at a time.
 double chain_of(const Rows& rows) {
   const std::int64_t few = std::min<std::int64_t>(rows.team, 16);
-  return static_cast<double>(divide_up(rows.length, rows.step()) * 4 * quads + rows.team / few + few);
+  return static_cast<double>(divide_up(rows.length, rows.step()) * 4 * rows.quads + rows.team / few + few);
 }
 
 class DirectGpu final : public LossSolver {
