@@ -110,6 +110,12 @@ bias_add bwd n2c3h9w16
 bias_add bwd bf16 n2c3h17w9
 bias_add bwd nhwc n5c12h9w3
 bias_add bwd f16 n70c10h1w1
+loss n300c3
+loss f16 n9c70
+loss bwd n3c21
+loss bwd bf16 n2c4097
+loss mse n5c513
+loss mse bwd f16 n7c31
 pool2d n1c3h8w16r2s2u2
 pool2d f16 n1c3h9w16r3s3u2p1
 pool2d bf16 nhwc n1c8h5w6r3s3u2p1
@@ -163,7 +169,7 @@ verify_all "Convolutions: Fourier transforms" --allow conv2d/fft --pass all --la
 verify_all "Convolutions: Fourier transforms of one channel a group" --allow conv2d/fft "bias relu acc n1c2h5w6k2r3s3p1g2" "bwd_data nhwc n1c2h5w6k2r3s3p1g2"
 verify_all "Matrix products: sums of few terms" --allow gemm/short "gemm f32 tn m9n132k3" "gemm bf16 nt m6n37k5batch2"
 layer_problems >"$work/layers"
-verify_all "Poolings, activations and biases" --problems "$work/layers"
+verify_all "Poolings, activations, biases, losses and updates" --problems "$work/layers"
 # Their buffers end with the arrays, so that every byte beside these is reported.
 fitting() { # NAME TESTS FILTER
   step "$1"

@@ -81,6 +81,11 @@ double multiply_adds(const BiasAddProblem& p) {
   return static_cast<double>(p.n * p.c) * static_cast<double>(p.h * p.w);
 }
 #endif
+#if HAS_LOSS
+double multiply_adds(const LossProblem& p) {
+  return static_cast<double>(p.n) * static_cast<double>(p.c);
+}
+#endif
 
 Filter2dProblem shrunk(Filter2dProblem problem, bool odd) {
   const auto is_small = [&] {
@@ -130,6 +135,12 @@ ActivationProblem shrunk(ActivationProblem problem, bool odd) {
 BiasAddProblem shrunk(BiasAddProblem problem, bool odd) {
   shrink({{&problem.n, 1}, {&problem.c, 1}, {&problem.h, 1}, {&problem.w, 1}}, odd,
          [&] { return multiply_adds(problem) <= most_pixels; });
+  return problem;
+}
+#endif
+#if HAS_LOSS
+LossProblem shrunk(LossProblem problem, bool odd) {
+  shrink({{&problem.n, 1}, {&problem.c, 1}}, odd, [&] { return multiply_adds(problem) <= most_pixels; });
   return problem;
 }
 #endif
@@ -201,7 +212,7 @@ std::vector<GemmProblem> cases_of(const GemmProblem& problem, std::size_t place,
 
 namespace {
 
-// Forward and backward, in types and layouts.
+// Forward and backward, in types and, where there are any, layouts.
 template <typename T>
 std::vector<T> passes_of(const T& problem, std::size_t place, bool thorough) {
   constexpr DataType types[] = {DataType::f32, DataType::f16, DataType::bf16, DataType::f64};
@@ -213,9 +224,12 @@ std::vector<T> passes_of(const T& problem, std::size_t place, bool thorough) {
       T one = shrunk(problem, odd);
       one.name.clear();
       one.backward = backward;
-      for (std::size_t i = 0; i < (thorough ? 2 * count : 1); ++i, ++turn) {
+      constexpr bool has_layouts = requires {
+        one.layout;
+      };
+      for (std::size_t i = 0; i < (thorough ? (has_layouts ? 2 : 1) * count : 1); ++i, ++turn) {
         one.type = types[turn % count];
-        one.layout = turn / count % 2 == 0 ? Layout::nhwc : Layout::nchw;
+        if constexpr (has_layouts) one.layout = turn / count % 2 == 0 ? Layout::nhwc : Layout::nchw;
         cases.push_back(one);
       }
     }
@@ -236,6 +250,11 @@ std::vector<ActivationProblem> cases_of(const ActivationProblem& problem, std::s
 #endif
 #if HAS_BIAS_ADD
 std::vector<BiasAddProblem> cases_of(const BiasAddProblem& problem, std::size_t place, bool thorough) {
+  return passes_of(problem, place, thorough);
+}
+#endif
+#if HAS_LOSS
+std::vector<LossProblem> cases_of(const LossProblem& problem, std::size_t place, bool thorough) {
   return passes_of(problem, place, thorough);
 }
 #endif

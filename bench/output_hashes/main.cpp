@@ -84,7 +84,10 @@ class Program {
 #if HAS_BIAS_ADD
     if (const auto* bias = get_if<BiasAddProblem>(problem)) return add_cases(*bias, place);
 #endif
-    throw std::runtime_error(to_text(problem) + ": no filter, convolution, product, pooling, activation or bias");
+#if HAS_LOSS
+    if (const auto* loss = get_if<LossProblem>(problem)) return add_cases(*loss, place);
+#endif
+    throw std::runtime_error(to_text(problem) + ": no filter, convolution, product, pooling, activation, bias or loss");
   }
 
   template <typename T>
@@ -214,6 +217,28 @@ class Program {
     run.b = operand(problem.c, problem.type, 1);
     run.y = operand(elements, problem.type, 2);
     run_matrix<BiasAddPlan>(problem, false, run, problem.backward ? run.b : run.y);
+  }
+#endif
+#if HAS_LOSS
+  void run_case(const LossProblem& problem) {
+    const std::int64_t elements = problem.n * problem.c;
+    LossRun run;
+    run.x = operand(elements, problem.type, 0);
+    if (problem.loss == Loss::mse) {
+      run.t = operand(elements, problem.type, 1);
+    } else {
+      std::vector<std::byte> classes(size(4 * problem.n));
+      Random random(1);
+      for (std::size_t i = 0; i < classes.size(); i += 4) {
+        const auto label = static_cast<std::int32_t>(random.below(problem.c));
+        std::memcpy(classes.data() + i, &label, sizeof label);
+      }
+      run.labels.buffer = put(classes);
+    }
+    const DataType of_loss = problem.type == DataType::f64 ? DataType::f64 : DataType::f32;
+    (problem.backward ? run.dx : run.y) =
+        problem.backward ? operand(elements, problem.type, 2) : operand(problem.n, of_loss, 2);
+    run_matrix<LossPlan>(problem, false, run, problem.backward ? run.dx : run.y);
   }
 #endif
 

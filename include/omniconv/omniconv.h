@@ -11,6 +11,7 @@
 #include "omniconv/filter2d_host.h"
 #include "omniconv/gemm.h"
 #include "omniconv/kernels.h"
+#include "omniconv/loss.h"
 #include "omniconv/opencl.h"
 #include "omniconv/plan.h"
 #include "omniconv/pool2d.h"

@@ -27,6 +27,7 @@
 #include "operations/filter2d/weights.h"
 #include "operations/gemm/gemm.h"
 #include "operations/gemm/tiled/tiles.h"
+#include "operations/loss/loss.h"
 #include "operations/pool2d/pool2d.h"
 #include "recording_device.h"
 
@@ -449,6 +450,31 @@ TEST_F(CudaCompile, ActivationsReadAndWriteVectors) {
         EXPECT_GE(count(text, "ld.global.v4") + count(text, "ld.global.nc.v4"), 4) << problem;
         EXPECT_GE(count(text, "st.global.v4"), 4) << problem;
       }
+}
+
+// loss: every loss, pass and type, of one work item for a row, of several that keep theirs, and of a group that reads a
+// row in parts; 16 bytes of f32 at a time.
+TEST_F(CudaCompile, LossesReadAndWriteVectors) {
+  const std::pair<const char*, int> rows[] = {{"n70c4", 1}, {"n70c10", 1}, {"n9c1000", 4}, {"n3c5000", 4}};
+  for (const char* const kind : {"softmax", "mse"})
+    for (const char* const pass : {"fwd", "bwd"})
+      for (const char* const type : {"f32", "f16", "bf16"})
+        for (const auto& [extents, quads] : rows) {
+          const std::string problem = fmt::format("loss {} {} {} {}", kind, pass, type, extents);
+          const auto device = std::make_shared<devices::RecordingDevice>(devices::DeviceKind::cuda);
+          offer_by(operations::loss_direct_gpu(), get<LossProblem>(parse_problem(problem)),
+                   operations::DevicePointer(device))
+              .plan();
+          ASSERT_EQ(device->built.size(), 1u) << problem;
+          const auto& built = device->built.back();
+          EXPECT_FALSE(nvrtc->compile(built.text, built.definitions, 90).image.empty()) << problem;
+          const std::string text = nvrtc->compile(built.text, built.definitions, 81).image;
+          EXPECT_EQ(count(text, ".f64"), 0) << problem;
+          EXPECT_EQ(count(text, "ld.local"), 0) << problem;
+          if (std::string_view(type) != "f32") continue;
+          EXPECT_GE(count(text, "ld.global.v4") + count(text, "ld.global.nc.v4"), quads) << problem;
+          EXPECT_GE(count(text, "st.global.v4"), std::string_view(pass) == "bwd" ? quads : 0) << problem;
+        }
 }
 
 // Vectors of f32 in both layouts and passes: 16 bytes at a time, and no sum or quotient but those that are written.

@@ -95,6 +95,9 @@ def shapes(problem):
     if words[0] == "bias_add":
         x = image(e["n"], e["c"], e["h"], e["w"])
         return {"--x": x, "--b": [e["c"]], "--dy": x}
+    if words[0] == "loss":
+        x = [e["n"], e["c"]]
+        return {"--x": x, "--t": x, "--labels": [e["n"]]}
     output = [outputs_along(e, "h", "h", "r"), outputs_along(e, "w", "w", "s")]
     x = image(e["n"], e["c"], e["h"], e["w"])
     if words[0] == "pool2d":
@@ -110,9 +113,10 @@ def put_array(path, option, problem):
     if option not in known:
         raise SystemExit(f"'{problem}': no extents are known of {option}; name them in {__file__}")
     shape, words = known[option], problem.split()
-    kind = "<i4" if option == "--indices" else next((KINDS[word] for word in words if word in KINDS), "<f4")
+    is_index = option in ("--indices", "--labels")
+    kind = "<i4" if is_index else next((KINDS[word] for word in words if word in KINDS), "<f4")
     element = {"|u1": "B", "<u2": "H", "<i2": "h", "<i4": "i", "<f2": "e", "<f4": "f", "<f8": "d"}[kind]
-    # An index names an element of a window, whose first there always is.
-    pattern = struct.pack(f"<7{element}", *(7 * [0] if option == "--indices" else range(7) if element in "BH" else range(-3, 4)))
+    # An index names an element of a window, or a class, whose first there always is.
+    pattern = struct.pack(f"<7{element}", *(7 * [0] if is_index else range(7) if element in "BH" else range(-3, 4)))
     count, size = math.prod(shape), int(kind[2])
     path.write_bytes(npy(kind, shape, (pattern * (count // 7 + 1))[:count * size]))

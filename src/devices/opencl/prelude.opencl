@@ -52,6 +52,7 @@
 #define FMA(a, b, c) fma((a), (b), (c))
 #define FABS(x) fabs(x)
 #define EXP(x) exp(x)
+#define LOG1P(x) log1p(x)
 #define TANH(x) tanh(x)
 #define ILOGB(x) ilogb(x)
 #define LDEXP(x, exponent) ldexp((x), (exponent))
