@@ -104,6 +104,9 @@ layer_problems() {
 activation n1c3h8w100
 activation sigmoid f16 n1c3h9w80
 activation bwd tanh bf16 n1c8h5w70
+update n1200
+update nesterov bf16 guarded n1100
+update adam f16 scaled guarded n1300
 pool2d n1c3h8w16r2s2u2
 pool2d f16 n1c3h9w16r3s3u2p1
 pool2d bf16 nhwc n1c8h5w6r3s3u2p1
@@ -157,7 +160,7 @@ verify_all "Convolutions: Fourier transforms" --allow conv2d/fft --pass all --la
 verify_all "Convolutions: Fourier transforms of one channel a group" --allow conv2d/fft "bias relu acc n1c2h5w6k2r3s3p1g2" "bwd_data nhwc n1c2h5w6k2r3s3p1g2"
 verify_all "Matrix products: sums of few terms" --allow gemm/short "gemm f32 tn m9n132k3" "gemm bf16 nt m6n37k5batch2"
 layer_problems >"$work/layers"
-verify_all "Poolings and activations" --problems "$work/layers"
+verify_all "Poolings, activations and updates" --problems "$work/layers"
 # Their buffers end with the arrays, so that every byte beside these is reported.
 fitting() { # NAME TESTS FILTER
   step "$1"

@@ -47,7 +47,8 @@ def significant(value):
 
 
 def operations(results):
-    kinds = {"filter2d": "filters", "gemm": "matrix products", "pool2d": "pooling", "activation": "activations"}
+    kinds = {"filter2d": "filters", "gemm": "matrix products", "pool2d": "pooling", "activation": "activations",
+             "update": "updates"}
     return " and ".join(dict.fromkeys(kinds.get(result["problem"].split()[0], "convolutions") for result in results))
 
 

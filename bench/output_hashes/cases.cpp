@@ -76,6 +76,11 @@ double multiply_adds(const ActivationProblem& p) {
   return static_cast<double>(p.n * p.c) * static_cast<double>(p.h * p.w);
 }
 #endif
+#if HAS_UPDATE
+double multiply_adds(const UpdateProblem& p) {
+  return static_cast<double>(p.n);
+}
+#endif
 
 Filter2dProblem shrunk(Filter2dProblem problem, bool odd) {
   const auto is_small = [&] {
@@ -118,6 +123,12 @@ Pool2dProblem shrunk(Pool2dProblem problem, bool odd) {
 ActivationProblem shrunk(ActivationProblem problem, bool odd) {
   shrink({{&problem.n, 1}, {&problem.c, 1}, {&problem.h, 1}, {&problem.w, 1}}, odd,
          [&] { return multiply_adds(problem) <= most_pixels; });
+  return problem;
+}
+#endif
+#if HAS_UPDATE
+UpdateProblem shrunk(UpdateProblem problem, bool odd) {
+  shrink({{&problem.n, 1}}, odd, [&] { return multiply_adds(problem) <= most_pixels; });
   return problem;
 }
 #endif
@@ -220,6 +231,23 @@ std::vector<Pool2dProblem> cases_of(const Pool2dProblem& problem, std::size_t pl
 #if HAS_ACTIVATION
 std::vector<ActivationProblem> cases_of(const ActivationProblem& problem, std::size_t place, bool thorough) {
   return passes_of(problem, place, thorough);
+}
+#endif
+#if HAS_UPDATE
+std::vector<UpdateProblem> cases_of(const UpdateProblem& problem, std::size_t place, bool thorough) {
+  constexpr DataType types[] = {DataType::f32, DataType::f16, DataType::bf16, DataType::f64};
+  const std::size_t count = thorough ? std::size(types) : gpu_types;
+  std::vector<UpdateProblem> cases;
+  for (const bool odd : ways_of_shrinking(place, thorough)) {
+    UpdateProblem one = shrunk(problem, odd);
+    one.name.clear();
+    if (thorough) cases.push_back(one);
+    for (std::size_t i = 0; i < (thorough ? count : 1); ++i) {
+      one.type = types[(place + i) % count];
+      cases.push_back(one);
+    }
+  }
+  return cases;
 }
 #endif
 

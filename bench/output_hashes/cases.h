@@ -23,6 +23,13 @@
 #define HAS_ACTIVATION 0  // or activations
 #endif
 
+#if __has_include(<omniconv/update.h>)
+#include <omniconv/update.h>
+#define HAS_UPDATE 1
+#else
+#define HAS_UPDATE 0  // or updates
+#endif
+
 namespace omniconv::hashes {
 
 // Multiply-adds of the largest problem that is run, and of the largest that a reference runs.
@@ -40,11 +47,14 @@ double multiply_adds(const Pool2dProblem& problem);  // what windows read
 #if HAS_ACTIVATION
 double multiply_adds(const ActivationProblem& problem);  // elements
 #endif
+#if HAS_UPDATE
+double multiply_adds(const UpdateProblem& problem);  // elements
+#endif
 
 // Shrunk: the largest extent (h and w of images; n, h, w, and c and k of a group, of convolutions, or groups; m, n and
-// k of products; n, c, h and w of poolings and activations) is halved, again and again, until the problem is small
-// enough; h and w never below the filter's. Then the extents that were halved are made odd (`odd`: no tile is whole),
-// or not.
+// k of products; n, c, h and w of poolings and activations; n of updates) is halved, again and again, until the problem
+// is small enough; h and w never below the filter's. Then the extents that were halved are made odd (`odd`: no tile is
+// whole), or not.
 Filter2dProblem shrunk(Filter2dProblem problem, bool odd);
 Conv2dProblem shrunk(Conv2dProblem problem, bool odd);
 GemmProblem shrunk(GemmProblem problem, bool odd);
@@ -54,6 +64,9 @@ Pool2dProblem shrunk(Pool2dProblem problem, bool odd);
 #if HAS_ACTIVATION
 ActivationProblem shrunk(ActivationProblem problem, bool odd);
 #endif
+#if HAS_UPDATE
+UpdateProblem shrunk(UpdateProblem problem, bool odd);
+#endif
 
 // The cases that a problem stands for: it is shrunk, loses its name, and is varied in what the lists say once.
 //
@@ -62,12 +75,14 @@ ActivationProblem shrunk(ActivationProblem problem, bool odd);
 //   more channels, with another type of pixels, and with f64;
 // - a convolution: the three passes as written, and in all types and layouts, by turns with bias and relu, or acc;
 // - a product: as written, and in all types;
-// - a pooling, an activation: forward and backward, in all types and both layouts.
+// - a pooling, an activation: forward and backward, in all types and both layouts;
+// - an update: as written, and in all types.
 // Else shrunk one way or the other, by turns, since each program costs a second of compilation:
 // - a filter: one kind of weights, where its text asks for random ones; another with alpha, and with another type;
 // - a convolution: the three passes, types, layouts, bias and relu, and acc changing by turns;
 // - a product: types changing by turns;
-// - a pooling, an activation: forward and backward, types and layouts changing by turns.
+// - a pooling, an activation: forward and backward, types and layouts changing by turns;
+// - an update: types changing by turns.
 // And of the problems of a list that shrink to the same one, the first stands for all.
 // `place` of the problem in its list: where the turns begin.
 std::vector<Filter2dProblem> cases_of(const Filter2dProblem& problem, std::size_t place, bool thorough);
@@ -78,6 +93,9 @@ std::vector<Pool2dProblem> cases_of(const Pool2dProblem& problem, std::size_t pl
 #endif
 #if HAS_ACTIVATION
 std::vector<ActivationProblem> cases_of(const ActivationProblem& problem, std::size_t place, bool thorough);
+#endif
+#if HAS_UPDATE
+std::vector<UpdateProblem> cases_of(const UpdateProblem& problem, std::size_t place, bool thorough);
 #endif
 
 }  // namespace omniconv::hashes

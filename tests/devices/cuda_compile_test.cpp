@@ -27,6 +27,7 @@
 #include "operations/gemm/gemm.h"
 #include "operations/gemm/tiled/tiles.h"
 #include "operations/pool2d/pool2d.h"
+#include "operations/update/update.h"
 #include "recording_device.h"
 
 namespace omniconv {
@@ -425,6 +426,31 @@ TEST_F(CudaCompile, ActivationsReadAndWriteVectors) {
         if (std::string_view(type) != "f32") continue;
         EXPECT_GE(count(text, "ld.global.v4") + count(text, "ld.global.nc.v4"), 4) << problem;
         EXPECT_GE(count(text, "st.global.v4"), 4) << problem;
+      }
+}
+
+// update: every rule and type, with all that may go with them and without; 16 bytes of f32 at a time, no register
+// spilled, and no sum or quotient but those that are written.
+TEST_F(CudaCompile, UpdatesReadAndWriteVectors) {
+  for (const char* const rule : {"sgd", "nesterov", "adam"})
+    for (const char* const words : {"", "scaled guarded"})
+      for (const char* const type : {"f32", "f16", "bf16"}) {
+        const std::string problem = fmt::format("update {} {} {} n5000", rule, words, type);
+        const auto device = std::make_shared<devices::RecordingDevice>(devices::DeviceKind::cuda);
+        offer_by(operations::update_direct_gpu(), get<UpdateProblem>(parse_problem(problem)),
+                 operations::DevicePointer(device))
+            .plan();
+        ASSERT_EQ(device->built.size(), 1u) << problem;
+        const auto& built = device->built.back();
+        EXPECT_FALSE(nvrtc->compile(built.text, built.definitions, 90).image.empty()) << problem;
+        const std::string text = nvrtc->compile(built.text, built.definitions, 81).image;
+        EXPECT_EQ(count(text, ".f64"), 0) << problem;
+        EXPECT_EQ(count(text, "ld.local"), 0) << problem;
+        EXPECT_EQ(count(text, ".ftz"), 0) << problem;
+        EXPECT_EQ(count(text, ".approx"), 0) << problem;
+        const int states = std::string_view(rule) == "adam" ? 3 : 2;
+        EXPECT_GE(count(text, "ld.global.v4") + count(text, "ld.global.nc.v4"), 2 * states) << problem;
+        EXPECT_GE(count(text, "st.global.v4"), 2 * states) << problem;
       }
 }
 
