@@ -116,6 +116,9 @@ loss bwd n3c21
 loss bwd bf16 n2c4097
 loss mse n5c513
 loss mse bwd f16 n7c31
+update n1200
+update nesterov bf16 guarded n1100
+update adam f16 scaled guarded n1300
 pool2d n1c3h8w16r2s2u2
 pool2d f16 n1c3h9w16r3s3u2p1
 pool2d bf16 nhwc n1c8h5w6r3s3u2p1

@@ -86,6 +86,11 @@ double multiply_adds(const LossProblem& p) {
   return static_cast<double>(p.n) * static_cast<double>(p.c);
 }
 #endif
+#if HAS_UPDATE
+double multiply_adds(const UpdateProblem& p) {
+  return static_cast<double>(p.n);
+}
+#endif
 
 Filter2dProblem shrunk(Filter2dProblem problem, bool odd) {
   const auto is_small = [&] {
@@ -141,6 +146,12 @@ BiasAddProblem shrunk(BiasAddProblem problem, bool odd) {
 #if HAS_LOSS
 LossProblem shrunk(LossProblem problem, bool odd) {
   shrink({{&problem.n, 1}, {&problem.c, 1}}, odd, [&] { return multiply_adds(problem) <= most_pixels; });
+  return problem;
+}
+#endif
+#if HAS_UPDATE
+UpdateProblem shrunk(UpdateProblem problem, bool odd) {
+  shrink({{&problem.n, 1}}, odd, [&] { return multiply_adds(problem) <= most_pixels; });
   return problem;
 }
 #endif
@@ -256,6 +267,23 @@ std::vector<BiasAddProblem> cases_of(const BiasAddProblem& problem, std::size_t 
 #if HAS_LOSS
 std::vector<LossProblem> cases_of(const LossProblem& problem, std::size_t place, bool thorough) {
   return passes_of(problem, place, thorough);
+}
+#endif
+#if HAS_UPDATE
+std::vector<UpdateProblem> cases_of(const UpdateProblem& problem, std::size_t place, bool thorough) {
+  constexpr DataType types[] = {DataType::f32, DataType::f16, DataType::bf16, DataType::f64};
+  const std::size_t count = thorough ? std::size(types) : gpu_types;
+  std::vector<UpdateProblem> cases;
+  for (const bool odd : ways_of_shrinking(place, thorough)) {
+    UpdateProblem one = shrunk(problem, odd);
+    one.name.clear();
+    if (thorough) cases.push_back(one);
+    for (std::size_t i = 0; i < (thorough ? count : 1); ++i) {
+      one.type = types[(place + i) % count];
+      cases.push_back(one);
+    }
+  }
+  return cases;
 }
 #endif
 

@@ -35,6 +35,12 @@
 #else
 #define HAS_LOSS 0  // or losses
 #endif
+#if __has_include(<omniconv/update.h>)
+#include <omniconv/update.h>
+#define HAS_UPDATE 1
+#else
+#define HAS_UPDATE 0  // or updates
+#endif
 
 namespace omniconv::hashes {
 
@@ -59,11 +65,14 @@ double multiply_adds(const BiasAddProblem& problem);  // elements
 #if HAS_LOSS
 double multiply_adds(const LossProblem& problem);  // elements
 #endif
+#if HAS_UPDATE
+double multiply_adds(const UpdateProblem& problem);  // elements
+#endif
 
 // Shrunk: the largest extent (h and w of images; n, h, w, and c and k of a group, of convolutions, or groups; m, n and
-// k of products; n, c, h and w of poolings, activations and biases; n and c of losses) is halved, again and again, until
-// the problem is small enough; h and w never below the filter's. Then the extents that were halved are made odd (`odd`:
-// no tile is whole), or not.
+// k of products; n, c, h and w of poolings, activations and biases; n and c of losses; n of updates) is halved, again
+// and again, until the problem is small enough; h and w never below the filter's. Then the extents that were halved are
+// made odd (`odd`: no tile is whole), or not.
 Filter2dProblem shrunk(Filter2dProblem problem, bool odd);
 Conv2dProblem shrunk(Conv2dProblem problem, bool odd);
 GemmProblem shrunk(GemmProblem problem, bool odd);
@@ -79,6 +88,9 @@ BiasAddProblem shrunk(BiasAddProblem problem, bool odd);
 #if HAS_LOSS
 LossProblem shrunk(LossProblem problem, bool odd);
 #endif
+#if HAS_UPDATE
+UpdateProblem shrunk(UpdateProblem problem, bool odd);
+#endif
 
 // The cases that a problem stands for: it is shrunk, loses its name, and is varied in what the lists say once.
 //
@@ -87,12 +99,14 @@ LossProblem shrunk(LossProblem problem, bool odd);
 //   more channels, with another type of pixels, and with f64;
 // - a convolution: the three passes as written, and in all types and layouts, by turns with bias and relu, or acc;
 // - a product: as written, and in all types;
-// - a pooling, an activation, a bias, a loss: forward and backward, in all types and both layouts, where there are any.
+// - a pooling, an activation, a bias, a loss: forward and backward, in all types and both layouts, where there are any;
+// - an update: as written, and in all types.
 // Else shrunk one way or the other, by turns, since each program costs a second of compilation:
 // - a filter: one kind of weights, where its text asks for random ones; another with alpha, and with another type;
 // - a convolution: the three passes, types, layouts, bias and relu, and acc changing by turns;
 // - a product: types changing by turns;
-// - a pooling, an activation, a bias, a loss: forward and backward, types and layouts changing by turns.
+// - a pooling, an activation, a bias, a loss: forward and backward, types and layouts changing by turns;
+// - an update: types changing by turns.
 // And of the problems of a list that shrink to the same one, the first stands for all.
 // `place` of the problem in its list: where the turns begin.
 std::vector<Filter2dProblem> cases_of(const Filter2dProblem& problem, std::size_t place, bool thorough);
@@ -109,6 +123,9 @@ std::vector<BiasAddProblem> cases_of(const BiasAddProblem& problem, std::size_t 
 #endif
 #if HAS_LOSS
 std::vector<LossProblem> cases_of(const LossProblem& problem, std::size_t place, bool thorough);
+#endif
+#if HAS_UPDATE
+std::vector<UpdateProblem> cases_of(const UpdateProblem& problem, std::size_t place, bool thorough);
 #endif
 
 }  // namespace omniconv::hashes

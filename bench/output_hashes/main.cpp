@@ -87,7 +87,11 @@ class Program {
 #if HAS_LOSS
     if (const auto* loss = get_if<LossProblem>(problem)) return add_cases(*loss, place);
 #endif
-    throw std::runtime_error(to_text(problem) + ": no filter, convolution, product, pooling, activation, bias or loss");
+#if HAS_UPDATE
+    if (const auto* update = get_if<UpdateProblem>(problem)) return add_cases(*update, place);
+#endif
+    throw std::runtime_error(to_text(problem) +
+                             ": no filter, convolution, product, pooling, activation, bias, loss or update");
   }
 
   template <typename T>
@@ -239,6 +243,34 @@ class Program {
     (problem.backward ? run.dx : run.y) =
         problem.backward ? operand(elements, problem.type, 2) : operand(problem.n, of_loss, 2);
     run_matrix<LossPlan>(problem, false, run, problem.backward ? run.dx : run.y);
+  }
+#endif
+#if HAS_UPDATE
+  // Two steps, or as many as runs are asked for, with every scalar; the hash is of all that they changed.
+  void run_case(const UpdateProblem& problem) {
+    const DataType state = problem.type == DataType::f64 ? DataType::f64 : DataType::f32;
+    const bool is_adam = problem.rule == UpdateProblem::Rule::adam;
+    const bool has_copy = problem.type == DataType::f16 || problem.type == DataType::bf16;
+    for (const std::string& id : applicable(explain(context_, problem), multiply_adds(problem)))
+      report(to_text(problem), id, [&] {
+        const UpdatePlan plan(context_, problem, {.solver = id});
+        UpdateRun run;
+        run.g = operand(problem.n, problem.type, 0);
+        run.w = operand(problem.n, state, 1);
+        run.m = operand(problem.n, state, 2);
+        if (is_adam) run.v = {put(std::vector<std::byte>(size(problem.n * size_of(state))))};
+        if (has_copy) run.copy = {poisoned(problem.n * size_of(problem.type))};
+        if (problem.scaled) run.factor = operand(1, state, 4);
+        if (problem.guarded) run.stop = {put(std::vector<std::byte>(4))};
+        run.rate = 0.013, run.l1 = 0.003, run.l2 = 0.07, run.clip = 3, run.momentum = 0.9;
+        const AdamCorrections corrections = adam_corrections(3);
+        run.correction1 = corrections.first, run.correction2 = corrections.second;
+        for (int i = 0; i < std::max(options_.runs, 2); ++i) plan.run(queue_, run).wait();
+        std::uint64_t state_of_hash = hash_of(run.w.buffer);
+        for (const Operand* const changed : {&run.m, &run.v, &run.copy, &run.stop})
+          if (changed->buffer) state_of_hash = hash(download(changed->buffer), state_of_hash);
+        return state_of_hash;
+      });
   }
 #endif
 

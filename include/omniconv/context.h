@@ -89,13 +89,19 @@ class Scalar {
  public:
   Scalar(double value = 0) : value_(value) {}  // implicit: most are plain numbers
   static Scalar changing(double value);
-  double value() const { return cell_ ? cell_->load() : value_; }
+  // 1 - the other one, in double precision. Where that is changing, this one changes with it, and cannot be set itself.
+  static Scalar complement(const Scalar& other);
+  double value() const {
+    const double value = cell_ ? cell_->load() : value_;
+    return is_complement_ ? 1 - value : value;
+  }
   bool is_changing() const { return cell_ != nullptr; }
   // Of a changing one; throws for others.
   void set(double value);
 
  private:
   double value_;
+  bool is_complement_ = false;
   std::shared_ptr<std::atomic<double>> cell_;
 };
 

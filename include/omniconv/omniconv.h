@@ -18,3 +18,4 @@
 #include "omniconv/problem.h"
 #include "omniconv/solver_options.h"
 #include "omniconv/types.h"
+#include "omniconv/update.h"

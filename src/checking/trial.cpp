@@ -40,9 +40,6 @@ double largest_magnitude(DataType type, std::span<const std::byte> data) {
   return largest;
 }
 
-// Scalars, which are then not what they are by default. Halves and turned signs are exact.
-constexpr double checked_scalar = -0.5;
-
 void fail(const std::string& reason, VerifyResult& result) {
   if (result.status != Status::failed) result.reason = reason;
   result.status = Status::failed;
@@ -67,7 +64,7 @@ Trial::Trial(const Operation& operation, const AnyTask& task, std::vector<ArrayS
     }
     pointers_.push_back(data_[i].data());
   }
-  scalars_.assign(scalar_specs_.size(), checked_scalar);
+  for (const operations::ScalarSpec& scalar : scalar_specs_) scalars_.push_back(scalar.checked);
   for (std::size_t i = 0; i < arrays_.size(); ++i)
     if (arrays_[i].role != ArrayRole::in) expect(i);
 }

@@ -36,7 +36,7 @@ std::string key_of(const Problem& problem, const SolverOptions& options) {
 namespace {
 
 // Of an operation: runs hold them in place.
-constexpr std::size_t most_arrays = 16, most_scalars = 8;
+constexpr std::size_t most_arrays = 16, most_scalars = 12;
 
 }  // namespace
 

@@ -49,7 +49,15 @@ Scalar Scalar::changing(double value) {
   return scalar;
 }
 
+Scalar Scalar::complement(const Scalar& other) {
+  Scalar complement = other;
+  complement.is_complement_ = !other.is_complement_;
+  return complement;
+}
+
 void Scalar::set(double value) {
+  if (is_complement_)
+    throw bad_input("a scalar that was made as the complement of another cannot be set: set the other one");
   if (!cell_) throw bad_input("a scalar that was made as a plain number cannot be set: make it by Scalar::changing");
   cell_->store(value);
 }

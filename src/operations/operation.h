@@ -50,7 +50,8 @@ struct ArrayHelp {
 
 struct ScalarSpec {
   std::string name;
-  double value = 0;  // unless a run says another
+  double value = 0;       // unless a run says another
+  double checked = -0.5;  // in checks: not what it is by default; halves and turned signs are exact
 };
 
 class Operation {

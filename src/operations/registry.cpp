@@ -8,18 +8,20 @@
 #include "omniconv/gemm.h"
 #include "omniconv/loss.h"
 #include "omniconv/pool2d.h"
+#include "omniconv/update.h"
 #include "operations/operation.h"
 
 namespace omniconv::operations {
 
 std::span<const Operation* const> operations() {
-  static const std::array<const Operation*, 7> all = {
+  static const std::array<const Operation*, 8> all = {
       &operation_of(static_cast<const Filter2dProblem*>(nullptr)),
       &operation_of(static_cast<const GemmProblem*>(nullptr)),
       &operation_of(static_cast<const Pool2dProblem*>(nullptr)),
       &operation_of(static_cast<const ActivationProblem*>(nullptr)),
       &operation_of(static_cast<const BiasAddProblem*>(nullptr)),
       &operation_of(static_cast<const LossProblem*>(nullptr)),
+      &operation_of(static_cast<const UpdateProblem*>(nullptr)),
       &operation_of(static_cast<const Conv2dProblem*>(nullptr)),
   };
   return all;

@@ -84,6 +84,8 @@ def shapes(problem):
         return {"--a": batch + a, "--b": batch + b}
     if words[0] == "filter2d":
         return {"--x": [e["h"], e["w"], e["c"]]}
+    if words[0] == "update":
+        return {**dict.fromkeys(("--g", "--w", "--m", "--v", "--copy"), [e["n"]]), "--factor": [1], "--stop": [1]}
     last = "nhwc" in words
 
     def image(n, c, h, w):
@@ -113,10 +115,13 @@ def put_array(path, option, problem):
     if option not in known:
         raise SystemExit(f"'{problem}': no extents are known of {option}; name them in {__file__}")
     shape, words = known[option], problem.split()
-    is_index = option in ("--indices", "--labels")
-    kind = "<i4" if is_index else next((KINDS[word] for word in words if word in KINDS), "<f4")
+    kinds_of_options = {"--indices": "<i4", "--labels": "<i4", "--stop": "<i4"}
+    if words[0] == "update" and "f64" not in words:
+        kinds_of_options |= dict.fromkeys(("--w", "--m", "--v", "--factor"), "<f4")
+    kind = kinds_of_options.get(option) or next((KINDS[word] for word in words if word in KINDS), "<f4")
     element = {"|u1": "B", "<u2": "H", "<i2": "h", "<i4": "i", "<f2": "e", "<f4": "f", "<f8": "d"}[kind]
-    # An index names an element of a window, or a class, whose first there always is.
-    pattern = struct.pack(f"<7{element}", *(7 * [0] if is_index else range(7) if element in "BH" else range(-3, 4)))
+    # An index names an element of a window, or a class, whose first there always is. A second moment is not negative.
+    numbers = 7 * [0] if kind == "<i4" else range(7) if element in "BH" or option == "--v" else range(-3, 4)
+    pattern = struct.pack(f"<7{element}", *numbers)
     count, size = math.prod(shape), int(kind[2])
     path.write_bytes(npy(kind, shape, (pattern * (count // 7 + 1))[:count * size]))

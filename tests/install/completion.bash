@@ -44,6 +44,7 @@ expect 'fwd,bwd_data fwd,bwd_filter' verify --pass fwd,bwd_
 expect 'gemm/packed/cpu.1' explain --deny gemm/pa
 expect 'pool2d' bench poo
 expect 'loss' bench los
+expect 'update' bench upd
 # Numbers, files and what is not known.
 expect '' filter --threads ''
 expect '' filter in

@@ -1,0 +1,86 @@
+#include "operations/update/host_plan.h"
+
+#include <algorithm>
+#include <atomic>
+#include <cstring>
+
+#include "core/checked.h"
+#include "core/convert.h"
+#include "devices/cpu/cpu_device.h"
+#include "operations/host_operand.h"
+
+namespace omniconv::operations {
+namespace {
+
+constexpr std::int64_t piece_elements = 4096;  // some microseconds
+
+class Plan final : public UpdatePlanBody {
+ public:
+  Plan(const UpdateProblem& problem, const DevicePointer& device, const UpdateByPieces& by_pieces)
+      : UpdatePlanBody(problem),
+        device_(device),
+        cpu_(dynamic_cast<devices::CpuDevice&>(*device)),
+        by_pieces_(by_pieces) {}
+
+  void append(devices::Sequence& sequence, const UpdateArrays& run, std::span<const Scalar> numbers) const override {
+    sequence.call(devices::HostTask(
+                      [self = shared_from_this(), this, run](std::span<const double> values) { execute(run, values); }),
+                  numbers);
+  }
+
+ private:
+  void execute(const UpdateArrays& run, std::span<const double> numbers) const {
+    if (!is_stopped(run))
+      for_pieces(run, [&](const UpdatePiece& piece) { by_pieces_.update(problem(), piece, numbers); });
+    else if (run.copy.buffer)
+      for_pieces(run, [&](const UpdatePiece& piece) { by_pieces_.copy(problem(), piece); });
+  }
+
+  // By an earlier step, or by this one's gradient, which is looked through before anything is changed.
+  bool is_stopped(const UpdateArrays& run) const {
+    if (!problem().guarded) return false;
+    std::int32_t stop = 0;
+    std::memcpy(&stop, host(run.stop), sizeof stop);
+    if (stop > 0) return true;
+    std::atomic<bool> is_finite = true;
+    for_pieces(run, [&](const UpdatePiece& piece) {
+      if (!by_pieces_.is_finite(problem(), piece)) is_finite.store(false, std::memory_order_relaxed);
+    });
+    if (!is_finite) stop = std::max(stop, 1);
+    std::memcpy(host(run.stop), &stop, sizeof stop);
+    return stop != 0;
+  }
+
+  template <typename Call>
+  void for_pieces(const UpdateArrays& run, const Call& call) const {
+    const UpdateProblem& p = problem();
+    const double factor = p.scaled ? load_element(state_type(p), host(run.factor)) : 1;
+    cpu_.parallel_for(divide_up(p.n, piece_elements), [&](std::int64_t i, int) {
+      const std::int64_t first = i * piece_elements;
+      const auto at = [&](const Operand& array, DataType type) {
+        return array.buffer ? host(array) + first * size_of(type) : nullptr;
+      };
+      const DataType type = state_type(p);
+      call({.g = at(run.g, p.type),
+            .w = at(run.w, type),
+            .m = at(run.m, type),
+            .v = at(run.v, type),
+            .copy = at(run.copy, p.type),
+            .elements = std::min(piece_elements, p.n - first),
+            .factor = factor});
+    });
+  }
+
+  DevicePointer device_;
+  devices::CpuDevice& cpu_;
+  UpdateByPieces by_pieces_;
+};
+
+}  // namespace
+
+std::shared_ptr<UpdatePlanBody> update_on_host(const UpdateProblem& problem, const DevicePointer& device,
+                                               const UpdateByPieces& by_pieces) {
+  return std::make_shared<Plan>(problem, device, by_pieces);
+}
+
+}  // namespace omniconv::operations
