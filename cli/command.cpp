@@ -99,6 +99,7 @@ std::unique_ptr<CLI::App> make_app(Body& body) {
   add_verify(*app, body);
   add_bench(*app, body);
   add_explain(*app, body);
+  add_train(*app, body);
   return app;
 }
 

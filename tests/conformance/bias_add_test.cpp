@@ -112,6 +112,7 @@ TEST(BiasAdd, LongSumsAreCut) {
       EXPECT_EQ(results.back(), results.front()) << text << ' ' << threads;
       const SolverOptions none{.max_workspace_bytes = 0};
       EXPECT_EQ(BiasAddPlan(context, problem, none).workspace_bytes(), 0);
+      EXPECT_EQ(BiasAddPlan(context, problem, none).solver(), bias_solvers[0]);
       const std::vector<float> whole = result_of(context, problem, none, dy);
       for (std::size_t c = 0; c < whole.size(); ++c) EXPECT_NEAR(whole[c], results.back()[c], 1e-4 * whole[c]);
     }

@@ -8,7 +8,7 @@ BEGINNINGS = ("omniconv ", "./", "scripts/", "export ", "cat ")
 LEFT_OUT = re.compile(r"\b(minutes?|GPU)\b")
 OPTION = re.compile(r"--?[a-z]")
 # Options that take no value.
-FLAGS = {"--convolve", "--correlate", "--deterministic", "--dry-run", "--explain", "--list-kernels", "--measure", "--normalize", "--print-kernel", "--quiet",
+FLAGS = {"--convolve", "--correlate", "--deterministic", "--dry-run", "--explain", "--list-kernels", "--list-models", "--measure", "--normalize", "--print-kernel", "--quiet",
          "--rescale", "--sampled"}
 
 

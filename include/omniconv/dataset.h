@@ -1,0 +1,45 @@
+// Labelled images for training: sets in their classical files, read whole into memory.
+//
+//   IDX (MNIST, Fashion-MNIST)   train-images-idx3-ubyte, train-labels-idx1-ubyte, t10k-images-idx3-ubyte and
+//                                t10k-labels-idx1-ubyte, each of them as it is or compressed (.gz)
+//   CIFAR-10, its binary form    data_batch_1.bin to data_batch_5.bin and test_batch.bin; batches.meta.txt if it is
+//   there
+//
+// Files are taken for hostile: what they say is checked before memory is taken for it, and errors name the file, the
+// record, and what was expected.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace omniconv {
+
+// So many images, one after the other, each n,c,h,w in u8, and their classes, counted from 0.
+struct Examples {
+  std::int64_t count = 0;
+  std::vector<std::uint8_t> pixels = {}, labels = {};
+};
+
+struct Dataset {
+  std::string name;  // "fashion-mnist"
+  std::int64_t channels = 0, height = 0, width = 0;
+  std::vector<std::string> classes;  // their names
+  Examples train = {}, test = {};
+
+  std::int64_t image_bytes() const { return channels * height * width; }
+};
+
+// A set that lies in a folder, not read yet.
+struct DatasetPlace {
+  std::string name, folder;
+  std::int64_t channels = 0, height = 0, width = 0;
+};
+
+// The sets in a folder, and in its folders mnist, fashion-mnist and cifar-10-batches-bin.
+std::vector<DatasetPlace> find_datasets(const std::string& folder);
+
+// At most so many images of each part, the first ones; negative: all.
+Dataset read_dataset(const DatasetPlace& place, std::int64_t train_images = -1, std::int64_t test_images = -1);
+
+}  // namespace omniconv

@@ -1,0 +1,223 @@
+#include "omniconv/model.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <charconv>
+#include <fstream>
+#include <iterator>
+#include <utility>
+
+#include "core/checked.h"
+#include "core/suggest.h"
+#include "omniconv/error.h"
+
+namespace omniconv {
+namespace {
+
+using Kind = ModelLayer::Kind;
+
+struct BuiltIn {
+  const char *name, *text;
+};
+
+// The classical ones of MNIST and CIFAR-10.
+constexpr BuiltIn models[] = {
+    {"mnist-medium", "input 1 28 28\ndense 784\nrelu\ndense 256\nrelu\ndense 10\n"},
+    {"mnist-big", "input 1 28 28\ndense 1000\nrelu\ndense 1000\nrelu\ndense 10\n"},
+    {"mnist-large",
+     "input 1 28 28\ndense 2000\nrelu\ndense 2000\nrelu\ndense 2000\nrelu\ndense 2000\nrelu\ndense 2000\nrelu\n"
+     "dense 2000\nrelu\ndense 2000\nrelu\ndense 2000\nrelu\ndense 2000\nrelu\ndense 2000\n"},
+    {"mnist-conv",
+     "input 1 28 28\nconv 32 3x3 pad 1\nrelu\nmaxpool 2x2\nconv 64 3x3 pad 1\nrelu\nmaxpool 2x2\ndense 128\nrelu\n"
+     "dense 10\n"},
+    {"cifar10-vgg1",
+     "input 3 32 32\nconv 32 3x3 pad 1\nrelu\nconv 32 3x3 pad 1\nrelu\nmaxpool 2x2\ndense 128\nrelu\ndense 10\n"},
+    {"cifar10-vgg2",
+     "input 3 32 32\nconv 32 3x3 pad 1\nrelu\nconv 32 3x3 pad 1\nrelu\nmaxpool 2x2\nconv 64 3x3 pad 1\nrelu\n"
+     "conv 64 3x3 pad 1\nrelu\nmaxpool 2x2\ndense 128\nrelu\ndense 10\n"},
+    {"cifar10-vgg3",
+     "input 3 32 32\nconv 32 3x3 pad 1\nrelu\nconv 32 3x3 pad 1\nrelu\nmaxpool 2x2\nconv 64 3x3 pad 1\nrelu\n"
+     "conv 64 3x3 pad 1\nrelu\nmaxpool 2x2\nconv 128 3x3 pad 1\nrelu\nconv 128 3x3 pad 1\nrelu\nmaxpool 2x2\n"
+     "dense 128\nrelu\ndense 10\n"},
+};
+
+constexpr std::int64_t most_extent = std::int64_t{1} << 24;
+constexpr std::size_t most_layers = 10000, most_text = 1 << 20;
+constexpr std::string_view layer_words[] = {"input", "conv", "dense", "relu", "sigmoid", "tanh", "maxpool", "avgpool"};
+
+// The words of a line, of which each is asked for with what it should be.
+class Line {
+ public:
+  Line(std::string_view text, const std::string& source, int number) : where_(fmt::format("{}:{}", source, number)) {
+    for (std::size_t at = 0; at < text.size();) {
+      const std::size_t begin = text.find_first_not_of(" \t\r", at);
+      if (begin == std::string_view::npos || text[begin] == '#') break;
+      at = std::min(text.find_first_of(" \t\r#", begin), text.size());
+      words_.push_back(text.substr(begin, at - begin));
+    }
+  }
+  bool is_empty() const { return words_.empty(); }
+  bool is_at_end() const { return next_ == words_.size(); }
+  [[noreturn]] void refuse(const std::string& what) const { throw bad_input(fmt::format("{}: {}", where_, what)); }
+
+  std::string_view word(const char* expected) {
+    if (is_at_end()) refuse(fmt::format("the line ends where {} is expected", expected));
+    return words_[next_++];
+  }
+  std::int64_t number(std::string_view text, const char* what, std::int64_t least) const {
+    std::int64_t value = 0;
+    const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+    if (error != std::errc() || end != text.data() + text.size() || value < least || value > most_extent)
+      refuse(fmt::format("'{}' where {} is expected: a whole number from {} to {}", text, what, least, most_extent));
+    return value;
+  }
+  std::int64_t number(const char* what, std::int64_t least = 1) { return number(word(what), what, least); }
+  // "3x3"
+  std::pair<std::int64_t, std::int64_t> extents(const char* what) {
+    const std::string_view text = word(what);
+    const std::size_t cross = text.find('x');
+    if (cross == std::string_view::npos) refuse(fmt::format("'{}' where {} is expected, as in 3x3", text, what));
+    return {number(text.substr(0, cross), what, 1), number(text.substr(cross + 1), what, 1)};
+  }
+  // Where the next word is this one it is taken.
+  bool takes(std::string_view wanted) {
+    if (is_at_end() || words_[next_] != wanted) return false;
+    ++next_;
+    return true;
+  }
+  void end() {
+    if (!is_at_end()) refuse(fmt::format("'{}' where the line should end", words_[next_]));
+  }
+
+ private:
+  std::string where_;
+  std::vector<std::string_view> words_;
+  std::size_t next_ = 0;
+};
+
+std::string print(const ModelShape& shape) {
+  return fmt::format("{} x {} x {}", shape.channels, shape.height, shape.width);
+}
+
+// How often a window fits.
+std::int64_t places(Line& line, std::int64_t extent, std::int64_t window, std::int64_t pad, std::int64_t stride,
+                    const ModelShape& in) {
+  if (extent + 2 * pad < window)
+    line.refuse(fmt::format("a window of {} does not fit into the {} that come in ({}), with padding of {}", window,
+                            extent, print(in), pad));
+  return (extent + 2 * pad - window) / stride + 1;
+}
+
+ModelLayer read_layer(std::string_view word, Line& line, const ModelShape& in) {
+  ModelLayer layer{.in = in, .out = in};
+  if (word == "conv" || word == "maxpool" || word == "avgpool") {
+    const bool is_convolution = word == "conv";
+    layer.kind = is_convolution ? Kind::convolution : word == "maxpool" ? Kind::max_pool : Kind::average_pool;
+    if (is_convolution) layer.outputs = layer.out.channels = line.number("the number of filters");
+    std::tie(layer.rows, layer.columns) = line.extents(is_convolution ? "a filter's extents" : "a window's extents");
+    if (!is_convolution) layer.stride_h = layer.rows, layer.stride_w = layer.columns;
+    while (!line.is_at_end()) {
+      if (is_convolution && line.takes("pad"))
+        layer.pad = line.number("padding", 0);
+      else if (line.takes("stride"))
+        layer.stride_h = layer.stride_w = line.number("a stride");
+      else
+        break;
+    }
+    layer.out.height = places(line, in.height, layer.rows, layer.pad, layer.stride_h, in);
+    layer.out.width = places(line, in.width, layer.columns, layer.pad, layer.stride_w, in);
+  } else if (word == "dense") {
+    layer.kind = Kind::dense;
+    layer.outputs = line.number("the number of outputs");
+    layer.rows = in.height, layer.columns = in.width;
+    layer.out = {layer.outputs, 1, 1};
+  } else if (word == "relu" || word == "sigmoid" || word == "tanh") {
+    layer.kind = word == "relu" ? Kind::relu : word == "sigmoid" ? Kind::sigmoid : Kind::tanh;
+  } else {
+    line.refuse(fmt::format("unknown layer '{}': {}", word, suggest(word, layer_words)));
+  }
+  line.end();
+  return layer;
+}
+
+}  // namespace
+
+std::string ModelLayer::text() const {
+  const std::string stride = stride_h == 1 ? "" : fmt::format(" stride {}", stride_h);
+  switch (kind) {
+    case Kind::convolution:
+      return fmt::format("conv {} {}x{}{}{}", outputs, rows, columns, pad > 0 ? fmt::format(" pad {}", pad) : "",
+                         stride);
+    case Kind::dense: return fmt::format("dense {}", outputs);
+    case Kind::relu: return "relu";
+    case Kind::sigmoid: return "sigmoid";
+    case Kind::tanh: return "tanh";
+    case Kind::max_pool:
+    case Kind::average_pool:
+      return fmt::format("{} {}x{}{}", kind == Kind::max_pool ? "maxpool" : "avgpool", rows, columns,
+                         stride_h == rows && stride_w == columns ? "" : fmt::format(" stride {}", stride_h));
+  }
+  return {};
+}
+
+std::int64_t Model::parameters() const {
+  std::int64_t all = 0;
+  for (const ModelLayer& layer : layers) all += layer.parameters();
+  return all;
+}
+
+Model parse_model(std::string_view text, const std::string& source) {
+  Model model{.name = source};
+  int number = 0;
+  for (std::size_t at = 0; at < text.size();) {
+    const std::size_t end = std::min(text.find('\n', at), text.size());
+    Line line(text.substr(at, end - at), source, ++number);
+    at = end + 1;
+    if (line.is_empty()) continue;
+    const std::string_view word = line.word("a layer");
+    if (model.input.channels == 0) {
+      if (word != "input") line.refuse(fmt::format("'{}' where 'input CHANNELS ROWS COLUMNS' is expected", word));
+      model.input = {line.number("channels"), line.number("rows"), line.number("columns")};
+      line.end();
+      continue;
+    }
+    if (word == "input") line.refuse("a second input");
+    if (model.layers.size() == most_layers) line.refuse(fmt::format("more than {} layers", most_layers));
+    ModelLayer layer = read_layer(word, line, model.layers.empty() ? model.input : model.layers.back().out);
+    layer.line = number;
+    const auto what = fmt::format("{}:{}: what the layer holds", source, number);
+    checked_multiply(checked_multiply(std::max<std::int64_t>(layer.outputs, 1) * layer.in.channels, layer.rows, what),
+                     4 * layer.columns, what);
+    checked_multiply(checked_multiply(layer.out.channels, layer.out.height, what), 4 * layer.out.width, what);
+    model.layers.push_back(layer);
+  }
+  if (model.layers.empty()) throw bad_input(fmt::format("{}: a model without layers", source));
+  return model;
+}
+
+Model load_model(const std::string& name_or_file) {
+  for (const BuiltIn& model : models)
+    if (name_or_file == model.name) return parse_model(model.text, model.name);
+  std::ifstream file(name_or_file, std::ios::binary);
+  if (!file) {
+    const std::vector<std::string> names = built_in_models();
+    const std::vector<std::string_view> known(names.begin(), names.end());
+    throw bad_input(fmt::format("unknown model '{}', and no file of that name can be read: {}", name_or_file,
+                                suggest(name_or_file, known)));
+  }
+  std::string text(most_text + 1, '\0');
+  file.read(text.data(), static_cast<std::streamsize>(text.size()));
+  text.resize(static_cast<std::size_t>(file.gcount()));
+  if (text.size() > most_text)
+    throw bad_input(fmt::format("{}: a model's text has {} bytes at most", name_or_file, most_text));
+  return parse_model(text, name_or_file);
+}
+
+std::vector<std::string> built_in_models() {
+  std::vector<std::string> names;
+  for (const BuiltIn& model : models) names.emplace_back(model.name);
+  return names;
+}
+
+}  // namespace omniconv

@@ -1,0 +1,69 @@
+// Models: texts, shapes that follow, parameters that are counted, errors that name the line.
+#include "omniconv/model.h"
+
+#include <gtest/gtest.h>
+
+#include <map>
+#include <string>
+
+#include "../error_testing.h"
+
+namespace omniconv::model_tests {
+namespace {
+
+TEST(Models, BuiltInOnesHaveTheirParameters) {
+  const std::map<std::string, std::int64_t> expected = {
+      {"mnist-medium", 818970},  {"mnist-big", 1796010},   {"mnist-large", 37588000}, {"mnist-conv", 421642},
+      {"cifar10-vgg1", 1060138}, {"cifar10-vgg2", 591274}, {"cifar10-vgg3", 550570}};
+  for (const std::string& name : built_in_models()) EXPECT_EQ(load_model(name).parameters(), expected.at(name)) << name;
+  EXPECT_EQ(built_in_models().size(), expected.size());
+  const Model large = load_model("mnist-large");
+  EXPECT_EQ(large.layers.size(), 19u);
+  EXPECT_EQ(large.classes(), 2000);
+}
+
+TEST(Models, ShapesFollow) {
+  const Model model = parse_model(
+      "# a comment\n\ninput 3 33 20\r\nconv 8 5x3 pad 1 stride 2  # another\nsigmoid\n avgpool 3x2 \n\tmaxpool 2x2 "
+      "stride 1\ndense 7\ntanh",
+      "own");
+  ASSERT_EQ(model.layers.size(), 6u);
+  EXPECT_EQ(model.input, (ModelShape{3, 33, 20}));
+  EXPECT_EQ(model.layers[0].out, (ModelShape{8, 16, 10}));
+  EXPECT_EQ(model.layers[0].parameters(), 8 * 3 * 5 * 3 + 8);
+  EXPECT_EQ(model.layers[2].out, (ModelShape{8, 5, 5}));
+  EXPECT_EQ(model.layers[3].out, (ModelShape{8, 4, 4}));
+  EXPECT_EQ(model.layers[4].parameters(), 8 * 16 * 7 + 7);
+  EXPECT_EQ(model.classes(), 7);
+  EXPECT_EQ(model.layers[0].line, 4);
+  std::string text = "input 3 33 20\n";
+  for (const ModelLayer& layer : model.layers) text += layer.text() + "\n";
+  const Model again = parse_model(text, "again");
+  ASSERT_EQ(again.layers.size(), model.layers.size());
+  for (std::size_t i = 0; i < model.layers.size(); ++i) EXPECT_EQ(again.layers[i].out, model.layers[i].out) << i;
+}
+
+TEST(Models, ErrorsNameTheLine) {
+  const auto expect = [](const std::string& text, const std::string& part) {
+    const std::string error = error_of([&] { parse_model(text, "net.txt"); }, ErrorKind::bad_input);
+    EXPECT_NE(error.find(part), std::string::npos) << error;
+  };
+  expect("", "net.txt: a model without layers");
+  expect("input 1 2 3\n", "net.txt: a model without layers");
+  expect("\nrelu\n", "net.txt:2: 'relu' where 'input CHANNELS ROWS COLUMNS' is expected");
+  expect("input 1 28\n", "net.txt:1: the line ends where columns is expected");
+  expect("input 1 28 -3\n", "net.txt:1: '-3' where columns is expected: a whole number from 1 to 16777216");
+  expect("input 1 28 99999999999999999999\n", "a whole number from 1");
+  expect("input 1 4 4\nconv 8 3\n", "net.txt:2: '3' where a filter's extents is expected, as in 3x3");
+  expect("input 1 4 4\nconv 8 5x5\n",
+         "net.txt:2: a window of 5 does not fit into the 4 that come in (1 x 4 x 4), with padding of 0");
+  expect("input 1 4 4\ndence 8\n", "net.txt:2: unknown layer 'dence': did you mean dense?");
+  expect("input 1 4 4\ndense 8 relu\n", "net.txt:2: 'relu' where the line should end");
+  expect("input 1 4 4\ninput 1 4 4\n", "net.txt:2: a second input");
+  expect("input 16777216 16777216 16777216\ndense 16777216\n", "too large");
+  const std::string unknown = error_of([] { load_model("mnist-bigg"); }, ErrorKind::bad_input);
+  EXPECT_NE(unknown.find("did you mean mnist-big?"), std::string::npos) << unknown;
+}
+
+}  // namespace
+}  // namespace omniconv::model_tests

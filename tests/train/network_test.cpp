@@ -1,0 +1,319 @@
+// Networks: steps against the same written out in double precision, what training does with a seed, and that it learns.
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstdint>
+#include <limits>
+#include <string>
+#include <vector>
+
+#include "../error_testing.h"
+#include "omniconv/training.h"
+#include "train/philox.h"
+
+namespace omniconv::network_tests {
+namespace {
+
+// The known answers of the reference implementation (Random123's kat_vectors).
+TEST(Philox, KnownAnswers) {
+  using training::Words;
+  EXPECT_EQ(training::philox({0, 0, 0, 0}, {0, 0}), (Words{0x6627e8d5, 0xe169c58d, 0xbc57ac4c, 0x9b00dbd8}));
+  EXPECT_EQ(training::philox({0xffffffff, 0xffffffff, 0xffffffff, 0xffffffff}, {0xffffffff, 0xffffffff}),
+            (Words{0x408f276d, 0x41c83b0e, 0xa20bc7c6, 0x6d5451fd}));
+  EXPECT_EQ(training::philox({0x243f6a88, 0x85a308d3, 0x13198a2e, 0x03707344}, {0xa4093822, 0x299f31d0}),
+            (Words{0xd16cfe09, 0x94fdcceb, 0x5001e420, 0x24126ea1}));
+}
+
+// The same network in double, element by element, from its definition: loss and gradients of a batch.
+class Oracle {
+ public:
+  Oracle(const Model& model, std::int64_t batch) : model_(model), batch_(batch) {}
+  std::vector<std::vector<double>> parameters;  // of each layer: weights, then biases
+
+  double loss(const std::vector<float>& images, const std::vector<std::int32_t>& labels) {
+    values_.assign(1, std::vector<double>(images.begin(), images.end()));
+    for (std::size_t i = 0; i < model_.layers.size(); ++i) values_.push_back(forward(i, values_.back()));
+    double sum = 0;
+    const std::int64_t classes = model_.classes();
+    for (std::int64_t n = 0; n < batch_; ++n) {
+      const double* const row = values_.back().data() + n * classes;
+      const double most = *std::max_element(row, row + classes);
+      double all = 0;
+      for (std::int64_t c = 0; c < classes; ++c) all += std::exp(row[c] - most);
+      sum += std::log(all) + most - row[labels[static_cast<std::size_t>(n)]];
+    }
+    return sum / static_cast<double>(batch_);
+  }
+  // By central differences of one parameter.
+  double slope(std::size_t layer, std::size_t at, const std::vector<float>& images,
+               const std::vector<std::int32_t>& labels) {
+    constexpr double step = 1e-5;
+    double& one = parameters[layer][at];
+    const double before = one;
+    one = before + step;
+    const double above = loss(images, labels);
+    one = before - step;
+    const double below = loss(images, labels);
+    one = before;
+    return (above - below) / (2 * step);
+  }
+
+ private:
+  using Kind = ModelLayer::Kind;
+  std::vector<double> forward(std::size_t i, const std::vector<double>& x) const {
+    const ModelLayer& l = model_.layers[i];
+    std::vector<double> y(static_cast<std::size_t>(batch_ * l.out.elements()));
+    const auto at = [&](std::int64_t n, std::int64_t c, std::int64_t h, std::int64_t w) {
+      return x[static_cast<std::size_t>(((n * l.in.channels + c) * l.in.height + h) * l.in.width + w)];
+    };
+    std::size_t to = 0;
+    for (std::int64_t n = 0; n < batch_; ++n)
+      for (std::int64_t k = 0; k < l.out.channels; ++k)
+        for (std::int64_t p = 0; p < l.out.height; ++p)
+          for (std::int64_t q = 0; q < l.out.width; ++q, ++to) {
+            if (l.has_parameters()) {
+              double sum = parameters[i][static_cast<std::size_t>(l.weights() + k)];
+              for (std::int64_t c = 0; c < l.in.channels; ++c)
+                for (std::int64_t r = 0; r < l.rows; ++r)
+                  for (std::int64_t s = 0; s < l.columns; ++s) {
+                    const std::int64_t h = p * l.stride_h + r - l.pad, w = q * l.stride_w + s - l.pad;
+                    if (h < 0 || w < 0 || h >= l.in.height || w >= l.in.width) continue;
+                    sum +=
+                        at(n, c, h, w) *
+                        parameters[i][static_cast<std::size_t>(((k * l.in.channels + c) * l.rows + r) * l.columns + s)];
+                  }
+              y[to] = sum;
+            } else if (l.kind == Kind::max_pool || l.kind == Kind::average_pool) {
+              double most = -std::numeric_limits<double>::infinity(), sum = 0;
+              for (std::int64_t r = 0; r < l.rows; ++r)
+                for (std::int64_t s = 0; s < l.columns; ++s) {
+                  const double one = at(n, k, p * l.stride_h + r, q * l.stride_w + s);
+                  most = std::max(most, one), sum += one;
+                }
+              y[to] = l.kind == Kind::max_pool ? most : sum / static_cast<double>(l.rows * l.columns);
+            } else {
+              const double one = x[to];
+              y[to] = l.kind == Kind::relu   ? std::max(one, 0.0)
+                      : l.kind == Kind::tanh ? std::tanh(one)
+                                             : 1 / (1 + std::exp(-one));
+            }
+          }
+    return y;
+  }
+
+  Model model_;
+  std::int64_t batch_;
+  std::vector<std::vector<double>> values_;
+};
+
+std::vector<std::string> devices_here() {
+  std::vector<std::string> ids = {"cpu"};
+  for (const DeviceInfo& info : list_devices().found)
+    if (info.id != "cpu") ids.push_back(info.id);
+  return ids;
+}
+
+struct Batch {
+  std::vector<float> images;
+  std::vector<std::int32_t> labels;
+};
+Batch batch_for(const Model& model, std::int64_t batch) {
+  Batch made;
+  training::Stream stream(5, training::Use::order, 1);
+  for (std::int64_t i = 0; i < batch * model.input.elements(); ++i)
+    made.images.push_back(static_cast<float>(stream.word(static_cast<std::uint64_t>(i)) >> 8) * 0x1p-23f - 1);
+  for (std::int64_t i = 0; i < batch; ++i) made.labels.push_back(static_cast<std::int32_t>(i % model.classes()));
+  return made;
+}
+
+constexpr const char* small_model =
+    "input 2 9 8\nconv 5 3x3 pad 1\nrelu\nmaxpool 2x2\nconv 4 3x2 stride 2\ntanh\navgpool 1x2\nsigmoid\ndense "
+    "6\nrelu\ndense 3\n";
+
+TEST(Networks, GradientsAreTheSlopesOfTheLoss) {
+  const Model model = parse_model(small_model, "small");
+  const std::int64_t batch = 4;
+  const Batch data = batch_for(model, batch);
+  for (const std::string& id : devices_here()) {
+    Network network(Context({.device = id, .threads = 2}), model, {.batch = batch});
+    network.initialise(3);
+    Oracle oracle(model, batch);
+    for (std::size_t i = 0; i < model.layers.size(); ++i) {
+      const std::vector<float> values = network.parameters(i);
+      oracle.parameters.emplace_back(values.begin(), values.end());
+    }
+    std::vector<float> losses(static_cast<std::size_t>(batch));
+    std::int32_t stop = -1;
+    network.step(data.images.data(), data.labels.data(), {.rate = 0}, losses.data(), &stop).wait();
+    EXPECT_EQ(stop, 0) << id;
+    double mean = 0;
+    for (const float one : losses) mean += static_cast<double>(one) / static_cast<double>(batch);
+    // The longest way from a pixel to the loss and back passes fewer than 600 roundings: 18, 30, 8 and 6 products of
+    // the layers, twice, 288 of a bias's sum, and some of functions; each moves a number by 2^-24 of its magnitude.
+    constexpr double roundings = 600 * 0x1p-24;
+    EXPECT_NEAR(mean, oracle.loss(data.images, data.labels), roundings * mean) << id;
+    for (std::size_t i = 0; i < model.layers.size(); ++i) {
+      const std::vector<float> gradients = network.gradients(i);
+      ASSERT_EQ(static_cast<std::int64_t>(gradients.size()), model.layers[i].parameters());
+      double largest = 0;
+      for (const float one : gradients) largest = std::max(largest, std::fabs(static_cast<double>(one)));
+      for (std::size_t k = 0; k < gradients.size(); ++k)
+        EXPECT_NEAR(gradients[k], oracle.slope(i, k, data.images, data.labels), roundings * largest)
+            << id << ": " << model.layers[i].text() << ", parameter " << k;
+    }
+  }
+}
+
+// w = w - rate * gradient of the first step, from momenta of 0, to the rounding of a multiply-add.
+TEST(Networks, AStepFollowsTheGradient) {
+  const Model model = parse_model(small_model, "small");
+  const Batch data = batch_for(model, 4);
+  Network network(Context({.device = "cpu", .threads = 1}), model, {.batch = 4});
+  network.initialise(3);
+  const std::vector<float> before = network.parameters(0);
+  std::vector<float> losses(4);
+  std::int32_t stop = -1;
+  network.step(data.images.data(), data.labels.data(), {.rate = 0.25}, losses.data(), &stop).wait();
+  const std::vector<float> gradients = network.gradients(0), after = network.parameters(0);
+  for (std::size_t k = 0; k < before.size(); ++k) EXPECT_EQ(after[k], std::fma(-0.25f, gradients[k], before[k])) << k;
+}
+
+TEST(Networks, ASeedGivesTheSameWeightsEverywhere) {
+  const Model model = load_model("mnist-medium");
+  std::vector<float> first;
+  for (const std::string& id : devices_here()) {
+    Network network(Context({.device = id, .threads = 2}), model, {.batch = 2, .trains = false});
+    network.initialise(7);
+    const std::vector<float> weights = network.parameters(0);
+    if (first.empty()) first = weights;
+    EXPECT_EQ(weights, first) << id;
+    network.initialise(8);
+    EXPECT_NE(network.parameters(0), first);
+  }
+  const float bound = std::sqrt(6.0f / 784);
+  const auto [least, most] = std::minmax_element(first.begin(), first.end());
+  EXPECT_LE(*most, bound);
+  EXPECT_GE(*least, -bound);
+  EXPECT_GT(*most, 0.99f * bound);
+  EXPECT_LT(*least, -0.99f * bound);
+  for (std::size_t k = 784 * 784; k < first.size(); ++k) EXPECT_EQ(first[k], 0) << k;
+}
+
+// Stripes across and down, and their sum: what a filter tells apart.
+Dataset stripes(std::int64_t train, std::int64_t test) {
+  Dataset set{.name = "stripes", .channels = 1, .height = 12, .width = 12, .classes = {"across", "down", "both"}};
+  training::Stream stream(11, training::Use::order, 3);
+  std::uint64_t word = 0;
+  for (Examples* const part : {&set.train, &set.test}) {
+    part->count = part == &set.train ? train : test;
+    for (std::int64_t n = 0; n < part->count; ++n) {
+      const auto label = static_cast<std::uint8_t>(n % 3);
+      part->labels.push_back(label);
+      const std::uint32_t shift = stream.word(word++) % 4;
+      for (std::uint32_t h = 0; h < 12; ++h)
+        for (std::uint32_t w = 0; w < 12; ++w) {
+          const bool on = (label != 1 && (h + shift) % 4 < 2) || (label != 0 && (w + shift) % 4 < 2);
+          part->pixels.push_back(static_cast<std::uint8_t>((on ? 160 : 60) + stream.word(word++) % 60));
+        }
+    }
+  }
+  return set;
+}
+
+TEST(Training, Learns) {
+  const Dataset set = stripes(300, 90);
+  const Model model = parse_model("input 1 12 12\nconv 4 3x3 pad 1\nrelu\nmaxpool 2x2\ndense 3\n", "stripes");
+  for (const std::string& id : devices_here())
+    for (const UpdateProblem::Rule rule :
+         {UpdateProblem::Rule::sgd, UpdateProblem::Rule::nesterov, UpdateProblem::Rule::adam}) {
+      Network network(Context({.device = id, .threads = 2}), model, {.batch = 16, .rule = rule});
+      network.initialise(1);
+      TrainingOptions options{.epochs = 6, .seed = 2};
+      options.rates.rate = rule == UpdateProblem::Rule::adam ? 0.003 : 0.01;
+      std::vector<EpochReport> reports;
+      train(network, set, options,
+            {.epoch = [&](const EpochReport& report) { return reports.push_back(report), true; }});
+      ASSERT_EQ(reports.size(), 6u);
+      EXPECT_EQ(reports[0].steps, 18);  // 300 / 16
+      EXPECT_LT(reports.back().loss, reports.front().loss / 2) << id;
+      const Evaluation result = evaluate(network, set, set.test);
+      EXPECT_EQ(result.images, 90);
+      EXPECT_GE(result.right, 85) << id << ' ' << static_cast<int>(rule);
+      std::int64_t all = 0;
+      for (const std::int64_t count : result.confusion) all += count;
+      EXPECT_EQ(all, 90);
+    }
+}
+
+TEST(Training, ASeedGivesTheSameBitsOnTheCpu) {
+  const Dataset set = stripes(100, 9);
+  const Model model = parse_model("input 1 12 12\nconv 4 3x3 pad 1\nrelu\ndense 3\n", "stripes");
+  std::vector<std::vector<float>> weights;
+  for (const std::uint64_t seed : {5u, 5u, 6u}) {
+    Network network(Context({.device = "cpu", .threads = 2}), model, {.batch = 16, .deterministic = true});
+    network.initialise(1);
+    train(network, set, {.epochs = 2, .seed = seed}, {});
+    weights.push_back(network.parameters(0));
+  }
+  EXPECT_EQ(weights[0], weights[1]);
+  EXPECT_NE(weights[0], weights[2]);
+}
+
+TEST(Training, StopsAtWhatIsNotFinite) {
+  const Dataset set = stripes(100, 9);
+  const Model model = parse_model("input 1 12 12\nconv 4 3x3 pad 1\nrelu\ndense 3\n", "stripes");
+  Network network(Context({.device = "cpu", .threads = 1}), model, {.batch = 16});
+  network.initialise(1);
+  TrainingOptions options{.epochs = 50};
+  options.rates.rate = 1e30;
+  const std::string error = error_of([&] { train(network, set, options, {}); }, ErrorKind::environment);
+  EXPECT_NE(error.find("a gradient is not finite"), std::string::npos) << error;
+  for (const float one : network.parameters(0)) EXPECT_TRUE(std::isfinite(one));
+}
+
+TEST(Training, PixelsAreStandardised) {
+  Dataset set{.name = "two", .channels = 2, .height = 1, .width = 2, .classes = {"a"}};
+  set.train.count = 2;
+  set.train.pixels = {0, 100, 7, 7, 200, 100, 7, 7};
+  set.train.labels = {0, 0};
+  const Standard standard = standard_of(set);
+  EXPECT_DOUBLE_EQ(standard.mean[0], 100.0 / 255);
+  EXPECT_DOUBLE_EQ(standard.deviation[0], std::sqrt(5000.0) / 255);
+  EXPECT_DOUBLE_EQ(standard.mean[1], 7.0 / 255);
+  EXPECT_EQ(standard.deviation[1], 0);
+}
+
+TEST(Training, WhatDoesNotFitIsSaid) {
+  const Dataset set = stripes(100, 9);
+  const Context context({.device = "cpu", .threads = 1});
+  const auto refusal = [&](const char* text, std::int64_t batch) {
+    return error_of(
+        [&] {
+          Network network(context, parse_model(text, "net"), {.batch = batch});
+          network.initialise(1);
+          train(network, set, {}, {});
+        },
+        ErrorKind::bad_input);
+  };
+  const auto expect = [](const std::string& text, const std::string& part) {
+    EXPECT_NE(text.find(part), std::string::npos) << text;
+  };
+  expect(refusal("input 1 12 11\ndense 3\n", 4),
+         "stripes has images of 1 x 12 x 12, and the model net takes 1 x 12 x 11");
+  expect(refusal("input 1 12 12\ndense 2\n", 4), "stripes has 3 classes, and the model net has 2 outputs");
+  expect(refusal("input 1 12 12\ndense 3\n", 101), "a batch of 101 images, and stripes has 100 for training");
+  expect(refusal("input 1 12 12\ndense 3\n", 0), "a batch of 0 images");
+  expect(refusal("input 1 12 12\nrelu\n", 1), "no layer has parameters");
+  Network network(context, parse_model("input 1 12 12\ndense 3\n", "net"), {.batch = 2});
+  expect(error_of(
+             [&] {
+               network.set_parameters(0, {1, 2});
+             },
+             ErrorKind::bad_input),
+         "has 435 parameters, and 2 are given");
+}
+
+}  // namespace
+}  // namespace omniconv::network_tests
