@@ -17,7 +17,7 @@
 #include "operations/bias_add/bias_add.h"
 #include "solver_testing.h"
 
-namespace omniconv {
+namespace omniconv::bias_add_tests {
 namespace {
 
 constexpr const char* bias_solvers[] = {"bias_add/direct/cpu.1", "bias_add/double/cpu.1"};
@@ -159,4 +159,4 @@ TEST(BiasAdd, BadInput) {
 }
 
 }  // namespace
-}  // namespace omniconv
+}  // namespace omniconv::bias_add_tests

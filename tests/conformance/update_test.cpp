@@ -16,7 +16,7 @@
 #include "operations/update/update.h"
 #include "update_testing.h"
 
-namespace omniconv {
+namespace omniconv::update_tests {
 namespace {
 
 constexpr const char* direct = "update/direct/cpu.1";
@@ -310,4 +310,4 @@ TEST(Update, RefusesArraysThatOverlapOrLack) {
 }
 
 }  // namespace
-}  // namespace omniconv
+}  // namespace omniconv::update_tests

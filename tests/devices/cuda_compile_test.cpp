@@ -476,899 +476,894 @@ TEST_F(CudaCompile, LossesReadAndWriteVectors) {
           EXPECT_GE(count(text, "ld.global.v4") + count(text, "ld.global.nc.v4"), quads) << problem;
           EXPECT_GE(count(text, "st.global.v4"), std::string_view(pass) == "bwd" ? quads : 0) << problem;
         }
-  // update: every rule and type, with all that may go with them and without; 16 bytes of f32 at a time, no register
-  // spilled, and no sum or quotient but those that are written.
-  TEST_F(CudaCompile, UpdatesReadAndWriteVectors) {
-    for (const char* const rule : {"sgd", "nesterov", "adam"})
-      for (const char* const words : {"", "scaled guarded"})
-        for (const char* const type : {"f32", "f16", "bf16"}) {
-          const std::string problem = fmt::format("update {} {} {} n5000", rule, words, type);
-          const auto device = std::make_shared<devices::RecordingDevice>(devices::DeviceKind::cuda);
-          offer_by(operations::update_direct_gpu(), get<UpdateProblem>(parse_problem(problem)),
-                   operations::DevicePointer(device))
-              .plan();
-          ASSERT_EQ(device->built.size(), 1u) << problem;
-          const auto& built = device->built.back();
-          EXPECT_FALSE(nvrtc->compile(built.text, built.definitions, 90).image.empty()) << problem;
-          const std::string text = nvrtc->compile(built.text, built.definitions, 81).image;
-          EXPECT_EQ(count(text, ".f64"), 0) << problem;
-          EXPECT_EQ(count(text, "ld.local"), 0) << problem;
-          EXPECT_EQ(count(text, ".ftz"), 0) << problem;
-          EXPECT_EQ(count(text, ".approx"), 0) << problem;
-          const int states = std::string_view(rule) == "adam" ? 3 : 2;
-          EXPECT_GE(count(text, "ld.global.v4") + count(text, "ld.global.nc.v4"), 2 * states) << problem;
-          EXPECT_GE(count(text, "st.global.v4"), 2 * states) << problem;
-        }
-  }
+}
 
-  // Vectors of f32 in both layouts and passes: 16 bytes at a time, and no sum or quotient but those that are written.
-  TEST_F(CudaCompile, Pool2dInEveryForm) {
-    int number = 0;
-    for (const auto& built : pool2d_texts()) {
-      const int capability = number++ % 2 == 0 ? 81 : 90;
-      try {
-        const std::string image = nvrtc->compile(built.text, built.definitions, capability).image;
-        EXPECT_FALSE(image.empty());
-        if (capability == 90) continue;
-        EXPECT_EQ(count(image, ".f64"), 0) << number;
-        EXPECT_EQ(count(image, "approx"), 0) << number;
-        EXPECT_EQ(count(image, ".ftz"), 0) << number;
-      } catch (const Error& error) {
-        ADD_FAILURE() << "text " << number << " for " << capability << ": " << error.what();
-      }
-    }
-  }
-
-  TEST_F(CudaCompile, Pool2dReadsAndWritesVectors) {
-    for (const char* const words : {"fwd nchw", "fwd nhwc", "bwd nchw", "bwd nhwc", "avg fwd nchw", "avg fwd nhwc",
-                                    "avg bwd nchw", "avg bwd nhwc"}) {
-      const auto built = pool2d_text(fmt::format("pool2d {} n2c8h56w56r3s3p1u2", words));
-      const std::string text = nvrtc->compile(built.text, built.definitions, 81).image;
-      EXPECT_GE(count(text, "ld.global.nc.v"), 3) << words;
-      EXPECT_GE(count(text, "st.global.v4"), 2) << words;
-      EXPECT_EQ(count(text, "ld.local"), 0) << words;
-      EXPECT_EQ(count(text, "st.local"), 0) << words;
-    }
-  }
-
-  // conv2d/depthwise, as the text that it builds for a device of many compute units.
-  devices::RecordingDevice::Text depthwise_text(const std::string& problem, int capability = 0) {
-    const auto device = std::make_shared<devices::RecordingDevice>(devices::DeviceKind::cuda);
-    device->set_compute_units(132);
-    device->set_capability(capability);
-    if (capability == 90) device->be_of_capability_90();
-    offer_by(operations::conv2d_depthwise_gpu(), get<Conv2dProblem>(parse_problem(problem)),
-             operations::DevicePointer(device))
-        .plan();
-    EXPECT_EQ(device->built.size(), 1u) << problem;
-    return device->built.back();
-  }
-
-  TEST_F(CudaCompile, DepthwiseInEveryForm) {
-    constexpr const char *passes[] = {"fwd", "bwd_data", "bwd_filter"}, *depthwise_types[] = {"f32", "f16", "bf16"};
-    int number = 0;
-    for (const char* const geometry :
-         {"n8c64h28w28k64r3s3p1g64", "n8c32h15w17k32r3s3p1u2g32", "n8c32h14w14k64r5s5p2g8", "n8c32h20w20k32r7s7p3g32",
-          "n2c8h40w40k8r31s31p15g8", "n8c32h14w14k32r3s3p1g32", "n8c40h14w14k40r5s5p2u2g40"})
-      for (const char* const layout : {"nchw", "nhwc"})
-        for (const char* const pass : passes) {
-          const int capability = ++number % 2 == 0 ? 81 : 90;
-          const std::string problem = fmt::format("{} {} {} {}", pass, depthwise_types[number % 3], layout, geometry);
-          const auto built = depthwise_text(problem, capability == 90 ? 90 : 80);
-          try {
-            const std::string image = nvrtc->compile(built.text, built.definitions, capability).image;
-            EXPECT_FALSE(image.empty());
-            if (capability == 90) continue;
-            for (const char* const part : {".f64", "approx", ".ftz", "ld.local", "st.local"})
-              EXPECT_EQ(count(image, part), 0) << problem << ": " << part;
-          } catch (const Error& error) {
-            ADD_FAILURE() << problem << " for " << capability << ": " << error.what();
-          }
-        }
-  }
-
-  // 16 bytes at a time wherever rows or channels allow it, and nothing stored to pieces but by arrays that begin
-  // elsewhere.
-  TEST_F(CudaCompile, DepthwiseReadsAndWritesVectors) {
-    for (const char* const words :
-         {"fwd nchw", "fwd nhwc", "bwd_data nchw", "bwd_data nhwc", "bwd_filter nchw", "bwd_filter nhwc"}) {
-      const auto built = depthwise_text(fmt::format("{} n64c256h56w56k256r3s3p1g256", words));
-      const std::string text = nvrtc->compile(built.text, built.definitions, 81).image;
-      EXPECT_GE(count(text, "ld.global.nc.v4"), 8) << words;
-      if (std::string_view(words).starts_with("bwd_filter")) continue;
-      EXPECT_GE(count(text, "st.global.v4"), 8) << words;
-      EXPECT_LE(count(text, "st.global.f32") + count(text, "st.global.u32") + count(text, "st.global.b32"), 1) << words;
-    }
-  }
-
-  // Strips of 16-bit elements: the first turn's rows of four columns (and of the filter's gradient y's of two) are
-  // asked for before one is used, the next turn's in the loop; nothing leaves registers.
-  TEST_F(CudaCompile, DepthwiseStripsHaveRowsOnTheirWay) {
-    for (const char* const words :
-         {"fwd bf16", "fwd f16", "bwd_data bf16", "bwd_data f16", "bwd_filter bf16", "bwd_filter f16"}) {
-      const auto built = depthwise_text(fmt::format("{} nhwc n64c256h56w56k256r3s3p1g256", words));
-      const std::string text = nvrtc->compile(built.text, built.definitions, 81).image;
-      const int rows = std::string_view(words).starts_with("bwd_filter") ? 3 * (4 + 2) : 3 * 4;
-      EXPECT_GE(count(text, "ld.global.nc.v2"), 2 * rows) << words;
-      const std::string before = text.substr(0, text.find("fma.rn.f32", text.find("ld.global.nc.v2")));
-      EXPECT_GE(count(before, "ld.global.nc.v2"), rows) << words;
-      for (const char* const part : {"ld.local", "st.local"}) EXPECT_EQ(count(text, part), 0) << words << ": " << part;
-    }
-  }
-
-  // Of small planes: all vectors that a work item brings into local memory are asked for before the first is stored
-  // there, and nothing leaves registers.
-  TEST_F(CudaCompile, DepthwiseAsksForWholePlanesAtOnce) {
-    for (const char* const words : {"fwd nchw", "fwd nhwc", "bwd_data nchw", "bwd_data nhwc"})
-      for (const char* const geometry : {"n32c384h14w14k384r3s3p1g384", "n32c960h7w7k960r3s3p1g960"}) {
-        const auto built = depthwise_text(fmt::format("{} {}", words, geometry));
-        const std::string text = nvrtc->compile(built.text, built.definitions, 81).image;
-        const std::size_t first_stored = text.find("st.shared.v4");
-        ASSERT_NE(first_stored, std::string::npos) << words << ' ' << geometry;
-        const auto value = [&](const char* symbol) {
-          const auto has_it = [&](const devices::Definition& one) { return one.name == symbol; };
-          return std::stoi(std::find_if(built.definitions.begin(), built.definitions.end(), has_it)->value);
-        };
-        const int pixels = value("CONV_H") * value("CONV_W");
-        const int vectors = value("PLANES") * pixels * value("LANES") * value("CHANNELS") / value("COPIED");
-        const int of_item = (vectors + value("GROUP") - 1) / value("GROUP");
-        EXPECT_GE(of_item, 3) << words << ' ' << geometry;
-        EXPECT_GE(count(text.substr(0, first_stored), "ld.global.nc.v4"), of_item) << words << ' ' << geometry;
-        for (const char* const part : {"ld.local", "st.local"})
-          EXPECT_EQ(count(text, part), 0) << words << ' ' << geometry;
-      }
-  }
-
-  // Where vectors are copied by themselves, before one is awaited, too: NHWC's weights beside them, by vectors.
-  TEST_F(CudaCompile, DepthwiseCopiesWholePlanesAtOnce) {
-    for (const char* const words : {"fwd nchw", "fwd nhwc", "bwd_data nchw", "bwd_data nhwc"})
-      for (const char* const geometry : {"n32c384h14w14k384r3s3p1g384", "n32c960h7w7k960r3s3p1g960"}) {
-        const auto built = depthwise_text(fmt::format("{} {}", words, geometry), 80);
-        const std::string text = nvrtc->compile(built.text, built.definitions, 81).image;
-        const std::size_t awaited = text.find("cp.async.wait_all");
-        ASSERT_NE(awaited, std::string::npos) << words << ' ' << geometry;
-        const std::string before = text.substr(0, awaited);
-        EXPECT_GE(count(before, "cp.async.cg"), 3) << words << ' ' << geometry;
-        EXPECT_EQ(count(text, "cp.async.cg"), count(before, "cp.async.cg")) << words << ' ' << geometry;
-        const int weights = std::string_view(words).ends_with("nhwc") ? 9 : 0;
-        EXPECT_GE(count(before, "ld.global.nc.v4"), weights) << words << ' ' << geometry;
-        for (const char* const part : {"ld.local", "st.local"})
-          EXPECT_EQ(count(text, part), 0) << words << ' ' << geometry;
-      }
-  }
-
-  // The launch that adds parts may begin before the one that makes them has ended, and waits for it.
-  TEST_F(CudaCompile, DepthwisePartsAreAwaited) {
-    const auto built = depthwise_text("bwd_filter nhwc n64c256h56w56k256r3s3p1g256", 90);
-    EXPECT_FALSE(nvrtc->compile(built.text, built.definitions, 90).image.empty());
-    const std::size_t adds = built.text.find("void add_parts"), waits = built.text.find("AWAIT_LAUNCH_BEFORE;", adds);
-    ASSERT_NE(waits, std::string::npos);
-    EXPECT_LT(waits, built.text.find("partials[", adds));
-  }
-
-  // Taken for groups of few channels, whatever the pass and layout, and not for others.
-  TEST(CudaCompileForms, DepthwiseIsChosenForGroupsOfFewChannels) {
-    const auto chosen = [](const std::string& text) {
-      const Problem any = parse_problem(text);
-      const auto device = std::make_shared<devices::RecordingDevice>(devices::DeviceKind::cuda);
-      device->set_compute_units(132);
-      const operations::AnyTask task(get<Conv2dProblem>(any));
-      return std::string(choice::choose(any.operation(), task, any, device, {}).solver->id());
-    };
-    for (const char* const pass : {"fwd", "bwd_data", "bwd_filter"})
-      for (const char* const layout : {"nchw", "nhwc"}) {
-        for (const char* const geometry :
-             {"n64c256h56w56k256r3s3p1g256", "n64c256h56w56k256r3s3p1u2g256", "n32c96h56w56k96r7s7p3g96",
-              "n64c128h56w56k128r3s3p1g32", "n64c512h7w7k512r3s3p1g512", "n64c32h112w112k32r1s1g32"})
-          EXPECT_EQ(chosen(fmt::format("{} {} {}", pass, layout, geometry)), "conv2d/depthwise/gpu.1")
-              << pass << ' ' << layout << ' ' << geometry;
-        // Transforms take other filters: of 3 x 3 either.
-        const std::string prefix = fmt::format("{} {}", pass, layout);
-        EXPECT_NE(chosen(prefix + " n64c64h56w56k64r3s3p1"), "conv2d/depthwise/gpu.1") << prefix;
-        EXPECT_EQ(chosen(prefix + " n64c64h28w28k64r5s5p2"), "conv2d/fft/gpu.1") << prefix;
-      }
-  }
-
-  // A solver of conv2d, as the text that it builds for a device of many compute units.
-  devices::RecordingDevice::Text text_of(const operations::Conv2dSolver& solver, const std::string& problem,
-                                         const std::string& tuning, int capability) {
-    const auto device = std::make_shared<devices::RecordingDevice>(devices::DeviceKind::cuda);
-    device->set_compute_units(132);
-    device->set_capability(capability);
-    const operations::Answer answer =
-        solver.offer(get<Conv2dProblem>(parse_problem(problem)), device, {.tuning = tuning});
-    EXPECT_NE(answer.offer(), nullptr) << problem << ": " << answer.refusal();
-    answer.offer()->plan();
-    EXPECT_EQ(device->built.size(), 1u) << problem;
-    return device->built.back();
-  }
-  devices::RecordingDevice::Text implicit_text(const std::string& problem, const std::string& tuning = {}) {
-    return text_of(operations::conv2d_implicit_gemm_gpu(), problem, tuning, 0);
-  }
-
-  // A kernel that may begin before the launch before has ended reads and writes nothing before it waits, does not end
-  // before, and asks for nothing as for what never changes.
-  TEST_F(CudaCompileFor90, LaunchesThatOverlapWaitFirst) {
-    const auto device = std::make_shared<devices::RecordingDevice>(devices::DeviceKind::cuda);
-    device->be_of_capability_90(), device->set_compute_units(132);
-    for (const operations::Conv2dSolver* const solver :
-         {&operations::conv2d_implicit_gemm_gpu(), &operations::conv2d_mma_gemm_gpu(),
-          &operations::conv2d_im2col_gemm_gpu(), &operations::conv2d_direct_gpu(),
-          &operations::conv2d_few_pixels_gpu()})
-      for (const char* const problem :
-           {"n5c33h57w43k130r3s3p1u3", "f16 bias nhwc n5c33h57w43k130r3s3p1u3", "bwd_data n3c200h17w19k8r4s4p2",
-            "bwd_data acc bf16 nhwc n3c200h17w19k8r4s4p2u2", "bwd_filter n1c512h7w7k512r3s3p1",
-            "bwd_filter acc nhwc n1c512h7w7k512r3s3p1", "n4c256h64w64k512r1s1", "n4c3h64w64k16r7s7p3"}) {
-        const bool serves_filters_alone = solver == &operations::conv2d_few_pixels_gpu();
-        if (serves_filters_alone && !std::string_view(problem).starts_with("bwd_filter")) continue;
-        const operations::Answer answer = solver->offer(get<Conv2dProblem>(parse_problem(problem)), device, {});
-        ASSERT_NE(answer.offer(), nullptr) << solver->id() << ' ' << problem << ": " << answer.refusal();
-        answer.offer()->plan();
-      }
-    for (const operations::GemmSolver* const solver : {&operations::gemm_tiled_gpu(), &operations::gemm_short_gpu()})
-      for (const char* const problem : {"gemm f32 nn m200n300k16", "gemm bf16 tt m64n64k12", "gemm f16 nt m32n32k15"}) {
-        const operations::GemmTask task = operations::task_for(get<GemmProblem>(parse_problem(problem)));
-        const operations::Answer answer = solver->offer(task, device, {});
-        ASSERT_NE(answer.offer(), nullptr) << solver->id() << ' ' << problem << ": " << answer.refusal();
-        answer.offer()->plan();
-      }
-    int kernels = 0;
-    for (const auto& built : device->built) {
-      const Nvrtc::Code code = nvrtc->compile(built.text, built.definitions, 91);  // as text, for 9.0
-      ASSERT_TRUE(code.is_ptx);
-      for (std::size_t at = code.image.find(".entry "); at != std::string::npos; ++kernels) {
-        const std::size_t end = code.image.find(".entry ", at + 1);
-        const std::string kernel = code.image.substr(at, end == std::string::npos ? end : end - at);
-        at = end;
-        if (kernel.starts_with(".entry plain(")) continue;  // gemm/plain, whose launches do not overlap
-        const std::size_t waits = kernel.find("griddepcontrol.wait");
-        EXPECT_NE(waits, std::string::npos) << kernel.substr(0, 60);
-        for (const char* const touches : {"ld.global", "st.global", "cp.async", "red.global", "atom.global", "ret;"})
-          EXPECT_GE(kernel.find(touches), waits) << touches << " of " << kernel.substr(0, 60);
-        EXPECT_EQ(count(kernel, "ld.global.nc"), 0) << kernel.substr(0, 60);
-      }
-    }
-    EXPECT_GT(kernels, 60);
-  }
-
-  // Both layouts, every type, vectors of sums and single ones, one image and several, planes of more than a work item
-  // fetches at once.
-  TEST_F(CudaCompile, FewPixelsInEveryForm) {
-    for (const char* const form :
-         {"n1c512h7w7k512r3s3p1", "nhwc n1c512h7w7k512r3s3p1", "acc n2c33h5w6k35r3s2p1u2", "f16 n1c64h14w14k70r3s3p1",
-          "bf16 nhwc n2c40h9w5k36r2s2d2", "nhwc acc n1c64h14w14k64r5s5p2"})
-      for (const int capability : {80, 90}) {
-        const auto built = text_of(operations::conv2d_few_pixels_gpu(), fmt::format("bwd_filter {}", form), "", 0);
-        try {
-          EXPECT_FALSE(nvrtc->compile(built.text, built.definitions, capability).image.empty()) << form;
-        } catch (const Error& error) {
-          ADD_FAILURE() << form << " for " << capability << ": " << error.what();
-        }
-      }
-  }
-
-  // Every tile; stages of one tap and of several, classes of pixels, vectors and single elements; types and endings in
-  // turn.
-  TEST_F(CudaCompile, ImplicitGemmInEveryForm) {
-    std::vector<std::pair<std::string, std::string>> forms_of_it;
-    for (const char* const geometry :
-         {"n8c64h28w28k64r3s3p1", "n8c67h15w17k30r3s3p1u2", "n8c3h30w30k64r7s7p3u2", "n2c10h9w9k6r3s3d2p2u3g2"})
-      for (const char* const layout : {"nchw", "nhwc"})
-        for (const char* const pass : {"fwd bias relu acc", "bwd_data acc", "bwd_filter"})
-          forms_of_it.emplace_back(fmt::format("{} {} {}", pass, layout, geometry), "");
-    int number = 0;
-    for (const operations::GemmTile& tile : operations::gemm_tiles()) {
-      const char* const pass = std::array{"fwd", "bwd_data", "bwd_filter"}[static_cast<std::size_t>(++number % 3)];
-      forms_of_it.emplace_back(fmt::format("{} {} n64c64h28w28k64r3s3p1", pass, number % 2 == 0 ? "nchw" : "nhwc"),
-                               fmt::format("tile_m={} tile_n={} tile_k={} quads_m={} quads_n={} resident={} parts=2",
-                                           tile.m, tile.n, tile.k, tile.quads_m, tile.quads_n, tile.resident));
-    }
-    constexpr const char* implicit_types[] = {"f32", "f16", "bf16"};
-    for (const auto& [problem, tuning] : forms_of_it) {
-      const int capability = ++number % 2 == 0 ? 81 : number % 4 == 1 ? 89 : 90;
-      const auto built = implicit_text(fmt::format("{} {}", implicit_types[number % 3], problem), tuning);
-      try {
-        const std::string image = nvrtc->compile(built.text, built.definitions, capability).image;
-        EXPECT_FALSE(image.empty());
-        if (capability != 81) continue;
-        for (const char* const part : {".f64", "approx", ".ftz", "ld.local", "st.local"})
-          EXPECT_EQ(count(image, part), 0) << problem << ": " << part;
-      } catch (const Error& error) {
-        ADD_FAILURE() << problem << ' ' << tuning << " for " << capability << ": " << error.what();
-      }
-    }
-  }
-
-  // The loop over stages reads vectors from local memory, and divides nowhere. Whole vectors are stored, but for arrays
-  // that begin elsewhere.
-  TEST_F(CudaCompile, ImplicitGemmMovesVectorsAndDoesNotDivide) {
-    for (const char* const words : {"fwd nchw", "fwd nhwc", "bwd_data nchw", "bwd_filter nchw", "bwd_filter nhwc"}) {
-      const auto built = implicit_text(fmt::format("{} n32c256h56w56k256r3s3p1", words));
-      const std::string text = nvrtc->compile(built.text, built.definitions, 81).image;
-      EXPECT_EQ(count(text, "ld.shared.v4"), 48) << words;  // six for each of eight products
-      EXPECT_GE(count(text, "st.global.v4"), 31) << words;  // of 32
-      // Products; then one for each of 128 sums, which tells whether it is a number, and some of a sum by the
-      // definition.
-      EXPECT_GE(count(text, "fma.rn.f32"), 1024) << words;
-      EXPECT_LE(count(text, "fma.rn.f32"), 1024 + 128 + 16) << words;
-      const std::size_t loop = text.find("bar.sync");
-      ASSERT_NE(loop, std::string::npos);
-      EXPECT_EQ(count(text.substr(loop), "div."), 0) << words;
-      EXPECT_EQ(count(text.substr(loop), "rem."), 0) << words;
-    }
-  }
-
-  // Transforms of every form, pass and layout, and the products between them, for both devices: the matrices are
-  // constants of instructions, and what a work item transforms stays in registers.
-  TEST_F(CudaCompile, WinogradInEveryForm) {
-    int number = 0;
-    for (const char* const form : {"tile=4 tiles=0", "tile=2 tiles=0", "r5"})
-      for (const std::string_view words :
-           {"bias relu acc", "nhwc bias", "bwd_data acc", "flip bwd_data nhwc", "bwd_filter acc", "bwd_filter nhwc"}) {
-        const bool large = std::string_view(form) == "r5", is_filter = words.starts_with("bwd_filter");
-        if (large && is_filter) continue;
-        const std::string problem = fmt::format("{} n2c24h13w16k40{}", words, large ? "r5s5p2" : "r3s3p1g2");
+// update: every rule and type, with all that may go with them and without; 16 bytes of f32 at a time, no register
+// spilled, and no sum or quotient but those that are written.
+TEST_F(CudaCompile, UpdatesReadAndWriteVectors) {
+  for (const char* const rule : {"sgd", "nesterov", "adam"})
+    for (const char* const words : {"", "scaled guarded"})
+      for (const char* const type : {"f32", "f16", "bf16"}) {
+        const std::string problem = fmt::format("update {} {} {} n5000", rule, words, type);
         const auto device = std::make_shared<devices::RecordingDevice>(devices::DeviceKind::cuda);
-        device->set_compute_units(132);
-        const operations::Answer answer = operations::conv2d_winograd_gpu().offer(
-            get<Conv2dProblem>(parse_problem(problem)), device, {.tuning = large ? "" : form});
-        ASSERT_NE(answer.offer(), nullptr) << problem << ": " << answer.refusal();
-        answer.offer()->plan();
-        EXPECT_GE(device->built.size(), 2u) << problem;  // a product is one of them
-        const int capability = ++number % 2 == 0 ? 80 : 90;
-        try {
-          for (const auto& built : device->built) {
-            EXPECT_FALSE(nvrtc->compile(built.text, built.definitions, capability).image.empty()) << problem;
-            if (built.text.find("transform_inputs") == std::string::npos) continue;
-            const std::string text = nvrtc->compile(built.text, built.definitions, 81).image;
-            for (const char* const part : {".f64", "approx", ".ftz", "ld.local", "st.local", "ld.const"})
-              EXPECT_EQ(count(text, part), 0) << problem << ": " << part;
-            const std::string image = nvrtc->compile(built.text, built.definitions, 90).image;
-            EXPECT_EQ(largest_frame(image), 0u) << problem;  // nothing is spilled
-            // Rows of 16 and 13 columns: whole vectors of outputs under nchw, where 16 of them are; pairs as one
-            // number.
-            const bool are_pairs = large || std::string_view(form) == "tile=2 tiles=0";
-            const auto stores =
-                are_pairs ? count(text, "st.global.u64") + count(text, "st.global.b64") : count(text, "st.global.v4");
-            if (problem.find("nhwc") == std::string::npos && !is_filter) {
-              EXPECT_GT(stores, 0) << problem;
-            }
-          }
-        } catch (const Error& error) {
-          ADD_FAILURE() << problem << " for " << capability << ": " << error.what();
-        }
+        offer_by(operations::update_direct_gpu(), get<UpdateProblem>(parse_problem(problem)),
+                 operations::DevicePointer(device))
+            .plan();
+        ASSERT_EQ(device->built.size(), 1u) << problem;
+        const auto& built = device->built.back();
+        EXPECT_FALSE(nvrtc->compile(built.text, built.definitions, 90).image.empty()) << problem;
+        const std::string text = nvrtc->compile(built.text, built.definitions, 81).image;
+        EXPECT_EQ(count(text, ".f64"), 0) << problem;
+        EXPECT_EQ(count(text, "ld.local"), 0) << problem;
+        EXPECT_EQ(count(text, ".ftz"), 0) << problem;
+        EXPECT_EQ(count(text, ".approx"), 0) << problem;
+        const int states = std::string_view(rule) == "adam" ? 3 : 2;
+        EXPECT_GE(count(text, "ld.global.v4") + count(text, "ld.global.nc.v4"), 2 * states) << problem;
+        EXPECT_GE(count(text, "st.global.v4"), 2 * states) << problem;
       }
-  }
+}
 
-  // Places in an image that is read are counted in 64 bits where it has so many elements, also those of dy.
-  TEST(CudaCompileForms, WinogradCountsLargeImagesInLongs) {
-    const auto type_of_places = [](const char* problem) {
-      const auto device = std::make_shared<devices::RecordingDevice>(devices::DeviceKind::cuda);
-      device->set_compute_units(132);
-      const operations::Answer answer =
-          operations::conv2d_winograd_gpu().offer(get<Conv2dProblem>(parse_problem(problem)), device, {});
-      EXPECT_NE(answer.offer(), nullptr) << answer.refusal();
-      answer.offer()->plan();
-      for (const auto& built : device->built)
-        for (const devices::Definition& definition : built.definitions)
-          if (definition.name == "PLACE") return definition.value;
-      return std::string("none");
-    };
-    EXPECT_EQ(type_of_places("bwd_filter nhwc n1c16h110w110k2048r3s3p1"), "int");
-    EXPECT_EQ(type_of_places("bwd_filter nhwc n1c16h1100w1100k2048r3s3p1"), "long");
-    EXPECT_EQ(type_of_places("nhwc n1c2048h1100w1100k16r3s3p1"), "long");
-    EXPECT_EQ(type_of_places("nhwc n1c16h1100w1100k2048r3s3p1"), "int");  // only rows and columns of the target
+// Vectors of f32 in both layouts and passes: 16 bytes at a time, and no sum or quotient but those that are written.
+TEST_F(CudaCompile, Pool2dInEveryForm) {
+  int number = 0;
+  for (const auto& built : pool2d_texts()) {
+    const int capability = number++ % 2 == 0 ? 81 : 90;
+    try {
+      const std::string image = nvrtc->compile(built.text, built.definitions, capability).image;
+      EXPECT_FALSE(image.empty());
+      if (capability == 90) continue;
+      EXPECT_EQ(count(image, ".f64"), 0) << number;
+      EXPECT_EQ(count(image, "approx"), 0) << number;
+      EXPECT_EQ(count(image, ".ftz"), 0) << number;
+    } catch (const Error& error) {
+      ADD_FAILURE() << "text " << number << " for " << capability << ": " << error.what();
+    }
   }
+}
 
-  // Every tile, pass and layout, products at every bin and groups of one channel in turn: twiddles are constants of
-  // instructions, and what a work item transforms stays in registers.
-  TEST_F(CudaCompile, FftInEveryForm) {
-    int number = 0;
-    for (const char* const tuning : {"tile=16 tiles=0", "tile=32 tiles=0", "tile=64 tiles=0", "tile=128 tiles=0"})
-      for (const char* const form : {"bias relu acc n2h43w46c24k40g2", "nhwc flip bias n2h43w46c24k24g24",
-                                     "bwd_data acc n2h43w46c24k24g24", "flip bwd_data nhwc n2h43w46c24k40",
-                                     "bwd_filter acc n2h43w46c24k40g2", "bwd_filter nhwc n2h43w46c24k24g24"}) {
-        const std::string problem = fmt::format("{}r7s5p2", form);
-        const auto device = std::make_shared<devices::RecordingDevice>(devices::DeviceKind::cuda);
-        const bool in_memory = std::string_view(tuning).starts_with("tile=128");  // lines of 128 numbers
-        const int capability = ++number % 2 == 0 && !in_memory ? 80 : 90;
-        device->set_compute_units(132);
-        if (capability == 90) device->be_of_capability_90();  // whose launches bring more local memory
-        const operations::Answer answer =
-            operations::conv2d_fft_gpu().offer(get<Conv2dProblem>(parse_problem(problem)), device, {.tuning = tuning});
-        ASSERT_NE(answer.offer(), nullptr) << problem << ": " << answer.refusal();
-        answer.offer()->plan();
-        int kernels = 0;
-        for (const auto& built : device->built) {
-          if (built.text.find("transform_rows") == std::string::npos) continue;  // a product
-          ++kernels;
-          const auto of_launch = std::ranges::find(built.definitions, "TILES_OF_LAUNCH", &devices::Definition::name);
-          ASSERT_NE(of_launch, built.definitions.end());
-          EXPECT_EQ(of_launch->value == "1",
-                    in_memory || (capability == 90 && std::string_view(tuning).starts_with("tile=64")));
-          try {
-            const std::string text = nvrtc->compile(built.text, built.definitions, 81).image;
-            EXPECT_EQ(count(text, ".entry"), 1) << tuning << ' ' << problem;
-            const auto made = std::ranges::find_if(built.definitions, [](const devices::Definition& definition) {
-              return definition.name.starts_with("MAKES_");
-            });
-            ASSERT_NE(made, built.definitions.end());
-            EXPECT_EQ(count(text, ".entry " + made->name.substr(std::strlen("MAKES_")) + "("), 1) << made->name;
-            for (const char* const part : {".f64", "approx", ".ftz"})
-              EXPECT_EQ(count(text, part), 0) << tuning << ' ' << problem << ": " << part;
-            for (const char* const part : {"ld.local", "st.local", "ld.const"})
-              EXPECT_EQ(count(text, part) > 0, in_memory) << tuning << ' ' << problem << ": " << part;
-            const std::string image = nvrtc->compile(built.text, built.definitions, capability).image;
-            EXPECT_LE(largest_frame(image), in_memory ? 3072u : 0u) << tuning << ' ' << problem;  // nothing is spilled
-          } catch (const Error& error) {
-            ADD_FAILURE() << tuning << ' ' << problem << ": " << error.what();
-          }
-        }
-        const bool is_fused =
-            problem.find("g24") != std::string::npos && problem.find("bwd_filter") == std::string::npos;
-        EXPECT_EQ(kernels, is_fused ? 2 : 3) << tuning << ' ' << problem;
-      }
+TEST_F(CudaCompile, Pool2dReadsAndWritesVectors) {
+  for (const char* const words : {"fwd nchw", "fwd nhwc", "bwd nchw", "bwd nhwc", "avg fwd nchw", "avg fwd nhwc",
+                                  "avg bwd nchw", "avg bwd nhwc"}) {
+    const auto built = pool2d_text(fmt::format("pool2d {} n2c8h56w56r3s3p1u2", words));
+    const std::string text = nvrtc->compile(built.text, built.definitions, 81).image;
+    EXPECT_GE(count(text, "ld.global.nc.v"), 3) << words;
+    EXPECT_GE(count(text, "st.global.v4"), 2) << words;
+    EXPECT_EQ(count(text, "ld.local"), 0) << words;
+    EXPECT_EQ(count(text, "st.local"), 0) << words;
   }
+}
 
-  // Products on the matrix units of 8.0 and above: passes, layouts, types, tiles and endings in turn.
-  TEST_F(CudaCompile, MmaGemmInEveryForm) {
-    int number = 0;
-    for (const char* const geometry :
-         {"n8c64h28w28k64r3s3p1", "n8c67h15w17k30r3s3p1u2", "n8c3h30w30k64r7s7p3u2", "n2c10h9w9k6r3s3d2p2u3g2"})
-      for (const char* const words :
-           {"fwd bias relu acc", "nhwc fwd", "bwd_data acc", "nhwc bwd_data", "bwd_filter acc", "nhwc bwd_filter"}) {
-        constexpr const char* mma_types[] = {"f32", "f32", "tf32", "f16", "bf16"};
-        constexpr const char* tunings[] = {
-            "", "tile_m=128 tile_n=128 tile_k=16 warp_m=64 warp_n=32 resident=1 parts=1 merged=0",
-            "tile_m=64 tile_n=64 tile_k=32 warp_m=32 warp_n=32 resident=3 parts=1 merged=0",
-            "tile_m=32 tile_n=64 tile_k=16 warp_m=32 warp_n=16 resident=4 parts=1 merged=0"};
-        const int capability = std::array{80, 89, 90}[static_cast<std::size_t>(++number % 3)];
-        const std::string problem = fmt::format("{} {} {}", mma_types[number % 5], words, geometry);
-        const auto built = text_of(operations::conv2d_mma_gemm_gpu(), problem, tunings[number % 4], capability);
+// conv2d/depthwise, as the text that it builds for a device of many compute units.
+devices::RecordingDevice::Text depthwise_text(const std::string& problem, int capability = 0) {
+  const auto device = std::make_shared<devices::RecordingDevice>(devices::DeviceKind::cuda);
+  device->set_compute_units(132);
+  device->set_capability(capability);
+  if (capability == 90) device->be_of_capability_90();
+  offer_by(operations::conv2d_depthwise_gpu(), get<Conv2dProblem>(parse_problem(problem)),
+           operations::DevicePointer(device))
+      .plan();
+  EXPECT_EQ(device->built.size(), 1u) << problem;
+  return device->built.back();
+}
+
+TEST_F(CudaCompile, DepthwiseInEveryForm) {
+  constexpr const char *passes[] = {"fwd", "bwd_data", "bwd_filter"}, *depthwise_types[] = {"f32", "f16", "bf16"};
+  int number = 0;
+  for (const char* const geometry :
+       {"n8c64h28w28k64r3s3p1g64", "n8c32h15w17k32r3s3p1u2g32", "n8c32h14w14k64r5s5p2g8", "n8c32h20w20k32r7s7p3g32",
+        "n2c8h40w40k8r31s31p15g8", "n8c32h14w14k32r3s3p1g32", "n8c40h14w14k40r5s5p2u2g40"})
+    for (const char* const layout : {"nchw", "nhwc"})
+      for (const char* const pass : passes) {
+        const int capability = ++number % 2 == 0 ? 81 : 90;
+        const std::string problem = fmt::format("{} {} {} {}", pass, depthwise_types[number % 3], layout, geometry);
+        const auto built = depthwise_text(problem, capability == 90 ? 90 : 80);
         try {
           const std::string image = nvrtc->compile(built.text, built.definitions, capability).image;
           EXPECT_FALSE(image.empty());
+          if (capability == 90) continue;
+          for (const char* const part : {".f64", "approx", ".ftz", "ld.local", "st.local"})
+            EXPECT_EQ(count(image, part), 0) << problem << ": " << part;
         } catch (const Error& error) {
           ADD_FAILURE() << problem << " for " << capability << ": " << error.what();
         }
       }
-  }
+}
 
-  // Products on the matrix units of 9.0: every tile, box, type and pass; the rest in turn.
-  TEST_F(CudaCompileFor90, SplitGemmInEveryForm) {
-    int number = 0, turn = 0;
-    const std::set<std::string_view> fused = {"", "bias relu acc", "bias", "acc"};
-    auto words = fused.begin();
-    for (const char* const type : {"f32", "tf32", "f16", "bf16"})
-      for (const char* const pass : {"", "bwd_data", "bwd_filter"})
-        for (const char* const tuning :
-             {"tile_n=128 resident=1 parts=1", "tile_n=64 resident=2 parts=2", "tile_n=32 resident=2 parts=1"}) {
-          constexpr const char* geometries[] = {"n2c64h20w20k128r3s3p1", "n2c32h20w20k128r3s3p1",
-                                                "n2c3h20w20k128r3s3p1", "n2c16h90w90k128r31s31p15"};
-          if (std::string_view(pass) == "bwd_filter" && std::string_view(tuning).starts_with("tile_n=32")) continue;
-          // Each type's parts are alike in all passes.
-          if (++turn % 4 != 0 && std::string_view(type) != "f32") continue;
-          const bool forward = std::string_view(pass).empty();
-          const std::string problem =
-              fmt::format("{} {} {} {}", pass, forward ? *words : "", type, geometries[number % 4]);
-          if (forward && ++words == fused.end()) words = fused.begin();
-          ++number;
-          Conv2dProblem parsed = get<Conv2dProblem>(parse_problem(problem));
-          parsed.layout = number % 2 == 0 ? Layout::nchw : Layout::nhwc;
-          const bool shares =
-              number % 4 < 2 && std::string_view(pass) != "bwd_filter" && parsed.c > 16 && turn % 2 == 0;
-          const auto device = std::make_shared<devices::RecordingDevice>(devices::DeviceKind::cuda);
-          device->be_of_capability_90(), device->set_compute_units(132);  // all tiles are cut
-          const operations::Answer answer = operations::conv2d_split_gemm_gpu().offer(
-              parsed, device, {.tuning = fmt::format("{} shared={} raw=0", tuning, shares ? 1 : 0)});
-          ASSERT_NE(answer.offer(), nullptr) << problem << ": " << answer.refusal();
-          answer.offer()->plan();
-          ASSERT_EQ(device->built.size(), programs_of(problem, tuning));
-          for (const auto& built : device->built) {
-            EXPECT_EQ(built.target, "sm_90a");
-            expect_products_overlap(built, problem);
+// 16 bytes at a time wherever rows or channels allow it, and nothing stored to pieces but by arrays that begin
+// elsewhere.
+TEST_F(CudaCompile, DepthwiseReadsAndWritesVectors) {
+  for (const char* const words :
+       {"fwd nchw", "fwd nhwc", "bwd_data nchw", "bwd_data nhwc", "bwd_filter nchw", "bwd_filter nhwc"}) {
+    const auto built = depthwise_text(fmt::format("{} n64c256h56w56k256r3s3p1g256", words));
+    const std::string text = nvrtc->compile(built.text, built.definitions, 81).image;
+    EXPECT_GE(count(text, "ld.global.nc.v4"), 8) << words;
+    if (std::string_view(words).starts_with("bwd_filter")) continue;
+    EXPECT_GE(count(text, "st.global.v4"), 8) << words;
+    EXPECT_LE(count(text, "st.global.f32") + count(text, "st.global.u32") + count(text, "st.global.b32"), 1) << words;
+  }
+}
+
+// Strips of 16-bit elements: the first turn's rows of four columns (and of the filter's gradient y's of two) are
+// asked for before one is used, the next turn's in the loop; nothing leaves registers.
+TEST_F(CudaCompile, DepthwiseStripsHaveRowsOnTheirWay) {
+  for (const char* const words :
+       {"fwd bf16", "fwd f16", "bwd_data bf16", "bwd_data f16", "bwd_filter bf16", "bwd_filter f16"}) {
+    const auto built = depthwise_text(fmt::format("{} nhwc n64c256h56w56k256r3s3p1g256", words));
+    const std::string text = nvrtc->compile(built.text, built.definitions, 81).image;
+    const int rows = std::string_view(words).starts_with("bwd_filter") ? 3 * (4 + 2) : 3 * 4;
+    EXPECT_GE(count(text, "ld.global.nc.v2"), 2 * rows) << words;
+    const std::string before = text.substr(0, text.find("fma.rn.f32", text.find("ld.global.nc.v2")));
+    EXPECT_GE(count(before, "ld.global.nc.v2"), rows) << words;
+    for (const char* const part : {"ld.local", "st.local"}) EXPECT_EQ(count(text, part), 0) << words << ": " << part;
+  }
+}
+
+// Of small planes: all vectors that a work item brings into local memory are asked for before the first is stored
+// there, and nothing leaves registers.
+TEST_F(CudaCompile, DepthwiseAsksForWholePlanesAtOnce) {
+  for (const char* const words : {"fwd nchw", "fwd nhwc", "bwd_data nchw", "bwd_data nhwc"})
+    for (const char* const geometry : {"n32c384h14w14k384r3s3p1g384", "n32c960h7w7k960r3s3p1g960"}) {
+      const auto built = depthwise_text(fmt::format("{} {}", words, geometry));
+      const std::string text = nvrtc->compile(built.text, built.definitions, 81).image;
+      const std::size_t first_stored = text.find("st.shared.v4");
+      ASSERT_NE(first_stored, std::string::npos) << words << ' ' << geometry;
+      const auto value = [&](const char* symbol) {
+        const auto has_it = [&](const devices::Definition& one) { return one.name == symbol; };
+        return std::stoi(std::find_if(built.definitions.begin(), built.definitions.end(), has_it)->value);
+      };
+      const int pixels = value("CONV_H") * value("CONV_W");
+      const int vectors = value("PLANES") * pixels * value("LANES") * value("CHANNELS") / value("COPIED");
+      const int of_item = (vectors + value("GROUP") - 1) / value("GROUP");
+      EXPECT_GE(of_item, 3) << words << ' ' << geometry;
+      EXPECT_GE(count(text.substr(0, first_stored), "ld.global.nc.v4"), of_item) << words << ' ' << geometry;
+      for (const char* const part : {"ld.local", "st.local"})
+        EXPECT_EQ(count(text, part), 0) << words << ' ' << geometry;
+    }
+}
+
+// Where vectors are copied by themselves, before one is awaited, too: NHWC's weights beside them, by vectors.
+TEST_F(CudaCompile, DepthwiseCopiesWholePlanesAtOnce) {
+  for (const char* const words : {"fwd nchw", "fwd nhwc", "bwd_data nchw", "bwd_data nhwc"})
+    for (const char* const geometry : {"n32c384h14w14k384r3s3p1g384", "n32c960h7w7k960r3s3p1g960"}) {
+      const auto built = depthwise_text(fmt::format("{} {}", words, geometry), 80);
+      const std::string text = nvrtc->compile(built.text, built.definitions, 81).image;
+      const std::size_t awaited = text.find("cp.async.wait_all");
+      ASSERT_NE(awaited, std::string::npos) << words << ' ' << geometry;
+      const std::string before = text.substr(0, awaited);
+      EXPECT_GE(count(before, "cp.async.cg"), 3) << words << ' ' << geometry;
+      EXPECT_EQ(count(text, "cp.async.cg"), count(before, "cp.async.cg")) << words << ' ' << geometry;
+      const int weights = std::string_view(words).ends_with("nhwc") ? 9 : 0;
+      EXPECT_GE(count(before, "ld.global.nc.v4"), weights) << words << ' ' << geometry;
+      for (const char* const part : {"ld.local", "st.local"})
+        EXPECT_EQ(count(text, part), 0) << words << ' ' << geometry;
+    }
+}
+
+// The launch that adds parts may begin before the one that makes them has ended, and waits for it.
+TEST_F(CudaCompile, DepthwisePartsAreAwaited) {
+  const auto built = depthwise_text("bwd_filter nhwc n64c256h56w56k256r3s3p1g256", 90);
+  EXPECT_FALSE(nvrtc->compile(built.text, built.definitions, 90).image.empty());
+  const std::size_t adds = built.text.find("void add_parts"), waits = built.text.find("AWAIT_LAUNCH_BEFORE;", adds);
+  ASSERT_NE(waits, std::string::npos);
+  EXPECT_LT(waits, built.text.find("partials[", adds));
+}
+
+// Taken for groups of few channels, whatever the pass and layout, and not for others.
+TEST(CudaCompileForms, DepthwiseIsChosenForGroupsOfFewChannels) {
+  const auto chosen = [](const std::string& text) {
+    const Problem any = parse_problem(text);
+    const auto device = std::make_shared<devices::RecordingDevice>(devices::DeviceKind::cuda);
+    device->set_compute_units(132);
+    const operations::AnyTask task(get<Conv2dProblem>(any));
+    return std::string(choice::choose(any.operation(), task, any, device, {}).solver->id());
+  };
+  for (const char* const pass : {"fwd", "bwd_data", "bwd_filter"})
+    for (const char* const layout : {"nchw", "nhwc"}) {
+      for (const char* const geometry :
+           {"n64c256h56w56k256r3s3p1g256", "n64c256h56w56k256r3s3p1u2g256", "n32c96h56w56k96r7s7p3g96",
+            "n64c128h56w56k128r3s3p1g32", "n64c512h7w7k512r3s3p1g512", "n64c32h112w112k32r1s1g32"})
+        EXPECT_EQ(chosen(fmt::format("{} {} {}", pass, layout, geometry)), "conv2d/depthwise/gpu.1")
+            << pass << ' ' << layout << ' ' << geometry;
+      // Transforms take other filters: of 3 x 3 either.
+      const std::string prefix = fmt::format("{} {}", pass, layout);
+      EXPECT_NE(chosen(prefix + " n64c64h56w56k64r3s3p1"), "conv2d/depthwise/gpu.1") << prefix;
+      EXPECT_EQ(chosen(prefix + " n64c64h28w28k64r5s5p2"), "conv2d/fft/gpu.1") << prefix;
+    }
+}
+
+// A solver of conv2d, as the text that it builds for a device of many compute units.
+devices::RecordingDevice::Text text_of(const operations::Conv2dSolver& solver, const std::string& problem,
+                                       const std::string& tuning, int capability) {
+  const auto device = std::make_shared<devices::RecordingDevice>(devices::DeviceKind::cuda);
+  device->set_compute_units(132);
+  device->set_capability(capability);
+  const operations::Answer answer =
+      solver.offer(get<Conv2dProblem>(parse_problem(problem)), device, {.tuning = tuning});
+  EXPECT_NE(answer.offer(), nullptr) << problem << ": " << answer.refusal();
+  answer.offer()->plan();
+  EXPECT_EQ(device->built.size(), 1u) << problem;
+  return device->built.back();
+}
+devices::RecordingDevice::Text implicit_text(const std::string& problem, const std::string& tuning = {}) {
+  return text_of(operations::conv2d_implicit_gemm_gpu(), problem, tuning, 0);
+}
+
+// A kernel that may begin before the launch before has ended reads and writes nothing before it waits, does not end
+// before, and asks for nothing as for what never changes.
+TEST_F(CudaCompileFor90, LaunchesThatOverlapWaitFirst) {
+  const auto device = std::make_shared<devices::RecordingDevice>(devices::DeviceKind::cuda);
+  device->be_of_capability_90(), device->set_compute_units(132);
+  for (const operations::Conv2dSolver* const solver :
+       {&operations::conv2d_implicit_gemm_gpu(), &operations::conv2d_mma_gemm_gpu(),
+        &operations::conv2d_im2col_gemm_gpu(), &operations::conv2d_direct_gpu(), &operations::conv2d_few_pixels_gpu()})
+    for (const char* const problem :
+         {"n5c33h57w43k130r3s3p1u3", "f16 bias nhwc n5c33h57w43k130r3s3p1u3", "bwd_data n3c200h17w19k8r4s4p2",
+          "bwd_data acc bf16 nhwc n3c200h17w19k8r4s4p2u2", "bwd_filter n1c512h7w7k512r3s3p1",
+          "bwd_filter acc nhwc n1c512h7w7k512r3s3p1", "n4c256h64w64k512r1s1", "n4c3h64w64k16r7s7p3"}) {
+      const bool serves_filters_alone = solver == &operations::conv2d_few_pixels_gpu();
+      if (serves_filters_alone && !std::string_view(problem).starts_with("bwd_filter")) continue;
+      const operations::Answer answer = solver->offer(get<Conv2dProblem>(parse_problem(problem)), device, {});
+      ASSERT_NE(answer.offer(), nullptr) << solver->id() << ' ' << problem << ": " << answer.refusal();
+      answer.offer()->plan();
+    }
+  for (const operations::GemmSolver* const solver : {&operations::gemm_tiled_gpu(), &operations::gemm_short_gpu()})
+    for (const char* const problem : {"gemm f32 nn m200n300k16", "gemm bf16 tt m64n64k12", "gemm f16 nt m32n32k15"}) {
+      const operations::GemmTask task = operations::task_for(get<GemmProblem>(parse_problem(problem)));
+      const operations::Answer answer = solver->offer(task, device, {});
+      ASSERT_NE(answer.offer(), nullptr) << solver->id() << ' ' << problem << ": " << answer.refusal();
+      answer.offer()->plan();
+    }
+  int kernels = 0;
+  for (const auto& built : device->built) {
+    const Nvrtc::Code code = nvrtc->compile(built.text, built.definitions, 91);  // as text, for 9.0
+    ASSERT_TRUE(code.is_ptx);
+    for (std::size_t at = code.image.find(".entry "); at != std::string::npos; ++kernels) {
+      const std::size_t end = code.image.find(".entry ", at + 1);
+      const std::string kernel = code.image.substr(at, end == std::string::npos ? end : end - at);
+      at = end;
+      if (kernel.starts_with(".entry plain(")) continue;  // gemm/plain, whose launches do not overlap
+      const std::size_t waits = kernel.find("griddepcontrol.wait");
+      EXPECT_NE(waits, std::string::npos) << kernel.substr(0, 60);
+      for (const char* const touches : {"ld.global", "st.global", "cp.async", "red.global", "atom.global", "ret;"})
+        EXPECT_GE(kernel.find(touches), waits) << touches << " of " << kernel.substr(0, 60);
+      EXPECT_EQ(count(kernel, "ld.global.nc"), 0) << kernel.substr(0, 60);
+    }
+  }
+  EXPECT_GT(kernels, 60);
+}
+
+// Both layouts, every type, vectors of sums and single ones, one image and several, planes of more than a work item
+// fetches at once.
+TEST_F(CudaCompile, FewPixelsInEveryForm) {
+  for (const char* const form :
+       {"n1c512h7w7k512r3s3p1", "nhwc n1c512h7w7k512r3s3p1", "acc n2c33h5w6k35r3s2p1u2", "f16 n1c64h14w14k70r3s3p1",
+        "bf16 nhwc n2c40h9w5k36r2s2d2", "nhwc acc n1c64h14w14k64r5s5p2"})
+    for (const int capability : {80, 90}) {
+      const auto built = text_of(operations::conv2d_few_pixels_gpu(), fmt::format("bwd_filter {}", form), "", 0);
+      try {
+        EXPECT_FALSE(nvrtc->compile(built.text, built.definitions, capability).image.empty()) << form;
+      } catch (const Error& error) {
+        ADD_FAILURE() << form << " for " << capability << ": " << error.what();
+      }
+    }
+}
+
+// Every tile; stages of one tap and of several, classes of pixels, vectors and single elements; types and endings in
+// turn.
+TEST_F(CudaCompile, ImplicitGemmInEveryForm) {
+  std::vector<std::pair<std::string, std::string>> forms_of_it;
+  for (const char* const geometry :
+       {"n8c64h28w28k64r3s3p1", "n8c67h15w17k30r3s3p1u2", "n8c3h30w30k64r7s7p3u2", "n2c10h9w9k6r3s3d2p2u3g2"})
+    for (const char* const layout : {"nchw", "nhwc"})
+      for (const char* const pass : {"fwd bias relu acc", "bwd_data acc", "bwd_filter"})
+        forms_of_it.emplace_back(fmt::format("{} {} {}", pass, layout, geometry), "");
+  int number = 0;
+  for (const operations::GemmTile& tile : operations::gemm_tiles()) {
+    const char* const pass = std::array{"fwd", "bwd_data", "bwd_filter"}[static_cast<std::size_t>(++number % 3)];
+    forms_of_it.emplace_back(fmt::format("{} {} n64c64h28w28k64r3s3p1", pass, number % 2 == 0 ? "nchw" : "nhwc"),
+                             fmt::format("tile_m={} tile_n={} tile_k={} quads_m={} quads_n={} resident={} parts=2",
+                                         tile.m, tile.n, tile.k, tile.quads_m, tile.quads_n, tile.resident));
+  }
+  constexpr const char* implicit_types[] = {"f32", "f16", "bf16"};
+  for (const auto& [problem, tuning] : forms_of_it) {
+    const int capability = ++number % 2 == 0 ? 81 : number % 4 == 1 ? 89 : 90;
+    const auto built = implicit_text(fmt::format("{} {}", implicit_types[number % 3], problem), tuning);
+    try {
+      const std::string image = nvrtc->compile(built.text, built.definitions, capability).image;
+      EXPECT_FALSE(image.empty());
+      if (capability != 81) continue;
+      for (const char* const part : {".f64", "approx", ".ftz", "ld.local", "st.local"})
+        EXPECT_EQ(count(image, part), 0) << problem << ": " << part;
+    } catch (const Error& error) {
+      ADD_FAILURE() << problem << ' ' << tuning << " for " << capability << ": " << error.what();
+    }
+  }
+}
+
+// The loop over stages reads vectors from local memory, and divides nowhere. Whole vectors are stored, but for arrays
+// that begin elsewhere.
+TEST_F(CudaCompile, ImplicitGemmMovesVectorsAndDoesNotDivide) {
+  for (const char* const words : {"fwd nchw", "fwd nhwc", "bwd_data nchw", "bwd_filter nchw", "bwd_filter nhwc"}) {
+    const auto built = implicit_text(fmt::format("{} n32c256h56w56k256r3s3p1", words));
+    const std::string text = nvrtc->compile(built.text, built.definitions, 81).image;
+    EXPECT_EQ(count(text, "ld.shared.v4"), 48) << words;  // six for each of eight products
+    EXPECT_GE(count(text, "st.global.v4"), 31) << words;  // of 32
+    // Products; then one for each of 128 sums, which tells whether it is a number, and some of a sum by the
+    // definition.
+    EXPECT_GE(count(text, "fma.rn.f32"), 1024) << words;
+    EXPECT_LE(count(text, "fma.rn.f32"), 1024 + 128 + 16) << words;
+    const std::size_t loop = text.find("bar.sync");
+    ASSERT_NE(loop, std::string::npos);
+    EXPECT_EQ(count(text.substr(loop), "div."), 0) << words;
+    EXPECT_EQ(count(text.substr(loop), "rem."), 0) << words;
+  }
+}
+
+// Transforms of every form, pass and layout, and the products between them, for both devices: the matrices are
+// constants of instructions, and what a work item transforms stays in registers.
+TEST_F(CudaCompile, WinogradInEveryForm) {
+  int number = 0;
+  for (const char* const form : {"tile=4 tiles=0", "tile=2 tiles=0", "r5"})
+    for (const std::string_view words :
+         {"bias relu acc", "nhwc bias", "bwd_data acc", "flip bwd_data nhwc", "bwd_filter acc", "bwd_filter nhwc"}) {
+      const bool large = std::string_view(form) == "r5", is_filter = words.starts_with("bwd_filter");
+      if (large && is_filter) continue;
+      const std::string problem = fmt::format("{} n2c24h13w16k40{}", words, large ? "r5s5p2" : "r3s3p1g2");
+      const auto device = std::make_shared<devices::RecordingDevice>(devices::DeviceKind::cuda);
+      device->set_compute_units(132);
+      const operations::Answer answer = operations::conv2d_winograd_gpu().offer(
+          get<Conv2dProblem>(parse_problem(problem)), device, {.tuning = large ? "" : form});
+      ASSERT_NE(answer.offer(), nullptr) << problem << ": " << answer.refusal();
+      answer.offer()->plan();
+      EXPECT_GE(device->built.size(), 2u) << problem;  // a product is one of them
+      const int capability = ++number % 2 == 0 ? 80 : 90;
+      try {
+        for (const auto& built : device->built) {
+          EXPECT_FALSE(nvrtc->compile(built.text, built.definitions, capability).image.empty()) << problem;
+          if (built.text.find("transform_inputs") == std::string::npos) continue;
+          const std::string text = nvrtc->compile(built.text, built.definitions, 81).image;
+          for (const char* const part : {".f64", "approx", ".ftz", "ld.local", "st.local", "ld.const"})
+            EXPECT_EQ(count(text, part), 0) << problem << ": " << part;
+          const std::string image = nvrtc->compile(built.text, built.definitions, 90).image;
+          EXPECT_EQ(largest_frame(image), 0u) << problem;  // nothing is spilled
+          // Rows of 16 and 13 columns: whole vectors of outputs under nchw, where 16 of them are; pairs as one
+          // number.
+          const bool are_pairs = large || std::string_view(form) == "tile=2 tiles=0";
+          const auto stores =
+              are_pairs ? count(text, "st.global.u64") + count(text, "st.global.b64") : count(text, "st.global.v4");
+          if (problem.find("nhwc") == std::string::npos && !is_filter) {
+            EXPECT_GT(stores, 0) << problem;
           }
         }
-  }
-
-  // What makes the parts of prepared operands, and tiles that find their largest magnitudes.
-  TEST_F(CudaCompileFor90, SplitGemmOfPreparedOperands) {
-    for (const auto& [problem, prepared] : std::initializer_list<std::pair<const char*, std::vector<std::string>>>{
-             {"n2c64h20w20k128r3s3p1", {"x", "w"}},
-             {"tf32 nhwc n2c64h20w20k128r1s1", {"w"}},
-             {"f16 bias n2c64h20w20k64r3s3p1", {"x"}},
-             {"bwd_data nhwc acc n2c64h20w20k64r3s3p1u2", {"dy"}},
-             {"bwd_filter n2c64h20w20k64r3s3p1", {"x", "dy"}},
-             {"bwd_filter nhwc n2c3h20w20k64r3s3p1", {"dy"}}}) {
-      EXPECT_EQ(expect_split_gemm_overlaps(problem, {.prepared = prepared}), programs_of(problem, {}));
-    }
-  }
-
-  // The launches before the tiles and behind them stream: what leaves their registers costs a quarter of their rate.
-  TEST_F(CudaCompileFor90, SplitGemmMakesPartsInRegisters) {
-    for (const char* const problem :
-         {"n2c64h224w224k64r3s3p1", "nhwc n2c64h224w224k64r3s3p1", "bwd_data nhwc n2c64h224w224k64r3s3p1",
-          "tf32 nhwc n2c64h56w56k64r3s3p1", "tf32 bwd_data nhwc n2c64h56w56k64r3s3p1", "nhwc n2c256h14w14k256r3s3p1",
-          "bwd_data nhwc n2c32h28w28k96r5s5p2", "nhwc n2c33h57w43k130r3s3p1u3", "f16 nhwc n64c32h32w32k32r3s3p1",
-          "bf16 bwd_data nhwc n64c32h32w32k32r3s3p1", "bwd_filter n2c64h56w56k64r3s3p1"}) {
-      const auto device = std::make_shared<devices::RecordingDevice>(devices::DeviceKind::cuda);
-      device->be_of_capability_90(), device->set_compute_units(132);
-      const operations::Answer answer =
-          operations::conv2d_split_gemm_gpu().offer(get<Conv2dProblem>(parse_problem(problem)), device, {});
-      ASSERT_NE(answer.offer(), nullptr) << problem << ": " << answer.refusal();
-      answer.offer()->plan();
-      ASSERT_GE(device->built.size(), 2u);
-      for (std::size_t i = 1; i < device->built.size(); ++i) {  // the tiles' program is the first
-        const devices::RecordingDevice::Text& passes = device->built[i];
-        EXPECT_EQ(largest_frame(nvrtc->compile(passes.text, passes.definitions, 90, passes.target).image), 0u)
-            << problem;
+      } catch (const Error& error) {
+        ADD_FAILURE() << problem << " for " << capability << ": " << error.what();
       }
     }
-  }
+}
 
-  // What their program is compiled for is not what the tiles are: with the tiles' definitions it is the same code, byte
-  // for byte.
-  TEST_F(CudaCompileFor90, LaunchesBeforeTheTilesDoNotDependOnThem) {
-    const auto expect_same = [&](const devices::RecordingDevice& device, const std::string& problem) {
-      ASSERT_GE(device.built.size(), 2u);
-      const devices::RecordingDevice::Text& passes = device.built[1];
-      std::vector<devices::Definition> of_tiles = device.built[0].definitions;
-      ASSERT_EQ(std::count_if(of_tiles.begin(), of_tiles.end(), [](const auto& one) { return one.name == "TILES"; }),
-                1);
-      for (devices::Definition& one : of_tiles)
-        if (one.name == "TILES") one.value = "2";
-      const auto code = [&](const std::vector<devices::Definition>& definitions) {
-        return nvrtc->compile(passes.text, definitions, 90, passes.target).image;
-      };
-      EXPECT_TRUE(code(passes.definitions) == code(of_tiles)) << problem;
-    };
-    const auto device_for = [] {
-      auto device = std::make_shared<devices::RecordingDevice>(devices::DeviceKind::cuda);
-      device->be_of_capability_90(), device->set_compute_units(132);
-      return device;
-    };
-    for (const auto& [problem, options] : std::initializer_list<std::pair<const char*, SolverOptions>>{
-             {"bias relu n64c64h56w56k64r3s3p1", {}},        // windows of pairs
-             {"bwd_data nhwc n32c64h56w56k64r7s7p3", {}},    // many taps
-             {"n64c256h56w56k512r1s1u2", {}},                // boxes of planes
-             {"nhwc acc n64c64h56w56k256r1s1", {}},          // raw rows
-             {"n64c256h56w56k64r1s1", {}},                   // and columns
-             {"bwd_data n64c32h28w28k96r5s5p2", {}},         // blocks
-             {"bwd_data nhwc n64c32h29w29k96r5s5p2u2", {}},  // classes
-             {"n1c256h56w56k256r3s3p1", {}},                 // groups that meet
-             {"n64c32h28w28k96r5s5p2", {.tuning = "tile_n=32 resident=2 parts=1 shared=1 raw=0"}},
-             {"bf16 nhwc n2c64h20w20k64r3s3p1", {.tuning = "tile_n=64 resident=1 parts=1 shared=2 raw=0"}},
-             {"nhwc n2c64h20w20k64r3s3p1", {.measured = {"y"}}},
-             {"n2c64h20w20k128r3s3p1", {.prepared = {"x", "w"}}},
-             {"n2c64h20w20k128r3s3p1", {.relative_error = true}},
-             {"bwd_filter n64c128h28w28k128r3s3p1", {}},
-             {"bwd_filter tf32 nhwc n64c64h56w56k256r1s1", {}},
-             {"bwd_filter n8c96h20w20k64r3s3p1", {.tuning = "tile_n=64 resident=1 parts=2 shared=0 raw=1"}}}) {
-      const auto device = device_for();
+// Places in an image that is read are counted in 64 bits where it has so many elements, also those of dy.
+TEST(CudaCompileForms, WinogradCountsLargeImagesInLongs) {
+  const auto type_of_places = [](const char* problem) {
+    const auto device = std::make_shared<devices::RecordingDevice>(devices::DeviceKind::cuda);
+    device->set_compute_units(132);
+    const operations::Answer answer =
+        operations::conv2d_winograd_gpu().offer(get<Conv2dProblem>(parse_problem(problem)), device, {});
+    EXPECT_NE(answer.offer(), nullptr) << answer.refusal();
+    answer.offer()->plan();
+    for (const auto& built : device->built)
+      for (const devices::Definition& definition : built.definitions)
+        if (definition.name == "PLACE") return definition.value;
+    return std::string("none");
+  };
+  EXPECT_EQ(type_of_places("bwd_filter nhwc n1c16h110w110k2048r3s3p1"), "int");
+  EXPECT_EQ(type_of_places("bwd_filter nhwc n1c16h1100w1100k2048r3s3p1"), "long");
+  EXPECT_EQ(type_of_places("nhwc n1c2048h1100w1100k16r3s3p1"), "long");
+  EXPECT_EQ(type_of_places("nhwc n1c16h1100w1100k2048r3s3p1"), "int");  // only rows and columns of the target
+}
+
+// Every tile, pass and layout, products at every bin and groups of one channel in turn: twiddles are constants of
+// instructions, and what a work item transforms stays in registers.
+TEST_F(CudaCompile, FftInEveryForm) {
+  int number = 0;
+  for (const char* const tuning : {"tile=16 tiles=0", "tile=32 tiles=0", "tile=64 tiles=0", "tile=128 tiles=0"})
+    for (const char* const form : {"bias relu acc n2h43w46c24k40g2", "nhwc flip bias n2h43w46c24k24g24",
+                                   "bwd_data acc n2h43w46c24k24g24", "flip bwd_data nhwc n2h43w46c24k40",
+                                   "bwd_filter acc n2h43w46c24k40g2", "bwd_filter nhwc n2h43w46c24k24g24"}) {
+      const std::string problem = fmt::format("{}r7s5p2", form);
+      const auto device = std::make_shared<devices::RecordingDevice>(devices::DeviceKind::cuda);
+      const bool in_memory = std::string_view(tuning).starts_with("tile=128");  // lines of 128 numbers
+      const int capability = ++number % 2 == 0 && !in_memory ? 80 : 90;
+      device->set_compute_units(132);
+      if (capability == 90) device->be_of_capability_90();  // whose launches bring more local memory
       const operations::Answer answer =
-          operations::conv2d_split_gemm_gpu().offer(get<Conv2dProblem>(parse_problem(problem)), device, options);
+          operations::conv2d_fft_gpu().offer(get<Conv2dProblem>(parse_problem(problem)), device, {.tuning = tuning});
       ASSERT_NE(answer.offer(), nullptr) << problem << ": " << answer.refusal();
       answer.offer()->plan();
-      expect_same(*device, problem);
+      int kernels = 0;
+      for (const auto& built : device->built) {
+        if (built.text.find("transform_rows") == std::string::npos) continue;  // a product
+        ++kernels;
+        const auto of_launch = std::ranges::find(built.definitions, "TILES_OF_LAUNCH", &devices::Definition::name);
+        ASSERT_NE(of_launch, built.definitions.end());
+        EXPECT_EQ(of_launch->value == "1",
+                  in_memory || (capability == 90 && std::string_view(tuning).starts_with("tile=64")));
+        try {
+          const std::string text = nvrtc->compile(built.text, built.definitions, 81).image;
+          EXPECT_EQ(count(text, ".entry"), 1) << tuning << ' ' << problem;
+          const auto made = std::ranges::find_if(built.definitions, [](const devices::Definition& definition) {
+            return definition.name.starts_with("MAKES_");
+          });
+          ASSERT_NE(made, built.definitions.end());
+          EXPECT_EQ(count(text, ".entry " + made->name.substr(std::strlen("MAKES_")) + "("), 1) << made->name;
+          for (const char* const part : {".f64", "approx", ".ftz"})
+            EXPECT_EQ(count(text, part), 0) << tuning << ' ' << problem << ": " << part;
+          for (const char* const part : {"ld.local", "st.local", "ld.const"})
+            EXPECT_EQ(count(text, part) > 0, in_memory) << tuning << ' ' << problem << ": " << part;
+          const std::string image = nvrtc->compile(built.text, built.definitions, capability).image;
+          EXPECT_LE(largest_frame(image), in_memory ? 3072u : 0u) << tuning << ' ' << problem;  // nothing is spilled
+        } catch (const Error& error) {
+          ADD_FAILURE() << tuning << ' ' << problem << ": " << error.what();
+        }
+      }
+      const bool is_fused = problem.find("g24") != std::string::npos && problem.find("bwd_filter") == std::string::npos;
+      EXPECT_EQ(kernels, is_fused ? 2 : 3) << tuning << ' ' << problem;
     }
-    // So layers have one program, whose tiles differ.
-    std::vector<devices::RecordingDevice::Text> shared;
-    for (const char* const problem :
-         {"n64c256h56w56k64r1s1", "n64c512h28w28k128r1s1", "bias relu n64c256h56w56k128r1s1"}) {
-      const auto device = device_for();
-      operations::conv2d_split_gemm_gpu().offer(get<Conv2dProblem>(parse_problem(problem)), device, {}).offer()->plan();
-      shared.push_back(device->built[1]);
-      EXPECT_EQ(shared.back().text, shared.front().text) << problem;
-      EXPECT_EQ(devices::definition_options(shared.back().definitions),
-                devices::definition_options(shared.front().definitions))
-          << problem;
-    }
-    for (const char* const problem : {"gemm f32 tn m300n200k1000", "gemm f16 nt m300n30k1000"}) {
-      const auto device = device_for();
-      const operations::GemmTask task = operations::task_for(get<GemmProblem>(parse_problem(problem)));
-      const operations::Answer answer = operations::gemm_split_gpu().offer(task, device, {});
-      ASSERT_NE(answer.offer(), nullptr) << problem << ": " << answer.refusal();
-      answer.offer()->plan();
-      expect_same(*device, problem);
-    }
-  }
+}
 
-  // Tiles that leave the largest magnitude of what they store, by every way of storing.
-  TEST_F(CudaCompileFor90, SplitGemmOfMeasuredOutputs) {
-    for (const auto& [problem, tuning] : std::initializer_list<std::pair<const char*, const char*>>{
-             {"bias relu n2c64h20w20k128r3s3p1", "tile_n=128 resident=1 parts=1 shared=0 raw=0"},
-             {"nhwc n2c64h20w20k64r3s3p1", "tile_n=64 resident=2 parts=1 shared=1 raw=0"},
-             {"tf32 n2c64h20w20k32r3s3p1", "tile_n=32 resident=2 parts=3 shared=0 raw=0"},
-             {"nhwc n2c256h20w20k128r1s1", "tile_n=128 resident=1 parts=1 shared=0 raw=1"},
-             {"bwd_data n2c3h32w32k64r7s7p3u2", ""},
-             {"bwd_data nhwc acc n2c64h16w16k32r1s1u2", ""}}) {
-      const auto parsed = get<Conv2dProblem>(parse_problem(problem));
-      expect_split_gemm_overlaps(parsed, {.tuning = tuning, .measured = {parsed.pass == Pass::forward ? "y" : "dx"}});
+// Products on the matrix units of 8.0 and above: passes, layouts, types, tiles and endings in turn.
+TEST_F(CudaCompile, MmaGemmInEveryForm) {
+  int number = 0;
+  for (const char* const geometry :
+       {"n8c64h28w28k64r3s3p1", "n8c67h15w17k30r3s3p1u2", "n8c3h30w30k64r7s7p3u2", "n2c10h9w9k6r3s3d2p2u3g2"})
+    for (const char* const words :
+         {"fwd bias relu acc", "nhwc fwd", "bwd_data acc", "nhwc bwd_data", "bwd_filter acc", "nhwc bwd_filter"}) {
+      constexpr const char* mma_types[] = {"f32", "f32", "tf32", "f16", "bf16"};
+      constexpr const char* tunings[] = {
+          "", "tile_m=128 tile_n=128 tile_k=16 warp_m=64 warp_n=32 resident=1 parts=1 merged=0",
+          "tile_m=64 tile_n=64 tile_k=32 warp_m=32 warp_n=32 resident=3 parts=1 merged=0",
+          "tile_m=32 tile_n=64 tile_k=16 warp_m=32 warp_n=16 resident=4 parts=1 merged=0"};
+      const int capability = std::array{80, 89, 90}[static_cast<std::size_t>(++number % 3)];
+      const std::string problem = fmt::format("{} {} {}", mma_types[number % 5], words, geometry);
+      const auto built = text_of(operations::conv2d_mma_gemm_gpu(), problem, tunings[number % 4], capability);
+      try {
+        const std::string image = nvrtc->compile(built.text, built.definitions, capability).image;
+        EXPECT_FALSE(image.empty());
+      } catch (const Error& error) {
+        ADD_FAILURE() << problem << " for " << capability << ": " << error.what();
+      }
     }
-  }
+}
 
-  // Of 32 columns, whose two halves one warpgroup makes: boxes of every size.
-  TEST_F(CudaCompileFor90, SplitGemmOfFewColumns) {
-    // Kept filters, blocks of rows, boxes of each kind, windows of three steps or of a half step, turned filters.
-    for (const auto& [problem, tuning] : std::initializer_list<std::pair<const char*, const char*>>{
-             {"bwd_data n2c32h20w20k96r5s5p2", "tile_n=32 resident=2 parts=1 shared=1 raw=0"},
-             {"nhwc bias n2c16h20w20k32r3s3p1", "tile_n=32 resident=2 parts=1 shared=0 raw=0"},
-             {"tf32 n2c64h20w20k32r3s3p1", "tile_n=32 resident=2 parts=1 shared=1 raw=0"},
-             {"bf16 nhwc n2c64h20w20k64r3s3p1", "tile_n=64 resident=1 parts=1 shared=2 raw=0"},
-             {"tf32 n2c32h20w20k32r3s3p1", "tile_n=32 resident=1 parts=1 shared=2 raw=0"},
-             {"bwd_data f16 nhwc n2c64h20w20k32r3s3p1", "tile_n=64 resident=1 parts=1 shared=2 raw=0"},
-             {"bwd_data nhwc n2c32h20w20k96r5s5p2", "tile_n=64 resident=2 parts=1 shared=1 raw=0"},
-             {"bias n2c64h16w16k64r3s3p1", "tile_n=64 resident=2 parts=1 shared=0 raw=0"}}) {
-      expect_split_gemm_overlaps(problem, {.tuning = tuning});
-    }
-  }
-
-  // Of 96 columns, of boxes of 32 channels to the filter, of pairs of tiles.
-  TEST_F(CudaCompileFor90, SplitGemmOf96ColumnsNarrowBoxesAndPairs) {
-    for (const auto& [problem, tuning] : std::initializer_list<std::pair<const char*, const char*>>{
-             {"bias n2c32h20w20k96r5s5p2", "tile_n=96 resident=1 parts=1 shared=0 raw=0"},
-             {"nhwc n2c32h20w20k96r5s5p2", "tile_n=96 resident=1 parts=1 shared=1 raw=0"},
-             {"bwd_data bf16 nhwc n2c96h20w20k64r3s3p1", "tile_n=96 resident=1 parts=2 shared=0 raw=0"},
-             {"bwd_filter n8c32h20w20k96r5s5p2", "tile_n=96 resident=1 parts=2 shared=0 raw=0"},
-             {"bwd_filter f16 nhwc n8c96h20w20k96r3s3p1", "tile_n=96 resident=1 parts=2 shared=0 raw=0"},
-             {"bwd_filter n8c96h20w20k64r3s3p1", "tile_n=64 resident=2 parts=2 shared=0 raw=0"},
-             {"bwd_filter n8c32h20w20k128r3s3p1", "tile_n=128 resident=1 parts=2 shared=0 raw=1"},
-             {"n2c64h20w20k64r3s3p1", "tile_n=64 resident=1 parts=1 shared=3 raw=0"},
-             {"bwd_data nhwc n2c32h20w20k96r5s5p2", "tile_n=64 resident=1 parts=1 shared=3 raw=0"},
-             {"bf16 nhwc n2c64h20w20k64r3s3p1", "tile_n=64 resident=1 parts=1 shared=3 raw=0"}}) {
-      expect_split_gemm_overlaps(problem, {.tuning = tuning});
-    }
-  }
-
-  // Tiles of blocks of rows, of 104, 96 and 112 rows.
-  TEST_F(CudaCompileFor90, SplitGemmOfFewerRows) {
-    for (const char* const problem : {"bwd_data n64c32h28w28k96r5s5p2", "bwd_data nhwc n60c32h28w28k96r5s5p2",
-                                      "bwd_data nhwc n70c32h28w28k96r5s5p2"}) {
-      expect_split_gemm_overlaps(problem, {.tuning = "tile_n=64 resident=2 parts=1 shared=1 raw=0"}, 132);
-    }
-  }
-
-  // Rows of a split in registers.
-  TEST_F(CudaCompileFor90, SplitGemmOfRawRows) {
-    for (const char* const problem :
-         {"nhwc n2c64h20w20k128r3s3p1", "tf32 nhwc bias n2c32h20w20k64r5s5p2", "bwd_data nhwc n2c64h20w20k64r3s3p1u2",
-          "n2c256h20w20k128r1s1", "bwd_filter n8c256h20w20k128r1s1", "bwd_filter acc tf32 nhwc n8c64h20w20k128r1s1",
-          "bwd_filter n8c64h20w20k64r3s3p1", "bwd_filter flip nhwc n8c32h20w20k96r5s5p2u2"})
+// Products on the matrix units of 9.0: every tile, box, type and pass; the rest in turn.
+TEST_F(CudaCompileFor90, SplitGemmInEveryForm) {
+  int number = 0, turn = 0;
+  const std::set<std::string_view> fused = {"", "bias relu acc", "bias", "acc"};
+  auto words = fused.begin();
+  for (const char* const type : {"f32", "tf32", "f16", "bf16"})
+    for (const char* const pass : {"", "bwd_data", "bwd_filter"})
       for (const char* const tuning :
-           {"tile_n=128 resident=1 parts=1 shared=0 raw=1", "tile_n=64 resident=1 parts=2 shared=0 raw=1",
-            "tile_n=128 resident=2 parts=2 shared=0 raw=1"}) {
-        const auto parsed = get<Conv2dProblem>(parse_problem(problem));
-        if (parsed.pass == Pass::backward_data && std::string_view(tuning).find("parts=2") != std::string_view::npos)
-          continue;
-        if (parsed.pass != Pass::backward_filter &&
-            std::string_view(tuning).find("resident=2") != std::string_view::npos)
-          continue;
-        expect_split_gemm_overlaps(parsed, {.tuning = tuning});
+           {"tile_n=128 resident=1 parts=1", "tile_n=64 resident=2 parts=2", "tile_n=32 resident=2 parts=1"}) {
+        constexpr const char* geometries[] = {"n2c64h20w20k128r3s3p1", "n2c32h20w20k128r3s3p1", "n2c3h20w20k128r3s3p1",
+                                              "n2c16h90w90k128r31s31p15"};
+        if (std::string_view(pass) == "bwd_filter" && std::string_view(tuning).starts_with("tile_n=32")) continue;
+        // Each type's parts are alike in all passes.
+        if (++turn % 4 != 0 && std::string_view(type) != "f32") continue;
+        const bool forward = std::string_view(pass).empty();
+        const std::string problem =
+            fmt::format("{} {} {} {}", pass, forward ? *words : "", type, geometries[number % 4]);
+        if (forward && ++words == fused.end()) words = fused.begin();
+        ++number;
+        Conv2dProblem parsed = get<Conv2dProblem>(parse_problem(problem));
+        parsed.layout = number % 2 == 0 ? Layout::nchw : Layout::nhwc;
+        const bool shares = number % 4 < 2 && std::string_view(pass) != "bwd_filter" && parsed.c > 16 && turn % 2 == 0;
+        const auto device = std::make_shared<devices::RecordingDevice>(devices::DeviceKind::cuda);
+        device->be_of_capability_90(), device->set_compute_units(132);  // all tiles are cut
+        const operations::Answer answer = operations::conv2d_split_gemm_gpu().offer(
+            parsed, device, {.tuning = fmt::format("{} shared={} raw=0", tuning, shares ? 1 : 0)});
+        ASSERT_NE(answer.offer(), nullptr) << problem << ": " << answer.refusal();
+        answer.offer()->plan();
+        ASSERT_EQ(device->built.size(), programs_of(problem, tuning));
+        for (const auto& built : device->built) {
+          EXPECT_EQ(built.target, "sm_90a");
+          expect_products_overlap(built, problem);
+        }
       }
-  }
+}
 
-  // Of three parts of bf16, where errors are to be relative: every tile, pass and layout, windows that steps share.
-  TEST_F(CudaCompileFor90, SplitGemmOfSixProducts) {
-    for (const auto& [problem, tuning] : std::initializer_list<std::pair<const char*, const char*>>{
-             {"n2c64h20w20k128r3s3p1", "tile_n=128 resident=1 parts=1 shared=0 raw=0"},
-             {"nhwc bias relu acc n2c128h20w20k64r3s3p1", "tile_n=64 resident=1 parts=2 shared=1 raw=0"},
-             {"n2c32h20w20k30r3s3p1", "tile_n=32 resident=1 parts=1 shared=0 raw=0"},
-             {"bias nhwc n2c16h20w20k64r5s5p2", "tile_n=64 resident=1 parts=1 shared=1 raw=0"},
-             {"bwd_data n2c64h20w20k128r3s3p1u2", "tile_n=64 resident=1 parts=1 shared=0 raw=0"},
-             {"bwd_filter nhwc n2c64h20w20k128r3s3p1", "tile_n=128 resident=1 parts=3 shared=0 raw=0"},
-             {"bwd_filter acc n2c3h20w20k60r7s7p3u2", "tile_n=64 resident=1 parts=1 shared=0 raw=0"}}) {
+// What makes the parts of prepared operands, and tiles that find their largest magnitudes.
+TEST_F(CudaCompileFor90, SplitGemmOfPreparedOperands) {
+  for (const auto& [problem, prepared] : std::initializer_list<std::pair<const char*, std::vector<std::string>>>{
+           {"n2c64h20w20k128r3s3p1", {"x", "w"}},
+           {"tf32 nhwc n2c64h20w20k128r1s1", {"w"}},
+           {"f16 bias n2c64h20w20k64r3s3p1", {"x"}},
+           {"bwd_data nhwc acc n2c64h20w20k64r3s3p1u2", {"dy"}},
+           {"bwd_filter n2c64h20w20k64r3s3p1", {"x", "dy"}},
+           {"bwd_filter nhwc n2c3h20w20k64r3s3p1", {"dy"}}}) {
+    EXPECT_EQ(expect_split_gemm_overlaps(problem, {.prepared = prepared}), programs_of(problem, {}));
+  }
+}
+
+// The launches before the tiles and behind them stream: what leaves their registers costs a quarter of their rate.
+TEST_F(CudaCompileFor90, SplitGemmMakesPartsInRegisters) {
+  for (const char* const problem :
+       {"n2c64h224w224k64r3s3p1", "nhwc n2c64h224w224k64r3s3p1", "bwd_data nhwc n2c64h224w224k64r3s3p1",
+        "tf32 nhwc n2c64h56w56k64r3s3p1", "tf32 bwd_data nhwc n2c64h56w56k64r3s3p1", "nhwc n2c256h14w14k256r3s3p1",
+        "bwd_data nhwc n2c32h28w28k96r5s5p2", "nhwc n2c33h57w43k130r3s3p1u3", "f16 nhwc n64c32h32w32k32r3s3p1",
+        "bf16 bwd_data nhwc n64c32h32w32k32r3s3p1", "bwd_filter n2c64h56w56k64r3s3p1"}) {
+    const auto device = std::make_shared<devices::RecordingDevice>(devices::DeviceKind::cuda);
+    device->be_of_capability_90(), device->set_compute_units(132);
+    const operations::Answer answer =
+        operations::conv2d_split_gemm_gpu().offer(get<Conv2dProblem>(parse_problem(problem)), device, {});
+    ASSERT_NE(answer.offer(), nullptr) << problem << ": " << answer.refusal();
+    answer.offer()->plan();
+    ASSERT_GE(device->built.size(), 2u);
+    for (std::size_t i = 1; i < device->built.size(); ++i) {  // the tiles' program is the first
+      const devices::RecordingDevice::Text& passes = device->built[i];
+      EXPECT_EQ(largest_frame(nvrtc->compile(passes.text, passes.definitions, 90, passes.target).image), 0u) << problem;
+    }
+  }
+}
+
+// What their program is compiled for is not what the tiles are: with the tiles' definitions it is the same code, byte
+// for byte.
+TEST_F(CudaCompileFor90, LaunchesBeforeTheTilesDoNotDependOnThem) {
+  const auto expect_same = [&](const devices::RecordingDevice& device, const std::string& problem) {
+    ASSERT_GE(device.built.size(), 2u);
+    const devices::RecordingDevice::Text& passes = device.built[1];
+    std::vector<devices::Definition> of_tiles = device.built[0].definitions;
+    ASSERT_EQ(std::count_if(of_tiles.begin(), of_tiles.end(), [](const auto& one) { return one.name == "TILES"; }), 1);
+    for (devices::Definition& one : of_tiles)
+      if (one.name == "TILES") one.value = "2";
+    const auto code = [&](const std::vector<devices::Definition>& definitions) {
+      return nvrtc->compile(passes.text, definitions, 90, passes.target).image;
+    };
+    EXPECT_TRUE(code(passes.definitions) == code(of_tiles)) << problem;
+  };
+  const auto device_for = [] {
+    auto device = std::make_shared<devices::RecordingDevice>(devices::DeviceKind::cuda);
+    device->be_of_capability_90(), device->set_compute_units(132);
+    return device;
+  };
+  for (const auto& [problem, options] : std::initializer_list<std::pair<const char*, SolverOptions>>{
+           {"bias relu n64c64h56w56k64r3s3p1", {}},        // windows of pairs
+           {"bwd_data nhwc n32c64h56w56k64r7s7p3", {}},    // many taps
+           {"n64c256h56w56k512r1s1u2", {}},                // boxes of planes
+           {"nhwc acc n64c64h56w56k256r1s1", {}},          // raw rows
+           {"n64c256h56w56k64r1s1", {}},                   // and columns
+           {"bwd_data n64c32h28w28k96r5s5p2", {}},         // blocks
+           {"bwd_data nhwc n64c32h29w29k96r5s5p2u2", {}},  // classes
+           {"n1c256h56w56k256r3s3p1", {}},                 // groups that meet
+           {"n64c32h28w28k96r5s5p2", {.tuning = "tile_n=32 resident=2 parts=1 shared=1 raw=0"}},
+           {"bf16 nhwc n2c64h20w20k64r3s3p1", {.tuning = "tile_n=64 resident=1 parts=1 shared=2 raw=0"}},
+           {"nhwc n2c64h20w20k64r3s3p1", {.measured = {"y"}}},
+           {"n2c64h20w20k128r3s3p1", {.prepared = {"x", "w"}}},
+           {"n2c64h20w20k128r3s3p1", {.relative_error = true}},
+           {"bwd_filter n64c128h28w28k128r3s3p1", {}},
+           {"bwd_filter tf32 nhwc n64c64h56w56k256r1s1", {}},
+           {"bwd_filter n8c96h20w20k64r3s3p1", {.tuning = "tile_n=64 resident=1 parts=2 shared=0 raw=1"}}}) {
+    const auto device = device_for();
+    const operations::Answer answer =
+        operations::conv2d_split_gemm_gpu().offer(get<Conv2dProblem>(parse_problem(problem)), device, options);
+    ASSERT_NE(answer.offer(), nullptr) << problem << ": " << answer.refusal();
+    answer.offer()->plan();
+    expect_same(*device, problem);
+  }
+  // So layers have one program, whose tiles differ.
+  std::vector<devices::RecordingDevice::Text> shared;
+  for (const char* const problem :
+       {"n64c256h56w56k64r1s1", "n64c512h28w28k128r1s1", "bias relu n64c256h56w56k128r1s1"}) {
+    const auto device = device_for();
+    operations::conv2d_split_gemm_gpu().offer(get<Conv2dProblem>(parse_problem(problem)), device, {}).offer()->plan();
+    shared.push_back(device->built[1]);
+    EXPECT_EQ(shared.back().text, shared.front().text) << problem;
+    EXPECT_EQ(devices::definition_options(shared.back().definitions),
+              devices::definition_options(shared.front().definitions))
+        << problem;
+  }
+  for (const char* const problem : {"gemm f32 tn m300n200k1000", "gemm f16 nt m300n30k1000"}) {
+    const auto device = device_for();
+    const operations::GemmTask task = operations::task_for(get<GemmProblem>(parse_problem(problem)));
+    const operations::Answer answer = operations::gemm_split_gpu().offer(task, device, {});
+    ASSERT_NE(answer.offer(), nullptr) << problem << ": " << answer.refusal();
+    answer.offer()->plan();
+    expect_same(*device, problem);
+  }
+}
+
+// Tiles that leave the largest magnitude of what they store, by every way of storing.
+TEST_F(CudaCompileFor90, SplitGemmOfMeasuredOutputs) {
+  for (const auto& [problem, tuning] : std::initializer_list<std::pair<const char*, const char*>>{
+           {"bias relu n2c64h20w20k128r3s3p1", "tile_n=128 resident=1 parts=1 shared=0 raw=0"},
+           {"nhwc n2c64h20w20k64r3s3p1", "tile_n=64 resident=2 parts=1 shared=1 raw=0"},
+           {"tf32 n2c64h20w20k32r3s3p1", "tile_n=32 resident=2 parts=3 shared=0 raw=0"},
+           {"nhwc n2c256h20w20k128r1s1", "tile_n=128 resident=1 parts=1 shared=0 raw=1"},
+           {"bwd_data n2c3h32w32k64r7s7p3u2", ""},
+           {"bwd_data nhwc acc n2c64h16w16k32r1s1u2", ""}}) {
+    const auto parsed = get<Conv2dProblem>(parse_problem(problem));
+    expect_split_gemm_overlaps(parsed, {.tuning = tuning, .measured = {parsed.pass == Pass::forward ? "y" : "dx"}});
+  }
+}
+
+// Of 32 columns, whose two halves one warpgroup makes: boxes of every size.
+TEST_F(CudaCompileFor90, SplitGemmOfFewColumns) {
+  // Kept filters, blocks of rows, boxes of each kind, windows of three steps or of a half step, turned filters.
+  for (const auto& [problem, tuning] : std::initializer_list<std::pair<const char*, const char*>>{
+           {"bwd_data n2c32h20w20k96r5s5p2", "tile_n=32 resident=2 parts=1 shared=1 raw=0"},
+           {"nhwc bias n2c16h20w20k32r3s3p1", "tile_n=32 resident=2 parts=1 shared=0 raw=0"},
+           {"tf32 n2c64h20w20k32r3s3p1", "tile_n=32 resident=2 parts=1 shared=1 raw=0"},
+           {"bf16 nhwc n2c64h20w20k64r3s3p1", "tile_n=64 resident=1 parts=1 shared=2 raw=0"},
+           {"tf32 n2c32h20w20k32r3s3p1", "tile_n=32 resident=1 parts=1 shared=2 raw=0"},
+           {"bwd_data f16 nhwc n2c64h20w20k32r3s3p1", "tile_n=64 resident=1 parts=1 shared=2 raw=0"},
+           {"bwd_data nhwc n2c32h20w20k96r5s5p2", "tile_n=64 resident=2 parts=1 shared=1 raw=0"},
+           {"bias n2c64h16w16k64r3s3p1", "tile_n=64 resident=2 parts=1 shared=0 raw=0"}}) {
+    expect_split_gemm_overlaps(problem, {.tuning = tuning});
+  }
+}
+
+// Of 96 columns, of boxes of 32 channels to the filter, of pairs of tiles.
+TEST_F(CudaCompileFor90, SplitGemmOf96ColumnsNarrowBoxesAndPairs) {
+  for (const auto& [problem, tuning] : std::initializer_list<std::pair<const char*, const char*>>{
+           {"bias n2c32h20w20k96r5s5p2", "tile_n=96 resident=1 parts=1 shared=0 raw=0"},
+           {"nhwc n2c32h20w20k96r5s5p2", "tile_n=96 resident=1 parts=1 shared=1 raw=0"},
+           {"bwd_data bf16 nhwc n2c96h20w20k64r3s3p1", "tile_n=96 resident=1 parts=2 shared=0 raw=0"},
+           {"bwd_filter n8c32h20w20k96r5s5p2", "tile_n=96 resident=1 parts=2 shared=0 raw=0"},
+           {"bwd_filter f16 nhwc n8c96h20w20k96r3s3p1", "tile_n=96 resident=1 parts=2 shared=0 raw=0"},
+           {"bwd_filter n8c96h20w20k64r3s3p1", "tile_n=64 resident=2 parts=2 shared=0 raw=0"},
+           {"bwd_filter n8c32h20w20k128r3s3p1", "tile_n=128 resident=1 parts=2 shared=0 raw=1"},
+           {"n2c64h20w20k64r3s3p1", "tile_n=64 resident=1 parts=1 shared=3 raw=0"},
+           {"bwd_data nhwc n2c32h20w20k96r5s5p2", "tile_n=64 resident=1 parts=1 shared=3 raw=0"},
+           {"bf16 nhwc n2c64h20w20k64r3s3p1", "tile_n=64 resident=1 parts=1 shared=3 raw=0"}}) {
+    expect_split_gemm_overlaps(problem, {.tuning = tuning});
+  }
+}
+
+// Tiles of blocks of rows, of 104, 96 and 112 rows.
+TEST_F(CudaCompileFor90, SplitGemmOfFewerRows) {
+  for (const char* const problem : {"bwd_data n64c32h28w28k96r5s5p2", "bwd_data nhwc n60c32h28w28k96r5s5p2",
+                                    "bwd_data nhwc n70c32h28w28k96r5s5p2"}) {
+    expect_split_gemm_overlaps(problem, {.tuning = "tile_n=64 resident=2 parts=1 shared=1 raw=0"}, 132);
+  }
+}
+
+// Rows of a split in registers.
+TEST_F(CudaCompileFor90, SplitGemmOfRawRows) {
+  for (const char* const problem :
+       {"nhwc n2c64h20w20k128r3s3p1", "tf32 nhwc bias n2c32h20w20k64r5s5p2", "bwd_data nhwc n2c64h20w20k64r3s3p1u2",
+        "n2c256h20w20k128r1s1", "bwd_filter n8c256h20w20k128r1s1", "bwd_filter acc tf32 nhwc n8c64h20w20k128r1s1",
+        "bwd_filter n8c64h20w20k64r3s3p1", "bwd_filter flip nhwc n8c32h20w20k96r5s5p2u2"})
+    for (const char* const tuning :
+         {"tile_n=128 resident=1 parts=1 shared=0 raw=1", "tile_n=64 resident=1 parts=2 shared=0 raw=1",
+          "tile_n=128 resident=2 parts=2 shared=0 raw=1"}) {
+      const auto parsed = get<Conv2dProblem>(parse_problem(problem));
+      if (parsed.pass == Pass::backward_data && std::string_view(tuning).find("parts=2") != std::string_view::npos)
+        continue;
+      if (parsed.pass != Pass::backward_filter && std::string_view(tuning).find("resident=2") != std::string_view::npos)
+        continue;
+      expect_split_gemm_overlaps(parsed, {.tuning = tuning});
+    }
+}
+
+// Of three parts of bf16, where errors are to be relative: every tile, pass and layout, windows that steps share.
+TEST_F(CudaCompileFor90, SplitGemmOfSixProducts) {
+  for (const auto& [problem, tuning] : std::initializer_list<std::pair<const char*, const char*>>{
+           {"n2c64h20w20k128r3s3p1", "tile_n=128 resident=1 parts=1 shared=0 raw=0"},
+           {"nhwc bias relu acc n2c128h20w20k64r3s3p1", "tile_n=64 resident=1 parts=2 shared=1 raw=0"},
+           {"n2c32h20w20k30r3s3p1", "tile_n=32 resident=1 parts=1 shared=0 raw=0"},
+           {"bias nhwc n2c16h20w20k64r5s5p2", "tile_n=64 resident=1 parts=1 shared=1 raw=0"},
+           {"bwd_data n2c64h20w20k128r3s3p1u2", "tile_n=64 resident=1 parts=1 shared=0 raw=0"},
+           {"bwd_filter nhwc n2c64h20w20k128r3s3p1", "tile_n=128 resident=1 parts=3 shared=0 raw=0"},
+           {"bwd_filter acc n2c3h20w20k60r7s7p3u2", "tile_n=64 resident=1 parts=1 shared=0 raw=0"}}) {
+    const auto device = std::make_shared<devices::RecordingDevice>(devices::DeviceKind::cuda);
+    device->be_of_capability_90(), device->set_compute_units(132);
+    const operations::Answer answer = operations::conv2d_split_gemm_gpu().offer(
+        get<Conv2dProblem>(parse_problem(problem)), device, {.relative_error = true, .tuning = tuning});
+    ASSERT_NE(answer.offer(), nullptr) << problem << ": " << answer.refusal();
+    EXPECT_EQ(answer.offer()->bound.absolute, 0) << problem;
+    answer.offer()->plan();
+    ASSERT_EQ(device->built.size(), programs_of(problem, tuning));
+    for (const auto& built : device->built) expect_products_overlap(built, problem);
+  }
+}
+
+// Tiles of 256 columns, which one product has.
+TEST_F(CudaCompileFor90, SplitGemmOfWideTiles) {
+  for (const char* const problem : {"bf16 nhwc n2c64h20w20k256r3s3p1", "tf32 bias relu n2c16h20w20k200r3s3p1",
+                                    "bwd_data f16 n2c256h20w20k64r3s3p1u2", "bwd_filter bf16 n2c64h20w20k256r3s3p1"}) {
+    expect_split_gemm_overlaps(problem, {.tuning = "tile_n=256 resident=1 parts=1 shared=0 raw=0"});
+  }
+}
+
+// The same of few channels: every number of columns, records of one tap and of several; layouts and endings in turn.
+TEST_F(CudaCompileFor90, FewChannelsInEveryForm) {
+  constexpr const char *endings[] = {"", "bias relu acc", "bias", "acc", "flip relu"},
+                       *all[] = {"f32", "f16", "tf32", "bf16"};
+  int number = 0;
+  for (const auto& [geometry, tuning] : std::initializer_list<std::pair<const char*, const char*>>{
+           {"n8c3h224w224k64r7s7p3u2", ""},
+           {"n8c3h224w224k64r7s7p3u2", "columns=64 held=1 blocks=1 width=32 side=1 workers=4 resident=1"},
+           {"n10c3h128w128k10r16s16", "columns=24 held=1 blocks=1 width=16 side=2 workers=4 resident=1"},
+           {"n32c3h224w224k64r3s3p1", ""},
+           {"n8c3h224w224k48r3s3p1", "columns=16 held=3 blocks=1 width=64 side=1 workers=2 resident=2"},
+           {"n8c3h224w224k64r3s3p1", "columns=64 held=1 blocks=2 width=64 side=1 workers=2 resident=2"},
+           {"n10c3h128w128k10r16s16", ""},
+           {"n8c1h28w28k64r5s5p2", "columns=32 held=2 blocks=2 width=32 side=1 workers=2 resident=3"},
+           {"n8c2h30w31k8r3s5p1u3d2", "columns=8 held=1 blocks=1 width=16 side=1 workers=2 resident=1"},
+           {"n8c8h30w31k24r1s4u4g2", "columns=16 held=1 blocks=1 width=16 side=1 workers=2 resident=2"}})
+    for (const char* const layout : {"nchw", "nhwc"}) {
+      const std::string problem =
+          fmt::format("{} {} {} {}", endings[number % 5], all[(number + number / 4) % 4], layout, geometry);
+      const bool is_scaled = problem.find("f16") == std::string::npos;
+      ++number;
       const auto device = std::make_shared<devices::RecordingDevice>(devices::DeviceKind::cuda);
-      device->be_of_capability_90(), device->set_compute_units(132);
-      const operations::Answer answer = operations::conv2d_split_gemm_gpu().offer(
-          get<Conv2dProblem>(parse_problem(problem)), device, {.relative_error = true, .tuning = tuning});
+      device->be_of_capability_90();
+      const operations::Answer answer = operations::conv2d_few_channels_gpu().offer(
+          get<Conv2dProblem>(parse_problem(problem)), device, {.tuning = tuning});
       ASSERT_NE(answer.offer(), nullptr) << problem << ": " << answer.refusal();
-      EXPECT_EQ(answer.offer()->bound.absolute, 0) << problem;
       answer.offer()->plan();
-      ASSERT_EQ(device->built.size(), programs_of(problem, tuning));
+      ASSERT_EQ(device->built.size(), is_scaled ? 2u : 1u);
+      for (const auto& built : device->built) {
+        EXPECT_EQ(built.target, "sm_90a");
+        expect_products_overlap(built, problem);
+      }
+    }
+}
+
+// The same of the filter's gradient: rows of y and of x, every number of columns.
+TEST_F(CudaCompileFor90, FewChannelsFilterInEveryForm) {
+  constexpr const char *words[] = {"", "acc", "flip", "flip acc"}, *all[] = {"f32", "f32", "tf32"};
+  int number = 0;
+  for (const auto& [geometry, tuning] : std::initializer_list<std::pair<const char*, const char*>>{
+           {"n32c3h224w224k64r3s3p1", ""},
+           {"n64c3h224w224k64r7s7p3u2", ""},
+           {"n8c64h180w180k1r3s3p1", ""},
+           {"n10c3h128w128k10r16s16", "columns=56 held=3 stages=1 workers=2 rows_of_x=0"},
+           {"n8c1h28w28k64r5s5p2", "columns=24 held=2 stages=2 workers=3 rows_of_x=0"},
+           {"n8c2h30w31k8r3s5p1u3d2", "columns=8 held=4 stages=2 workers=4 rows_of_x=0"},
+           {"n8c8h30w31k8r2s4g2", "columns=16 held=2 stages=2 workers=4 rows_of_x=1"},
+           {"n8c30h30w31k3r5s5p2", "columns=40 held=2 stages=2 workers=3 rows_of_x=1"},
+           {"n8c3h30w31k30r5s5p2", "columns=48 held=2 stages=2 workers=2 rows_of_x=0"},
+           {"n8c3h30w31k30r9s9p2", "columns=64 held=2 stages=2 workers=2 rows_of_x=0"}})
+    for (const char* const layout : {"nchw", "nhwc"}) {
+      const std::string problem =
+          fmt::format("bwd_filter {} {} {} {}", words[number % 4], all[number % 3], layout, geometry);
+      ++number;
+      const auto device = std::make_shared<devices::RecordingDevice>(devices::DeviceKind::cuda);
+      device->be_of_capability_90();
+      const operations::Answer answer = operations::conv2d_few_channels_filter_gpu().offer(
+          get<Conv2dProblem>(parse_problem(problem)), device, {.tuning = tuning});
+      ASSERT_NE(answer.offer(), nullptr) << problem << ": " << answer.refusal();
+      answer.offer()->plan();
+      ASSERT_EQ(device->built.size(), 2u);
+      for (const auto& built : device->built) {
+        EXPECT_EQ(built.target, "sm_90a");
+        expect_products_overlap(built, problem);
+      }
+    }
+}
+
+// The same by warps: blocks that share pixels and not, one product and three, most registers of each number of warps.
+TEST_F(CudaCompileFor90, FewChannelsFilterByWarpsInEveryForm) {
+  constexpr const char *words[] = {"", "acc", "flip", "flip acc"}, *all[] = {"f32", "f32", "tf32"};
+  int number = 0;
+  for (const auto& [geometry, tuning] : std::initializer_list<std::pair<const char*, const char*>>{
+           {"n10c3h128w128k10r16s16", ""},
+           {"n64c3h227w227k96r11s11u4", ""},
+           {"n10c3h128w128k10r16s16", "rows=16 blocks=8 warps=12 resident=1 width=128 height=9 sixteens=4"},
+           {"n64c3h227w227k96r11s11u4", "rows=32 blocks=12 warps=8 resident=1 width=64 height=2 sixteens=2"},
+           {"n32c3h224w224k64r3s3p1", "rows=32 blocks=4 warps=8 resident=2 width=32 height=8 sixteens=1"},
+           {"n8c2h30w31k8r3s5p1u3d2", "rows=16 blocks=1 warps=8 resident=1 width=16 height=3 sixteens=1"}})
+    for (const char* const layout : {"nchw", "nhwc"}) {
+      const std::string problem =
+          fmt::format("bwd_filter {} {} {} {}", words[number % 4], all[number % 3], layout, geometry);
+      ++number;
+      const auto device = std::make_shared<devices::RecordingDevice>(devices::DeviceKind::cuda);
+      device->be_of_capability_90();
+      const operations::Answer answer = operations::conv2d_few_channels_warps_gpu().offer(
+          get<Conv2dProblem>(parse_problem(problem)), device, {.tuning = tuning});
+      ASSERT_NE(answer.offer(), nullptr) << problem << ": " << answer.refusal();
+      answer.offer()->plan();
+      ASSERT_EQ(device->built.size(), 2u);
       for (const auto& built : device->built) expect_products_overlap(built, problem);
     }
-  }
+}
 
-  // Tiles of 256 columns, which one product has.
-  TEST_F(CudaCompileFor90, SplitGemmOfWideTiles) {
-    for (const char* const problem :
-         {"bf16 nhwc n2c64h20w20k256r3s3p1", "tf32 bias relu n2c16h20w20k200r3s3p1",
-          "bwd_data f16 n2c256h20w20k64r3s3p1u2", "bwd_filter bf16 n2c64h20w20k256r3s3p1"}) {
-      expect_split_gemm_overlaps(problem, {.tuning = "tile_n=256 resident=1 parts=1 shared=0 raw=0"});
-    }
-  }
-
-  // The same of few channels: every number of columns, records of one tap and of several; layouts and endings in turn.
-  TEST_F(CudaCompileFor90, FewChannelsInEveryForm) {
-    constexpr const char *endings[] = {"", "bias relu acc", "bias", "acc", "flip relu"},
-                         *all[] = {"f32", "f16", "tf32", "bf16"};
-    int number = 0;
-    for (const auto& [geometry, tuning] : std::initializer_list<std::pair<const char*, const char*>>{
-             {"n8c3h224w224k64r7s7p3u2", ""},
-             {"n8c3h224w224k64r7s7p3u2", "columns=64 held=1 blocks=1 width=32 side=1 workers=4 resident=1"},
-             {"n10c3h128w128k10r16s16", "columns=24 held=1 blocks=1 width=16 side=2 workers=4 resident=1"},
-             {"n32c3h224w224k64r3s3p1", ""},
-             {"n8c3h224w224k48r3s3p1", "columns=16 held=3 blocks=1 width=64 side=1 workers=2 resident=2"},
-             {"n8c3h224w224k64r3s3p1", "columns=64 held=1 blocks=2 width=64 side=1 workers=2 resident=2"},
-             {"n10c3h128w128k10r16s16", ""},
-             {"n8c1h28w28k64r5s5p2", "columns=32 held=2 blocks=2 width=32 side=1 workers=2 resident=3"},
-             {"n8c2h30w31k8r3s5p1u3d2", "columns=8 held=1 blocks=1 width=16 side=1 workers=2 resident=1"},
-             {"n8c8h30w31k24r1s4u4g2", "columns=16 held=1 blocks=1 width=16 side=1 workers=2 resident=2"}})
-      for (const char* const layout : {"nchw", "nhwc"}) {
-        const std::string problem =
-            fmt::format("{} {} {} {}", endings[number % 5], all[(number + number / 4) % 4], layout, geometry);
-        const bool is_scaled = problem.find("f16") == std::string::npos;
-        ++number;
-        const auto device = std::make_shared<devices::RecordingDevice>(devices::DeviceKind::cuda);
-        device->be_of_capability_90();
-        const operations::Answer answer = operations::conv2d_few_channels_gpu().offer(
-            get<Conv2dProblem>(parse_problem(problem)), device, {.tuning = tuning});
-        ASSERT_NE(answer.offer(), nullptr) << problem << ": " << answer.refusal();
-        answer.offer()->plan();
-        ASSERT_EQ(device->built.size(), is_scaled ? 2u : 1u);
-        for (const auto& built : device->built) {
-          EXPECT_EQ(built.target, "sm_90a");
-          expect_products_overlap(built, problem);
-        }
-      }
-  }
-
-  // The same of the filter's gradient: rows of y and of x, every number of columns.
-  TEST_F(CudaCompileFor90, FewChannelsFilterInEveryForm) {
-    constexpr const char *words[] = {"", "acc", "flip", "flip acc"}, *all[] = {"f32", "f32", "tf32"};
-    int number = 0;
-    for (const auto& [geometry, tuning] : std::initializer_list<std::pair<const char*, const char*>>{
-             {"n32c3h224w224k64r3s3p1", ""},
-             {"n64c3h224w224k64r7s7p3u2", ""},
-             {"n8c64h180w180k1r3s3p1", ""},
-             {"n10c3h128w128k10r16s16", "columns=56 held=3 stages=1 workers=2 rows_of_x=0"},
-             {"n8c1h28w28k64r5s5p2", "columns=24 held=2 stages=2 workers=3 rows_of_x=0"},
-             {"n8c2h30w31k8r3s5p1u3d2", "columns=8 held=4 stages=2 workers=4 rows_of_x=0"},
-             {"n8c8h30w31k8r2s4g2", "columns=16 held=2 stages=2 workers=4 rows_of_x=1"},
-             {"n8c30h30w31k3r5s5p2", "columns=40 held=2 stages=2 workers=3 rows_of_x=1"},
-             {"n8c3h30w31k30r5s5p2", "columns=48 held=2 stages=2 workers=2 rows_of_x=0"},
-             {"n8c3h30w31k30r9s9p2", "columns=64 held=2 stages=2 workers=2 rows_of_x=0"}})
-      for (const char* const layout : {"nchw", "nhwc"}) {
-        const std::string problem =
-            fmt::format("bwd_filter {} {} {} {}", words[number % 4], all[number % 3], layout, geometry);
-        ++number;
-        const auto device = std::make_shared<devices::RecordingDevice>(devices::DeviceKind::cuda);
-        device->be_of_capability_90();
-        const operations::Answer answer = operations::conv2d_few_channels_filter_gpu().offer(
-            get<Conv2dProblem>(parse_problem(problem)), device, {.tuning = tuning});
-        ASSERT_NE(answer.offer(), nullptr) << problem << ": " << answer.refusal();
-        answer.offer()->plan();
-        ASSERT_EQ(device->built.size(), 2u);
-        for (const auto& built : device->built) {
-          EXPECT_EQ(built.target, "sm_90a");
-          expect_products_overlap(built, problem);
-        }
-      }
-  }
-
-  // The same by warps: blocks that share pixels and not, one product and three, most registers of each number of warps.
-  TEST_F(CudaCompileFor90, FewChannelsFilterByWarpsInEveryForm) {
-    constexpr const char *words[] = {"", "acc", "flip", "flip acc"}, *all[] = {"f32", "f32", "tf32"};
-    int number = 0;
-    for (const auto& [geometry, tuning] : std::initializer_list<std::pair<const char*, const char*>>{
-             {"n10c3h128w128k10r16s16", ""},
-             {"n64c3h227w227k96r11s11u4", ""},
-             {"n10c3h128w128k10r16s16", "rows=16 blocks=8 warps=12 resident=1 width=128 height=9 sixteens=4"},
-             {"n64c3h227w227k96r11s11u4", "rows=32 blocks=12 warps=8 resident=1 width=64 height=2 sixteens=2"},
-             {"n32c3h224w224k64r3s3p1", "rows=32 blocks=4 warps=8 resident=2 width=32 height=8 sixteens=1"},
-             {"n8c2h30w31k8r3s5p1u3d2", "rows=16 blocks=1 warps=8 resident=1 width=16 height=3 sixteens=1"}})
-      for (const char* const layout : {"nchw", "nhwc"}) {
-        const std::string problem =
-            fmt::format("bwd_filter {} {} {} {}", words[number % 4], all[number % 3], layout, geometry);
-        ++number;
-        const auto device = std::make_shared<devices::RecordingDevice>(devices::DeviceKind::cuda);
-        device->be_of_capability_90();
-        const operations::Answer answer = operations::conv2d_few_channels_warps_gpu().offer(
-            get<Conv2dProblem>(parse_problem(problem)), device, {.tuning = tuning});
-        ASSERT_NE(answer.offer(), nullptr) << problem << ": " << answer.refusal();
-        answer.offer()->plan();
-        ASSERT_EQ(device->built.size(), 2u);
-        for (const auto& built : device->built) expect_products_overlap(built, problem);
-      }
-  }
-
-  // The same of few channels to the data: one slice and several, one body and several; layouts and types in turn.
-  TEST_F(CudaCompileFor90, FewChannelsToTheDataInEveryForm) {
-    constexpr const char *words[] = {"", "acc", "flip"}, *all[] = {"f32", "f32", "tf32", "f32"};
-    int number = 0;
-    for (const char* const geometry :
-         {"n8c3h224w224k64r7s7p3u2", "n8c3h224w224k64r3s3p1", "n10c3h128w128k10r16s16", "n8c1h28w28k32r5s5p2",
-          "n8c2h30w31k8r3s5p1u3d2", "n8c8h30w31k200r1s4u4g2", "n8c4h64w64k48r4s4u4"})
-      for (const char* const layout : {"nchw", "nhwc"}) {
-        const std::string problem =
-            fmt::format("bwd_data {} {} {} {}", words[number % 3], all[number % 4], layout, geometry);
-        ++number;
-        const auto device = std::make_shared<devices::RecordingDevice>(devices::DeviceKind::cuda);
-        device->be_of_capability_90();
-        const operations::Answer answer =
-            operations::conv2d_few_channels_gpu().offer(get<Conv2dProblem>(parse_problem(problem)), device, {});
-        ASSERT_NE(answer.offer(), nullptr) << problem << ": " << answer.refusal();
-        answer.offer()->plan();
-        ASSERT_EQ(device->built.size(), 2u);
-        for (const auto& built : device->built) {
-          EXPECT_EQ(built.target, "sm_90a");
-          expect_products_overlap(built, problem);
-        }
-      }
-  }
-
-  // The same of gemm: every type, transposition, tile and ending.
-  TEST_F(CudaCompileFor90, SplitMatricesInEveryForm) {
-    constexpr const char *transpositions[] = {"nn", "nt", "tn", "tt"},
-                         *tunings[] = {"tile_n=128 resident=1 parts=1 shared=0 raw=0",
-                                       "tile_n=64 resident=2 parts=4 shared=0 raw=0",
-                                       "tile_n=32 resident=2 parts=1 shared=0 raw=0",
-                                       "tile_n=128 resident=1 parts=2 shared=0 raw=0"};
-    int number = 0;
-    for (const char* const type : {"f32", "tf32", "f16", "bf16"})
-      for (const char* const transposition : transpositions) {
-        // Columns that are copied as they are stored come by sixty-fours; of parts, where they are more than 32.
-        const bool has_wide_copies = number >= 8 && transposition[1] == 'n';
-        const int tiles = (number + number / 4) % (has_wide_copies ? 2 : 4), n = tiles == 2 ? 30 : 200;
-        operations::GemmTask task = operations::task_for(
-            get<GemmProblem>(parse_problem(fmt::format("gemm {} {} m300n{}k1000 batch2", type, transposition, n))));
-        task.bias = static_cast<operations::BiasAlong>(number % 3);
-        task.accumulate = number % 2 == 0, task.relu = number % 4 < 2;
-        if (number % 5 == 0) task.output = DataType::f32;
-        const char* const tuning = tunings[tiles];
-        ++number;
-        const auto device = std::make_shared<devices::RecordingDevice>(devices::DeviceKind::cuda);
-        device->be_of_capability_90();
-        const operations::Answer answer = operations::gemm_split_gpu().offer(task, device, {.tuning = tuning});
-        ASSERT_NE(answer.offer(), nullptr) << type << ' ' << transposition << ": " << answer.refusal();
-        answer.offer()->plan();
-        ASSERT_EQ(device->built.size(), programs_of({}, tuning));
-        for (const auto& built : device->built) {
-          EXPECT_EQ(built.target, "sm_90a");
-          EXPECT_FALSE(nvrtc->compile(built.text, built.definitions, 90, built.target).image.empty())
-              << type << ' ' << transposition << ' ' << tuning;
-        }
-      }
-  }
-
-  TEST_F(CudaCompileFor90, SplitMatricesOfSixProducts) {
-    for (const auto& [problem, tuning] : std::initializer_list<std::pair<const char*, const char*>>{
-             {"gemm f32 nn m300n200k1000batch2", "tile_n=128 resident=1 parts=1 shared=0 raw=0"},
-             {"gemm f32 tt m300n200k1000", "tile_n=64 resident=1 parts=4 shared=0 raw=0"},
-             {"gemm tf32 nt m300n20k1000", "tile_n=32 resident=1 parts=1 shared=0 raw=0"}}) {
+// The same of few channels to the data: one slice and several, one body and several; layouts and types in turn.
+TEST_F(CudaCompileFor90, FewChannelsToTheDataInEveryForm) {
+  constexpr const char *words[] = {"", "acc", "flip"}, *all[] = {"f32", "f32", "tf32", "f32"};
+  int number = 0;
+  for (const char* const geometry :
+       {"n8c3h224w224k64r7s7p3u2", "n8c3h224w224k64r3s3p1", "n10c3h128w128k10r16s16", "n8c1h28w28k32r5s5p2",
+        "n8c2h30w31k8r3s5p1u3d2", "n8c8h30w31k200r1s4u4g2", "n8c4h64w64k48r4s4u4"})
+    for (const char* const layout : {"nchw", "nhwc"}) {
+      const std::string problem =
+          fmt::format("bwd_data {} {} {} {}", words[number % 3], all[number % 4], layout, geometry);
+      ++number;
       const auto device = std::make_shared<devices::RecordingDevice>(devices::DeviceKind::cuda);
       device->be_of_capability_90();
       const operations::Answer answer =
-          operations::gemm_split_gpu().offer(operations::task_for(get<GemmProblem>(parse_problem(problem))), device,
-                                             {.relative_error = true, .tuning = tuning});
+          operations::conv2d_few_channels_gpu().offer(get<Conv2dProblem>(parse_problem(problem)), device, {});
       ASSERT_NE(answer.offer(), nullptr) << problem << ": " << answer.refusal();
-      EXPECT_EQ(answer.offer()->bound.absolute, 0) << problem;
+      answer.offer()->plan();
+      ASSERT_EQ(device->built.size(), 2u);
+      for (const auto& built : device->built) {
+        EXPECT_EQ(built.target, "sm_90a");
+        expect_products_overlap(built, problem);
+      }
+    }
+}
+
+// The same of gemm: every type, transposition, tile and ending.
+TEST_F(CudaCompileFor90, SplitMatricesInEveryForm) {
+  constexpr const char *transpositions[] = {"nn", "nt", "tn", "tt"},
+                       *tunings[] = {"tile_n=128 resident=1 parts=1 shared=0 raw=0",
+                                     "tile_n=64 resident=2 parts=4 shared=0 raw=0",
+                                     "tile_n=32 resident=2 parts=1 shared=0 raw=0",
+                                     "tile_n=128 resident=1 parts=2 shared=0 raw=0"};
+  int number = 0;
+  for (const char* const type : {"f32", "tf32", "f16", "bf16"})
+    for (const char* const transposition : transpositions) {
+      // Columns that are copied as they are stored come by sixty-fours; of parts, where they are more than 32.
+      const bool has_wide_copies = number >= 8 && transposition[1] == 'n';
+      const int tiles = (number + number / 4) % (has_wide_copies ? 2 : 4), n = tiles == 2 ? 30 : 200;
+      operations::GemmTask task = operations::task_for(
+          get<GemmProblem>(parse_problem(fmt::format("gemm {} {} m300n{}k1000 batch2", type, transposition, n))));
+      task.bias = static_cast<operations::BiasAlong>(number % 3);
+      task.accumulate = number % 2 == 0, task.relu = number % 4 < 2;
+      if (number % 5 == 0) task.output = DataType::f32;
+      const char* const tuning = tunings[tiles];
+      ++number;
+      const auto device = std::make_shared<devices::RecordingDevice>(devices::DeviceKind::cuda);
+      device->be_of_capability_90();
+      const operations::Answer answer = operations::gemm_split_gpu().offer(task, device, {.tuning = tuning});
+      ASSERT_NE(answer.offer(), nullptr) << type << ' ' << transposition << ": " << answer.refusal();
       answer.offer()->plan();
       ASSERT_EQ(device->built.size(), programs_of({}, tuning));
-      for (const auto& built : device->built) expect_products_overlap(built, problem);
-    }
-  }
-
-  // Maxima of 16-bit types by one comparison for two elements, and none by the compiler's own maximum, which forgets
-  // NaN's bits.
-  TEST_F(CudaCompile, Pool2dComparesInPairs) {
-    for (const char* const type : {"f16", "bf16", "f32"})
-      for (const char* const geometry :
-           {"nchw n2c8h56w56r3s3p1u2", "nhwc n2c8h56w56r3s3p1u2", "nchw n3c7h57w75r3s3p1u2", "nchw n200c2h7w7r7s7"}) {
-        const std::string problem = fmt::format("pool2d {} {}", type, geometry);
-        const auto built = pool2d_text(problem);
-        const std::string text = nvrtc->compile(built.text, built.definitions, 91).image;  // PTX of 9.0
-        const std::string pairs = fmt::format("set.gt.u32.{}x2", type);
-        if (type != std::string_view("f32")) {
-          EXPECT_GE(count(text, pairs), 9) << problem;
-        }
-        EXPECT_EQ(count(text, "max.NaN"), 0) << problem;
-        EXPECT_EQ(count(text, "cvt.f32"), 0) << problem;
+      for (const auto& built : device->built) {
+        EXPECT_EQ(built.target, "sm_90a");
+        EXPECT_FALSE(nvrtc->compile(built.text, built.definitions, 90, built.target).image.empty())
+            << type << ' ' << transposition << ' ' << tuning;
       }
-  }
+    }
+}
 
-  TEST_F(CudaCompile, TheWordsOfThePreludeAreThere) {
-    const std::string text = ptx(R"(
+TEST_F(CudaCompileFor90, SplitMatricesOfSixProducts) {
+  for (const auto& [problem, tuning] : std::initializer_list<std::pair<const char*, const char*>>{
+           {"gemm f32 nn m300n200k1000batch2", "tile_n=128 resident=1 parts=1 shared=0 raw=0"},
+           {"gemm f32 tt m300n200k1000", "tile_n=64 resident=1 parts=4 shared=0 raw=0"},
+           {"gemm tf32 nt m300n20k1000", "tile_n=32 resident=1 parts=1 shared=0 raw=0"}}) {
+    const auto device = std::make_shared<devices::RecordingDevice>(devices::DeviceKind::cuda);
+    device->be_of_capability_90();
+    const operations::Answer answer =
+        operations::gemm_split_gpu().offer(operations::task_for(get<GemmProblem>(parse_problem(problem))), device,
+                                           {.relative_error = true, .tuning = tuning});
+    ASSERT_NE(answer.offer(), nullptr) << problem << ": " << answer.refusal();
+    EXPECT_EQ(answer.offer()->bound.absolute, 0) << problem;
+    answer.offer()->plan();
+    ASSERT_EQ(device->built.size(), programs_of({}, tuning));
+    for (const auto& built : device->built) expect_products_overlap(built, problem);
+  }
+}
+
+// Maxima of 16-bit types by one comparison for two elements, and none by the compiler's own maximum, which forgets
+// NaN's bits.
+TEST_F(CudaCompile, Pool2dComparesInPairs) {
+  for (const char* const type : {"f16", "bf16", "f32"})
+    for (const char* const geometry :
+         {"nchw n2c8h56w56r3s3p1u2", "nhwc n2c8h56w56r3s3p1u2", "nchw n3c7h57w75r3s3p1u2", "nchw n200c2h7w7r7s7"}) {
+      const std::string problem = fmt::format("pool2d {} {}", type, geometry);
+      const auto built = pool2d_text(problem);
+      const std::string text = nvrtc->compile(built.text, built.definitions, 91).image;  // PTX of 9.0
+      const std::string pairs = fmt::format("set.gt.u32.{}x2", type);
+      if (type != std::string_view("f32")) {
+        EXPECT_GE(count(text, pairs), 9) << problem;
+      }
+      EXPECT_EQ(count(text, "max.NaN"), 0) << problem;
+      EXPECT_EQ(count(text, "cvt.f32"), 0) << problem;
+    }
+}
+
+TEST_F(CudaCompile, TheWordsOfThePreludeAreThere) {
+  const std::string text = ptx(R"(
 CONSTANT int table[2] = {1, 2};
 DEVICE float twice(const float x) { return 2.0f * x; }
 KERNEL void f(GLOBAL uchar* RESTRICT a, GLOBAL ushort* b, GLOBAL short* c, GLOBAL int* d, GLOBAL half_t* e, GLOBAL const float* x) {
@@ -1386,15 +1381,15 @@ KERNEL void f(GLOBAL uchar* RESTRICT a, GLOBAL ushort* b, GLOBAL short* c, GLOBA
   STORE_HALF(v, e, i);
 }
 )");
-    for (const char* const part :
-         {".entry f", "cvt.f32.f16", "cvt.rn.f16.f32", "cvt.rni.s32.f32", "bar.sync", "ld.param.u64"})
-      EXPECT_GT(count(text, part), 0) << part;
-  }
+  for (const char* const part :
+       {".entry f", "cvt.f32.f16", "cvt.rn.f16.f32", "cvt.rni.s32.f32", "bar.sync", "ld.param.u64"})
+    EXPECT_GT(count(text, part), 0) << part;
+}
 
-  // A copy of a box by its tensor map, into memory that the launch asks for, and a multiplication that only compute
-  // capability 9.0 itself has.
-  TEST_F(CudaCompile, TargetsHaveInstructionsOfTheirOwn) {
-    constexpr const char* text = R"(
+// A copy of a box by its tensor map, into memory that the launch asks for, and a multiplication that only compute
+// capability 9.0 itself has.
+TEST_F(CudaCompile, TargetsHaveInstructionsOfTheirOwn) {
+  constexpr const char* text = R"(
 KERNEL void f(GLOBAL float* y, TENSOR_MAP map) {
   LAUNCH_LOCAL(float, box);
   const uint to = (uint)__cvta_generic_to_shared(box);
@@ -1404,60 +1399,60 @@ KERNEL void f(GLOBAL float* y, TENSOR_MAP map) {
   y[GLOBAL_ID_X + GLOBAL_ID_Z + GROUP_ID_Z] = box[LOCAL_ID_X + LOCAL_ID_Z];
 }
 )";
-    EXPECT_EQ(nvrtc->target_refusal("sm_90a", 90), "");
-    EXPECT_EQ(nvrtc->target_refusal("", 90), "");
-    EXPECT_NE(nvrtc->target_refusal("sm_90a", 80), "");
-    EXPECT_NE(nvrtc->target_refusal("sm_999a", 999), "");  // no compiler knows it
-    EXPECT_FALSE(nvrtc->compile(text, {}, 90, "sm_90a").is_ptx);
-    EXPECT_THROW(nvrtc->compile(text, {}, 90), Error);
-  }
+  EXPECT_EQ(nvrtc->target_refusal("sm_90a", 90), "");
+  EXPECT_EQ(nvrtc->target_refusal("", 90), "");
+  EXPECT_NE(nvrtc->target_refusal("sm_90a", 80), "");
+  EXPECT_NE(nvrtc->target_refusal("sm_999a", 999), "");  // no compiler knows it
+  EXPECT_FALSE(nvrtc->compile(text, {}, 90, "sm_90a").is_ptx);
+  EXPECT_THROW(nvrtc->compile(text, {}, 90), Error);
+}
 
-  TEST_F(CudaCompile, ErrorsShowTheLog) {
-    const auto message = [&](std::string_view text) {
-      return error_of([&] { nvrtc->compile(text, {}, 90); }, ErrorKind::environment);
-    };
-    const std::string text = message("\nKERNEL void f() { nonsense; }\n");
-    EXPECT_NE(text.find("nvrtcCompileProgram failed: NVRTC_ERROR_COMPILATION"), std::string::npos) << text;
-    EXPECT_NE(text.find("kernel(2)"), std::string::npos) << text;
-    EXPECT_NE(text.find("nonsense"), std::string::npos) << text;
-    const std::string named = message("#line 1 \"first\"\n#warning not this\n#line 7 \"a/second.kernel\"\nnonsense;\n");
-    EXPECT_NE(named.find("a/second.kernel(7): error"), std::string::npos) << named;
-    EXPECT_EQ(named.find("not this"), std::string::npos) << named;
-    const std::vector<devices::Definition> blank{{"A", "1 --use_fast_math"}};
-    EXPECT_NE(error_of([&] { nvrtc->compile("", blank, 90); }).find("hold no blanks"), std::string::npos);
-  }
+TEST_F(CudaCompile, ErrorsShowTheLog) {
+  const auto message = [&](std::string_view text) {
+    return error_of([&] { nvrtc->compile(text, {}, 90); }, ErrorKind::environment);
+  };
+  const std::string text = message("\nKERNEL void f() { nonsense; }\n");
+  EXPECT_NE(text.find("nvrtcCompileProgram failed: NVRTC_ERROR_COMPILATION"), std::string::npos) << text;
+  EXPECT_NE(text.find("kernel(2)"), std::string::npos) << text;
+  EXPECT_NE(text.find("nonsense"), std::string::npos) << text;
+  const std::string named = message("#line 1 \"first\"\n#warning not this\n#line 7 \"a/second.kernel\"\nnonsense;\n");
+  EXPECT_NE(named.find("a/second.kernel(7): error"), std::string::npos) << named;
+  EXPECT_EQ(named.find("not this"), std::string::npos) << named;
+  const std::vector<devices::Definition> blank{{"A", "1 --use_fast_math"}};
+  EXPECT_NE(error_of([&] { nvrtc->compile("", blank, 90); }).find("hold no blanks"), std::string::npos);
+}
 
-  TEST_F(CudaCompile, NewerDevicesGetPtxAndOlderOnesARefusal) {
-    EXPECT_FALSE(nvrtc->compile("KERNEL void f() {}", {}, 90).is_ptx);
-    EXPECT_TRUE(nvrtc->compile("KERNEL void f() {}", {}, 999).is_ptx);
-    EXPECT_EQ(nvrtc->refusal(90), "");
-    EXPECT_EQ(nvrtc->refusal(999), "");
-    EXPECT_NE(nvrtc->refusal(20).find("and the device has 2.0"), std::string::npos) << nvrtc->refusal(20);
-  }
+TEST_F(CudaCompile, NewerDevicesGetPtxAndOlderOnesARefusal) {
+  EXPECT_FALSE(nvrtc->compile("KERNEL void f() {}", {}, 90).is_ptx);
+  EXPECT_TRUE(nvrtc->compile("KERNEL void f() {}", {}, 999).is_ptx);
+  EXPECT_EQ(nvrtc->refusal(90), "");
+  EXPECT_EQ(nvrtc->refusal(999), "");
+  EXPECT_NE(nvrtc->refusal(20).find("and the device has 2.0"), std::string::npos) << nvrtc->refusal(20);
+}
 
-  // As the driver would name them, which need not be there.
-  TEST(CudaErrors, SayWhereTheDeviceIsLost) {
-    namespace cuda = devices::cuda;
-    cuda::Api api{};
-    api.GetErrorName = [](cuda::CUresult, const char** name) { return *name = "CUDA_ERROR_NAME", cuda::CUDA_SUCCESS; };
-    api.GetErrorString = [](cuda::CUresult, const char** text) { return *text = "a text", cuda::CUDA_SUCCESS; };
-    const auto named = [](int code) { return "CUDA_ERROR_NAME (" + std::to_string(code) + "): a text"; };
-    const std::string lost = "; the device is lost to this process: start it again";
-    // Memory errors of the hardware, its link, contained; illegal address, time-out, destroyed context, assertion,
-    // stack, instruction, alignment, address space, program counter, launch; the service that shares the device;
-    // unknown.
-    for (const int code : {214, 220, 226, 700, 702, 709, 710, 714, 715, 716, 717, 718, 719, 809, 999})
-      EXPECT_EQ(cuda::error_name(api, code), named(code) + lost);
-    // Invalid value, out of memory, busy, no device, not found, not ready, too much for a launch.
-    for (const int code : {1, 2, 46, 100, 500, 600, 701}) EXPECT_EQ(cuda::error_name(api, code), named(code));
-    api.GetErrorName = [](cuda::CUresult, const char**) { return cuda::CUDA_ERROR_INVALID_VALUE; };
-    EXPECT_EQ(cuda::error_name(api, 719), "an unknown error (719): a text" + lost);
-  }
+// As the driver would name them, which need not be there.
+TEST(CudaErrors, SayWhereTheDeviceIsLost) {
+  namespace cuda = devices::cuda;
+  cuda::Api api{};
+  api.GetErrorName = [](cuda::CUresult, const char** name) { return *name = "CUDA_ERROR_NAME", cuda::CUDA_SUCCESS; };
+  api.GetErrorString = [](cuda::CUresult, const char** text) { return *text = "a text", cuda::CUDA_SUCCESS; };
+  const auto named = [](int code) { return "CUDA_ERROR_NAME (" + std::to_string(code) + "): a text"; };
+  const std::string lost = "; the device is lost to this process: start it again";
+  // Memory errors of the hardware, its link, contained; illegal address, time-out, destroyed context, assertion,
+  // stack, instruction, alignment, address space, program counter, launch; the service that shares the device;
+  // unknown.
+  for (const int code : {214, 220, 226, 700, 702, 709, 710, 714, 715, 716, 717, 718, 719, 809, 999})
+    EXPECT_EQ(cuda::error_name(api, code), named(code) + lost);
+  // Invalid value, out of memory, busy, no device, not found, not ready, too much for a launch.
+  for (const int code : {1, 2, 46, 100, 500, 600, 701}) EXPECT_EQ(cuda::error_name(api, code), named(code));
+  api.GetErrorName = [](cuda::CUresult, const char**) { return cuda::CUDA_ERROR_INVALID_VALUE; };
+  EXPECT_EQ(cuda::error_name(api, 719), "an unknown error (719): a text" + lost);
+}
 
-  TEST(CudaErrors, TellLackOfMemoryFromALostDevice) {
-    EXPECT_EQ(devices::cuda::kind_of(2), ErrorKind::out_of_memory);
-    for (const int code : {1, 201, 700, 719, 999}) EXPECT_EQ(devices::cuda::kind_of(code), ErrorKind::environment);
-  }
+TEST(CudaErrors, TellLackOfMemoryFromALostDevice) {
+  EXPECT_EQ(devices::cuda::kind_of(2), ErrorKind::out_of_memory);
+  for (const int code : {1, 201, 700, 719, 999}) EXPECT_EQ(devices::cuda::kind_of(code), ErrorKind::environment);
+}
 
 }  // namespace
 }  // namespace omniconv
