@@ -3,11 +3,15 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <iterator>
 #include <memory>
+#include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "common.h"
+#include "core/suggest.h"
 #include "omniconv/error.h"
 #include "omniconv/training.h"
 #include "progress.h"
@@ -21,8 +25,16 @@ struct TrainOptions {
   std::string model, data, dataset, optimizer = "sgd";
   std::int64_t epochs = 5, batch = 64, seed = 1, train_images = -1, test_images = -1;
   double rate = 0.01, momentum = 0.9, l2 = 0;
-  bool list_models = false, deterministic = false;
+  bool list_models = false, deterministic = false, has_momentum = false;
 };
+
+constexpr std::string_view optimizers[] = {"sgd", "nesterov", "adam"},
+                           datasets[] = {"mnist", "fashion-mnist", "cifar-10"};
+
+void require_known(const char* what, const std::string& word, std::span<const std::string_view> known) {
+  if (std::find(known.begin(), known.end(), word) == known.end())
+    throw bad_input(fmt::format("unknown {} '{}': {}", what, word, suggest(word, known)));
+}
 
 std::string print(const ModelShape& shape) {
   return fmt::format("{} x {} x {}", shape.channels, shape.height, shape.width);
@@ -73,18 +85,27 @@ DatasetPlace place_for(const TrainOptions& options, const Model& model) {
         fmt::format("{}: neither it nor its mnist, fashion-mnist and cifar-10-batches-bin hold a data set: IDX "
                     "files as train-images-idx3-ubyte, or CIFAR-10's data_batch_1.bin",
                     folder));
-  std::string found;
+  const auto list_of = [](const std::vector<DatasetPlace>& all) {
+    std::string list;
+    for (const DatasetPlace& place : all)
+      list += fmt::format("{}{} ({}: {})", list.empty() ? "" : ", ", place.name, place.folder,
+                          place.damage.empty() ? print({place.channels, place.height, place.width}) : "damaged");
+    return list;
+  };
   for (const DatasetPlace& place : places) {
-    const ModelShape shape{place.channels, place.height, place.width};
-    found += fmt::format("{}{} ({}: {})", found.empty() ? "" : ", ", place.name, place.folder, print(shape));
-    if (shape == model.input && (options.dataset.empty() || options.dataset == place.name)) fitting.push_back(place);
+    if (!options.dataset.empty() && options.dataset != place.name) continue;
+    const bool is_named = !options.dataset.empty() || places.size() == 1;
+    if (!place.damage.empty() && is_named) throw bad_input(place.damage);
+    if (ModelShape{place.channels, place.height, place.width} == model.input) fitting.push_back(place);
   }
+  const std::string found = list_of(places);
   if (fitting.empty())
     throw bad_input(fmt::format("no {}data set fits the model {}, which takes {}: found {}",
                                 options.dataset.empty() ? "" : options.dataset + " ", model.name, print(model.input),
                                 found));
   if (fitting.size() > 1)
-    throw bad_input(fmt::format("several data sets fit the model {}: name one by --dataset: {}", model.name, found));
+    throw bad_input(
+        fmt::format("several data sets fit the model {}: name one by --dataset: {}", model.name, list_of(fitting)));
   return fitting.front();
 }
 
@@ -119,11 +140,16 @@ UpdateProblem::Rule rule_of(const std::string& name) {
 
 int run(const TrainOptions& options, Json& json) {
   if (options.list_models) return list_models(options, json);
+  require_known("optimizer", options.optimizer, optimizers);
+  if (!options.dataset.empty()) require_known("data set", options.dataset, datasets);
+  if (options.optimizer == "adam" && options.has_momentum)
+    throw bad_input("--momentum beside --optimizer adam, which has none to set: leave it out");
   if (options.model.empty())
     throw bad_input("no model is named: omniconv train --list-models shows those that are built in");
   const bool prints = !options.common.quiet && options.common.json != "-";
   const Model model = load_model(options.model);
   const Dataset dataset = read_dataset(place_for(options, model), options.train_images, options.test_images);
+  require_fit(model, dataset, options.batch);
   const Context context(context_options(options.common));
   Network network(context, model,
                   {.batch = options.batch, .rule = rule_of(options.optimizer), .deterministic = options.deterministic});
@@ -131,10 +157,15 @@ int run(const TrainOptions& options, Json& json) {
   json["device"] = describe(context.device());
   json["model"] = model.name, json["parameters"] = model.parameters();
   json["dataset"] = {{"name", dataset.name}, {"train", dataset.train.count}, {"test", dataset.test.count}};
-  json["options"] = {{"epochs", options.epochs}, {"batch", options.batch},
-                     {"rate", options.rate},     {"momentum", options.momentum},
-                     {"l2", options.l2},         {"optimizer", options.optimizer},
-                     {"seed", options.seed},     {"memory_bytes", network.memory_bytes()}};
+  json["options"] = {{"epochs", options.epochs},
+                     {"batch", options.batch},
+                     {"rate", options.rate},
+                     {"momentum", options.momentum},
+                     {"l2", options.l2},
+                     {"optimizer", options.optimizer},
+                     {"deterministic", options.deterministic},
+                     {"seed", options.seed},
+                     {"memory_bytes", network.memory_bytes()}};
   json["steps"] = Json::array();
   for (const NetworkStep& step : network.steps())
     json["steps"].push_back(
@@ -197,8 +228,7 @@ void add_train(CLI::App& app, Body& body) {
       ->check(not_empty());
   command->add_option("--dataset", options->dataset, "the set, where several fit the model")
       ->type_name("NAME")
-      ->check(CLI::IsMember({"mnist", "fashion-mnist", "cifar-10"}))
-      ->check(known_words({"mnist", "fashion-mnist", "cifar-10"}));
+      ->check(known_words({std::begin(datasets), std::end(datasets)}));
   command->add_option("--epochs", options->epochs, "passes over the images for training")
       ->type_name("N")
       ->check(whole_number(1, 1000000))
@@ -209,17 +239,14 @@ void add_train(CLI::App& app, Body& body) {
       ->capture_default_str();
   command->add_option("--optimizer", options->optimizer, "how parameters follow their gradients")
       ->type_name("sgd|nesterov|adam")
-      ->check(CLI::IsMember({"sgd", "nesterov", "adam"}))
-      ->check(known_words({"sgd", "nesterov", "adam"}))
+      ->check(known_words({std::begin(optimizers), std::end(optimizers)}))
       ->capture_default_str();
   command->add_option("--rate", options->rate, "the learning rate")
       ->type_name("R")
       ->check(finite_number(0))
       ->capture_default_str();
-  command->add_option("--momentum", options->momentum, "of sgd and nesterov")
-      ->type_name("M")
-      ->check(finite_number(0))
-      ->capture_default_str();
+  CLI::Option* const momentum = command->add_option("--momentum", options->momentum, "of sgd and nesterov");
+  momentum->type_name("M")->check(finite_number(0))->capture_default_str();
   command->add_option("--l2", options->l2, "weight decay: so many times a parameter is added to its gradient")
       ->type_name("L")
       ->check(finite_number(0))
@@ -238,7 +265,8 @@ void add_train(CLI::App& app, Body& body) {
   command->add_flag("--list-models", options->list_models,
                     "show the built-in models' layers, or MODEL's, and train none");
   add_common(*command, options->common);
-  command->callback([options, &body] {
+  command->callback([options, momentum, &body] {
+    options->has_momentum = momentum->count() > 0;
     body = [options] {
       return with_report(options->common.json, "omniconv-train/1", [&](Json& json) { return run(*options, json); });
     };

@@ -32,11 +32,16 @@ struct Dataset {
 
 // A set that lies in a folder, not read yet.
 struct DatasetPlace {
+  enum class Format : std::uint8_t { idx, cifar };
+
+  Format format = Format::idx;
   std::string name, folder;
-  std::int64_t channels = 0, height = 0, width = 0;
+  std::int64_t channels = 0, height = 0, width = 0;  // 0 of one that is damaged
+  std::string damage = {};                           // why its images' extents are not known; empty: they are
 };
 
-// The sets in a folder, and in its folders mnist, fashion-mnist and cifar-10-batches-bin.
+// The sets in a folder, and in its folders mnist, fashion-mnist and cifar-10-batches-bin, those of names that the
+// folder itself has left out.
 std::vector<DatasetPlace> find_datasets(const std::string& folder);
 
 // At most so many images of each part, the first ones; negative: all.

@@ -38,7 +38,8 @@ struct NetworkStep {
   std::string problem, solver;
 };
 
-// A model on a device, for batches of one size: x is batch x c x h x w in f32. Not for several threads at once.
+// A model on a device, for batches of one size: x is batch x c x h x w in f32. Parameters and momenta are 0 at first.
+// Not for several threads at once; one that was moved from can only be assigned to and destroyed.
 class Network {
  public:
   Network(const Context& context, Model model, const NetworkOptions& options = {});
@@ -55,6 +56,9 @@ class Network {
   // Weights uniform between -b and b, b = sqrt(6 / inputs of one output) (He), biases 0, momenta 0. The same numbers on
   // every device: Philox4x32-10 of the seed, counted by element, 24 bits each.
   void initialise(std::uint64_t seed);
+  // Momenta 0, the count of Adam's steps 0, and what stopped the training forgotten; parameters stay. For parameters
+  // that are set from elsewhere.
+  void reset_optimiser();
   // The parameters of one layer: its weights (outputs x c x rows x columns), then its biases.
   std::vector<float> parameters(std::size_t layer) const;
   void set_parameters(std::size_t layer, const std::vector<float>& values);
@@ -66,9 +70,9 @@ class Network {
     double rate = 0.01, momentum = 0.9, l1 = 0, l2 = 0;
     double clip = std::numeric_limits<double>::infinity();
   };
-  // A step on a batch of images, as `standardise` makes them, and their classes: the losses of its images go to
-  // `losses`, and what stops the training (UpdateRun::stop) to `stop`, when the event is over; all arrays must stay
-  // until then.
+  // A step on a batch of images, standardised (Standard), and their classes, of which one that the model has not makes
+  // the step's gradients NaN. The losses of its images go to `losses`, and what stops the training (UpdateRun::stop) to
+  // `stop`, when the event is over; all arrays must stay until then. Where it throws, nothing of it is under way.
   Event step(const float* images, const std::int32_t* labels, const Rates& rates, float* losses, std::int32_t* stop);
   // The last layer's outputs of a batch, batch x classes.
   std::vector<float> outputs(const float* images);
@@ -84,6 +88,9 @@ struct Standard {
   std::vector<double> mean, deviation;  // of each channel, of p / 255
 };
 Standard standard_of(const Dataset& dataset);
+
+// Throws where a model cannot learn the set in such batches: other extents, fewer outputs than classes, too few images.
+void require_fit(const Model& model, const Dataset& dataset, std::int64_t batch);
 
 struct TrainingOptions {
   std::int64_t epochs = 5;
@@ -115,6 +122,7 @@ struct Evaluation {
   double accuracy() const { return images > 0 ? static_cast<double>(right) / static_cast<double>(images) : 0; }
 };
 // Every image of `examples`; the class is that of the largest output, the first of equal ones, among the set's classes.
+// Throws environment_error where an output is not finite.
 Evaluation evaluate(Network& network, const Dataset& dataset, const Examples& examples);
 
 }  // namespace omniconv

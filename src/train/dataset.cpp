@@ -8,6 +8,7 @@
 #include <filesystem>
 #include <fstream>
 #include <memory>
+#include <string_view>
 #include <utility>
 
 #if OMNICONV_HAS_ZLIB
@@ -21,7 +22,9 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr std::int64_t most_side = 1 << 16, most_images = 1 << 28;  // of what is read; a set of more is no such set
+// Of what is read; a set of more is no such set.
+constexpr std::int64_t most_side = 1 << 16, most_images = 1 << 28, most_bytes = std::int64_t{1} << 33,
+                       most_cifar_records = 1 << 17;
 constexpr std::int64_t cifar_side = 32, cifar_image = 3 * cifar_side * cifar_side, cifar_record = 1 + cifar_image;
 
 bool is_file(const fs::path& path) {
@@ -57,11 +60,11 @@ class Bytes {
         const int got = gzread(compressed_.get(), to + done, static_cast<unsigned>(std::min(at_once, bytes - done)));
         int status = Z_OK;
         gzerror(compressed_.get(), &status);
-        if (got < 0 || (got == 0 && status != Z_OK && status != Z_STREAM_END && status != Z_BUF_ERROR))
+        if (got < 0 || (got == 0 && status != Z_OK && status != Z_STREAM_END))  // a file that is cut off, too
           throw bad_input(
-              fmt::format("{}: it is no gzip file, or is damaged behind byte {} of what it holds", path_, done));
+              fmt::format("{}: it is no gzip file, or is damaged behind byte {} of what it holds", path_, read_));
         if (got == 0) break;
-        done += got;
+        done += got, read_ += got;
       }
       return done;
     }
@@ -94,6 +97,7 @@ class Bytes {
  private:
   std::string path_;
   std::ifstream plain_;
+  std::int64_t read_ = 0;  // of a compressed one
 #if OMNICONV_HAS_ZLIB
   struct Close {
     void operator()(gzFile_s* file) const { gzclose(file); }
@@ -135,15 +139,17 @@ IdxHeader read_header(Bytes& file, std::uint32_t magic) {
       (std::min(header.height, header.width) < 1 || std::max(header.height, header.width) > most_side))
     throw bad_input(fmt::format("{}: its images are {} x {} pixels: must be 1 to {} along each side", file.path(),
                                 header.height, header.width, most_side));
+  if (magic == images_magic && header.count * header.height > most_bytes / header.width)
+    throw bad_input(fmt::format("{}: its {} images of {} x {} pixels pass the {} bytes that are read", file.path(),
+                                header.count, header.height, header.width, most_bytes));
   return header;
 }
 
-void check_labels(const std::string& path, const std::vector<std::uint8_t>& labels, std::size_t classes,
-                  std::int64_t first) {
+void check_labels(const std::string& path, const std::vector<std::uint8_t>& labels, std::size_t classes) {
   const auto wrong = std::find_if(labels.begin(), labels.end(), [&](std::uint8_t label) { return label >= classes; });
   if (wrong != labels.end())
-    throw bad_input(fmt::format("{}: label {} of record {}: must be 0 to {}", path, *wrong,
-                                first + (wrong - labels.begin()), classes - 1));
+    throw bad_input(
+        fmt::format("{}: label {} of record {}: must be 0 to {}", path, *wrong, wrong - labels.begin(), classes - 1));
 }
 
 Examples read_idx(const DatasetPlace& place, const char* part, std::size_t classes, std::int64_t most) {
@@ -172,26 +178,29 @@ Examples read_idx(const DatasetPlace& place, const char* part, std::size_t class
     if (!labels.is_at_end())
       throw bad_input(fmt::format("{}: bytes follow its {} labels", labels.path(), of_labels.count));
   }
-  check_labels(labels.path(), examples.labels, classes, 0);
+  check_labels(labels.path(), examples.labels, classes);
   return examples;
 }
 
 void read_cifar(const std::string& path, std::int64_t most, Examples& to) {
-  Bytes file(path);
-  const std::int64_t left = most < 0 ? most_images : most - to.count;
+  const std::int64_t left = most < 0 ? most_cifar_records : std::min(most - to.count, most_cifar_records);
   if (left <= 0) return;
+  Bytes file(path);
   const std::vector<std::uint8_t> all = file.take(left * cifar_record);
   const auto bytes = static_cast<std::int64_t>(all.size());
-  if (bytes == 0 || bytes % cifar_record != 0)
+  if (bytes == 0) throw bad_input(fmt::format("{}: it is empty", path));
+  if (bytes % cifar_record != 0)
     throw bad_input(fmt::format("{}: its {} bytes are no whole number of records of {}: it ends within record {}", path,
                                 bytes, cifar_record, bytes / cifar_record));
+  if (left == most_cifar_records && !file.is_at_end())
+    throw bad_input(fmt::format("{}: it has more than {} records", path, most_cifar_records));
   std::vector<std::uint8_t> labels;
   for (std::int64_t at = 0; at < bytes; at += cifar_record) {
     const auto record = all.begin() + at;
     labels.push_back(*record);
     to.pixels.insert(to.pixels.end(), record + 1, record + cifar_record);
   }
-  check_labels(path, labels, 10, 0);
+  check_labels(path, labels, 10);
   to.labels.insert(to.labels.end(), labels.begin(), labels.end());
   to.count += bytes / cifar_record;
 }
@@ -205,7 +214,7 @@ std::vector<std::string> numbers(int count) {
 std::vector<std::string> class_names(const DatasetPlace& place) {
   if (place.name == "fashion-mnist")
     return {"T-shirt", "trouser", "pullover", "dress", "coat", "sandal", "shirt", "sneaker", "bag", "ankle boot"};
-  if (place.name == "cifar-10") {
+  if (place.format == DatasetPlace::Format::cifar) {
     std::vector<std::string> names;
     std::ifstream file(fs::path(place.folder) / "batches.meta.txt");
     for (std::string line; names.size() < 10 && std::getline(file, line);)
@@ -218,13 +227,24 @@ std::vector<std::string> class_names(const DatasetPlace& place) {
   return numbers(10);
 }
 
-void add_place(const fs::path& folder, const std::string& name, std::vector<DatasetPlace>& to) {
-  if (const std::string images = idx_file(folder, "train-images-idx3-ubyte"); !images.empty()) {
+using Format = DatasetPlace::Format;
+
+void add_idx(const fs::path& folder, const std::string& name, std::vector<DatasetPlace>& to) {
+  const std::string images = idx_file(folder, "train-images-idx3-ubyte");
+  if (images.empty()) return;
+  DatasetPlace place{.format = Format::idx, .name = name, .folder = folder.string()};
+  try {
     Bytes file(images);
     const IdxHeader header = read_header(file, images_magic);
-    to.push_back({name, folder.string(), 1, header.height, header.width});
+    place.channels = 1, place.height = header.height, place.width = header.width;
+  } catch (const Error& error) {
+    place.damage = error.what();  // who asks for another set is not told
   }
-  if (is_file(folder / "data_batch_1.bin")) to.push_back({"cifar-10", folder.string(), 3, cifar_side, cifar_side});
+  to.push_back(std::move(place));
+}
+void add_cifar(const fs::path& folder, std::vector<DatasetPlace>& to) {
+  if (is_file(folder / "data_batch_1.bin"))
+    to.push_back({Format::cifar, "cifar-10", folder.string(), 3, cifar_side, cifar_side});
 }
 
 }  // namespace
@@ -234,20 +254,25 @@ std::vector<DatasetPlace> find_datasets(const std::string& folder) {
   std::error_code failed;
   if (!fs::is_directory(folder, failed)) throw bad_input(fmt::format("{}: there is no such folder of data", folder));
   const fs::path whole = fs::weakly_canonical(folder, failed);
-  add_place(folder, whole.filename() == "fashion-mnist" ? "fashion-mnist" : "mnist", places);
-  for (const auto& [inside, name] : {std::pair("mnist", "mnist"), std::pair("fashion-mnist", "fashion-mnist"),
-                                     std::pair("cifar-10-batches-bin", "cifar-10")})
-    add_place(fs::path(folder) / inside, name, places);
+  add_idx(folder, whole.filename() == "fashion-mnist" ? "fashion-mnist" : "mnist", places);
+  add_cifar(folder, places);
+  const auto is_there = [&](std::string_view name) {
+    return std::any_of(places.begin(), places.end(), [&](const DatasetPlace& place) { return place.name == name; });
+  };
+  for (const char* const name : {"mnist", "fashion-mnist"})
+    if (!is_there(name)) add_idx(fs::path(folder) / name, name, places);
+  if (!is_there("cifar-10")) add_cifar(fs::path(folder) / "cifar-10-batches-bin", places);
   return places;
 }
 
 Dataset read_dataset(const DatasetPlace& place, std::int64_t train_images, std::int64_t test_images) {
+  if (!place.damage.empty()) throw bad_input(place.damage);
   Dataset set{.name = place.name,
               .channels = place.channels,
               .height = place.height,
               .width = place.width,
               .classes = class_names(place)};
-  if (place.name != "cifar-10") {
+  if (place.format == Format::idx) {
     for (const char* const part : {"train", "t10k"})
       for (const char* const file : {"images-idx3-ubyte", "labels-idx1-ubyte"})
         if (const std::string name = fmt::format("{}-{}", part, file); idx_file(place.folder, name).empty())

@@ -4,8 +4,10 @@
 
 #include <algorithm>
 #include <charconv>
+#include <filesystem>
 #include <fstream>
-#include <iterator>
+#include <system_error>
+#include <tuple>
 #include <utility>
 
 #include "core/checked.h"
@@ -46,6 +48,15 @@ constexpr std::int64_t most_extent = std::int64_t{1} << 24;
 constexpr std::size_t most_layers = 10000, most_text = 1 << 20;
 constexpr std::string_view layer_words[] = {"input", "conv", "dense", "relu", "sigmoid", "tanh", "maxpool", "avgpool"};
 
+// A word of a text in an error: as much of it as a line has room for, and nothing that a terminal would obey.
+std::string quoted(std::string_view word) {
+  constexpr std::size_t most = 40;
+  std::string shown(word.substr(0, most));
+  std::replace_if(
+      shown.begin(), shown.end(), [](char c) { return static_cast<unsigned char>(c) < ' ' || c == 127; }, '?');
+  return "'" + shown + (word.size() > most ? "...'" : "'");
+}
+
 // The words of a line, of which each is asked for with what it should be.
 class Line {
  public:
@@ -69,7 +80,8 @@ class Line {
     std::int64_t value = 0;
     const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
     if (error != std::errc() || end != text.data() + text.size() || value < least || value > most_extent)
-      refuse(fmt::format("'{}' where {} is expected: a whole number from {} to {}", text, what, least, most_extent));
+      refuse(
+          fmt::format("{} where {} is expected: a whole number from {} to {}", quoted(text), what, least, most_extent));
     return value;
   }
   std::int64_t number(const char* what, std::int64_t least = 1) { return number(word(what), what, least); }
@@ -77,7 +89,7 @@ class Line {
   std::pair<std::int64_t, std::int64_t> extents(const char* what) {
     const std::string_view text = word(what);
     const std::size_t cross = text.find('x');
-    if (cross == std::string_view::npos) refuse(fmt::format("'{}' where {} is expected, as in 3x3", text, what));
+    if (cross == std::string_view::npos) refuse(fmt::format("{} where {} is expected, as in 3x3", quoted(text), what));
     return {number(text.substr(0, cross), what, 1), number(text.substr(cross + 1), what, 1)};
   }
   // Where the next word is this one it is taken.
@@ -87,7 +99,7 @@ class Line {
     return true;
   }
   void end() {
-    if (!is_at_end()) refuse(fmt::format("'{}' where the line should end", words_[next_]));
+    if (!is_at_end()) refuse(fmt::format("{} where the line should end", quoted(words_[next_])));
   }
 
  private:
@@ -117,11 +129,12 @@ ModelLayer read_layer(std::string_view word, Line& line, const ModelShape& in) {
     if (is_convolution) layer.outputs = layer.out.channels = line.number("the number of filters");
     std::tie(layer.rows, layer.columns) = line.extents(is_convolution ? "a filter's extents" : "a window's extents");
     if (!is_convolution) layer.stride_h = layer.rows, layer.stride_w = layer.columns;
+    bool pads = false, strides = false;  // each once, in any order
     while (!line.is_at_end()) {
-      if (is_convolution && line.takes("pad"))
-        layer.pad = line.number("padding", 0);
-      else if (line.takes("stride"))
-        layer.stride_h = layer.stride_w = line.number("a stride");
+      if (is_convolution && !pads && line.takes("pad"))
+        pads = true, layer.pad = line.number("padding", 0);
+      else if (!strides && line.takes("stride"))
+        strides = true, layer.stride_h = layer.stride_w = line.number("a stride");
       else
         break;
     }
@@ -135,7 +148,7 @@ ModelLayer read_layer(std::string_view word, Line& line, const ModelShape& in) {
   } else if (word == "relu" || word == "sigmoid" || word == "tanh") {
     layer.kind = word == "relu" ? Kind::relu : word == "sigmoid" ? Kind::sigmoid : Kind::tanh;
   } else {
-    line.refuse(fmt::format("unknown layer '{}': {}", word, suggest(word, layer_words)));
+    line.refuse(fmt::format("unknown layer {}: {}", quoted(word), suggest(word.substr(0, 40), layer_words)));
   }
   line.end();
   return layer;
@@ -170,6 +183,9 @@ std::int64_t Model::parameters() const {
 Model parse_model(std::string_view text, const std::string& source) {
   Model model{.name = source};
   int number = 0;
+  std::int64_t parameters = 0;
+  constexpr std::string_view mark = "\xEF\xBB\xBF";  // of UTF-8, before the text
+  if (text.starts_with(mark)) text.remove_prefix(mark.size());
   for (std::size_t at = 0; at < text.size();) {
     const std::size_t end = std::min(text.find('\n', at), text.size());
     Line line(text.substr(at, end - at), source, ++number);
@@ -177,7 +193,7 @@ Model parse_model(std::string_view text, const std::string& source) {
     if (line.is_empty()) continue;
     const std::string_view word = line.word("a layer");
     if (model.input.channels == 0) {
-      if (word != "input") line.refuse(fmt::format("'{}' where 'input CHANNELS ROWS COLUMNS' is expected", word));
+      if (word != "input") line.refuse(fmt::format("{} where 'input CHANNELS ROWS COLUMNS' is expected", quoted(word)));
       model.input = {line.number("channels"), line.number("rows"), line.number("columns")};
       line.end();
       continue;
@@ -186,10 +202,13 @@ Model parse_model(std::string_view text, const std::string& source) {
     if (model.layers.size() == most_layers) line.refuse(fmt::format("more than {} layers", most_layers));
     ModelLayer layer = read_layer(word, line, model.layers.empty() ? model.input : model.layers.back().out);
     layer.line = number;
+    // Nothing that is multiplied later passes 2^63.
     const auto what = fmt::format("{}:{}: what the layer holds", source, number);
-    checked_multiply(checked_multiply(std::max<std::int64_t>(layer.outputs, 1) * layer.in.channels, layer.rows, what),
-                     4 * layer.columns, what);
+    const std::int64_t filters =
+        checked_multiply(checked_multiply(layer.outputs * layer.in.channels, layer.rows, what), layer.columns, what);
+    parameters = checked_add(parameters, checked_add(filters, layer.outputs, what), what);
     checked_multiply(checked_multiply(layer.out.channels, layer.out.height, what), 4 * layer.out.width, what);
+    checked_multiply(parameters, 16, what);
     model.layers.push_back(layer);
   }
   if (model.layers.empty()) throw bad_input(fmt::format("{}: a model without layers", source));
@@ -199,6 +218,8 @@ Model parse_model(std::string_view text, const std::string& source) {
 Model load_model(const std::string& name_or_file) {
   for (const BuiltIn& model : models)
     if (name_or_file == model.name) return parse_model(model.text, model.name);
+  if (std::error_code ignored; std::filesystem::is_directory(name_or_file, ignored))
+    throw bad_input(fmt::format("{}: it is a folder, and a model is a file with its text", name_or_file));
   std::ifstream file(name_or_file, std::ios::binary);
   if (!file) {
     const std::vector<std::string> names = built_in_models();

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <exception>
 #include <functional>
 #include <memory>
 #include <utility>
@@ -68,10 +69,12 @@ struct Operation {
 
 struct Network::State {
   State(const Context& of, Model given, const NetworkOptions& asked)
-      : context(of), model(std::move(given)), options(asked), queue(context.make_queue()) {
+      : context(of), model(std::move(given)), options(asked), queue(context.make_queue({.timing = false})) {
     if (options.batch < 1) throw bad_input(fmt::format("a batch of {} images: must be at least 1", options.batch));
     place_parameters();
+    require_memory();
     allocate_arrays();
+    for (const Buffer& buffer : {w, g, m, v, stop}) zero(buffer);
     for (std::size_t i = 0; i < model.layers.size(); ++i) add_forward(i);
     const std::size_t of_forward = operations.size();
     if (options.trains) {
@@ -109,18 +112,40 @@ struct Network::State {
     if (parameters == 0) throw bad_input(fmt::format("{}: no layer has parameters", model.name));
   }
 
+  bool has_gradient(std::size_t i) const { return options.trains && i >= first_trained; }
+  bool has_output(std::size_t i) const { return i + 1 == model.layers.size() || !is_fused(i + 1); }
+
+  // Before anything is allocated: what parameters and a batch take, but for the workspace, beside the device's memory.
+  void require_memory() const {
+    const char* const what = "the network's memory";
+    const std::int64_t arrays = !options.trains ? 1 : options.rule == UpdateProblem::Rule::adam ? 4 : 3;
+    std::int64_t of_image = model.input.elements() + (options.trains ? 2 : 0);
+    for (std::size_t i = 0; i < model.layers.size(); ++i) {
+      const ModelLayer& layer = model.layers[i];
+      const int times = has_output(i) + has_gradient(i) + (layer.kind == Kind::max_pool);
+      of_image = checked_add(of_image, checked_multiply(times, layer.out.elements(), what), what);
+    }
+    const std::int64_t fixed = checked_multiply(parameters, 4 * arrays, what), has = context.device().memory_bytes,
+                       image = checked_multiply(of_image, 4, what),
+                       needed = checked_add(fixed, checked_multiply(image, options.batch, what), what);
+    if (needed <= has) return;
+    const std::string mend = fixed + image > has ? "not even one image fits"
+                                                 : fmt::format("a batch of {} images fits", (has - fixed) / image);
+    throw out_of_memory(fmt::format("{} in batches of {} images takes {} bytes and a workspace, and {} has {}: {}",
+                                    model.name, options.batch, needed, context.device().id, has, mend));
+  }
+
   void allocate_arrays() {
-    const std::int64_t layers = static_cast<std::int64_t>(model.layers.size()), bytes = parameters * 4;
+    const std::int64_t bytes = parameters * 4;
     images = allocate(bytes_of(model.input));
     w = allocate(bytes);
     outputs.resize(model.layers.size()), gradients.resize(model.layers.size()), indices.resize(model.layers.size());
-    for (std::int64_t n = 0; n < layers; ++n) {
-      const auto i = static_cast<std::size_t>(n);
+    for (std::size_t i = 0; i < model.layers.size(); ++i) {
       const ModelLayer& layer = model.layers[i];
       const std::int64_t own = bytes_of(layer.out);
-      if (i + 1 == model.layers.size() || !is_fused(i + 1)) outputs[i] = allocate(own);
+      if (has_output(i)) outputs[i] = allocate(own);
       if (layer.kind == Kind::max_pool) indices[i] = allocate(own);
-      if (options.trains && i >= first_trained) gradients[i] = allocate(own);
+      if (has_gradient(i)) gradients[i] = allocate(own);
     }
     if (!options.trains) return;
     labels = allocate(options.batch * 4), losses = allocate(options.batch * 4), stop = allocate(4);
@@ -217,11 +242,32 @@ struct Network::State {
   }
 
   void zero(const Buffer& buffer) {
-    const std::vector<std::byte> zeros(static_cast<std::size_t>(buffer.bytes()));
-    queue.upload(buffer, 0, zeros.data(), buffer.bytes()).wait();
+    if (!buffer) return;
+    constexpr std::int64_t at_once = 1 << 22;
+    const std::vector<std::byte> zeros(static_cast<std::size_t>(std::min(buffer.bytes(), at_once)));
+    for (std::int64_t at = 0; at < buffer.bytes(); at += at_once)
+      queue.upload(buffer, at, zeros.data(), std::min(buffer.bytes() - at, at_once)).wait();
+  }
+  // What is under way reads and writes the caller's arrays: an error that leaves them waits for it.
+  template <typename Work>
+  auto settled(const Work& work) {
+    try {
+      return work();
+    } catch (...) {
+      try {
+        queue.finish();
+      } catch (const std::exception&) {  // the first error is thrown
+      }
+      throw;
+    }
+  }
+  const ModelLayer& layer_at(std::size_t layer) const {
+    if (layer >= model.layers.size())
+      throw bad_input(fmt::format("layer {}: {} has layers 0 to {}", layer, model.name, model.layers.size() - 1));
+    return model.layers[layer];
   }
   std::vector<float> part_of(const Buffer& all, std::size_t layer) {
-    const ModelLayer& own = model.layers.at(layer);
+    const ModelLayer& own = layer_at(layer);
     std::vector<float> values(static_cast<std::size_t>(own.parameters()));
     if (values.empty()) return values;
     queue.download(values.data(), all, places[layer].weights * 4, own.weights() * 4).wait();
@@ -269,10 +315,7 @@ const std::vector<NetworkStep>& Network::steps() const {
 
 void Network::initialise(std::uint64_t seed) {
   State& s = *state_;
-  s.zero(s.w);
-  if (s.options.trains) s.zero(s.m), s.zero(s.g), s.zero(s.stop);
-  if (s.v) s.zero(s.v);
-  s.updates = 0;
+  reset_optimiser();
   for (std::size_t i = 0; i < s.model.layers.size(); ++i) {
     const ModelLayer& layer = s.model.layers[i];
     if (!layer.has_parameters()) continue;
@@ -288,6 +331,12 @@ void Network::initialise(std::uint64_t seed) {
   }
 }
 
+void Network::reset_optimiser() {
+  State& s = *state_;
+  for (const Buffer& buffer : {s.m, s.v, s.stop}) s.zero(buffer);
+  s.updates = 0;
+}
+
 std::vector<float> Network::parameters(std::size_t layer) const {
   return state_->part_of(state_->w, layer);
 }
@@ -297,9 +346,9 @@ std::vector<float> Network::gradients(std::size_t layer) const {
 }
 void Network::set_parameters(std::size_t layer, const std::vector<float>& values) {
   State& s = *state_;
-  const ModelLayer& own = s.model.layers.at(layer);
+  const ModelLayer& own = s.layer_at(layer);
   if (static_cast<std::int64_t>(values.size()) != own.parameters())
-    throw bad_input(fmt::format("layer {} ({}) has {} parameters, and {} are given", layer + 1, own.text(),
+    throw bad_input(fmt::format("layer {} ({}) has {} parameters, and {} are given", layer, own.text(),
                                 own.parameters(), values.size()));
   if (values.empty()) return;
   s.queue.upload(s.w, s.places[layer].weights * 4, values.data(), own.weights() * 4).wait();
@@ -317,19 +366,23 @@ Event Network::step(const float* images, const std::int32_t* labels, const Rates
     const AdamCorrections corrections = adam_corrections(s.updates);
     s.correction1.set(corrections.first), s.correction2.set(corrections.second);
   }
-  s.queue.upload(s.images, 0, images, s.images.bytes());
-  s.queue.upload(s.labels, 0, labels, s.labels.bytes());
-  s.training.replay(s.queue);
-  s.queue.download(losses, s.losses, 0, s.losses.bytes());
-  return s.queue.download(stop, s.stop, 0, 4);
+  return s.settled([&] {
+    s.queue.upload(s.images, 0, images, s.images.bytes());
+    s.queue.upload(s.labels, 0, labels, s.labels.bytes());
+    s.training.replay(s.queue);
+    s.queue.download(losses, s.losses, 0, s.losses.bytes());
+    return s.queue.download(stop, s.stop, 0, 4);
+  });
 }
 
 std::vector<float> Network::outputs(const float* images) {
   State& s = *state_;
   std::vector<float> values(static_cast<std::size_t>(s.options.batch * s.model.classes()));
-  s.queue.upload(s.images, 0, images, s.images.bytes());
-  s.forward.replay(s.queue);
-  s.queue.download(values.data(), s.outputs.back(), 0, s.outputs.back().bytes()).wait();
+  s.settled([&] {
+    s.queue.upload(s.images, 0, images, s.images.bytes());
+    s.forward.replay(s.queue);
+    s.queue.download(values.data(), s.outputs.back(), 0, s.outputs.back().bytes()).wait();
+  });
   return values;
 }
 

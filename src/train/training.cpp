@@ -40,16 +40,33 @@ class PixelTable {
   std::vector<float> values_;
 };
 
-void check_fits(const Network& network, const Dataset& dataset) {
-  const Model& model = network.model();
+// Sizes and classes of a part of a set, which its maker may have got wrong.
+void check_examples(const Dataset& dataset, const Examples& examples) {
+  const auto count = static_cast<std::size_t>(examples.count);
+  if (examples.count < 0 || examples.pixels.size() != count * static_cast<std::size_t>(dataset.image_bytes()) ||
+      examples.labels.size() != count)
+    throw bad_input(fmt::format("{}: {} images of {} bytes are said to be there, with {} bytes of pixels and {} labels",
+                                dataset.name, examples.count, dataset.image_bytes(), examples.pixels.size(),
+                                examples.labels.size()));
+  const std::size_t classes = dataset.classes.size();
+  const auto wrong = std::find_if(examples.labels.begin(), examples.labels.end(),
+                                  [&](std::uint8_t label) { return label >= classes; });
+  if (wrong != examples.labels.end())
+    throw bad_input(fmt::format("{}: label {} of image {}: its {} classes are counted from 0", dataset.name, *wrong,
+                                wrong - examples.labels.begin(), classes));
+}
+
+void check_fits(const Model& model, const Dataset& dataset) {
   const ModelShape shape{dataset.channels, dataset.height, dataset.width};
   if (!(shape == model.input))
     throw bad_input(fmt::format("{} has images of {} x {} x {}, and the model {} takes {} x {} x {}", dataset.name,
                                 shape.channels, shape.height, shape.width, model.name, model.input.channels,
                                 model.input.height, model.input.width));
   if (const auto classes = static_cast<std::int64_t>(dataset.classes.size()); model.classes() < classes)
-    throw bad_input(fmt::format("{} has {} classes, and the model {} has {} outputs", dataset.name, classes, model.name,
-                                model.classes()));
+    throw bad_input(fmt::format("{} has {} classes, and the model {} has {} outputs: its last layer needs as many",
+                                dataset.name, classes, model.name, model.classes()));
+  if (dataset.train.count < 1) throw bad_input(fmt::format("{} has no images for training", dataset.name));
+  check_examples(dataset, dataset.train);
 }
 
 // The images of an epoch in its order.
@@ -83,13 +100,17 @@ Standard standard_of(const Dataset& dataset) {
   return standard;
 }
 
+void require_fit(const Model& model, const Dataset& dataset, std::int64_t batch) {
+  check_fits(model, dataset);
+  if (dataset.train.count < batch)
+    throw bad_input(fmt::format("a batch of {} images, and {} has {} for training: make it smaller", batch,
+                                dataset.name, dataset.train.count));
+}
+
 void train(Network& network, const Dataset& dataset, const TrainingOptions& options, const TrainingHooks& hooks) {
-  check_fits(network, dataset);
+  require_fit(network.model(), dataset, network.options().batch);
   const std::int64_t batch = network.options().batch, steps = dataset.train.count / batch,
                      image = dataset.image_bytes();
-  if (steps < 1)
-    throw bad_input(
-        fmt::format("a batch of {} images, and {} has {} for training", batch, dataset.name, dataset.train.count));
   const PixelTable table(dataset);
   std::vector<float> losses(static_cast<std::size_t>(steps * batch));
   std::vector<std::int32_t> stops(static_cast<std::size_t>(steps));
@@ -122,7 +143,8 @@ void train(Network& network, const Dataset& dataset, const TrainingOptions& opti
       const std::int64_t step = std::exchange(slot.step, -1);
       if (stops[static_cast<std::size_t>(step)] != 0)
         throw environment_error(fmt::format(
-            "epoch {}, step {}: a gradient is not finite, and no parameter was changed any more: try a smaller rate",
+            "epoch {}, step {}: a gradient is not finite, and no parameter was changed any more: try a smaller rate, "
+            "momentum or l2",
             epoch, step + 1));
     };
     bool goes_on = true;
@@ -155,7 +177,8 @@ void train(Network& network, const Dataset& dataset, const TrainingOptions& opti
 }
 
 Evaluation evaluate(Network& network, const Dataset& dataset, const Examples& examples) {
-  check_fits(network, dataset);
+  check_fits(network.model(), dataset);
+  check_examples(dataset, examples);
   const PixelTable table(dataset);
   const std::int64_t batch = network.options().batch, image = dataset.image_bytes(),
                      outputs = network.model().classes();
@@ -170,6 +193,10 @@ Evaluation evaluate(Network& network, const Dataset& dataset, const Examples& ex
     const std::vector<float> found = network.outputs(images.data());
     for (std::int64_t i = 0; i < count; ++i) {
       const auto row = found.begin() + i * outputs;
+      if (!std::all_of(row, row + outputs, [](float one) { return std::isfinite(one); }))
+        throw environment_error(fmt::format(
+            "image {}: an output is not finite: the training left every bound: try a smaller rate, momentum or l2",
+            first + i));
       const std::int64_t best = std::max_element(row, row + classes) - row,
                          label = examples.labels[static_cast<std::size_t>(first + i)];
       result.right += best == label;

@@ -54,8 +54,8 @@ TEST(BiasAdd, EveryPassTypeAndLayoutAtAnyInstructionSet) {
     for (const char* const pass : {"fwd", "bwd"})
       for (const char* const layout : {"nchw", "nhwc"})
         for (const char* const type : {"f32", "f64", "f16", "bf16"})
-          for (const char* const geometry :
-               {"n2c3h7w9", "n1c1h1w1", "n3c65h1w1", "n2c129h5w1", "n1c5h129w131", "n40c2h3w1"})
+          for (const char* const geometry : {"n2c3h7w9", "n1c1h1w1", "n3c65h1w1", "n2c129h5w1", "n9c3h31w29",
+                                             "n1c513h2w3", "n1c5h129w131", "n40c2h3w1"})
             EXPECT_EQ(expect_exact_and_bounded(
                           context, parse_problem(fmt::format("bias_add {} {} {} {}", pass, layout, type, geometry)),
                           {.solver = {.solver = "all"}, .sampled = true, .samples = 4000}),
@@ -100,7 +100,8 @@ TEST(BiasAdd, BackwardIsTheAdjoint) {
 // Sums of a channel that are cut into pieces, and are not where there is no workspace; the bits do not depend on
 // threads.
 TEST(BiasAdd, LongSumsAreCut) {
-  for (const char* const text : {"bwd n9c2h200w201", "bwd nhwc n9c3h200w201", "bwd n200000c1h1w1"}) {
+  for (const char* const text :
+       {"bwd n9c2h200w201", "bwd nhwc n9c3h200w201", "bwd n200000c1h1w1", "bwd n9000c70h1w1"}) {
     const BiasAddProblem problem = bias_add(text);
     std::vector<float> dy(static_cast<std::size_t>(operations::elements_of(problem)));
     for (std::size_t i = 0; i < dy.size(); ++i) dy[i] = static_cast<float>(i * 2654435761u % 1000) / 1000 - 0.3f;

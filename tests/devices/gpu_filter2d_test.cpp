@@ -923,6 +923,28 @@ TEST_F(GpuFilter2d, RunsOfNoRows) {
   }
 }
 
+// Neither output rows nor input rows, where the border makes what would be read.
+TEST_F(GpuFilter2d, RunsOfNoRowsOfNone) {
+  for (const auto& device : devices_) {
+    const Context context(device);
+    Queue queue = context.make_queue();
+    std::mt19937_64 random(7);
+    Filter filter{.weights = weights_of(Kind::rank_one, 3, 3, random)};
+    filter.anchor_y = 2;
+    const Filter2dProblem problem = u8_problem(40, 64, 3, 3, 3, BorderMode::constant);
+    for (const Filter2dSolver* const solver : {&separable_gpu_fused(), &separable_gpu()}) {
+      if (refusal_of(*solver, task_of(problem, Kind::rank_one), device).starts_with("PoCL newer")) continue;
+      const Filter2dPlan plan(context, problem, filter, {.solver = std::string(solver->id())});
+      plan.run(queue, {.input = context.allocate(40 * 192),
+                       .output = context.allocate(40 * 192),
+                       .workspace = context.allocate(std::max<std::int64_t>(plan.workspace_bytes(), 1)),
+                       .input_rows = 0,
+                       .output_rows = 0})
+          .wait();
+    }
+  }
+}
+
 // 256 pixels of 65535 are 256 below 2^24, and 272 would be beyond it.
 TEST_F(GpuFilter2d, SeparableAddsPixelsUpToTheLastExactSum) {
   Filter2dProblem problem = u8_problem(20, 40, 1, 16, 16, BorderMode::replicate);

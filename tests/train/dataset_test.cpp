@@ -4,7 +4,10 @@
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
+#include <unistd.h>
+
 #include <cstdint>
+#include <cstdlib>
 #include <filesystem>
 #include <fstream>
 #include <string>
@@ -149,7 +152,9 @@ TEST_F(Datasets, WhatIsDamagedIsNamed) {
   put("train-images-idx3-ubyte", header({0x803, 0xFFFFFFFF, 2, 4}));
   expect_refusal("it has 4294967295 records");
   put("train-images-idx3-ubyte", header({0x803, 1 << 28, 1 << 16, 1 << 16}));
-  put("train-labels-idx1-ubyte", header({0x801, 1 << 28}));
+  expect_refusal("its 268435456 images of 65536 x 65536 pixels pass the 8589934592 bytes that are read");
+  put("train-images-idx3-ubyte", header({0x803, 1 << 20, 64, 64}));
+  put("train-labels-idx1-ubyte", header({0x801, 1 << 20}));
   expect_refusal("it ends within record 0");
   put("train-images-idx3-ubyte", header({0x803, 3, 0, 4}));
   expect_refusal("its images are 0 x 4 pixels");
@@ -161,6 +166,42 @@ TEST_F(Datasets, WhatIsDamagedIsNamed) {
   expect_refusal("its images are 4 x 2 pixels, and those for training 2 x 4");
   fs::remove(folder / "t10k-labels-idx1-ubyte");
   expect_refusal("it has no t10k-labels-idx1-ubyte, compressed (.gz) or not");
+}
+
+// gzip is there wherever these tests are built.
+TEST_F(Datasets, CompressedFiles) {
+  put_idx("");
+  const Dataset plain = read();
+  ASSERT_EQ(std::system(("gzip -q " + (folder / "*-ubyte").string()).c_str()), 0);
+  ASSERT_TRUE(fs::exists(folder / "train-images-idx3-ubyte.gz"));
+  const Dataset set = read();
+  EXPECT_EQ(set.train.pixels, plain.train.pixels);
+  EXPECT_EQ(set.test.labels, plain.test.labels);
+  const fs::path images = folder / "train-images-idx3-ubyte.gz";
+  const auto bytes = fs::file_size(images);
+  fs::resize_file(images, bytes - 4);  // within what checks the rest
+  expect_refusal("it is no gzip file, or is damaged behind byte ");
+  fs::resize_file(images, bytes / 2);
+  expect_refusal("it is no gzip file, or is damaged behind byte ");
+}
+
+TEST_F(Datasets, OneThatIsDamagedStandsBesideOthers) {
+  put_idx("fashion-mnist/");
+  put("mnist/train-images-idx3-ubyte", Bytes{1, 2, 3});
+  const std::vector<DatasetPlace> places = find_datasets(folder.string());
+  ASSERT_EQ(places.size(), 2u);
+  EXPECT_NE(places[0].damage.find("it ends within its header"), std::string::npos);
+  EXPECT_EQ(places[1].damage, "");
+  EXPECT_EQ(read_dataset(places[1]).train.count, 3);
+  EXPECT_NE(error_of([&] { read_dataset(places[0]); }, ErrorKind::bad_input).find("header"), std::string::npos);
+}
+
+TEST_F(Datasets, FoldersHoldWhatTheirNamesSay) {
+  put_idx(""), put_idx("mnist/"), put_idx("cifar-10-batches-bin/");
+  put("mnist/data_batch_1.bin", Bytes(3073));
+  const std::vector<DatasetPlace> places = find_datasets(folder.string());
+  ASSERT_EQ(places.size(), 1u);  // the folder's own
+  EXPECT_EQ(places[0].folder, folder.string());
 }
 
 TEST_F(Datasets, NoFolder) {

@@ -43,6 +43,10 @@ TEST(Models, ShapesFollow) {
   for (std::size_t i = 0; i < model.layers.size(); ++i) EXPECT_EQ(again.layers[i].out, model.layers[i].out) << i;
 }
 
+TEST(Models, AMarkOfUtf8IsNoWord) {
+  EXPECT_EQ(parse_model("\xEF\xBB\xBFinput 1 4 4\ndense 2\n", "net").parameters(), 34);
+}
+
 TEST(Models, ErrorsNameTheLine) {
   const auto expect = [](const std::string& text, const std::string& part) {
     const std::string error = error_of([&] { parse_model(text, "net.txt"); }, ErrorKind::bad_input);
@@ -60,7 +64,11 @@ TEST(Models, ErrorsNameTheLine) {
   expect("input 1 4 4\ndence 8\n", "net.txt:2: unknown layer 'dence': did you mean dense?");
   expect("input 1 4 4\ndense 8 relu\n", "net.txt:2: 'relu' where the line should end");
   expect("input 1 4 4\ninput 1 4 4\n", "net.txt:2: a second input");
+  expect("input 1 4 4\nconv 8 3x3 pad 1 pad 2\n", "net.txt:2: 'pad' where the line should end");
+  expect("input 1 4 4\ndense " + std::string(1000, '7') + "\n", "net.txt:2: '" + std::string(40, '7') + "...' where");
+  expect("input 1 4 4\n\x1b[31m\n", "net.txt:2: unknown layer '?[31m'");
   expect("input 16777216 16777216 16777216\ndense 16777216\n", "too large");
+  EXPECT_NE(error_of([] { load_model("."); }, ErrorKind::bad_input).find("it is a folder"), std::string::npos);
   const std::string unknown = error_of([] { load_model("mnist-bigg"); }, ErrorKind::bad_input);
   EXPECT_NE(unknown.find("did you mean mnist-big?"), std::string::npos) << unknown;
 }

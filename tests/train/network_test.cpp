@@ -6,6 +6,7 @@
 #include <cmath>
 #include <cstdint>
 #include <limits>
+#include <stdexcept>
 #include <string>
 #include <vector>
 
@@ -180,6 +181,53 @@ TEST(Networks, AStepFollowsTheGradient) {
   for (std::size_t k = 0; k < before.size(); ++k) EXPECT_EQ(after[k], std::fma(-0.25f, gradients[k], before[k])) << k;
 }
 
+// Three steps, each rounded as update's definition says: m = momentum * m + (g + l2 * w), w = w - rate * m.
+TEST(Networks, StepsKeepMomentaAndDecay) {
+  const Model model = parse_model("input 2 3 3\ndense 3\n", "flat");
+  const Batch data = batch_for(model, 4);
+  Network network(Context({.device = "cpu", .threads = 1}), model, {.batch = 4});
+  network.initialise(3);
+  std::vector<float> w = network.parameters(0), m(w.size(), 0), losses(4);
+  const Network::Rates rates{.rate = 0.25, .momentum = 0.5, .l2 = 0.125};
+  std::int32_t stop = -1;
+  for (int step = 0; step < 3; ++step) {
+    network.step(data.images.data(), data.labels.data(), rates, losses.data(), &stop).wait();
+    const std::vector<float> g = network.gradients(0);
+    for (std::size_t k = 0; k < w.size(); ++k) {
+      m[k] = std::fma(0.5f, m[k], std::fma(0.125f, w[k], g[k]));
+      w[k] = std::fma(-0.25f, m[k], w[k]);
+    }
+    EXPECT_EQ(network.parameters(0), w) << step;
+  }
+  network.reset_optimiser();
+  network.step(data.images.data(), data.labels.data(), {.rate = 0.25, .momentum = 0.5}, losses.data(), &stop).wait();
+  const std::vector<float> g = network.gradients(0), after = network.parameters(0);
+  for (std::size_t k = 0; k < w.size(); ++k) EXPECT_EQ(after[k], std::fma(-0.25f, g[k], w[k])) << k;
+}
+
+// Parameters that are set and not drawn: nothing else is left to chance.
+TEST(Networks, BeginsWithZeros) {
+  const Model model = parse_model("input 2 3 3\ndense 3\n", "flat");
+  const Batch data = batch_for(model, 4);
+  Network network(Context({.device = "cpu", .threads = 1}), model, {.batch = 4});
+  for (const float one : network.parameters(0)) EXPECT_EQ(one, 0);
+  std::vector<float> losses(4);
+  std::int32_t stop = -1;
+  network.step(data.images.data(), data.labels.data(), {}, losses.data(), &stop).wait();
+  EXPECT_EQ(stop, 0);
+  for (const float one : losses) EXPECT_NEAR(one, std::log(3.0), 1e-6);
+}
+
+TEST(Networks, WhatPassesTheMemoryIsRefused) {
+  const std::string error = error_of(
+      [] {
+        Network(Context({.device = "cpu", .threads = 1}), load_model("mnist-large"), {.batch = std::int64_t{1} << 40});
+      },
+      ErrorKind::out_of_memory);
+  EXPECT_NE(error.find("mnist-large in batches of 1099511627776 images takes "), std::string::npos) << error;
+  EXPECT_NE(error.find(" images fits"), std::string::npos) << error;
+}
+
 TEST(Networks, ASeedGivesTheSameWeightsEverywhere) {
   const Model model = load_model("mnist-medium");
   std::vector<float> first;
@@ -271,6 +319,53 @@ TEST(Training, StopsAtWhatIsNotFinite) {
   const std::string error = error_of([&] { train(network, set, options, {}); }, ErrorKind::environment);
   EXPECT_NE(error.find("a gradient is not finite"), std::string::npos) << error;
   for (const float one : network.parameters(0)) EXPECT_TRUE(std::isfinite(one));
+  // It goes on with parameters that are drawn anew, or set.
+  network.initialise(1);
+  options.epochs = 1, options.rates.rate = 0.01;
+  train(network, set, options, {});
+  // The last step's parameters are too large for outputs that are finite.
+  network.set_parameters(2, std::vector<float>(static_cast<std::size_t>(model.layers[2].parameters()), 3e38f));
+  const std::string found = error_of([&] { evaluate(network, set, set.test); }, ErrorKind::environment);
+  EXPECT_NE(found.find("image 0: an output is not finite"), std::string::npos) << found;
+}
+
+TEST(Training, HooksStopIt) {
+  const Dataset set = stripes(100, 9);
+  const Model model = parse_model("input 1 12 12\ndense 3\n", "stripes");
+  Network network(Context({.device = "cpu", .threads = 1}), model, {.batch = 16});
+  network.initialise(1);
+  int epochs = 0;
+  train(network, set, {.epochs = 9}, {.epoch = [&](const EpochReport&) { return ++epochs < 2; }});
+  EXPECT_EQ(epochs, 2);
+  std::int64_t last = -1;
+  train(network, set, {.epochs = 9}, {.progress = [&](std::int64_t done, std::int64_t all) {
+          EXPECT_EQ(all, 6);
+          return (last = done) < 3;
+        }});
+  EXPECT_EQ(last, 3);
+  EXPECT_THROW(train(network, set, {},
+                     {.progress = [](std::int64_t, std::int64_t) -> bool { throw std::runtime_error("a hook"); }}),
+               std::runtime_error);
+  EXPECT_EQ(evaluate(network, set, set.test).images, 9);
+}
+
+TEST(Training, SetsThatLieAreRefused) {
+  Dataset set = stripes(100, 9);
+  Network network(Context({.device = "cpu", .threads = 1}), parse_model("input 1 12 12\ndense 3\n", "net"),
+                  {.batch = 16});
+  network.initialise(1);
+  const auto refusal = [&](const auto& call) { return error_of(call, ErrorKind::bad_input); };
+  const auto expect = [](const std::string& text, const std::string& part) {
+    EXPECT_NE(text.find(part), std::string::npos) << text;
+  };
+  set.test.labels[4] = 3;
+  expect(refusal([&] { evaluate(network, set, set.test); }), "label 3 of image 4: its 3 classes are counted from 0");
+  set.train.labels[7] = 200;
+  expect(refusal([&] { train(network, set, {}, {}); }), "label 200 of image 7");
+  set.train.labels[7] = 0;
+  set.train.pixels.pop_back();
+  expect(refusal([&] { train(network, set, {}, {}); }),
+         "100 images of 144 bytes are said to be there, with 14399 bytes");
 }
 
 TEST(Training, PixelsAreStandardised) {
@@ -303,7 +398,8 @@ TEST(Training, WhatDoesNotFitIsSaid) {
   expect(refusal("input 1 12 11\ndense 3\n", 4),
          "stripes has images of 1 x 12 x 12, and the model net takes 1 x 12 x 11");
   expect(refusal("input 1 12 12\ndense 2\n", 4), "stripes has 3 classes, and the model net has 2 outputs");
-  expect(refusal("input 1 12 12\ndense 3\n", 101), "a batch of 101 images, and stripes has 100 for training");
+  expect(refusal("input 1 12 12\ndense 3\n", 101),
+         "a batch of 101 images, and stripes has 100 for training: make it smaller");
   expect(refusal("input 1 12 12\ndense 3\n", 0), "a batch of 0 images");
   expect(refusal("input 1 12 12\nrelu\n", 1), "no layer has parameters");
   Network network(context, parse_model("input 1 12 12\ndense 3\n", "net"), {.batch = 2});

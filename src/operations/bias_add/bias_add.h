@@ -39,6 +39,13 @@ double least_bytes(const BiasAddProblem& problem);
 
 // README.md of bias_add/direct derives it: of sums backward, so many of whose additions depend on one another at most.
 ErrorBound bias_add_bound(const BiasAddProblem& problem, std::int64_t chain);
+// Of more, what is added at last may be lost; empty where there are no more.
+inline std::string long_chain_refusal(std::int64_t chain) {
+  constexpr std::int64_t most = std::int64_t{1} << 22;
+  return chain <= most
+             ? ""
+             : fmt::format("sums have chains of {} additions: {} are the most, and a workspace cuts them", chain, most);
+}
 
 // The candidates, in order; the reference closes the list.
 std::span<const Solver* const> bias_add_solvers();

@@ -23,11 +23,12 @@ struct Cut {
     constexpr std::int64_t most_pieces = 64;
     const ChannelPlanes planes(p);
     if (planes.inner == 1) columns = std::min(p.c, most_columns);
-    pieces = std::clamp<std::int64_t>(divide_up(planes.positions(), std::max<std::int64_t>(of_piece / columns, 1)), 1,
-                                      most_pieces);
-    if (pieces > 1 && workspace_limit >= 0 && workspace_bytes(p) > workspace_limit) pieces = 1;
-    positions = divide_up(planes.positions(), pieces);
-    pieces = divide_up(planes.positions(), positions);
+    const auto cut_into = [&](std::int64_t wanted) {
+      positions = divide_up(planes.positions(), wanted), pieces = divide_up(planes.positions(), positions);
+    };
+    cut_into(std::clamp<std::int64_t>(divide_up(planes.positions(), std::max<std::int64_t>(of_piece / columns, 1)), 1,
+                                      most_pieces));
+    if (workspace_limit >= 0 && workspace_bytes(p) > workspace_limit) cut_into(1);
   }
   static std::int64_t sum_bytes(const BiasAddProblem& p) { return p.type == DataType::f64 ? 8 : 4; }
   std::int64_t workspace_bytes(const BiasAddProblem& p) const { return pieces > 1 ? pieces * p.c * sum_bytes(p) : 0; }
@@ -35,7 +36,12 @@ struct Cut {
   std::int64_t chain(const BiasAddProblem& p) const {
     constexpr std::int64_t most_lanes = 64;
     const ChannelPlanes planes(p);
-    if (planes.inner == 1) return positions + pieces;
+    if (planes.inner == 1) {
+      const bool may_be_few = p.c < kernels::most_few;
+      const std::int64_t of_rows =
+          may_be_few ? positions : std::min(positions, kernels::most_rows) + positions / kernels::most_rows + 1;
+      return of_rows + kernels::most_few + pieces;
+    }
     const std::int64_t runs = positions / planes.inner + 2;
     const std::int64_t additions = std::min(positions, positions / 4 + 4 * runs);
     return std::min(additions, kernels::most_chain + 3) + 2 + additions / kernels::most_chain + 1 + most_lanes + pieces;
@@ -56,12 +62,18 @@ class Plan final : public BiasAddPlanBody {
   void add(const BiasAddRun& run) const {
     const BiasAddProblem& p = problem();
     const ChannelPlanes planes(p);
-    const std::int64_t of_plane = p.c * planes.inner, size = size_of(p.type),
-                       at_once = std::max<std::int64_t>(of_piece / of_plane, 1);
-    cpu_.parallel_for(divide_up(planes.planes, at_once), [&](std::int64_t i, int) {
-      const std::int64_t first = i * at_once;
-      kernels::add_bias(p, host(run.x) + first * of_plane * size, host(run.b), host(run.y) + first * of_plane * size,
-                        std::min(at_once, planes.planes - first), planes.inner);
+    // Rows of all channels where these lie side by side, else lines of one.
+    const bool has_rows = planes.inner == 1;
+    const std::int64_t line = has_rows ? p.c : planes.inner, lines = has_rows ? planes.planes : planes.planes * p.c,
+                       size = size_of(p.type), at_once = std::max<std::int64_t>(of_piece / line, 1);
+    cpu_.parallel_for(divide_up(lines, at_once), [&](std::int64_t i, int) {
+      const std::int64_t first = i * at_once, count = std::min(at_once, lines - first);
+      const std::byte* const x = host(run.x) + first * line * size;
+      std::byte* const y = host(run.y) + first * line * size;
+      if (has_rows)
+        kernels::add_to_rows(p.type, x, host(run.b), y, count, p.c);
+      else
+        kernels::add_to_lines(p.type, x, host(run.b), y, count, planes.inner, first % p.c, p.c);
     });
   }
 
@@ -119,6 +131,7 @@ class DirectCpu final : public BiasAddSolver {
                const SolverOptions& request) const override {
     if (device->kind() != devices::DeviceKind::cpu) return "this variant runs on the CPU";
     const Cut cut(problem, request.max_workspace_bytes);
+    if (std::string reason = long_chain_refusal(cut.chain(problem)); problem.backward && !reason.empty()) return reason;
     return Offer{
         .cost = {std::max(byte_cost(*device) * least_bytes(problem), 2 * static_cast<double>(elements_of(problem)))},
         .bound = bias_add_bound(problem, cut.chain(problem)),

@@ -39,31 +39,45 @@ HWY_INLINE void store_first(D d, hn::Vec<D> value, std::byte* to, std::int64_t c
   std::memcpy(to, stored, static_cast<std::size_t>(count * size_of(type)));
 }
 
-void add_any(const BiasAddProblem& problem, const std::byte* x, const std::byte* b, std::byte* y, std::int64_t planes,
-             std::int64_t inner) {
-  with_type(problem.type, [&](auto of) HWY_ATTR {
+void add_to_rows_any(DataType any_type, const std::byte* x, const std::byte* b, std::byte* y, std::int64_t rows,
+                     std::int64_t columns) {
+  with_type(any_type, [&](auto of) HWY_ATTR {
     constexpr DataType type = decltype(of)::value;
     const hn::ScalableTag<Real<type>> d;
     const auto lanes = static_cast<std::int64_t>(hn::Lanes(d)), size = size_of(type);
-    for (std::int64_t plane = 0; plane < planes; ++plane) {
-      const std::byte* const from = x + plane * problem.c * inner * size;
-      std::byte* const to = y + plane * problem.c * inner * size;
-      if (inner == 1) {
-        for (std::int64_t c = 0; c < problem.c; c += lanes) {
-          const std::int64_t left = problem.c - c;
-          store_first<type>(
-              d, hn::Add(load_stored<type>(d, from + c * size, left), load_stored<type>(d, b + c * size, left)),
-              to + c * size, left);
-        }
-        continue;
+    // Few columns again and again, so that a vector of them begins with any.
+    constexpr std::int64_t most_again = 512;
+    if (columns <= most_again) {
+      HWY_ALIGN Real<type> again[most_again + hn::MaxLanes(d)];
+      for (std::int64_t i = 0; i < columns + lanes; ++i)
+        again[i] = static_cast<Real<type>>(load_element(type, b + i % columns * size));
+      const std::int64_t elements = rows * columns;
+      for (std::int64_t e = 0, at = 0; e < elements; e += lanes, at = (at + lanes) % columns)
+        store_first<type>(d, hn::Add(load_stored<type>(d, x + e * size, elements - e), hn::LoadU(d, again + at)),
+                          y + e * size, elements - e);
+      return;
+    }
+    for (std::int64_t row = 0; row < rows; ++row, x += columns * size, y += columns * size)
+      for (std::int64_t c = 0; c < columns; c += lanes) {
+        const std::int64_t left = columns - c;
+        store_first<type>(d,
+                          hn::Add(load_stored<type>(d, x + c * size, left), load_stored<type>(d, b + c * size, left)),
+                          y + c * size, left);
       }
-      for (std::int64_t c = 0; c < problem.c; ++c) {
-        const auto own = hn::Set(d, static_cast<Real<type>>(load_element(type, b + c * size)));
-        for (std::int64_t k = 0; k < inner; k += lanes) {
-          const std::int64_t at = (c * inner + k) * size, left = inner - k;
-          store_first<type>(d, hn::Add(load_stored<type>(d, from + at, left), own), to + at, left);
-        }
-      }
+  });
+}
+
+void add_to_lines_any(DataType any_type, const std::byte* x, const std::byte* b, std::byte* y, std::int64_t lines,
+                      std::int64_t inner, std::int64_t channel, std::int64_t channels) {
+  with_type(any_type, [&](auto of) HWY_ATTR {
+    constexpr DataType type = decltype(of)::value;
+    const hn::ScalableTag<Real<type>> d;
+    const auto lanes = static_cast<std::int64_t>(hn::Lanes(d)), size = size_of(type);
+    for (std::int64_t line = 0; line < lines; ++line, x += inner * size, y += inner * size) {
+      const auto own = hn::Set(d, static_cast<Real<type>>(load_element(type, b + channel * size)));
+      for (std::int64_t k = 0; k < inner; k += lanes)
+        store_first<type>(d, hn::Add(load_stored<type>(d, x + k * size, inner - k), own), y + k * size, inner - k);
+      if (++channel == channels) channel = 0;
     }
   });
 }
@@ -108,24 +122,42 @@ void sum_columns_any(DataType any_type, const std::byte* dy, std::int64_t rows, 
     constexpr DataType sum_type = type == DataType::f64 ? DataType::f64 : DataType::f32;
     const hn::ScalableTag<Real<type>> d;
     const auto lanes = static_cast<std::int64_t>(hn::Lanes(d)), size = size_of(type);
-    std::int64_t c = 0;
-    for (; c + 4 * lanes <= columns; c += 4 * lanes) {
-      auto s0 = hn::Zero(d), s1 = s0, s2 = s0, s3 = s0;
-      const std::byte* from = dy + c * size;
-      for (std::int64_t row = 0; row < rows; ++row, from += stride * size) {
-        const auto load = [&](std::int64_t i) HWY_ATTR { return load_stored<type>(d, from + i * lanes * size); };
-        s0 = hn::Add(s0, load(0)), s1 = hn::Add(s1, load(1)), s2 = hn::Add(s2, load(2)), s3 = hn::Add(s3, load(3));
+    if (columns == stride && columns < 4 * lanes) {
+      // Vectors begin with any column; after as many vectors as there are columns they begin with the same.
+      HWY_ALIGN Real<type> chains[4 * hn::MaxLanes(d) * hn::MaxLanes(d)] = {};
+      const std::int64_t elements = rows * columns, period = columns * lanes;
+      for (std::int64_t e = 0, at = 0; e < elements; e += lanes, at = at + lanes == period ? 0 : at + lanes) {
+        const auto sum = hn::Add(hn::Load(d, chains + at), load_stored<type>(d, dy + e * size, elements - e));
+        hn::Store(sum, d, chains + at);
       }
-      const auto store = [&](auto value, std::int64_t i)
-                             HWY_ATTR { store_stored<sum_type>(d, value, sums + (c + i * lanes) * size_of(sum_type)); };
-      store(s0, 0), store(s1, 1), store(s2, 2), store(s3, 3);
+      for (std::int64_t c = 0; c < columns; ++c) {
+        Real<type> sum = chains[c];
+        for (std::int64_t at = c + columns; at < period; at += columns) sum += chains[at];
+        std::memcpy(sums + c * size_of(sum_type), &sum, sizeof sum);
+      }
+      return;
     }
-    for (; c < columns; c += lanes) {
-      auto sum = hn::Zero(d);
+    for (std::int64_t c = 0; c < columns; c += 4 * lanes) {
+      auto a0 = hn::Zero(d), a1 = a0, a2 = a0, a3 = a0;
+      const std::int64_t left = columns - c;
       const std::byte* from = dy + c * size;
-      for (std::int64_t row = 0; row < rows; ++row, from += stride * size)
-        sum = hn::Add(sum, load_stored<type>(d, from, columns - c));
-      store_first<sum_type>(d, sum, sums + c * size_of(sum_type), columns - c);
+      for (std::int64_t first = 0; first < rows; first += most_rows) {
+        auto s0 = hn::Zero(d), s1 = s0, s2 = s0, s3 = s0;
+        for (std::int64_t row = first; row < std::min(first + most_rows, rows); ++row, from += stride * size) {
+          const auto load = [&](std::int64_t i) HWY_ATTR {
+            return left >= (i + 1) * lanes ? load_stored<type>(d, from + i * lanes * size)
+                   : left > i * lanes      ? load_stored<type>(d, from + i * lanes * size, left - i * lanes)
+                                           : hn::Zero(d);
+          };
+          s0 = hn::Add(s0, load(0)), s1 = hn::Add(s1, load(1)), s2 = hn::Add(s2, load(2)), s3 = hn::Add(s3, load(3));
+        }
+        a0 = hn::Add(a0, s0), a1 = hn::Add(a1, s1), a2 = hn::Add(a2, s2), a3 = hn::Add(a3, s3);
+      }
+      const auto store = [&](auto value, std::int64_t i) HWY_ATTR {
+        if (left > i * lanes)
+          store_first<sum_type>(d, value, sums + (c + i * lanes) * size_of(sum_type), left - i * lanes);
+      };
+      store(a0, 0), store(a1, 1), store(a2, 2), store(a3, 3);
     }
   });
 }
@@ -136,13 +168,18 @@ HWY_AFTER_NAMESPACE();
 #if HWY_ONCE
 namespace omniconv::kernels {
 
-HWY_EXPORT(add_any);
+HWY_EXPORT(add_to_rows_any);
+HWY_EXPORT(add_to_lines_any);
 HWY_EXPORT(sum_positions_any);
 HWY_EXPORT(sum_columns_any);
 
-void add_bias(const BiasAddProblem& problem, const std::byte* x, const std::byte* b, std::byte* y, std::int64_t planes,
-              std::int64_t inner) {
-  HWY_DYNAMIC_DISPATCH(add_any)(problem, x, b, y, planes, inner);
+void add_to_rows(DataType type, const std::byte* x, const std::byte* b, std::byte* y, std::int64_t rows,
+                 std::int64_t columns) {
+  HWY_DYNAMIC_DISPATCH(add_to_rows_any)(type, x, b, y, rows, columns);
+}
+void add_to_lines(DataType type, const std::byte* x, const std::byte* b, std::byte* y, std::int64_t lines,
+                  std::int64_t inner, std::int64_t channel, std::int64_t channels) {
+  HWY_DYNAMIC_DISPATCH(add_to_lines_any)(type, x, b, y, lines, inner, channel, channels);
 }
 void sum_positions(DataType type, const std::byte* dy, const Positions& positions, std::byte* sum) {
   HWY_DYNAMIC_DISPATCH(sum_positions_any)(type, dy, positions, sum);

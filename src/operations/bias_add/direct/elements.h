@@ -8,9 +8,12 @@
 
 namespace omniconv::kernels {
 
-// y = x + b of so many planes from `x` to `y`, c * inner elements each.
-void add_bias(const BiasAddProblem& problem, const std::byte* x, const std::byte* b, std::byte* y, std::int64_t planes,
-              std::int64_t inner);
+// y = x + b of so many rows of `columns` elements.
+void add_to_rows(DataType type, const std::byte* x, const std::byte* b, std::byte* y, std::int64_t rows,
+                 std::int64_t columns);
+// y = x + b of so many lines of `inner` elements, of one channel each: the first line is of `channel`.
+void add_to_lines(DataType type, const std::byte* x, const std::byte* b, std::byte* y, std::int64_t lines,
+                  std::int64_t inner, std::int64_t channel, std::int64_t channels);
 
 // The sum of `count` elements that lie side by side in pieces: the first `first` of them at `dy`, the others in runs of
 // `inner`, `stride` elements from one to the next. Four chains of vectors, of `most_chain` additions and three more at
@@ -21,7 +24,10 @@ struct Positions {
 };
 void sum_positions(DataType type, const std::byte* dy, const Positions& positions, std::byte* sum);
 
-// The sums of `columns` columns of so many rows, `stride` elements from one to the next: one chain each.
+// The sums of `columns` columns of so many rows, `stride` elements from one to the next. Chains of `most_rows`
+// additions are added up, again and again. Fewer columns than four vectors, which are whole rows then, have a chain for
+// each place of a vector, at most `most_few` a column.
+constexpr std::int64_t most_rows = 1024, most_few = 64;
 void sum_columns(DataType type, const std::byte* dy, std::int64_t rows, std::int64_t columns, std::int64_t stride,
                  std::byte* sums);
 

@@ -135,6 +135,7 @@ class DirectGpu final : public BiasAddSolver {
     if (problem.type == DataType::f64) return "f64 is served on the CPU, since not every GPU has double precision";
     if (std::string reason = group_refusal(*device, group); !reason.empty()) return reason;
     const Cut cut(problem, *device, request.max_workspace_bytes);
+    if (std::string reason = long_chain_refusal(cut.chain(problem)); problem.backward && !reason.empty()) return reason;
     return Offer{
         .cost = {(problem.backward && cut.parts > 1 ? 2 : 1) * gpu_launch_cost +
                  byte_cost(*device) * least_bytes(problem)},

@@ -49,7 +49,7 @@ class BiasAddReference final : public BiasAddSolver {
     constexpr double scalar = 800;  // every element is looked up by itself
     return Offer{
         .cost = {byte_cost(*device) * least_bytes(problem) + scalar * static_cast<double>(elements_of(problem))},
-        .bound = bias_add_bound(problem, ChannelPlanes(problem).positions()),
+        .bound = bias_add_bound(problem, problem.type == DataType::f64 ? ChannelPlanes(problem).positions() : 0),
         .plan = [=] { return std::make_shared<Plan>(problem, device); },
     };
   }

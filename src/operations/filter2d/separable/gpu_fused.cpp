@@ -15,7 +15,6 @@ constexpr std::int64_t group = 128;
 // work item holds a window in registers.
 constexpr std::int64_t most_rows = 33, most_window = 128;
 constexpr std::int64_t columns_of_an_item = 4;
-constexpr std::int64_t most_of_box = 256;  // elements of a tensor map's box in one dimension
 // Of tall kernels: rows that are filtered at a time, and that a work item makes of its columns.
 constexpr std::int64_t tall_step = 16, deep = 8;
 // Steps of a band, and groups that a compute unit is taken to hold where that is not known.
@@ -132,7 +131,8 @@ class Plan final : public Filter2dPlanBody {
     definitions.push_back(narrow_positions(problem));
     const std::int64_t left = task.weights.anchor_x * problem.c, right = (problem.s - 1) * problem.c - left;
     quads_ = quads_of(problem, tile_, left, right);
-    takes_boxes_ = tile_.buffers > 1 && device.facts().has_tensor_maps && 2 * quads_ <= most_of_box;
+    takes_boxes_ =
+        tile_.buffers > 1 && device.facts().has_tensor_maps;  // of two buffers rows are less than a box's most
     definitions.push_back({"QUADS", std::to_string(quads_)});
     definitions.push_back({"BOXED", takes_boxes_ ? "1" : "0"});
     definitions.push_back({"V", std::to_string(columns_of_an_item)});
@@ -201,12 +201,13 @@ class Plan final : public Filter2dPlanBody {
   devices::TensorMap boxes_of(const Filter2dRun& run) const {
     constexpr std::int64_t most_rows_of_map = std::int64_t{1} << 30, most_stride = std::int64_t{1} << 39;
     const Filter2dProblem& problem = task().problem;
+    constexpr std::int64_t most_row_quads = std::int64_t{1} << 29;  // so that 8 bytes each are counted by 31 bits
     const std::int64_t row_quads = problem.w * problem.c * size_of(problem.input) / 16, rows = run.input_rows;
-    const std::uint64_t begin = run.input.impl()->place().address + static_cast<std::uint64_t>(run.input_offset_bytes);
-    const bool is_aligned = begin % 16 == 0 && run.input_stride_bytes % 16 == 0;
-    if (!takes_boxes_ || !is_aligned || row_quads == 0 || rows > most_rows_of_map ||
+    if (!takes_boxes_ || row_quads == 0 || row_quads > most_row_quads || rows == 0 || rows > most_rows_of_map ||
         run.input_stride_bytes > most_stride / rows)
       return {};
+    const std::uint64_t begin = run.input.impl()->place().address + static_cast<std::uint64_t>(run.input_offset_bytes);
+    if (begin % 16 != 0 || run.input_stride_bytes % 16 != 0) return {};
     return {.buffer = run.input.impl().get(),
             .offset_bytes = run.input_offset_bytes,
             .element = devices::TensorMap::Element::u64,
