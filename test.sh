@@ -33,9 +33,9 @@ run_tests() {
 }
 
 # The programs of the tests labelled cpu: all that the sanitizers need to build.
-cpu_tests=(core_tests image_tests device_tests conformance_tests fuzz_corpus_tests filter_array conv2d_layer host_memory)
+cpu_tests=(core_tests image_tests device_tests conformance_tests train_tests fuzz_corpus_tests filter_array conv2d_layer host_memory)
 # Those with threads.
-threaded_tests=(image_tests device_tests conformance_tests filter_array conv2d_layer host_memory)
+threaded_tests=(image_tests device_tests conformance_tests train_tests filter_array conv2d_layer host_memory)
 
 if [[ $sanitizers == yes ]]; then
   step "Building with the address and undefined-behaviour sanitizers in build/asan"
