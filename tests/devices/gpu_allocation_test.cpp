@@ -60,7 +60,7 @@ TEST_P(GpuFilterAllocation, RunsAllocateNothing) {
     const Filter2dPlan plan(context, problem, filter, {.solver = GetParam()});
     Queue queue = context.make_queue();
     const Buffer input = context.allocate(40 * 200 * 3), output = context.allocate(40 * 200 * 3),
-                 workspace = context.allocate(plan.workspace_bytes());
+                 workspace = context.allocate(std::max<std::int64_t>(plan.workspace_bytes(), 1));
     const Filter2dRun run{.input = input, .output = output, .workspace = workspace};
     std::vector<std::byte> pixels(40 * 200 * 3);
 
@@ -86,9 +86,13 @@ TEST_P(GpuFilterAllocation, RunsAllocateNothing) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Solvers, GpuFilterAllocation,
-                         testing::Values("filter2d/direct/gpu.1", "filter2d/separable/gpu.1"), [](const auto& solver) {
-                           return std::string(solver.param).find("direct") != std::string::npos ? "direct"
-                                                                                                : "separable";
+                         testing::Values("filter2d/direct/gpu.1", "filter2d/separable/gpu.1",
+                                         "filter2d/separable/gpu-fused.1"),
+                         [](const auto& solver) {
+                           const std::string id = solver.param;
+                           return id.find("fused") != std::string::npos    ? "fused"
+                                  : id.find("direct") != std::string::npos ? "direct"
+                                                                           : "separable";
                          });
 
 // By names; the operands stand ready.

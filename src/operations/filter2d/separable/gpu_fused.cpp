@@ -191,10 +191,11 @@ class Plan final : public Filter2dPlanBody {
         static_cast<float>(task().weights.bias), border_word_, number(bands.of_end), number(bands.end_rows),
         number(bands.count), number(bands.rows), number(bands.more_parts), number(bands.more_rows));
     const devices::TensorMap given = boxes_of(run);
-    std::vector<devices::KernelArgument> all;
-    if (takes_boxes_) all = {&given, std::int32_t{given.rank > 0}};
-    all.insert(all.end(), arguments.begin(), arguments.end());
-    sequence.launch(program_, "fused", {{bands.groups(columns_) * group, 1}, {group, 1}}, all);
+    // What a run is given lies in arrays alone, since it allocates nothing.
+    std::array<devices::KernelArgument, 2 + arguments.size()> all = {&given, std::int32_t{given.rank > 0}};
+    std::copy(arguments.begin(), arguments.end(), all.begin() + 2);
+    sequence.launch(program_, "fused", {{bands.groups(columns_) * group, 1}, {group, 1}},
+                    std::span(all).subspan(takes_boxes_ ? 0 : 2));
   }
 
   // The input's rows, where they are aligned, as 8 bytes each, as many as are whole quads.
