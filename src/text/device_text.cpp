@@ -13,6 +13,7 @@
 #include "embedded/plain_sums.kernel.h"
 #include "embedded/register_tiles.kernel.h"
 #include "embedded/scales.kernel.h"
+#include "embedded/stored_elements.kernel.h"
 #include "embedded/tensor_tiles.kernel.h"
 #include "embedded/tensor_units.kernel.h"
 #include "embedded/tile_boxes.kernel.h"
@@ -40,6 +41,10 @@ std::string_view filter2d_stage() {
 
 std::string_view gemm_elements() {
   return gemm_elements_kernel;
+}
+
+std::string_view stored_elements() {
+  return stored_elements_kernel;
 }
 
 std::string_view register_tiles() {

@@ -30,6 +30,9 @@ std::string_view exact_division();
 // exact_root(x): the fp32 root rounded to nearest even.
 std::string_view exact_root();
 
+// Results as elements in memory; follows gemm_elements.
+std::string_view stored_elements();
+
 // Sums by the definition, term by term; follows gemm_elements.
 std::string_view plain_sums();
 

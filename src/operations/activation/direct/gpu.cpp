@@ -27,7 +27,8 @@ class Plan final : public ActivationPlanBody {
  public:
   Plan(const ActivationProblem& problem, devices::Device& device)
       : ActivationPlanBody(problem),
-        program_(device.build(std::string(kernels::gemm_elements()) + std::string(activation_kernel),
+        program_(device.build(std::string(kernels::gemm_elements()) + std::string(kernels::stored_elements()) +
+                                  std::string(activation_kernel),
                               definitions_of(problem))) {}
   double compile_seconds() const override { return program_->compile_seconds(); }
 

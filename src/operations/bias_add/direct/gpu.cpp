@@ -61,7 +61,9 @@ class Plan final : public BiasAddPlanBody {
         {"index_t", elements_of(problem) < most_narrow ? "int" : "long"},
         {"GROUP", std::to_string(group)},
         {"LANES", std::to_string(cut.lanes)}};
-    program_ = device.build(std::string(kernels::gemm_elements()) + std::string(bias_add_kernel), definitions);
+    program_ = device.build(
+        std::string(kernels::gemm_elements()) + std::string(kernels::stored_elements()) + std::string(bias_add_kernel),
+        definitions);
   }
   double compile_seconds() const override { return program_->compile_seconds(); }
 

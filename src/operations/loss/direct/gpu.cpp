@@ -56,9 +56,9 @@ class Plan final : public LossPlanBody {
   Plan(const LossProblem& problem, devices::Device& device)
       : LossPlanBody(problem),
         rows_(rows_for(problem)),
-        program_(device.build(
-            std::string(kernels::exact_division()) + std::string(kernels::gemm_elements()) + std::string(loss_kernel),
-            definitions_of(problem, rows_))) {}
+        program_(device.build(std::string(kernels::exact_division()) + std::string(kernels::gemm_elements()) +
+                                  std::string(kernels::stored_elements()) + std::string(loss_kernel),
+                              definitions_of(problem, rows_))) {}
   double compile_seconds() const override { return program_->compile_seconds(); }
 
   void append(devices::Sequence& sequence, const LossArrays& arrays) const override {
