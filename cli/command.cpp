@@ -100,6 +100,8 @@ std::unique_ptr<CLI::App> make_app(Body& body) {
   add_bench(*app, body);
   add_explain(*app, body);
   add_train(*app, body);
+  add_evaluate(*app, body);
+  add_predict(*app, body);
   return app;
 }
 

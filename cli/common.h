@@ -68,6 +68,8 @@ void add_verify(CLI::App& app, Body& body);
 void add_bench(CLI::App& app, Body& body);
 void add_explain(CLI::App& app, Body& body);
 void add_train(CLI::App& app, Body& body);
+void add_evaluate(CLI::App& app, Body& body);
+void add_predict(CLI::App& app, Body& body);
 
 // Of a file that need not be there yet, behind all links.
 std::string place_of(const std::string& path);

@@ -2,16 +2,23 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <filesystem>
+#include <charconv>
+#include <future>
 #include <iterator>
+#include <map>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "common.h"
 #include "core/suggest.h"
+#include "image/atomic_file.h"
+#include "labelled.h"
+#include "omniconv/checkpoint.h"
 #include "omniconv/error.h"
 #include "omniconv/training.h"
 #include "progress.h"
@@ -22,22 +29,20 @@ namespace {
 
 struct TrainOptions {
   Common common;
-  std::string model, data, dataset, optimizer = "sgd";
-  std::int64_t epochs = 5, batch = 64, seed = 1, train_images = -1, test_images = -1;
+  DataOptions data;
+  std::string model, optimizer = "sgd", schedule = "constant", augment, precision = "f32", checkpoint, log;
+  std::vector<std::string> solvers;
+  std::int64_t epochs = 5, batch = 64, seed = 1, validation = 0, early_stop = 0, checkpoint_every = 0;
   double rate = 0.01, momentum = 0.9, l2 = 0;
-  bool list_models = false, deterministic = false, has_momentum = false;
+  bool list_models = false, deterministic = false, has_momentum = false, resume = false, operations = false;
 };
 
-constexpr std::string_view optimizers[] = {"sgd", "nesterov", "adam"},
-                           datasets[] = {"mnist", "fashion-mnist", "cifar-10"};
+constexpr std::string_view optimizers[] = {"sgd", "nesterov", "adam"}, precisions[] = {"f32", "tf32", "bf16"};
 
-void require_known(const char* what, const std::string& word, std::span<const std::string_view> known) {
-  if (std::find(known.begin(), known.end(), word) == known.end())
-    throw bad_input(fmt::format("unknown {} '{}': {}", what, word, suggest(word, known)));
-}
-
-std::string print(const ModelShape& shape) {
-  return fmt::format("{} x {} x {}", shape.channels, shape.height, shape.width);
+std::size_t place_of_word(const char* what, const std::string& word, std::span<const std::string_view> known) {
+  const auto found = std::find(known.begin(), known.end(), word);
+  if (found == known.end()) throw bad_input(fmt::format("unknown {} '{}': {}", what, word, suggest(word, known)));
+  return static_cast<std::size_t>(found - known.begin());
 }
 
 void print_model(const Model& model) {
@@ -60,7 +65,8 @@ int list_models(const TrainOptions& options, Json& json) {
       layers.push_back({{"layer", layer.text()},
                         {"output", {layer.out.channels, layer.out.height, layer.out.width}},
                         {"parameters", layer.parameters()}});
-    json["models"].push_back({{"model", name}, {"parameters", model.parameters()}, {"layers", layers}});
+    json["models"].push_back(
+        {{"model", name}, {"parameters", model.parameters()}, {"text", to_text(model)}, {"layers", layers}});
     if (!prints) continue;
     if (name != names.front()) fmt::print("\n");
     print_model(model);
@@ -68,101 +74,209 @@ int list_models(const TrainOptions& options, Json& json) {
   return 0;
 }
 
-// The set that the model's input fits, of those in the folder.
-DatasetPlace place_for(const TrainOptions& options, const Model& model) {
-  constexpr const char* usual = "/usr/share/datasets";  // Debian's dataset-fashion-mnist
-  std::string folder = options.data;
-  if (folder.empty()) {
-    std::error_code ignored;
-    if (!std::filesystem::is_directory(usual, ignored))
-      throw bad_input(
-          "no data set is named: give --data DIR, a folder with MNIST's, Fashion-MNIST's or CIFAR-10's files");
-    folder = usual;
-  }
-  std::vector<DatasetPlace> places = find_datasets(folder), fitting;
-  if (places.empty())
-    throw bad_input(
-        fmt::format("{}: neither it nor its mnist, fashion-mnist and cifar-10-batches-bin hold a data set: IDX "
-                    "files as train-images-idx3-ubyte, or CIFAR-10's data_batch_1.bin",
-                    folder));
-  const auto list_of = [](const std::vector<DatasetPlace>& all) {
-    std::string list;
-    for (const DatasetPlace& place : all)
-      list += fmt::format("{}{} ({}: {})", list.empty() ? "" : ", ", place.name, place.folder,
-                          place.damage.empty() ? print({place.channels, place.height, place.width}) : "damaged");
-    return list;
-  };
-  for (const DatasetPlace& place : places) {
-    if (!options.dataset.empty() && options.dataset != place.name) continue;
-    const bool is_named = !options.dataset.empty() || places.size() == 1;
-    if (!place.damage.empty() && is_named) throw bad_input(place.damage);
-    if (ModelShape{place.channels, place.height, place.width} == model.input) fitting.push_back(place);
-  }
-  const std::string found = list_of(places);
-  if (fitting.empty())
-    throw bad_input(fmt::format("no {}data set fits the model {}, which takes {}: found {}",
-                                options.dataset.empty() ? "" : options.dataset + " ", model.name, print(model.input),
-                                found));
-  if (fitting.size() > 1)
-    throw bad_input(
-        fmt::format("several data sets fit the model {}: name one by --dataset: {}", model.name, list_of(fitting)));
-  return fitting.front();
-}
-
-// How many images of each class were taken for which.
-void print_confusion(const Dataset& dataset, const Evaluation& result) {
-  const std::size_t classes = dataset.classes.size();
-  std::vector<std::vector<std::string>> table = {{"of (rows) found as"}};
-  for (std::size_t c = 0; c < classes; ++c) table[0].push_back(std::to_string(c));
-  table[0].emplace_back("right");
-  for (std::size_t of = 0; of < classes; ++of) {
-    std::int64_t all = 0;
-    std::vector<std::string> row = {
-        fmt::format("{} {}", of, dataset.classes[of] == std::to_string(of) ? "" : dataset.classes[of])};
-    for (std::size_t c = 0; c < classes; ++c) {
-      const std::int64_t count = result.confusion[of * classes + c];
-      all += count;
-      row.push_back(count == 0 ? "." : std::to_string(count));
+// "flip,crop4"
+Augmentation parse_augmentation(const std::string& text) {
+  Augmentation found;
+  for (std::size_t at = 0; at < text.size();) {
+    const std::size_t end = std::min(text.find(',', at), text.size());
+    const std::string word = text.substr(at, end - at);
+    at = end + 1;
+    constexpr std::string_view crop = "crop";
+    if (word == "flip") {
+      found.flip = true;
+      continue;
     }
-    row.push_back(all == 0 ? ""
-                           : fmt::format("{:.1f} %", 100.0 * static_cast<double>(result.confusion[of * classes + of]) /
-                                                         static_cast<double>(all)));
-    table.push_back(row);
+    const char* const begin = word.data() + std::min(word.size(), crop.size());
+    const auto [last, error] = std::from_chars(begin, word.data() + word.size(), found.shift);
+    if (!word.starts_with(crop) || error != std::errc() || last != word.data() + word.size() || found.shift < 1)
+      throw bad_input(
+          fmt::format("--augment '{}': '{}' is neither flip nor crop with pixels behind it, as in crop4", text, word));
   }
+  return found;
+}
+
+std::map<std::string, std::string> parse_solvers(const std::vector<std::string>& given) {
+  std::map<std::string, std::string> solvers;
+  for (const std::string& one : given) {
+    const std::size_t at = one.find('=');
+    if (at == std::string::npos || at == 0 || at + 1 == one.size())
+      throw bad_input(fmt::format("--solver '{}': it is OPERATION=ID, as in conv2d=conv2d/winograd", one));
+    solvers[one.substr(0, at)] = one.substr(at + 1);
+  }
+  return solvers;
+}
+
+// What of a training a checkpoint keeps, so that another one cannot go on from it; and what may be changed.
+struct Kept {
+  std::map<std::string, std::string> fixed, free;
+};
+Kept kept_of(const TrainOptions& options, const Dataset& dataset) {
+  return {.fixed = {{"batch", std::to_string(options.batch)},
+                    {"seed", std::to_string(options.seed)},
+                    {"optimizer", options.optimizer},
+                    {"precision", options.precision},
+                    {"augment", options.augment},
+                    {"validation", std::to_string(options.validation)},
+                    {"train-size", std::to_string(dataset.train.count)}},
+          .free = {{"epochs", std::to_string(options.epochs)},
+                   {"rate", fmt::format("{}", options.rate)},
+                   {"momentum", fmt::format("{}", options.momentum)},
+                   {"l2", fmt::format("{}", options.l2)},
+                   {"schedule", options.schedule}}};
+}
+
+// The last checkpoint of the folder, for this training; none where the folder has none yet.
+std::optional<Checkpoint> checkpoint_to_resume(const TrainOptions& options, const Model& model,
+                                               const Dataset& dataset) {
+  if (!options.resume) return std::nullopt;
+  if (options.checkpoint.empty()) throw bad_input("--resume needs --checkpoint DIR, where the checkpoints are");
+  if (find_checkpoints(options.checkpoint).empty()) return std::nullopt;
+  Checkpoint found = load_checkpoint(options.checkpoint);
+  if (to_text(found.model) != to_text(model))
+    throw bad_input(fmt::format("{}: its checkpoint is of the model {}, which is another one than {}",
+                                options.checkpoint, found.model.name, model.name));
+  if (found.dataset != dataset.name)
+    throw bad_input(fmt::format("{}: its checkpoint is of {}, and the images are {}", options.checkpoint, found.dataset,
+                                dataset.name));
+  for (const auto& [name, value] : kept_of(options, dataset).fixed)
+    if (found.options[name] != value)
+      throw bad_input(
+          fmt::format("{}: its checkpoint was made with --{} {}, and this is {}: a training goes on as it "
+                      "began",
+                      options.checkpoint, name, found.options[name], value));
+  return found;
+}
+
+// Writes checkpoints beside the training, one at a time.
+class CheckpointWriter {
+ public:
+  CheckpointWriter(const TrainOptions& options, const Network& network, const Dataset& dataset)
+      : options_(options), network_(network), dataset_(dataset) {}
+
+  void write(const TrainingProgress& progress, std::vector<NamedTensor>&& tensors) {
+    finish();
+    Checkpoint made{.model = network_.model(),
+                    .dataset = dataset_.name,
+                    .classes = dataset_.classes,
+                    .standard = standard_of(dataset_),
+                    .options = kept_of(options_, dataset_).fixed,
+                    .solvers = {},
+                    .progress = progress,
+                    .tensors = std::move(tensors)};
+    made.options.merge(kept_of(options_, dataset_).free);
+    made.options["device"] = network_.context().device().id;
+    for (const NetworkStep& step : network_.steps()) made.solvers[step.problem] = step.solver;
+    written_ = std::async(std::launch::async, [folder = options_.checkpoint, own = std::move(made)] {
+      return save_checkpoint(folder, own);
+    });
+  }
+  // Waits for the last one; its path.
+  const std::string& finish() {
+    if (written_.valid()) last_ = written_.get();
+    return last_;
+  }
+
+ private:
+  const TrainOptions& options_;
+  const Network& network_;
+  const Dataset& dataset_;
+  std::future<std::string> written_;
+  std::string last_;
+};
+
+// A line for each epoch, as a file that is whole at any time.
+void write_log(const std::string& path, const std::vector<EpochReport>& epochs) {
+  if (path.empty()) return;
+  std::string text = "epoch,steps,loss,rate,seconds,images_per_second,validation_loss,validation_accuracy\n";
+  for (const EpochReport& epoch : epochs) {
+    text += fmt::format("{},{},{},{},{},{},", epoch.epoch, epoch.steps, epoch.loss, epoch.rate, epoch.seconds,
+                        epoch.images_a_second);
+    text +=
+        epoch.validation_images > 0 ? fmt::format("{},{}\n", epoch.validation_loss, epoch.validation_accuracy) : ",\n";
+  }
+  image::AtomicFile file(path);
+  file.write_at(0, text.data(), std::ssize(text));
+  file.commit();
+}
+
+Json epoch_json(const EpochReport& report) {
+  Json json = {{"epoch", report.epoch},
+               {"loss", report.loss},
+               {"rate", report.rate},
+               {"seconds", report.seconds},
+               {"images_per_second", report.images_a_second}};
+  if (report.validation_images > 0)
+    json["validation"] = {{"images", report.validation_images},
+                          {"loss", report.validation_loss},
+                          {"accuracy", report.validation_accuracy}};
+  return json;
+}
+
+void print_epoch(const EpochReport& report, std::int64_t epochs) {
+  std::string line = fmt::format("epoch {} of {}: loss {:.4f}", report.epoch, epochs, report.loss);
+  if (report.validation_images > 0) line += fmt::format(", validation {:.2f} %", 100 * report.validation_accuracy);
+  line += fmt::format(", {:.2f} s, {:.0f} images/s", report.seconds, report.images_a_second);
+  const double left = report.seconds * static_cast<double>(epochs - report.epoch);
+  if (left >= 60) line += fmt::format(", {:.0f} min left", left / 60);
+  fmt::print("{}\n", line);
+  std::fflush(stdout);
+}
+
+// The time of each operation of a step by itself; of the same kind of a layer together.
+void report_operations(Network& network, bool prints, Json& json) {
+  const std::vector<double> seconds = network.measure();
+  double all = 0;
+  for (const double one : seconds) all += one;
+  std::vector<std::vector<std::string>> table = {{"layer", "operation", "us", "share", "solver", "problem"}};
+  for (std::size_t i = 0; i < seconds.size(); ++i) {
+    const NetworkStep& step = network.steps()[i];
+    const std::vector<ModelLayer>& layers = network.model().layers;
+    json["steps"][i]["seconds"] = seconds[i];
+    table.push_back({step.layer < layers.size() ? fmt::format("{} {}", step.layer + 1, layers[step.layer].text()) : "",
+                     step.what, fmt::format("{:.1f}", seconds[i] * 1e6),
+                     fmt::format("{:.1f} %", 100 * seconds[i] / all), step.solver, step.problem});
+  }
+  json["operations_seconds"] = all;
+  if (!prints) return;
+  fmt::print("\n");
   print_table(table);
+  fmt::print("all operations, each by itself: {:.3f} ms a step\n", all * 1e3);
 }
 
-UpdateProblem::Rule rule_of(const std::string& name) {
-  return name == "adam"       ? UpdateProblem::Rule::adam
-         : name == "nesterov" ? UpdateProblem::Rule::nesterov
-                              : UpdateProblem::Rule::sgd;
+NetworkOptions network_options(const TrainOptions& options) {
+  NetworkOptions made{.batch = options.batch, .deterministic = options.deterministic};
+  constexpr UpdateProblem::Rule rules[] = {UpdateProblem::Rule::sgd, UpdateProblem::Rule::nesterov,
+                                           UpdateProblem::Rule::adam};
+  constexpr Precision known[] = {Precision::f32, Precision::tf32, Precision::bf16};
+  made.rule = rules[place_of_word("optimizer", options.optimizer, optimizers)];
+  made.precision = known[place_of_word("precision", options.precision, precisions)];
+  made.seed = static_cast<std::uint64_t>(options.seed);
+  made.solvers = parse_solvers(options.solvers);
+  return made;
 }
 
-int run(const TrainOptions& options, Json& json) {
-  if (options.list_models) return list_models(options, json);
-  require_known("optimizer", options.optimizer, optimizers);
-  if (!options.dataset.empty()) require_known("data set", options.dataset, datasets);
-  if (options.optimizer == "adam" && options.has_momentum)
-    throw bad_input("--momentum beside --optimizer adam, which has none to set: leave it out");
-  if (options.model.empty())
-    throw bad_input("no model is named: omniconv train --list-models shows those that are built in");
-  const bool prints = !options.common.quiet && options.common.json != "-";
-  const Model model = load_model(options.model);
-  const Dataset dataset = read_dataset(place_for(options, model), options.train_images, options.test_images);
-  require_fit(model, dataset, options.batch);
-  const Context context(context_options(options.common));
-  Network network(context, model,
-                  {.batch = options.batch, .rule = rule_of(options.optimizer), .deterministic = options.deterministic});
-  network.initialise(static_cast<std::uint64_t>(options.seed));
-  json["device"] = describe(context.device());
-  json["model"] = model.name, json["parameters"] = model.parameters();
-  json["dataset"] = {{"name", dataset.name}, {"train", dataset.train.count}, {"test", dataset.test.count}};
+TrainingOptions training_options(const TrainOptions& options) {
+  TrainingOptions made{.epochs = options.epochs};
+  made.rates.rate = options.rate, made.rates.momentum = options.momentum, made.rates.l2 = options.l2;
+  made.schedule = parse_schedule(options.schedule);
+  made.seed = static_cast<std::uint64_t>(options.seed);
+  made.validation = options.validation, made.early_stop = options.early_stop;
+  made.augmentation = parse_augmentation(options.augment);
+  made.checkpoint_every = options.checkpoint_every;
+  return made;
+}
+
+void describe_options(const TrainOptions& options, const Network& network, Json& json) {
   json["options"] = {{"epochs", options.epochs},
                      {"batch", options.batch},
                      {"rate", options.rate},
+                     {"schedule", options.schedule},
                      {"momentum", options.momentum},
                      {"l2", options.l2},
                      {"optimizer", options.optimizer},
+                     {"precision", options.precision},
+                     {"augment", options.augment},
+                     {"validation", options.validation},
                      {"deterministic", options.deterministic},
                      {"seed", options.seed},
                      {"memory_bytes", network.memory_bytes()}};
@@ -170,12 +284,48 @@ int run(const TrainOptions& options, Json& json) {
   for (const NetworkStep& step : network.steps())
     json["steps"].push_back(
         {{"layer", step.layer}, {"what", step.what}, {"problem", step.problem}, {"solver", step.solver}});
-  if (prints)
-    fmt::print("{}: {} parameters, {} on {}\n{}: {} images for training, {} for the test\n\n", model.name,
+}
+
+int run(const TrainOptions& options, Json& json) {
+  if (options.list_models) return list_models(options, json);
+  NetworkOptions of_network = network_options(options);
+  const TrainingOptions of_training = training_options(options);
+  if (options.optimizer == "adam" && options.has_momentum)
+    throw bad_input("--momentum beside --optimizer adam, which has none to set: leave it out");
+  if (options.model.empty())
+    throw bad_input("no model is named: omniconv train --list-models shows those that are built in");
+  if (options.checkpoint.empty() && options.checkpoint_every > 0)
+    throw bad_input("--checkpoint-every needs --checkpoint DIR, where the checkpoints go");
+  const bool prints = !options.common.quiet && options.common.json != "-";
+  const Model model = load_model(options.model);
+  Dataset dataset = labelled_images(options.data, model);
+  require_fit(model, dataset, options.batch);
+  std::optional<Checkpoint> begin = checkpoint_to_resume(options, model, dataset);
+  const Context context(context_options(options.common));
+  if (begin && begin->options["device"] == context.device().id)
+    of_network.solvers.insert(begin->solvers.begin(), begin->solvers.end());
+  Network network = begin ? network_of(context, *begin, of_network) : Network(context, model, of_network);
+  if (!begin) network.initialise(static_cast<std::uint64_t>(options.seed));
+  const TrainingProgress progress = begin ? begin->progress : TrainingProgress();
+  json["device"] = describe(context.device());
+  json["model"] = model.name, json["parameters"] = model.parameters();
+  json["dataset"] = {{"name", dataset.name}, {"train", dataset.train.count}, {"test", dataset.test.count}};
+  describe_options(options, network, json);
+  if (prints) {
+    fmt::print("{}: {} parameters, {} on {}\n{}: {} images for training, {} for the test\n", model.name,
                model.parameters(), print_bytes(network.memory_bytes()), context.device().id, dataset.name,
                dataset.train.count, dataset.test.count);
+    if (begin)
+      fmt::print("goes on after {} steps: {} of epoch {}\n", progress.updates, progress.step, progress.epoch);
+    else if (options.resume)
+      fmt::print("{} has no checkpoint yet: begins anew\n", options.checkpoint);
+    fmt::print("\n");
+  }
+  std::vector<EpochReport> epochs = progress.epochs;
   json["epochs"] = Json::array();
+  for (const EpochReport& epoch : epochs) json["epochs"].push_back(epoch_json(epoch));
   ProgressBar bar(read_environment().progress && prints, 1);
+  CheckpointWriter writer(options, network, dataset);
   TrainingHooks hooks;
   hooks.progress = [&](std::int64_t done, std::int64_t all) {
     bar.update(done, all, "steps");
@@ -183,31 +333,100 @@ int run(const TrainOptions& options, Json& json) {
   };
   hooks.epoch = [&](const EpochReport& report) {
     bar.clear();
-    json["epochs"].push_back({{"epoch", report.epoch},
-                              {"loss", report.loss},
-                              {"seconds", report.seconds},
-                              {"images_per_second", report.images_a_second}});
-    if (prints)
-      fmt::print("epoch {} of {}: loss {:.4f}, {:.2f} s, {:.0f} images/s\n", report.epoch, options.epochs, report.loss,
-                 report.seconds, report.images_a_second);
-    std::fflush(stdout);
+    epochs.push_back(report);
+    json["epochs"].push_back(epoch_json(report));
+    write_log(options.log, epochs);
+    if (prints) print_epoch(report, options.epochs);
     return !interrupted();
   };
-  TrainingOptions training{.epochs = options.epochs, .seed = static_cast<std::uint64_t>(options.seed)};
-  training.rates.rate = options.rate, training.rates.momentum = options.momentum, training.rates.l2 = options.l2;
-  train(network, dataset, training, hooks);
+  if (!options.checkpoint.empty())
+    hooks.checkpoint = [&](const TrainingProgress& at, std::vector<NamedTensor>&& tensors) {
+      writer.write(at, std::move(tensors));
+    };
+  train(network, dataset, of_training, hooks, progress);
   bar.clear();
-  if (interrupted()) throw Error(ErrorKind::interrupted, "interrupted: nothing is kept of the training");
+  const std::string& last = writer.finish();
+  if (!last.empty()) json["checkpoint"] = last;
+  if (interrupted())
+    throw Error(ErrorKind::interrupted,
+                last.empty() ? "interrupted: nothing is kept of the training: --checkpoint DIR would keep it"
+                             : fmt::format("interrupted: {} keeps the training; --resume goes on from there", last));
+  if (prints && !last.empty()) fmt::print("checkpoint: {}\n", last);
   const Evaluation result = evaluate(network, dataset, dataset.test);
-  json["test"] = {{"images", result.images},
-                  {"right", result.right},
-                  {"accuracy", result.accuracy()},
-                  {"confusion", result.confusion}};
-  if (prints) {
-    fmt::print("\ntest accuracy {:.2f} %: {} of {} images\n\n", 100 * result.accuracy(), result.right, result.images);
-    print_confusion(dataset, result);
-  }
+  json["test"] = describe(result);
+  if (prints) print_evaluation(dataset, result);
+  if (options.operations) report_operations(network, prints, json);
   return 0;
+}
+
+void add_training_options(CLI::App& command, TrainOptions& options) {
+  command.add_option("--epochs", options.epochs, "passes over the images for training")
+      ->type_name("N")
+      ->check(whole_number(1, 1000000))
+      ->capture_default_str();
+  command.add_option("--batch", options.batch, "images of a step; those of an incomplete last one are left out")
+      ->type_name("N")
+      ->check(whole_number(1, 1 << 20))
+      ->capture_default_str();
+  command.add_option("--optimizer", options.optimizer, "how parameters follow their gradients")
+      ->type_name("sgd|nesterov|adam")
+      ->check(known_words({std::begin(optimizers), std::end(optimizers)}))
+      ->capture_default_str();
+  command.add_option("--rate", options.rate, "the learning rate")
+      ->type_name("R")
+      ->check(finite_number(0))
+      ->capture_default_str();
+  command
+      .add_option("--schedule", options.schedule,
+                  "how the rate goes: constant, step:EPOCHS,FACTOR or cosine[:LEAST], behind warm-up:EPOCHS, or not")
+      ->type_name("S")
+      ->check(known_words({"constant", "step:", "cosine", "warm-up:"}))
+      ->capture_default_str();
+  command.add_option("--l2", options.l2, "weight decay: so many times a parameter is added to its gradient")
+      ->type_name("L")
+      ->check(finite_number(0))
+      ->capture_default_str();
+  command.add_option("--seed", options.seed, "of the first weights, the order of images, and all else that is drawn")
+      ->type_name("S")
+      ->check(whole_number(0, std::int64_t{1} << 62))
+      ->capture_default_str();
+  command
+      .add_option("--augment", options.augment,
+                  "images change in each epoch: flip, left to right, and cropN, up to N pixels in each direction")
+      ->type_name("flip,cropN")
+      ->check(known_words({"flip", "crop4", "flip,crop4"}));
+  command.add_option("--precision", options.precision, "what passes between layers, and how products are made")
+      ->type_name("f32|tf32|bf16")
+      ->check(known_words({std::begin(precisions), std::end(precisions)}))
+      ->capture_default_str();
+  command.add_option("--train-size", options.data.train_images, "only so many images for training, the first ones")
+      ->type_name("N")
+      ->check(whole_number(1, 1 << 28));
+  command.add_option("--validation", options.validation, "so many of them are kept apart and looked at each epoch")
+      ->type_name("N")
+      ->check(whole_number(1, 1 << 28));
+  command.add_option("--early-stop", options.early_stop, "ends after so many epochs without a better validation")
+      ->type_name("EPOCHS")
+      ->check(whole_number(1, 1000000));
+}
+
+void add_keeping_options(CLI::App& command, TrainOptions& options) {
+  command.add_option("--checkpoint", options.checkpoint, "a folder for checkpoints, one at the end of each epoch")
+      ->type_name("DIR")
+      ->check(not_empty());
+  command.add_option("--checkpoint-every", options.checkpoint_every, "one after so many steps, instead")
+      ->type_name("STEPS")
+      ->check(whole_number(1, 1 << 30));
+  command.add_flag("--resume", options.resume, "go on from the folder's last checkpoint, if it has one");
+  command.add_option("--log", options.log, "a line for each epoch, as comma-separated values")
+      ->type_name("FILE.csv")
+      ->check(not_empty());
+  command.add_option("--solver", options.solvers, "the solver of an operation, or what its id begins with")
+      ->type_name("OPERATION=ID");
+  command.add_flag("--operations", options.operations, "time each operation of a step by itself, at the end");
+  command.add_flag("--deterministic", options.deterministic, "the same bits in every run");
+  command.add_flag("--list-models", options.list_models,
+                   "show the built-in models' layers, or MODEL's, and train none");
 }
 
 }  // namespace
@@ -218,52 +437,17 @@ void add_train(CLI::App& app, Body& body) {
       "Examples:\n"
       "  omniconv train mnist-conv --data ~/data --dataset fashion-mnist --epochs 5\n"
       "  omniconv train cifar10-vgg3 --data ~/data --device cuda --optimizer nesterov --rate 0.02\n"
+      "  omniconv train mnist-big --data ~/data --checkpoint run1 --resume\n"
       "  omniconv train my-model.txt --data ~/data --train-size 5000 --epochs 1\n"
       "  omniconv train --list-models\n"
       "docs/training.md has the text of models, and the files of data sets.");
   const auto options = std::make_shared<TrainOptions>();
   command->add_option("MODEL", options->model, "a built-in model's name, or a file with a model's text");
-  command->add_option("--data", options->data, "the folder of the data set, or of its folder; else /usr/share/datasets")
-      ->type_name("DIR")
-      ->check(not_empty());
-  command->add_option("--dataset", options->dataset, "the set, where several fit the model")
-      ->type_name("NAME")
-      ->check(known_words({std::begin(datasets), std::end(datasets)}));
-  command->add_option("--epochs", options->epochs, "passes over the images for training")
-      ->type_name("N")
-      ->check(whole_number(1, 1000000))
-      ->capture_default_str();
-  command->add_option("--batch", options->batch, "images of a step; those of an incomplete last one are left out")
-      ->type_name("N")
-      ->check(whole_number(1, 1 << 20))
-      ->capture_default_str();
-  command->add_option("--optimizer", options->optimizer, "how parameters follow their gradients")
-      ->type_name("sgd|nesterov|adam")
-      ->check(known_words({std::begin(optimizers), std::end(optimizers)}))
-      ->capture_default_str();
-  command->add_option("--rate", options->rate, "the learning rate")
-      ->type_name("R")
-      ->check(finite_number(0))
-      ->capture_default_str();
+  add_data(*command, options->data);
+  add_training_options(*command, *options);
   CLI::Option* const momentum = command->add_option("--momentum", options->momentum, "of sgd and nesterov");
   momentum->type_name("M")->check(finite_number(0))->capture_default_str();
-  command->add_option("--l2", options->l2, "weight decay: so many times a parameter is added to its gradient")
-      ->type_name("L")
-      ->check(finite_number(0))
-      ->capture_default_str();
-  command->add_option("--seed", options->seed, "of the first weights and of the order of images")
-      ->type_name("S")
-      ->check(whole_number(0, std::int64_t{1} << 62))
-      ->capture_default_str();
-  command->add_option("--train-size", options->train_images, "only so many images for training, the first ones")
-      ->type_name("N")
-      ->check(whole_number(1, 1 << 28));
-  command->add_option("--test-size", options->test_images, "only so many images for the test, the first ones")
-      ->type_name("N")
-      ->check(whole_number(1, 1 << 28));
-  command->add_flag("--deterministic", options->deterministic, "the same bits in every run");
-  command->add_flag("--list-models", options->list_models,
-                    "show the built-in models' layers, or MODEL's, and train none");
+  add_keeping_options(*command, *options);
   add_common(*command, options->common);
   command->callback([options, momentum, &body] {
     options->has_momentum = momentum->count() > 0;

@@ -21,11 +21,18 @@ struct Examples {
   std::vector<std::uint8_t> pixels = {}, labels = {};
 };
 
+// Pixels as numbers of mean 0 and deviation 1 for each channel: (p / 255 - mean) / deviation. A channel whose deviation
+// is 0 becomes 0.
+struct Standard {
+  std::vector<double> mean = {}, deviation = {};  // of each channel, of p / 255
+};
+
 struct Dataset {
   std::string name;  // "fashion-mnist"
   std::int64_t channels = 0, height = 0, width = 0;
   std::vector<std::string> classes;  // their names
   Examples train = {}, test = {};
+  Standard standard = {};  // empty: that of the images for training
 
   std::int64_t image_bytes() const { return channels * height * width; }
 };

@@ -13,8 +13,10 @@
 #include <cstdint>
 #include <functional>
 #include <limits>
+#include <map>
 #include <memory>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "omniconv/context.h"
@@ -24,11 +26,19 @@
 
 namespace omniconv {
 
+// f32: all of it. tf32: its products by TF32 units, if the device has them. bf16: what passes between layers, products
+// and their gradients; parameters and their updates stay f32, and so do batch_norm's.
+enum class Precision : std::uint8_t { f32, tf32, bf16 };
+
 struct NetworkOptions {
   std::int64_t batch = 64;  // images of a step
   bool trains = true;       // else it has no gradients
   UpdateProblem::Rule rule = UpdateProblem::Rule::sgd;
   bool deterministic = false;  // the same bits in every run
+  Precision precision = Precision::f32;
+  std::uint64_t seed = 1;  // of dropout
+  // Of an operation by its name ("conv2d"), or of one problem by its text: a solver's id, or what it begins with.
+  std::map<std::string, std::string> solvers = {};
 };
 
 // One of a network's operations, as it was planned.
@@ -36,6 +46,14 @@ struct NetworkStep {
   std::size_t layer = 0;  // of the model; the number of its layers: the loss and the update
   std::string what;       // "forward", "backward-data", ...
   std::string problem, solver;
+};
+
+// Numbers of a network by their name: "layers.3.weight", "layers.3.bias", of batch_norm "layers.4.running_mean" and
+// "layers.4.running_var"; of the optimiser "momentum.layers.3.weight" and of adam "second_moment.layers.3.weight".
+struct NamedTensor {
+  std::string name;
+  std::vector<std::int64_t> extents;
+  std::vector<float> values;
 };
 
 // A model on a device, for batches of one size: x is batch x c x h x w in f32. Parameters and momenta are 0 at first.
@@ -65,6 +83,19 @@ class Network {
   // As the last step found them; of a network that trains.
   std::vector<float> gradients(std::size_t layer) const;
 
+  // All that steps change, of a network that trains the optimiser's too; the values are there when the event is over,
+  // and `to` stays until then.
+  Event read_tensors(std::vector<NamedTensor>& to) const;
+  // Of some of them; the others stay. Throws for a name or extents that it has not, and then has changed nothing.
+  void set_tensors(const std::vector<NamedTensor>& tensors);
+  // How many steps it has taken: of Adam and of dropout.
+  std::int64_t updates() const;
+  void set_updates(std::int64_t updates);
+
+  // Seconds that each of steps() takes by itself, the mean of several runs, of which each is made `at_once` times in
+  // one submission. It changes parameters and all else: for the end.
+  std::vector<double> measure(int at_once = 8);
+
   // Of the update; kept from step to step.
   struct Rates {
     double rate = 0.01, momentum = 0.9, l1 = 0, l2 = 0;
@@ -77,31 +108,67 @@ class Network {
   // The last layer's outputs of a batch, batch x classes.
   std::vector<float> outputs(const float* images);
 
+  struct State;  // its inside, of the library alone
+  State& state() const { return *state_; }
+
  private:
-  struct State;
   std::unique_ptr<State> state_;
 };
 
-// Pixels as numbers of mean 0 and deviation 1 for each channel, of the images for training: (p / 255 - mean) /
-// deviation. A channel whose pixels are all alike is 0. Sums are of integers, and so the same everywhere.
-struct Standard {
-  std::vector<double> mean, deviation;  // of each channel, of p / 255
-};
+// The set's own, or that of its images for training. Sums are of integers, and so the same everywhere.
 Standard standard_of(const Dataset& dataset);
 
 // Throws where a model cannot learn the set in such batches: other extents, fewer outputs than classes, too few images.
 void require_fit(const Model& model, const Dataset& dataset, std::int64_t batch);
 
+// How the learning rate goes over the steps of a training: it rises from nothing in the first `warm_up` epochs, and
+// then
+//   constant   stays
+//   step       is multiplied by `factor` every `every` epochs
+//   cosine     falls to `least` times itself as half a cosine
+struct Schedule {
+  enum class Kind : std::uint8_t { constant, step, cosine };
+
+  Kind kind = Kind::constant;
+  double warm_up = 0, every = 1, factor = 0.1, least = 0;
+};
+// "cosine", "cosine:0.01", "step:30,0.1", "constant"; before it "warm-up:5,". Throws with what it says.
+Schedule parse_schedule(std::string_view text);
+// Of step `step`, counted from 0, of `steps` an epoch and `epochs` of them.
+double rate_at(const Schedule& schedule, double rate, std::int64_t step, std::int64_t steps, std::int64_t epochs);
+
+// What happens to images of the training, anew in each epoch.
+struct Augmentation {
+  bool flip = false;       // left to right, every second one
+  std::int64_t shift = 0;  // up to so many pixels in each direction, as a crop of the image within a black border
+};
+
 struct TrainingOptions {
   std::int64_t epochs = 5;
   Network::Rates rates = {};
-  std::uint64_t seed = 1;  // of the order of images
+  Schedule schedule = {};
+  std::uint64_t seed = 1;       // of the order of images, of those for validation, and of the augmentation
+  std::int64_t validation = 0;  // so many images of those for training are kept apart, and looked at after each epoch
+  std::int64_t early_stop = 0;  // epochs without a better validation accuracy after which it ends; 0: never
+  Augmentation augmentation = {};
+  std::int64_t checkpoint_every = 0;  // steps; 0: at the end of each epoch
 };
 
 struct EpochReport {
   std::int64_t epoch = 0, steps = 0;  // from 1; of an epoch
   double loss = 0;                    // the mean over its images
+  double rate = 0;                    // of its last step
   double seconds = 0, images_a_second = 0;
+  std::int64_t validation_images = 0;
+  double validation_loss = 0, validation_accuracy = 0;
+};
+
+// Where a training is: `step` steps of epoch `epoch` are done. All that comes after follows from it, from the network's
+// tensors and updates, and from `losses`, the sums of the epoch's losses until then.
+struct TrainingProgress {
+  std::int64_t epoch = 1, step = 0, updates = 0;
+  std::vector<float> losses = {};
+  std::vector<EpochReport> epochs = {};  // those that are over
 };
 
 struct TrainingHooks {
@@ -109,14 +176,19 @@ struct TrainingHooks {
   std::function<bool(const EpochReport&)> epoch = {};
   // Now and then, of the epoch at hand; false stops the training.
   std::function<bool(std::int64_t steps_done, std::int64_t all_steps)> progress = {};
+  // At each checkpoint, and where the training is stopped: what a later one needs to go on.
+  std::function<void(const TrainingProgress&, std::vector<NamedTensor>&&)> checkpoint = {};
 };
 
 // Images of an incomplete last batch are left out of an epoch, others in each one. Their order is of the seed and the
-// epoch (Philox, Fisher and Yates). Throws environment_error at the first gradient that is not finite, with its step.
-void train(Network& network, const Dataset& dataset, const TrainingOptions& options, const TrainingHooks& hooks);
+// epoch (Philox, Fisher and Yates). Throws environment_error at the first number that is not finite, with its step and
+// layer. `begin` is what a checkpoint had; the network has its tensors and updates then.
+void train(Network& network, const Dataset& dataset, const TrainingOptions& options, const TrainingHooks& hooks,
+           const TrainingProgress& begin = {});
 
 struct Evaluation {
   std::int64_t images = 0, right = 0;
+  double loss = 0;                      // the mean of their cross entropies
   std::vector<std::int64_t> confusion;  // classes x classes: of which class an image is, and which one was found
 
   double accuracy() const { return images > 0 ? static_cast<double>(right) / static_cast<double>(images) : 0; }

@@ -44,9 +44,10 @@ struct UpdateRun {
   Operand copy = {};  // of f16 and bf16: w rounded to the problem's type, written
   Operand factor = {};  // of `scaled`: one number like w, read
   // Of `guarded`: one s32. Where it is not 0, w, m and v keep their bits. Where some g * factor is not finite, they do,
-  // too, and it becomes 1 (unless it is greater). `copy` is written all the same.
+  // too, and it becomes `number`. `copy` is written all the same.
   Operand stop = {};
 
+  Scalar number = 1;  // of `guarded`: a whole number from 1 to 2^24, such as the step's
   Scalar rate = 1e-3;
   Scalar l1 = 0, l2 = 0;                                  // of |w| and w^2 / 2, added to what is minimized
   Scalar clip = std::numeric_limits<double>::infinity();  // the largest magnitude of an element of g * factor

@@ -1,295 +1,277 @@
-// A model's layers as plans on a device, and a step as one recorded sequence.
+// A model's parameters and arrays on a device, and its steps as recorded sequences.
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <cmath>
 #include <exception>
-#include <functional>
-#include <memory>
 #include <utility>
 
 #include "core/checked.h"
-#include "omniconv/activation.h"
-#include "omniconv/bias_add.h"
-#include "omniconv/conv2d.h"
+#include "core/convert.h"
 #include "omniconv/error.h"
-#include "omniconv/loss.h"
-#include "omniconv/pool2d.h"
-#include "omniconv/training.h"
+#include "train/network_state.h"
 #include "train/philox.h"
 
 namespace omniconv {
 namespace {
 
-using Kind = ModelLayer::Kind;
-
 // Elements of an array of all parameters between the begins of two layers' arrays: 256 bytes.
 constexpr std::int64_t alignment = 64;
 
-// Where a layer's weights and biases are among all parameters.
-struct Place {
-  std::int64_t weights = 0, biases = 0;
-};
-
-Conv2dProblem convolution_of(const ModelLayer& layer, std::int64_t batch, Pass pass) {
-  Conv2dProblem p;
-  p.pass = pass;
-  p.n = batch, p.c = layer.in.channels, p.h = layer.in.height, p.w = layer.in.width;
-  p.k = layer.outputs, p.r = layer.rows, p.s = layer.columns;
-  p.pad_top = p.pad_bottom = p.pad_left = p.pad_right = layer.pad;
-  p.stride_h = layer.stride_h, p.stride_w = layer.stride_w;
-  p.bias = pass == Pass::forward;
-  return p;
-}
-ActivationProblem activation_of(const ModelLayer& layer, std::int64_t batch, bool backward) {
-  const Activation function = layer.kind == Kind::relu      ? Activation::relu
-                              : layer.kind == Kind::sigmoid ? Activation::sigmoid
-                                                            : Activation::tanh;
-  ActivationProblem p;
-  p.function = function, p.backward = backward;
-  p.n = batch, p.c = layer.out.channels, p.h = layer.out.height, p.w = layer.out.width;
-  return p;
-}
-Pool2dProblem pooling_of(const ModelLayer& layer, std::int64_t batch, bool backward) {
-  Pool2dProblem p;
-  p.pooling = layer.kind == Kind::max_pool ? Pooling::maximum : Pooling::average;
-  p.backward = backward;
-  p.n = batch, p.c = layer.in.channels, p.h = layer.in.height, p.w = layer.in.width;
-  p.r = layer.rows, p.s = layer.columns, p.stride_h = layer.stride_h, p.stride_w = layer.stride_w;
-  return p;
+DataType type_of(Precision precision) {
+  return precision == Precision::bf16 ? DataType::bf16 : DataType::f32;
 }
 
-// One of the operations of a step: its plan, appended when the workspace that all of them share is there.
-struct Operation {
-  std::int64_t workspace_bytes = 0;
-  std::function<void(Sequence&, const Buffer& shared)> append;
-};
+std::vector<std::byte> stored_as(DataType type, std::span<const float> values) {
+  const auto size = static_cast<std::size_t>(size_of(type));
+  std::vector<std::byte> stored(values.size() * size);
+  for (std::size_t i = 0; i < values.size(); ++i) store_element(type, values[i], stored.data() + i * size);
+  return stored;
+}
+
+// What is under way reads and writes the caller's arrays: an error that leaves them waits for it.
+template <typename Work>
+auto settled(Queue& queue, const Work& work) {
+  try {
+    return work();
+  } catch (...) {
+    try {
+      queue.finish();
+    } catch (const std::exception&) {  // the first error is thrown
+    }
+    throw;
+  }
+}
 
 }  // namespace
 
-struct Network::State {
-  State(const Context& of, Model given, const NetworkOptions& asked)
-      : context(of), model(std::move(given)), options(asked), queue(context.make_queue({.timing = false})) {
-    if (options.batch < 1) throw bad_input(fmt::format("a batch of {} images: must be at least 1", options.batch));
-    place_parameters();
-    require_memory();
-    allocate_arrays();
-    for (const Buffer& buffer : {w, g, m, v, stop}) zero(buffer);
-    for (std::size_t i = 0; i < model.layers.size(); ++i) add_forward(i);
-    const std::size_t of_forward = operations.size();
-    if (options.trains) {
-      add_loss();
-      for (std::size_t i = model.layers.size(); i-- > first_trained;) add_backward(i);
-      add_update();
+Network::State::State(const Context& of, Model given, const NetworkOptions& asked)
+    : context(of),
+      model(std::move(given)),
+      options(asked),
+      type(type_of(asked.precision)),
+      queue(context.make_queue({.timing = false})) {
+  if (options.batch < 1) throw bad_input(fmt::format("a batch of {} images: must be at least 1", options.batch));
+  place_parameters();
+  const training::LayerOptions of_layers{.batch = options.batch,
+                                         .type = type,
+                                         .products = options.precision == Precision::tf32 ? DataType::tf32 : type,
+                                         .seed = options.seed,
+                                         .step = number};
+  // Sizes first, with arrays of no memory, so that too much is refused before anything is allocated.
+  const auto plan_bytes = [&](const training::NetworkArrays& lasting) {
+    evaluating = training::evaluating_steps(model, of_layers, lasting);
+    std::int64_t bytes = evaluating.steps.lay_out();
+    if (!options.trains) return bytes;
+    training = training::training_steps(model, of_layers, lasting);
+    add_updates();
+    return std::max(bytes, training.lay_out());
+  };
+  require_memory(plan_bytes({.layers = std::vector<training::LayerArrays>(model.layers.size())}));
+  allocate_lasting();
+  for (const Group& group : groups)
+    for (const Buffer& buffer : {group.w, group.g, group.m, group.v, group.copy}) zero(buffer);
+  zero(running), zero(stop);
+  passing = allocate(std::max<std::int64_t>(plan_bytes(arrays()), 1));
+  const SolverOptions of_plans{.deterministic = options.deterministic};
+  std::int64_t most = evaluating.steps.plan(context, of_plans, options.solvers);
+  if (options.trains) most = std::max(most, training.plan(context, of_plans, options.solvers));
+  workspace = allocate(std::max<std::int64_t>(most, 1));
+  evaluate_recording = recorded(evaluating.steps);
+  if (options.trains) train_recording = recorded(training);
+  const training::Steps& listed = options.trains ? training : evaluating.steps;
+  for (std::size_t i = 0; i < listed.operations().size(); ++i) {
+    const training::StepOperation& operation = listed.operations()[i];
+    steps.push_back({operation.layer, operation.what, to_text(operation.problem), listed.plans()[i].solver()});
+  }
+}
+
+Buffer Network::State::allocate(std::int64_t bytes) {
+  memory_bytes = checked_add(memory_bytes, bytes, "the network's memory");
+  return context.allocate(bytes);
+}
+
+std::int64_t Network::State::image_bytes() const {
+  return checked_multiply(checked_multiply(options.batch, model.input.elements(), "a batch of images"), size_of(type),
+                          "a batch of images");
+}
+
+void Network::State::place_parameters() {
+  groups[0].type = type;
+  std::int64_t all = 0;
+  for (const ModelLayer& layer : model.layers) {
+    const bool is_norm = layer.kind == ModelLayer::Kind::batch_norm;
+    Parts own{.group = is_norm && type != DataType::f32 ? 1u : 0u};
+    std::int64_t& end = groups[own.group].elements;
+    own.weights = end, own.biases = end + round_up(layer.weights(), alignment);
+    if (layer.has_parameters())
+      end = checked_add(own.biases, round_up(layer.biases(), alignment), "the model's parameters");
+    if (is_norm) {
+      own.running = running_elements;
+      running_elements += 2 * round_up(layer.outputs, alignment);
     }
-    std::int64_t most = 1;
-    for (const Operation& operation : operations) most = std::max(most, operation.workspace_bytes);
-    workspace = allocate(most);
-    forward = recorded(of_forward);
-    if (options.trains) training = recorded(operations.size());
+    all = checked_add(all, layer.parameters(), "the model's parameters");
+    parts.push_back(own);
   }
+  if (all == 0) throw bad_input(fmt::format("{}: no layer has parameters", model.name));
+}
 
-  Buffer allocate(std::int64_t bytes) {
-    memory_bytes = checked_add(memory_bytes, bytes, "the network's memory");
-    return context.allocate(bytes);
+// Before anything is allocated: what parameters and a batch take, but for the workspace, beside the device's memory.
+void Network::State::require_memory(std::int64_t passing_bytes) const {
+  const char* const what = "the network's memory";
+  const std::int64_t states = !options.trains ? 1 : options.rule == UpdateProblem::Rule::adam ? 3 : 2;
+  std::int64_t fixed = running_elements * 4;
+  for (const Group& group : groups) {
+    const std::int64_t size = size_of(group.type),
+                       of_element = 4 * states + (options.trains ? size : 0) + (group.type == DataType::f32 ? 0 : size);
+    fixed = checked_add(fixed, checked_multiply(group.elements, of_element, what), what);
   }
-  std::int64_t bytes_of(const ModelShape& shape) const {
-    return checked_multiply(checked_multiply(options.batch, shape.elements(), "a batch's layer"), 4, "a batch's layer");
+  const std::int64_t batch_bytes = checked_add(passing_bytes, image_bytes() + 12 * options.batch, what),
+                     needed = checked_add(fixed, batch_bytes, what), has = context.device().memory_bytes;
+  if (needed <= has) return;
+  const auto of_image = static_cast<double>(batch_bytes) / static_cast<double>(options.batch);
+  const auto fits = static_cast<std::int64_t>(static_cast<double>(has - fixed) / of_image);
+  throw out_of_memory(fmt::format(
+      "{} in batches of {} images takes {} bytes and a workspace, and {} has {}: {}", model.name, options.batch, needed,
+      context.device().id, has, fits < 1 ? "not even one image fits" : fmt::format("a batch of {} images fits", fits)));
+}
+
+void Network::State::allocate_lasting() {
+  images = allocate(image_bytes());
+  if (running_elements > 0) running = allocate(running_elements * 4);
+  for (Group& group : groups) {
+    if (group.elements == 0) continue;
+    group.w = allocate(group.elements * 4);
+    if (group.type != DataType::f32) group.copy = allocate(group.elements * size_of(group.type));
+    if (!options.trains) continue;
+    group.g = allocate(group.elements * size_of(group.type)), group.m = allocate(group.elements * 4);
+    if (options.rule == UpdateProblem::Rule::adam) group.v = allocate(group.elements * 4);
   }
-  bool is_fused(std::size_t i) const {  // into the layer before it
-    return i > 0 && model.layers[i].kind == Kind::relu && model.layers[i - 1].has_parameters();
-  }
+  labels = allocate(options.batch * 4);
+  if (options.trains) losses = allocate(options.batch * 4), stop = allocate(4);
+}
 
-  void place_parameters() {
-    first_trained = model.layers.size();
-    for (std::size_t i = 0; i < model.layers.size(); ++i) {
-      const ModelLayer& layer = model.layers[i];
-      places.push_back({parameters, parameters + round_up(layer.weights(), alignment)});
-      if (!layer.has_parameters()) continue;
-      first_trained = std::min(first_trained, i);
-      parameters = checked_add(places.back().biases, round_up(layer.outputs, alignment), "the model's parameters");
-    }
-    if (parameters == 0) throw bad_input(fmt::format("{}: no layer has parameters", model.name));
-  }
-
-  bool has_gradient(std::size_t i) const { return options.trains && i >= first_trained; }
-  bool has_output(std::size_t i) const { return i + 1 == model.layers.size() || !is_fused(i + 1); }
-
-  // Before anything is allocated: what parameters and a batch take, but for the workspace, beside the device's memory.
-  void require_memory() const {
-    const char* const what = "the network's memory";
-    const std::int64_t arrays = !options.trains ? 1 : options.rule == UpdateProblem::Rule::adam ? 4 : 3;
-    std::int64_t of_image = model.input.elements() + (options.trains ? 2 : 0);
-    for (std::size_t i = 0; i < model.layers.size(); ++i) {
-      const ModelLayer& layer = model.layers[i];
-      const int times = has_output(i) + has_gradient(i) + (layer.kind == Kind::max_pool);
-      of_image = checked_add(of_image, checked_multiply(times, layer.out.elements(), what), what);
-    }
-    const std::int64_t fixed = checked_multiply(parameters, 4 * arrays, what), has = context.device().memory_bytes,
-                       image = checked_multiply(of_image, 4, what),
-                       needed = checked_add(fixed, checked_multiply(image, options.batch, what), what);
-    if (needed <= has) return;
-    const std::string mend = fixed + image > has ? "not even one image fits"
-                                                 : fmt::format("a batch of {} images fits", (has - fixed) / image);
-    throw out_of_memory(fmt::format("{} in batches of {} images takes {} bytes and a workspace, and {} has {}: {}",
-                                    model.name, options.batch, needed, context.device().id, has, mend));
-  }
-
-  void allocate_arrays() {
-    const std::int64_t bytes = parameters * 4;
-    images = allocate(bytes_of(model.input));
-    w = allocate(bytes);
-    outputs.resize(model.layers.size()), gradients.resize(model.layers.size()), indices.resize(model.layers.size());
-    for (std::size_t i = 0; i < model.layers.size(); ++i) {
-      const ModelLayer& layer = model.layers[i];
-      const std::int64_t own = bytes_of(layer.out);
-      if (has_output(i)) outputs[i] = allocate(own);
-      if (layer.kind == Kind::max_pool) indices[i] = allocate(own);
-      if (has_gradient(i)) gradients[i] = allocate(own);
-    }
-    if (!options.trains) return;
-    labels = allocate(options.batch * 4), losses = allocate(options.batch * 4), stop = allocate(4);
-    g = allocate(bytes), m = allocate(bytes);
-    if (options.rule == UpdateProblem::Rule::adam) v = allocate(bytes);
-  }
-
-  // What a layer reads.
-  const Buffer& input_of(std::size_t i) const { return i == 0 ? images : outputs[i - 1]; }
-
-  template <typename Plan, typename Problem, typename Run>
-  void add(std::size_t layer, const char* what, const Problem& problem, Run run) {
-    const Plan plan(context, problem, {.deterministic = options.deterministic});
-    steps.push_back({layer, what, to_text(problem), plan.solver()});
-    operations.push_back({plan.workspace_bytes(), [plan, run](Sequence& sequence, const Buffer& shared) mutable {
-                            run.workspace = shared;
-                            plan.append(sequence, run);
-                          }});
-  }
-
-  void add_forward(std::size_t i) {
+training::NetworkArrays Network::State::arrays() const {
+  training::NetworkArrays made{.images = {images}, .labels = {labels}, .losses = {losses}};
+  for (std::size_t i = 0; i < model.layers.size(); ++i) {
+    training::LayerArrays& own = made.layers.emplace_back();
     const ModelLayer& layer = model.layers[i];
-    if (is_fused(i)) return;
-    if (layer.has_parameters()) {
-      const bool has_relu = i + 1 < model.layers.size() && is_fused(i + 1);
-      Conv2dProblem problem = convolution_of(layer, options.batch, Pass::forward);
-      problem.relu = has_relu;
-      add<Conv2dPlan>(i, "forward", problem,
-                      Conv2dRun{.x = {input_of(i)},
-                                .w = {w, places[i].weights * 4},
-                                .y = {has_relu ? outputs[i + 1] : outputs[i]},
-                                .bias = {w, places[i].biases * 4}});
-    } else if (layer.kind == Kind::max_pool || layer.kind == Kind::average_pool) {
-      Pool2dRun run{.x = {input_of(i)}, .y = {outputs[i]}};
-      if (layer.kind == Kind::max_pool) run.indices = {indices[i]};
-      add<Pool2dPlan>(i, "forward", pooling_of(layer, options.batch, false), run);
-    } else {
-      add<ActivationPlan>(i, "forward", activation_of(layer, options.batch, false),
-                          ActivationRun{.x = {input_of(i)}, .y = {outputs[i]}});
-    }
+    if (!layer.has_parameters()) continue;
+    const Parts& at = parts[i];
+    const Group& group = groups[at.group];
+    own.weights = group.read(at.weights), own.biases = group.read(at.biases);
+    own.weight_gradients = group.gradient(at.weights), own.bias_gradients = group.gradient(at.biases);
+    if (at.running < 0) continue;
+    own.running_mean = {running, at.running * 4};
+    own.running_variance = {running, (at.running + round_up(layer.outputs, alignment)) * 4};
   }
+  return made;
+}
 
-  void add_loss() {
-    LossProblem problem;
-    problem.n = options.batch, problem.c = model.classes();
-    const std::size_t behind = model.layers.size();
-    add<LossPlan>(behind, "loss", problem, LossRun{.x = {outputs.back()}, .labels = {labels}, .y = {losses}});
-    problem.backward = true;
-    add<LossPlan>(behind, "loss, backward", problem,
-                  LossRun{.x = {outputs.back()},
-                          .labels = {labels},
-                          .dx = {gradients.back()},
-                          .scale = 1.0 / static_cast<double>(options.batch)});
-  }
-
-  void add_backward(std::size_t i) {
-    const ModelLayer& layer = model.layers[i];
-    const bool goes_on = i > first_trained;
-    const Operand dy{gradients[i]}, dx = goes_on ? Operand{gradients[i - 1]} : Operand{};
-    if (layer.has_parameters()) {
-      BiasAddProblem bias;
-      bias.backward = true;
-      bias.n = options.batch, bias.c = layer.out.channels, bias.h = layer.out.height, bias.w = layer.out.width;
-      add<BiasAddPlan>(i, "backward-bias", bias, BiasAddRun{.b = {g, places[i].biases * 4}, .y = dy});
-      add<Conv2dPlan>(i, "backward-filter", convolution_of(layer, options.batch, Pass::backward_filter),
-                      Conv2dRun{.x = {input_of(i)}, .w = {g, places[i].weights * 4}, .y = dy});
-      if (goes_on)
-        add<Conv2dPlan>(i, "backward-data", convolution_of(layer, options.batch, Pass::backward_data),
-                        Conv2dRun{.x = dx, .w = {w, places[i].weights * 4}, .y = dy});
-    } else if (goes_on && (layer.kind == Kind::max_pool || layer.kind == Kind::average_pool)) {
-      Pool2dRun run{.x = dx, .y = dy};
-      if (layer.kind == Kind::max_pool) run.indices = {indices[i]};
-      add<Pool2dPlan>(i, "backward-data", pooling_of(layer, options.batch, true), run);
-    } else if (goes_on) {
-      add<ActivationPlan>(i, "backward-data", activation_of(layer, options.batch, true),
-                          ActivationRun{.x = dx, .y = {outputs[i]}, .dy = dy});
-    }
-  }
-
-  void add_update() {
+void Network::State::add_updates() {
+  const auto lasting = [](const Buffer& buffer) { return training::Place{.lasting = {buffer}}; };
+  for (const Group& group : groups) {
+    if (group.elements == 0) continue;
     UpdateProblem problem;
-    problem.rule = options.rule, problem.guarded = true, problem.n = parameters;
-    UpdateRun run{.g = {g}, .w = {w}, .m = {m}, .stop = {stop}};
-    if (options.rule == UpdateProblem::Rule::adam) run.v = {v};
-    run.rate = rate, run.l1 = l1, run.l2 = l2, run.clip = clip, run.momentum = momentum;
-    run.correction1 = correction1, run.correction2 = correction2;
-    add<UpdatePlan>(model.layers.size(), "update", problem, run);
-  }
-
-  Recording recorded(std::size_t count) const {
-    Sequence sequence = context.make_sequence();
-    for (std::size_t i = 0; i < count; ++i) operations[i].append(sequence, workspace);
-    return context.record(std::move(sequence));
-  }
-
-  void zero(const Buffer& buffer) {
-    if (!buffer) return;
-    constexpr std::int64_t at_once = 1 << 22;
-    const std::vector<std::byte> zeros(static_cast<std::size_t>(std::min(buffer.bytes(), at_once)));
-    for (std::int64_t at = 0; at < buffer.bytes(); at += at_once)
-      queue.upload(buffer, at, zeros.data(), std::min(buffer.bytes() - at, at_once)).wait();
-  }
-  // What is under way reads and writes the caller's arrays: an error that leaves them waits for it.
-  template <typename Work>
-  auto settled(const Work& work) {
-    try {
-      return work();
-    } catch (...) {
-      try {
-        queue.finish();
-      } catch (const std::exception&) {  // the first error is thrown
-      }
-      throw;
+    problem.rule = options.rule, problem.guarded = true, problem.type = group.type, problem.n = group.elements;
+    training::StepOperation update{
+        model.layers.size(),
+        "update",
+        problem,
+        {{"g", lasting(group.g)}, {"w", lasting(group.w)}, {"m", lasting(group.m)}, {"stop", lasting(stop)}},
+        {{"rate", rate}, {"l1", l1}, {"l2", l2}, {"clip", clip}, {"number", number}}};
+    if (group.type != DataType::f32) update.arrays.push_back({"copy", lasting(group.copy)});
+    if (options.rule == UpdateProblem::Rule::adam) {
+      update.arrays.push_back({"v", lasting(group.v)});
+      update.scalars.push_back({"correction1", correction1}), update.scalars.push_back({"correction2", correction2});
+    } else {
+      update.scalars.push_back({"momentum", momentum});
     }
+    training.add(std::move(update));
   }
-  const ModelLayer& layer_at(std::size_t layer) const {
-    if (layer >= model.layers.size())
-      throw bad_input(fmt::format("layer {}: {} has layers 0 to {}", layer, model.name, model.layers.size() - 1));
-    return model.layers[layer];
-  }
-  std::vector<float> part_of(const Buffer& all, std::size_t layer) {
-    const ModelLayer& own = layer_at(layer);
-    std::vector<float> values(static_cast<std::size_t>(own.parameters()));
-    if (values.empty()) return values;
-    queue.download(values.data(), all, places[layer].weights * 4, own.weights() * 4).wait();
-    queue.download(values.data() + own.weights(), all, places[layer].biases * 4, own.outputs * 4).wait();
-    return values;
-  }
+}
 
-  Context context;
-  Model model;
-  NetworkOptions options;
-  Queue queue;
-  std::int64_t parameters = 0, memory_bytes = 0, updates = 0;  // parameters: elements of their array
-  std::size_t first_trained = 0;  // the first layer with parameters: no gradient is asked for before it
-  std::vector<Place> places;
-  Buffer images, labels, w, g, m, v, losses, stop, workspace;
-  std::vector<Buffer> outputs, gradients, indices;  // of each layer; gradients are of its output
-  Scalar rate = Scalar::changing(0), momentum = Scalar::changing(0), l1 = Scalar::changing(0), l2 = Scalar::changing(0),
-         clip = Scalar::changing(0), correction1 = Scalar::changing(1), correction2 = Scalar::changing(1);
-  std::vector<Operation> operations;
-  std::vector<NetworkStep> steps;
-  Recording forward, training;
-};
+Recording Network::State::recorded(const training::Steps& of) const {
+  Sequence sequence = context.make_sequence();
+  of.append(sequence, passing, workspace);
+  return context.record(std::move(sequence));
+}
+
+void Network::State::zero(const Buffer& buffer) {
+  if (!buffer) return;
+  constexpr std::int64_t at_once = 1 << 22;
+  const std::vector<std::byte> zeros(static_cast<std::size_t>(std::min(buffer.bytes(), at_once)));
+  for (std::int64_t at = 0; at < buffer.bytes(); at += at_once)
+    queue.upload(buffer, at, zeros.data(), std::min(buffer.bytes() - at, at_once)).wait();
+}
+
+void Network::State::set_rates(const Rates& rates) {
+  ++updates;
+  number.set(static_cast<double>(updates)), rate.set(rates.rate), momentum.set(rates.momentum), l1.set(rates.l1),
+      l2.set(rates.l2), clip.set(rates.clip);
+  if (options.rule != UpdateProblem::Rule::adam) return;
+  const AdamCorrections corrections = adam_corrections(updates);
+  correction1.set(corrections.first), correction2.set(corrections.second);
+}
+
+const ModelLayer& Network::State::layer_at(std::size_t layer) const {
+  if (layer >= model.layers.size())
+    throw bad_input(fmt::format("layer {}: {} has layers 0 to {}", layer, model.name, model.layers.size() - 1));
+  return model.layers[layer];
+}
+
+std::vector<float> Network::State::part_of(std::size_t layer, Buffer Group::*which) {
+  const ModelLayer& own = layer_at(layer);
+  const Parts& at = parts[layer];
+  const Group& group = groups[at.group];
+  const DataType stored = which == &Group::g ? group.type : DataType::f32;
+  std::vector<float> values(static_cast<std::size_t>(own.parameters()));
+  const auto read = [&](std::int64_t begin, std::int64_t count, float* to) {
+    if (count == 0) return;
+    const std::int64_t size = size_of(stored);
+    std::vector<std::byte> bytes(static_cast<std::size_t>(count * size));
+    queue.download(bytes.data(), group.*which, begin * size, count * size).wait();
+    for (std::int64_t i = 0; i < count; ++i) to[i] = static_cast<float>(load_element(stored, bytes.data() + i * size));
+  };
+  read(at.weights, own.weights(), values.data());
+  read(at.biases, own.biases(), values.data() + own.weights());
+  return values;
+}
+
+void Network::State::write_part(std::size_t layer, Buffer Group::*which, std::span<const float> values) {
+  const ModelLayer& own = layer_at(layer);
+  const Parts& at = parts[layer];
+  const Group& group = groups[at.group];
+  const auto write = [&](std::int64_t begin, std::span<const float> part) {
+    if (part.empty()) return;
+    queue.upload(group.*which, begin * 4, part.data(), static_cast<std::int64_t>(part.size_bytes())).wait();
+    if (which == &Group::w && group.copy) write_copy(group, begin, part);
+  };
+  const auto weights = static_cast<std::size_t>(own.weights());
+  write(at.weights, values.first(weights)), write(at.biases, values.subspan(weights));
+}
+
+void Network::State::write_copy(const Group& group, std::int64_t begin, std::span<const float> values) {
+  const std::vector<std::byte> rounded = stored_as(group.type, values);
+  queue.upload(group.copy, begin * size_of(group.type), rounded.data(), std::ssize(rounded)).wait();
+}
+
+void Network::State::write_running(std::size_t layer, std::span<const float> means, std::span<const float> variances) {
+  const std::int64_t at = parts[layer].running, bytes = layer_at(layer).outputs * 4;
+  queue.upload(running, at * 4, means.data(), bytes).wait();
+  queue.upload(running, (at + round_up(layer_at(layer).outputs, alignment)) * 4, variances.data(), bytes).wait();
+}
+
+void Network::State::upload_images(const float* from) {
+  if (type == DataType::f32) {
+    queue.upload(images, 0, from, images.bytes());
+    return;
+  }
+  const std::vector<std::byte> stored =
+      stored_as(type, {from, static_cast<std::size_t>(options.batch * model.input.elements())});
+  queue.upload(images, 0, stored.data(), images.bytes()).wait();
+}
 
 Network::Network(const Context& context, Model model, const NetworkOptions& options)
     : state_(std::make_unique<State>(context, std::move(model), options)) {}
@@ -319,10 +301,17 @@ void Network::initialise(std::uint64_t seed) {
   for (std::size_t i = 0; i < s.model.layers.size(); ++i) {
     const ModelLayer& layer = s.model.layers[i];
     if (!layer.has_parameters()) continue;
+    std::vector<float> values(static_cast<std::size_t>(layer.parameters()), 0);
+    if (layer.kind == ModelLayer::Kind::batch_norm) {
+      std::fill_n(values.begin(), layer.weights(), 1.0f);
+      s.write_running(i, std::vector<float>(static_cast<std::size_t>(layer.outputs), 0),
+                      std::vector<float>(static_cast<std::size_t>(layer.outputs), 1));
+      set_parameters(i, values);
+      continue;
+    }
     const std::int64_t inputs = layer.in.channels * layer.rows * layer.columns;
     const double bound = std::sqrt(6.0 / static_cast<double>(inputs));
     training::Stream stream(seed, training::Use::weights, static_cast<std::uint32_t>(i));
-    std::vector<float> values(static_cast<std::size_t>(layer.parameters()), 0);
     for (std::int64_t k = 0; k < layer.weights(); ++k) {
       const double unit = static_cast<double>(stream.word(static_cast<std::uint64_t>(k)) >> 8) * 0x1p-23 - 1;
       values[static_cast<std::size_t>(k)] = static_cast<float>(unit * bound);
@@ -333,16 +322,17 @@ void Network::initialise(std::uint64_t seed) {
 
 void Network::reset_optimiser() {
   State& s = *state_;
-  for (const Buffer& buffer : {s.m, s.v, s.stop}) s.zero(buffer);
+  for (const State::Group& group : s.groups) s.zero(group.m), s.zero(group.v);
+  s.zero(s.stop);
   s.updates = 0;
 }
 
 std::vector<float> Network::parameters(std::size_t layer) const {
-  return state_->part_of(state_->w, layer);
+  return state_->part_of(layer, &State::Group::w);
 }
 std::vector<float> Network::gradients(std::size_t layer) const {
   if (!state_->options.trains) throw bad_input("a network that does not train has no gradients");
-  return state_->part_of(state_->g, layer);
+  return state_->part_of(layer, &State::Group::g);
 }
 void Network::set_parameters(std::size_t layer, const std::vector<float>& values) {
   State& s = *state_;
@@ -350,26 +340,120 @@ void Network::set_parameters(std::size_t layer, const std::vector<float>& values
   if (static_cast<std::int64_t>(values.size()) != own.parameters())
     throw bad_input(fmt::format("layer {} ({}) has {} parameters, and {} are given", layer, own.text(),
                                 own.parameters(), values.size()));
-  if (values.empty()) return;
-  s.queue.upload(s.w, s.places[layer].weights * 4, values.data(), own.weights() * 4).wait();
-  s.queue.upload(s.w, s.places[layer].biases * 4, values.data() + own.weights(), own.outputs * 4).wait();
+  s.write_part(layer, &State::Group::w, values);
+}
+
+std::int64_t Network::updates() const {
+  return state_->updates;
+}
+void Network::set_updates(std::int64_t updates) {
+  if (updates < 0) throw bad_input(fmt::format("{} updates: must be at least 0", updates));
+  state_->updates = updates;
+}
+
+// Each tensor's name and extents, and where it is.
+std::vector<Network::State::Tensor> Network::State::tensors() const {
+  std::vector<Tensor> all;
+  for (std::size_t i = 0; i < model.layers.size(); ++i) {
+    const ModelLayer& layer = model.layers[i];
+    if (!layer.has_parameters()) continue;
+    const Parts& at = parts[i];
+    const Group& group = groups[at.group];
+    const bool is_norm = layer.kind == ModelLayer::Kind::batch_norm;
+    const std::vector<std::int64_t> of_weights =
+        is_norm ? std::vector{layer.outputs} : std::vector{layer.outputs, layer.in.channels, layer.rows, layer.columns};
+    const auto add = [&](const std::string& name, const std::vector<std::int64_t>& extents, const Buffer& buffer,
+                         std::int64_t begin, bool is_copied) {
+      if (buffer) all.push_back({{name, extents, {}}, {buffer, begin * 4}, is_copied ? &group : nullptr, begin});
+    };
+    const std::string own = fmt::format("layers.{}.", i);
+    for (const auto& [before, buffer] :
+         {std::pair<const char*, Buffer>{"", group.w}, {"momentum.", group.m}, {"second_moment.", group.v}}) {
+      const bool is_copied = *before == 0 && group.copy;
+      add(before + own + "weight", of_weights, buffer, at.weights, is_copied);
+      if (layer.biases() > 0) add(before + own + "bias", {layer.outputs}, buffer, at.biases, is_copied);
+    }
+    if (!is_norm) continue;
+    add(own + "running_mean", {layer.outputs}, running, at.running, false);
+    add(own + "running_var", {layer.outputs}, running, at.running + round_up(layer.outputs, alignment), false);
+  }
+  return all;
+}
+
+Event Network::read_tensors(std::vector<NamedTensor>& to) const {
+  State& s = *state_;
+  to.clear();
+  const std::vector<State::Tensor> all = s.tensors();
+  for (const State::Tensor& one : all) {
+    NamedTensor& own = to.emplace_back(one.named);
+    own.values.resize(static_cast<std::size_t>(one.elements()));
+  }
+  return settled(s.queue, [&] {
+    Event last;
+    for (std::size_t i = 0; i < all.size(); ++i)
+      last =
+          s.queue.download(to[i].values.data(), all[i].place.buffer, all[i].place.offset_bytes, 4 * all[i].elements());
+    return last;
+  });
+}
+
+void Network::set_tensors(const std::vector<NamedTensor>& tensors) {
+  State& s = *state_;
+  const std::vector<State::Tensor> all = s.tensors();
+  std::vector<const State::Tensor*> places;
+  for (const NamedTensor& given : tensors) {
+    const auto found =
+        std::find_if(all.begin(), all.end(), [&](const State::Tensor& one) { return one.named.name == given.name; });
+    if (found == all.end()) throw bad_input(fmt::format("{} has no numbers of the name {}", s.model.name, given.name));
+    if (found->named.extents != given.extents || found->elements() != std::ssize(given.values))
+      throw bad_input(fmt::format("{} of {} has extents {}, and {} with {} numbers are given", given.name, s.model.name,
+                                  fmt::join(found->named.extents, " x "), fmt::join(given.extents, " x "),
+                                  given.values.size()));
+    places.push_back(&*found);
+  }
+  for (std::size_t i = 0; i < tensors.size(); ++i) {
+    const State::Tensor& own = *places[i];
+    const std::span<const float> values = tensors[i].values;
+    s.queue.upload(own.place.buffer, own.place.offset_bytes, values.data(), std::ssize(values) * 4).wait();
+    if (own.copied != nullptr) s.write_copy(*own.copied, own.begin, values);
+  }
+}
+
+std::vector<double> Network::measure(int at_once) {
+  State& s = *state_;
+  const training::Steps& steps = s.options.trains ? s.training : s.evaluating.steps;
+  Queue timed = s.context.make_queue();
+  s.queue.finish();
+  std::vector<double> seconds;
+  // In their order: arrays that share memory hold what the operation before has left there.
+  for (std::size_t i = 0; i < steps.operations().size(); ++i) {
+    Sequence sequence = s.context.make_sequence();
+    for (int k = 0; k < at_once; ++k) steps.append_one(sequence, i, s.passing, s.workspace);
+    const Recording recording = s.context.record(std::move(sequence));
+    std::vector<double> samples;
+    double all = 0;
+    constexpr int least = 5, most = 50;
+    constexpr double enough = 0.05;
+    for (int k = 0; k < least || (k < most && all < enough); ++k) {
+      Event event = recording.replay(timed);
+      event.wait();
+      all += samples.emplace_back(event.seconds());
+    }
+    std::sort(samples.begin(), samples.end());
+    seconds.push_back(samples[samples.size() / 2] / at_once);
+  }
+  return seconds;
 }
 
 Event Network::step(const float* images, const std::int32_t* labels, const Rates& rates, float* losses,
                     std::int32_t* stop) {
   State& s = *state_;
   if (!s.options.trains) throw bad_input("a network that does not train takes no steps");
-  ++s.updates;
-  s.rate.set(rates.rate), s.momentum.set(rates.momentum), s.l1.set(rates.l1), s.l2.set(rates.l2),
-      s.clip.set(rates.clip);
-  if (s.options.rule == UpdateProblem::Rule::adam) {
-    const AdamCorrections corrections = adam_corrections(s.updates);
-    s.correction1.set(corrections.first), s.correction2.set(corrections.second);
-  }
-  return s.settled([&] {
-    s.queue.upload(s.images, 0, images, s.images.bytes());
+  s.set_rates(rates);
+  return settled(s.queue, [&] {
+    s.upload_images(images);
     s.queue.upload(s.labels, 0, labels, s.labels.bytes());
-    s.training.replay(s.queue);
+    s.train_recording.replay(s.queue);
     s.queue.download(losses, s.losses, 0, s.losses.bytes());
     return s.queue.download(stop, s.stop, 0, 4);
   });
@@ -377,12 +461,17 @@ Event Network::step(const float* images, const std::int32_t* labels, const Rates
 
 std::vector<float> Network::outputs(const float* images) {
   State& s = *state_;
-  std::vector<float> values(static_cast<std::size_t>(s.options.batch * s.model.classes()));
-  s.settled([&] {
-    s.queue.upload(s.images, 0, images, s.images.bytes());
-    s.forward.replay(s.queue);
-    s.queue.download(values.data(), s.outputs.back(), 0, s.outputs.back().bytes()).wait();
+  const std::int64_t count = s.options.batch * s.model.classes(), size = size_of(s.type);
+  const Operand from = s.evaluating.steps.at(s.evaluating.outputs, s.passing);
+  std::vector<std::byte> stored(static_cast<std::size_t>(count * size));
+  settled(s.queue, [&] {
+    s.upload_images(images);
+    s.evaluate_recording.replay(s.queue);
+    s.queue.download(stored.data(), from.buffer, from.offset_bytes, count * size).wait();
   });
+  std::vector<float> values(static_cast<std::size_t>(count));
+  for (std::int64_t i = 0; i < count; ++i)
+    values[static_cast<std::size_t>(i)] = static_cast<float>(load_element(s.type, stored.data() + i * size));
   return values;
 }
 

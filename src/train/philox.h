@@ -22,7 +22,7 @@ inline Words philox(Words counter, std::array<std::uint32_t, 2> key) {
 }
 
 // What the numbers are for, so that no two uses share any.
-enum class Use : std::uint32_t { weights, order };
+enum class Use : std::uint32_t { weights, order, split };
 
 // The words of a seed, for one use of it: word `i` of stream `of` (a layer, an epoch).
 class Stream {

@@ -7,38 +7,18 @@
 #include <array>
 #include <chrono>
 #include <cmath>
-#include <exception>
 #include <numeric>
+#include <optional>
+#include <span>
 #include <utility>
 
+#include "core/convert.h"
 #include "omniconv/error.h"
+#include "train/feed.h"
 #include "train/philox.h"
 
 namespace omniconv {
 namespace {
-
-using Clock = std::chrono::steady_clock;
-
-// What a pixel of each channel becomes.
-class PixelTable {
- public:
-  PixelTable(const Dataset& dataset) : plane_(dataset.height * dataset.width) {
-    const Standard standard = standard_of(dataset);
-    for (std::size_t c = 0; c < standard.mean.size(); ++c)
-      for (int p = 0; p < 256; ++p)
-        values_.push_back(standard.deviation[c] > 0
-                              ? static_cast<float>((p / 255.0 - standard.mean[c]) / standard.deviation[c])
-                              : 0.0f);
-  }
-  void standardise(const std::uint8_t* image, float* to) const {
-    for (std::size_t c = 0; c < values_.size() / 256; ++c)
-      for (std::int64_t i = 0; i < plane_; ++i) *to++ = values_[256 * c + *image++];
-  }
-
- private:
-  std::int64_t plane_;
-  std::vector<float> values_;
-};
 
 // Sizes and classes of a part of a set, which its maker may have got wrong.
 void check_examples(const Dataset& dataset, const Examples& examples) {
@@ -56,7 +36,7 @@ void check_examples(const Dataset& dataset, const Examples& examples) {
                                 wrong - examples.labels.begin(), classes));
 }
 
-void check_fits(const Model& model, const Dataset& dataset) {
+void check_shapes(const Model& model, const Dataset& dataset) {
   const ModelShape shape{dataset.channels, dataset.height, dataset.width};
   if (!(shape == model.input))
     throw bad_input(fmt::format("{} has images of {} x {} x {}, and the model {} takes {} x {} x {}", dataset.name,
@@ -65,25 +45,47 @@ void check_fits(const Model& model, const Dataset& dataset) {
   if (const auto classes = static_cast<std::int64_t>(dataset.classes.size()); model.classes() < classes)
     throw bad_input(fmt::format("{} has {} classes, and the model {} has {} outputs: its last layer needs as many",
                                 dataset.name, classes, model.name, model.classes()));
+  if (const Standard& own = dataset.standard;
+      !own.mean.empty() && (std::ssize(own.mean) != dataset.channels || std::ssize(own.deviation) != dataset.channels))
+    throw bad_input(fmt::format("{} has {} channels, and its standard {} means and {} deviations", dataset.name,
+                                dataset.channels, own.mean.size(), own.deviation.size()));
+  if (dataset.train.count < 1 && dataset.standard.mean.empty())
+    throw bad_input(fmt::format("{} has no images for training, and no means and deviations", dataset.name));
+}
+
+void check_fits(const Model& model, const Dataset& dataset) {
+  check_shapes(model, dataset);
   if (dataset.train.count < 1) throw bad_input(fmt::format("{} has no images for training", dataset.name));
   check_examples(dataset, dataset.train);
 }
 
-// The images of an epoch in its order.
-std::vector<std::int64_t> order_of(std::int64_t images, std::uint64_t seed, std::int64_t epoch) {
-  std::vector<std::int64_t> order(static_cast<std::size_t>(images));
-  std::iota(order.begin(), order.end(), 0);
-  training::Stream stream(seed, training::Use::order, static_cast<std::uint32_t>(epoch));
+// Of so many numbers, in the order that the generator gives them (Fisher and Yates).
+void shuffle(std::vector<std::int32_t>& order, training::Stream stream) {
   for (std::size_t i = order.size(); i > 1; --i) {
     const auto other = static_cast<std::size_t>(static_cast<std::uint64_t>(stream.word(i)) * i >> 32);
     std::swap(order[i - 1], order[other]);
   }
-  return order;
 }
+
+// The images for training and for validation: by the seed, where there are any of these; else all, as they are.
+struct Split {
+  std::vector<std::int32_t> train, validation;
+
+  Split(std::int64_t images, std::int64_t validation_images, std::uint64_t seed) {
+    train.resize(static_cast<std::size_t>(images));
+    std::iota(train.begin(), train.end(), 0);
+    if (validation_images == 0) return;
+    shuffle(train, training::Stream(seed, training::Use::split, 0));
+    validation.assign(train.end() - validation_images, train.end());
+    train.resize(train.size() - static_cast<std::size_t>(validation_images));
+    std::sort(train.begin(), train.end()), std::sort(validation.begin(), validation.end());
+  }
+};
 
 }  // namespace
 
 Standard standard_of(const Dataset& dataset) {
+  if (!dataset.standard.mean.empty()) return dataset.standard;
   Standard standard;
   const std::int64_t plane = dataset.height * dataset.width, pixels = plane * dataset.train.count;
   for (std::int64_t c = 0; c < dataset.channels; ++c) {
@@ -107,103 +109,279 @@ void require_fit(const Model& model, const Dataset& dataset, std::int64_t batch)
                                 dataset.name, dataset.train.count));
 }
 
-void train(Network& network, const Dataset& dataset, const TrainingOptions& options, const TrainingHooks& hooks) {
-  require_fit(network.model(), dataset, network.options().batch);
-  const std::int64_t batch = network.options().batch, steps = dataset.train.count / batch,
-                     image = dataset.image_bytes();
-  const PixelTable table(dataset);
-  std::vector<float> losses(static_cast<std::size_t>(steps * batch));
-  std::vector<std::int32_t> stops(static_cast<std::size_t>(steps));
-  // A step's images are made while those before it are on their way. Work that is left when an error ends the loop is
-  // waited for, since it reads and writes these arrays.
-  struct Slot {
-    std::vector<float> images;
-    std::vector<std::int32_t> labels;
-    Event event;
-    std::int64_t step = -1;
+std::vector<float> training::pixel_table(const Standard& standard) {
+  std::vector<float> table;
+  for (std::size_t c = 0; c < standard.mean.size(); ++c)
+    for (int p = 0; p < 256; ++p)
+      table.push_back(standard.deviation[c] > 0
+                          ? static_cast<float>((p / 255.0 - standard.mean[c]) / standard.deviation[c])
+                          : 0.0f);
+  return table;
+}
 
-    ~Slot() {
-      try {
-        if (step >= 0) event.wait();
-      } catch (const std::exception&) {  // the first error is on its way
-      }
-    }
-  };
-  std::array<Slot, 2> slots;
-  for (Slot& slot : slots) {
-    slot.images.resize(static_cast<std::size_t>(batch * image));
-    slot.labels.resize(static_cast<std::size_t>(batch));
-  }
-  for (std::int64_t epoch = 1; epoch <= options.epochs; ++epoch) {
-    const Clock::time_point begin = Clock::now();
-    const std::vector<std::int64_t> order = order_of(dataset.train.count, options.seed, epoch);
-    const auto settle = [&](Slot& slot) {
-      if (slot.step < 0) return;
-      slot.event.wait();
-      const std::int64_t step = std::exchange(slot.step, -1);
-      if (stops[static_cast<std::size_t>(step)] != 0)
-        throw environment_error(fmt::format(
-            "epoch {}, step {}: a gradient is not finite, and no parameter was changed any more: try a smaller rate, "
-            "momentum or l2",
-            epoch, step + 1));
-    };
-    bool goes_on = true;
-    for (std::int64_t step = 0; step < steps && goes_on; ++step) {
-      Slot& slot = slots[static_cast<std::size_t>(step % 2)];
-      settle(slot);
-      for (std::int64_t i = 0; i < batch; ++i) {
-        const std::int64_t at = order[static_cast<std::size_t>(step * batch + i)];
-        table.standardise(dataset.train.pixels.data() + at * image, slot.images.data() + i * image);
-        slot.labels[static_cast<std::size_t>(i)] = dataset.train.labels[static_cast<std::size_t>(at)];
-      }
-      slot.event = network.step(slot.images.data(), slot.labels.data(), options.rates, losses.data() + step * batch,
-                                stops.data() + step);
-      slot.step = step;
-      if (hooks.progress) goes_on = hooks.progress(step, steps);
-    }
-    for (std::int64_t i = 0; i < 2; ++i) settle(slots[static_cast<std::size_t>((steps + i) % 2)]);
-    if (!goes_on) return;
-    double loss = 0;
-    for (const float one : losses) loss += static_cast<double>(one);
-    const double seconds = std::chrono::duration<double>(Clock::now() - begin).count();
-    const auto images = static_cast<double>(steps * batch);
-    if (hooks.epoch && !hooks.epoch({.epoch = epoch,
-                                     .steps = steps,
-                                     .loss = loss / images,
-                                     .seconds = seconds,
-                                     .images_a_second = images / seconds}))
-      return;
+namespace {
+
+// Of rows of outputs with their labels: what is found, and the losses.
+void judge(Evaluation& result, std::span<const float> outputs, std::span<const std::int32_t> labels,
+           std::int64_t classes, std::int64_t first) {
+  const std::size_t width = outputs.size() / labels.size();
+  for (std::size_t i = 0; i < labels.size(); ++i) {
+    const std::span<const float> row = outputs.subspan(i * width, width);
+    if (!std::all_of(row.begin(), row.end(), [](float one) { return std::isfinite(one); }))
+      throw environment_error(
+          fmt::format("image {}: an output is not finite: the training left every bound: try a smaller rate, momentum "
+                      "or l2",
+                      first + static_cast<std::int64_t>(i)));
+    const std::int64_t best = std::max_element(row.begin(), row.begin() + classes) - row.begin(), label = labels[i];
+    const double most = *std::max_element(row.begin(), row.end());
+    double sum = 0;
+    for (const float one : row) sum += std::exp(static_cast<double>(one) - most);
+    result.loss += std::log(sum) + most - static_cast<double>(row[static_cast<std::size_t>(label)]);
+    result.right += best == label;
+    ++result.confusion[static_cast<std::size_t>(label * classes + best)];
   }
 }
 
-Evaluation evaluate(Network& network, const Dataset& dataset, const Examples& examples) {
-  check_fits(network.model(), dataset);
-  check_examples(dataset, examples);
-  const PixelTable table(dataset);
-  const std::int64_t batch = network.options().batch, image = dataset.image_bytes(),
-                     outputs = network.model().classes();
-  const auto classes = static_cast<std::int64_t>(dataset.classes.size());
-  Evaluation result{.images = examples.count,
+// What is found in some images of a set that lies on the device.
+Evaluation evaluate_on(training::Feed& feed, const Network& network, const Dataset& dataset, const Examples& examples,
+                       const std::vector<std::int32_t>& order) {
+  const std::int64_t batch = network.options().batch, outputs = network.model().classes(),
+                     count = static_cast<std::int64_t>(order.size()),
+                     classes = static_cast<std::int64_t>(dataset.classes.size());
+  Network::State& state = network.state();
+  const std::int64_t size = size_of(state.type);
+  Evaluation result{.images = count,
                     .confusion = std::vector<std::int64_t>(static_cast<std::size_t>(classes * classes))};
-  std::vector<float> images(static_cast<std::size_t>(batch * image));
-  for (std::int64_t first = 0; first < examples.count; first += batch) {
-    const std::int64_t count = std::min(batch, examples.count - first);
-    for (std::int64_t i = 0; i < count; ++i)
-      table.standardise(examples.pixels.data() + (first + i) * image, images.data() + i * image);
-    const std::vector<float> found = network.outputs(images.data());
-    for (std::int64_t i = 0; i < count; ++i) {
-      const auto row = found.begin() + i * outputs;
-      if (!std::all_of(row, row + outputs, [](float one) { return std::isfinite(one); }))
-        throw environment_error(fmt::format(
-            "image {}: an output is not finite: the training left every bound: try a smaller rate, momentum or l2",
-            first + i));
-      const std::int64_t best = std::max_element(row, row + classes) - row,
-                         label = examples.labels[static_cast<std::size_t>(first + i)];
-      result.right += best == label;
-      ++result.confusion[static_cast<std::size_t>(label * classes + best)];
+  std::vector<std::byte> stored(static_cast<std::size_t>(count * outputs * size));
+  try {
+    feed.set_order(order);
+    for (std::int64_t first = 0; first < count; first += batch) {
+      feed.run(first, 0);
+      feed.read_outputs(stored.data() + first * outputs * size, std::min(batch, count - first));
+    }
+    state.queue.finish();
+  } catch (...) {
+    training::settle(state.queue);
+    throw;
+  }
+  std::vector<float> rows(static_cast<std::size_t>(batch * outputs));
+  std::vector<std::int32_t> labels;
+  for (std::int64_t first = 0; first < count; first += batch) {
+    const std::int64_t here = std::min(batch, count - first);
+    for (std::int64_t i = 0; i < here * outputs; ++i)
+      rows[static_cast<std::size_t>(i)] =
+          static_cast<float>(load_element(state.type, stored.data() + (first * outputs + i) * size));
+    labels.clear();
+    for (std::int64_t i = first; i < first + here; ++i)
+      labels.push_back(examples.labels[static_cast<std::size_t>(order[static_cast<std::size_t>(i)])]);
+    judge(result, std::span(rows).first(static_cast<std::size_t>(here * outputs)), labels, classes, first);
+  }
+  if (count > 0) result.loss /= static_cast<double>(count);
+  return result;
+}
+
+// The loop over epochs and steps.
+class Training {
+ public:
+  Training(Network& network, const Dataset& dataset, const TrainingOptions& options, const TrainingHooks& hooks)
+      : network_(network),
+        dataset_(dataset),
+        options_(options),
+        hooks_(hooks),
+        state_(network.state()),
+        split_(dataset.train.count, options.validation, options.seed),
+        steps_(static_cast<std::int64_t>(split_.train.size()) / network.options().batch),
+        examples_(network.context(), state_.queue, dataset, dataset.train),
+        feed_(state_, examples_, options.augmentation, options.seed, true) {
+    if (options.validation > 0) validating_.emplace(state_, examples_, Augmentation{}, 0, false);
+  }
+  ~Training() { training::settle(state_.queue); }
+
+  void run(const TrainingProgress& begin) {
+    progress_ = begin;
+    if (!begin.losses.empty()) feed_.set_losses(begin.losses);
+    while (progress_.epoch <= options_.epochs) {
+      if (!run_epoch()) return checkpoint();
+      const bool goes_on = end_epoch();
+      if (options_.checkpoint_every == 0 || !goes_on || progress_.epoch > options_.epochs) checkpoint();
+      if (!goes_on) return;
     }
   }
-  return result;
+
+ private:
+  using Clock = std::chrono::steady_clock;
+
+  // The steps of an epoch that are left; false: it was stopped among them.
+  bool run_epoch() {
+    begin_ = Clock::now(), first_step_ = progress_.step;
+    std::vector<std::int32_t>& order = orders_[static_cast<std::size_t>(progress_.epoch % 2)];
+    order = order_of(progress_.epoch);
+    feed_.set_order(order);
+    // The host runs ahead of the device by two polls at most, each of as many steps as take long enough.
+    constexpr double seconds_of_poll = 0.02;
+    std::int64_t of_poll = 1, until = progress_.step + 1;
+    Clock::time_point since = begin_;
+    while (progress_.step < steps_) {
+      step();
+      const bool saves = options_.checkpoint_every > 0 && network_.updates() % options_.checkpoint_every == 0;
+      if (saves) checkpoint();
+      if (progress_.step < until && progress_.step < steps_) continue;
+      poll();
+      const Clock::time_point now = Clock::now();
+      if (std::chrono::duration<double>(now - since).count() < seconds_of_poll)
+        of_poll = std::min<std::int64_t>(2 * of_poll, 256);
+      since = now, until = progress_.step + of_poll;
+      if (hooks_.progress && !hooks_.progress(progress_.step, steps_)) return false;
+    }
+    return true;
+  }
+
+  void step() {
+    Network::Rates rates = options_.rates;
+    rates.rate = rate_ = rate_at(options_.schedule, options_.rates.rate,
+                                 (progress_.epoch - 1) * steps_ + progress_.step, steps_, options_.epochs);
+    state_.set_rates(rates);
+    feed_.run(progress_.step * network_.options().batch, progress_.epoch);
+    progress_.updates = network_.updates();
+    ++progress_.step;
+  }
+
+  // Asks for the flag that says whether a gradient was not finite, and looks at it as it was two polls ago.
+  void poll() {
+    Poll& next = polls_[polled_++ % polls_.size()];
+    next.settle(*this);
+    next.event = state_.queue.download(&next.stop, state_.stop, 0, 4), next.is_open = true;
+  }
+
+  bool end_epoch() {
+    for (std::size_t i = 0; i < polls_.size(); ++i) polls_[(polled_ + i) % polls_.size()].settle(*this);
+    std::int32_t stop = 0;
+    std::vector<float> losses;
+    feed_.read_losses(losses);
+    state_.queue.download(&stop, state_.stop, 0, 4).wait();
+    if (stop != 0) refuse(stop);
+    const double seconds = std::chrono::duration<double>(Clock::now() - begin_).count();
+    const auto images = static_cast<double>(steps_ * network_.options().batch);
+    EpochReport report{.epoch = progress_.epoch, .steps = steps_, .rate = rate_, .seconds = seconds};
+    for (const float one : losses) report.loss += static_cast<double>(one) / images;
+    report.images_a_second = static_cast<double>((steps_ - first_step_) * network_.options().batch) / seconds;
+    if (validating_) {
+      const Evaluation found = evaluate_on(*validating_, network_, dataset_, dataset_.train, split_.validation);
+      report.validation_images = found.images, report.validation_loss = found.loss;
+      report.validation_accuracy = found.accuracy();
+    }
+    feed_.set_losses(std::vector<float>(losses.size(), 0));
+    ++progress_.epoch, progress_.step = 0;
+    progress_.epochs.push_back(report);
+    const bool goes_on = !hooks_.epoch || hooks_.epoch(report);
+    return goes_on && !is_over();
+  }
+
+  // Whether the validation has not become better for long enough.
+  bool is_over() const {
+    if (options_.early_stop == 0) return false;
+    const auto best = std::max_element(
+        progress_.epochs.begin(), progress_.epochs.end(),
+        [](const EpochReport& a, const EpochReport& b) { return a.validation_accuracy < b.validation_accuracy; });
+    return progress_.epochs.end() - best > options_.early_stop;
+  }
+
+  void checkpoint() {
+    if (!hooks_.checkpoint) return;
+    TrainingProgress progress = progress_;
+    std::vector<NamedTensor> tensors;
+    std::int32_t stop = 0;
+    feed_.read_losses(progress.losses);
+    state_.queue.download(&stop, state_.stop, 0, 4);
+    network_.read_tensors(tensors).wait();
+    if (stop != 0) refuse(stop);
+    hooks_.checkpoint(progress, std::move(tensors));
+  }
+
+  // The step that was the first with a gradient that is not finite changed no parameter, and nor did those behind it:
+  // it is made once more, an operation at a time.
+  [[noreturn]] void refuse(std::int32_t update) {
+    state_.queue.finish();
+    const std::int64_t done = update - 1 - (network_.updates() - progress_.updates), epoch = done / steps_,
+                       step = done % steps_;
+    std::vector<std::int32_t> order = order_of(epoch + 1);
+    feed_.set_order(order);
+    state_.number.set(update);
+    const training::NotFinite found = feed_.first_not_finite(step * network_.options().batch, epoch + 1);
+    const std::string where =
+        found.layer < network_.model().layers.size()
+            ? fmt::format("layer {} ({}), {}", found.layer + 1, network_.model().layers[found.layer].text(), found.what)
+            : "the " + found.what;
+    throw environment_error(
+        fmt::format("epoch {}, step {}: a number is not finite, first in {}; no parameter was changed any more: try a "
+                    "smaller rate, "
+                    "momentum or l2",
+                    epoch + 1, step + 1, where));
+  }
+
+  std::vector<std::int32_t> order_of(std::int64_t epoch) const {
+    std::vector<std::int32_t> order = split_.train;
+    shuffle(order, training::Stream(options_.seed, training::Use::order, static_cast<std::uint32_t>(epoch)));
+    return order;
+  }
+
+  struct Poll {
+    Event event;
+    std::int32_t stop = 0;
+    bool is_open = false;
+
+    void settle(Training& training) {
+      if (!std::exchange(is_open, false)) return;
+      event.wait();
+      if (stop != 0) training.refuse(stop);
+    }
+  };
+
+  Network& network_;
+  const Dataset& dataset_;
+  const TrainingOptions& options_;
+  const TrainingHooks& hooks_;
+  Network::State& state_;
+  Split split_;
+  std::int64_t steps_, first_step_ = 0;  // of an epoch; done already where it began
+  training::DeviceExamples examples_;
+  training::Feed feed_;
+  std::optional<training::Feed> validating_;
+  std::array<std::vector<std::int32_t>, 2> orders_;  // an epoch's, and that of the one before, which may be on its way
+  std::array<Poll, 2> polls_;
+  std::size_t polled_ = 0;
+  TrainingProgress progress_;
+  double rate_ = 0;
+  Clock::time_point begin_;
+};
+
+}  // namespace
+
+void train(Network& network, const Dataset& dataset, const TrainingOptions& options, const TrainingHooks& hooks,
+           const TrainingProgress& begin) {
+  if (!network.options().trains) throw bad_input("a network that does not train cannot be trained");
+  if (options.validation < 0 || options.validation >= dataset.train.count)
+    throw bad_input(fmt::format("{} images for validation: {} has {} for training", options.validation, dataset.name,
+                                dataset.train.count));
+  if (options.early_stop > 0 && options.validation == 0)
+    throw bad_input("an early stop needs images for validation: name how many");
+  require_fit(network.model(), dataset, network.options().batch + options.validation);
+  Training(network, dataset, options, hooks).run(begin);
+}
+
+Evaluation evaluate(Network& network, const Dataset& dataset, const Examples& examples) {
+  check_shapes(network.model(), dataset);
+  check_examples(dataset, examples);
+  std::vector<std::int32_t> order(static_cast<std::size_t>(examples.count));
+  std::iota(order.begin(), order.end(), 0);
+  Network::State& state = network.state();
+  if (examples.count == 0) {
+    const std::size_t classes = dataset.classes.size();
+    return {.confusion = std::vector<std::int64_t>(classes * classes)};
+  }
+  const training::DeviceExamples on_device(network.context(), state.queue, dataset, examples);
+  training::Feed feed(state, on_device, {}, 0, false);
+  return evaluate_on(feed, network, dataset, examples, order);
 }
 
 }  // namespace omniconv

@@ -14,7 +14,7 @@ namespace {
 TEST(Models, BuiltInOnesHaveTheirParameters) {
   const std::map<std::string, std::int64_t> expected = {
       {"mnist-medium", 818970},  {"mnist-big", 1796010},   {"mnist-large", 37588000}, {"mnist-conv", 421642},
-      {"cifar10-vgg1", 1060138}, {"cifar10-vgg2", 591274}, {"cifar10-vgg3", 550570}};
+      {"cifar10-vgg1", 1060138}, {"cifar10-vgg2", 591274}, {"cifar10-vgg3", 550570},  {"resnet20", 269722}};
   for (const std::string& name : built_in_models()) EXPECT_EQ(load_model(name).parameters(), expected.at(name)) << name;
   EXPECT_EQ(built_in_models().size(), expected.size());
   const Model large = load_model("mnist-large");
@@ -43,6 +43,56 @@ TEST(Models, ShapesFollow) {
   for (std::size_t i = 0; i < model.layers.size(); ++i) EXPECT_EQ(again.layers[i].out, model.layers[i].out) << i;
 }
 
+// As He et al. have them: 19 convolutions and a dense layer, nine sums, two of them with a stride and channels of 0.
+TEST(Models, ResNet20) {
+  using Kind = ModelLayer::Kind;
+  const Model model = load_model("resnet20");
+  int convolutions = 0, sums = 0, strided = 0;
+  for (const ModelLayer& layer : model.layers) {
+    convolutions += layer.kind == Kind::convolution;
+    sums += layer.kind == Kind::add;
+    if (layer.kind != Kind::add) continue;
+    const ModelShape &from = model.layers[layer.from].out, &to = layer.out;
+    EXPECT_EQ(layer.in, to);
+    EXPECT_EQ(from.height, to.height * layer.stride_h);
+    EXPECT_EQ(from.channels, to.channels / layer.stride_h);
+    EXPECT_EQ(model.layers[layer.from].kind, Kind::relu);
+    strided += layer.stride_h == 2;
+  }
+  EXPECT_EQ(convolutions, 19);
+  EXPECT_EQ(sums, 9);
+  EXPECT_EQ(strided, 2);
+  EXPECT_EQ(model.layers[model.layers.size() - 2].in, (ModelShape{64, 8, 8}));
+  EXPECT_EQ(model.classes(), 10);
+}
+
+TEST(Models, LayersWithOptions) {
+  const Model model = parse_model(
+      "input 4 8 8\nconv 4 3x3 nobias pad 1\nmark a\nbatchnorm momentum 0.25 epsilon 0.001\ndropout 0.125\nmark "
+      "a\nmark b\nadd a\navgpool 2x2\nconv 6 1x1\nadd b\ndense 3 nobias\n",
+      "own");
+  ASSERT_EQ(model.layers.size(), 8u);
+  EXPECT_EQ(model.layers[0].parameters(), 4 * 4 * 9);
+  EXPECT_EQ(model.layers[1].parameters(), 8);
+  EXPECT_EQ(model.layers[1].epsilon, 0.001);
+  EXPECT_EQ(model.layers[1].momentum, 0.25);
+  EXPECT_EQ(model.layers[2].rate, 0.125);
+  EXPECT_EQ(model.layers[3].from, 2u);  // a name that is given again is the later one's
+  EXPECT_EQ(model.layers[6].from, 2u);
+  EXPECT_EQ(model.layers[6].stride_h, 2);
+  EXPECT_EQ(model.layers[7].parameters(), 3 * 6 * 16);
+  const Model again = parse_model(to_text(model), "own");
+  EXPECT_EQ(to_text(again), to_text(model));
+  ASSERT_EQ(again.layers.size(), model.layers.size());
+  for (std::size_t i = 0; i < model.layers.size(); ++i) {
+    EXPECT_EQ(again.layers[i].out, model.layers[i].out) << i;
+    EXPECT_EQ(again.layers[i].parameters(), model.layers[i].parameters()) << i;
+    EXPECT_EQ(again.layers[i].from, model.layers[i].from) << i;
+  }
+  EXPECT_EQ(again.layers[1].epsilon, 0.001);
+  EXPECT_EQ(again.layers[2].rate, 0.125);
+}
+
 TEST(Models, AMarkOfUtf8IsNoWord) {
   EXPECT_EQ(parse_model("\xEF\xBB\xBFinput 1 4 4\ndense 2\n", "net").parameters(), 34);
 }
@@ -64,6 +114,14 @@ TEST(Models, ErrorsNameTheLine) {
   expect("input 1 4 4\ndence 8\n", "net.txt:2: unknown layer 'dence': did you mean dense?");
   expect("input 1 4 4\ndense 8 relu\n", "net.txt:2: 'relu' where the line should end");
   expect("input 1 4 4\ninput 1 4 4\n", "net.txt:2: a second input");
+  expect("input 1 4 4\nmark a\ndense 2\n", "net.txt:2: a mark before the first layer");
+  expect("input 1 4 4\nrelu\nadd b\n", "net.txt:3: no line before it has 'mark b'");
+  expect("input 2 4 4\nrelu\nmark b\nconv 1 1x1\nadd b\n", "net.txt:5: 2 x 4 x 4 cannot be added to the 1 x 4 x 4");
+  expect("input 1 9 9\nrelu\nmark b\nmaxpool 2x2\nadd b\n", "net.txt:5: 1 x 9 x 9 cannot be added to the 1 x 4 x 4");
+  expect("input 1 4 4\ndropout 1\n",
+         "net.txt:2: '1' where the share that becomes 0 is expected: a number from 0 to less");
+  expect("input 1 4 4\nbatchnorm epsilon 0\n", "net.txt:2: '0' where what is added to the variance is expected");
+  expect("input 1 4 4\nbatchnorm bias\n", "net.txt:2: 'bias' where the line should end");
   expect("input 1 4 4\nconv 8 3x3 pad 1 pad 2\n", "net.txt:2: 'pad' where the line should end");
   expect("input 1 4 4\ndense " + std::string(1000, '7') + "\n", "net.txt:2: '" + std::string(40, '7') + "...' where");
   expect("input 1 4 4\n\x1b[31m\n", "net.txt:2: unknown layer '?[31m'");

@@ -103,6 +103,8 @@ DEVICE float CORRECTLY_ROUNDED_ROOT(const float x) {
 
 // A number in global memory becomes so large, if it is less.
 #define RAISE(at, value) atomic_max((at), (value))
+// One becomes this if it is 0.
+#define CLAIM(at, value) atomic_cmpxchg((at), 0, (value))
 
 // IEEE binary16 in memory; fp32 in registers. Stores round to nearest even.
 typedef half half_t;

@@ -1,6 +1,7 @@
 #include "operations/update/host_plan.h"
 
 #include <algorithm>
+#include <array>
 #include <atomic>
 #include <cstring>
 
@@ -22,33 +23,39 @@ class Plan final : public UpdatePlanBody {
         cpu_(dynamic_cast<devices::CpuDevice&>(*device)),
         by_pieces_(by_pieces) {}
 
-  void append(devices::Sequence& sequence, const UpdateArrays& run, std::span<const Scalar> numbers) const override {
+  void append(devices::Sequence& sequence, const UpdateArrays& run, std::span<const Scalar> numbers,
+              const Scalar& number) const override {
+    std::array<Scalar, most_update_numbers + 1> all;
+    std::copy(numbers.begin(), numbers.end(), all.begin());
+    all[numbers.size()] = number;
     sequence.call(devices::HostTask(
                       [self = shared_from_this(), this, run](std::span<const double> values) { execute(run, values); }),
-                  numbers);
+                  std::span(all).first(numbers.size() + 1));
   }
 
  private:
-  void execute(const UpdateArrays& run, std::span<const double> numbers) const {
-    if (!is_stopped(run))
+  // `values`: the numbers, and behind them what stop becomes.
+  void execute(const UpdateArrays& run, std::span<const double> values) const {
+    const std::span<const double> numbers = values.first(values.size() - 1);
+    if (!is_stopped(run, values.back()))
       for_pieces(run, [&](const UpdatePiece& piece) { by_pieces_.update(problem(), piece, numbers); });
     else if (run.copy.buffer)
       for_pieces(run, [&](const UpdatePiece& piece) { by_pieces_.copy(problem(), piece); });
   }
 
   // By an earlier step, or by this one's gradient, which is looked through before anything is changed.
-  bool is_stopped(const UpdateArrays& run) const {
+  bool is_stopped(const UpdateArrays& run, double number) const {
     if (!problem().guarded) return false;
     std::int32_t stop = 0;
     std::memcpy(&stop, host(run.stop), sizeof stop);
-    if (stop > 0) return true;
+    if (stop != 0) return true;
     std::atomic<bool> is_finite = true;
     for_pieces(run, [&](const UpdatePiece& piece) {
       if (!by_pieces_.is_finite(problem(), piece)) is_finite.store(false, std::memory_order_relaxed);
     });
-    if (!is_finite) stop = std::max(stop, 1);
-    std::memcpy(host(run.stop), &stop, sizeof stop);
-    return stop != 0;
+    if (is_finite) return false;
+    store_element(DataType::s32, number, host(run.stop));
+    return true;
   }
 
   template <typename Call>

@@ -36,7 +36,7 @@ Places places_of(const UpdateProblem& problem) {
 template <typename Number, typename Complement>
 std::span<const Number> numbers_of(const UpdateProblem& problem, std::span<const Number> scalars,
                                    const Complement& complement, std::array<Number, most_update_numbers>& numbers) {
-  if (problem.rule != Rule::adam) return scalars;
+  if (problem.rule != Rule::adam) return scalars.first(5);
   numbers = {scalars[0], scalars[1], scalars[2], scalars[3], complement(scalars[4]), scalars[5], complement(scalars[5]),
              scalars[6], scalars[7], scalars[8]};
   return numbers;
@@ -74,11 +74,15 @@ class UpdateOperation final : public OperationOf<UpdateProblem> {
   // In checks sgd and nesterov are exact of small integers.
   std::vector<ScalarSpec> scalars(const AnyTask& task) const override {
     constexpr double none = std::numeric_limits<double>::infinity();
-    if (task.as<UpdateProblem>().rule != Rule::adam)
-      return {{"rate", 1e-3, -0.5}, {"l1", 0, 0.25}, {"l2", 0, -0.5}, {"clip", none, 2}, {"momentum", 0, 0.5}};
-    return {{"rate", 1e-3, 0.1},    {"l1", 0, 0.02},         {"l2", 0, 0.05},
-            {"clip", none, 2},      {"beta1", 0.9, 0.9},     {"beta2", 0.999, 0.98},
-            {"epsilon", 1e-8, 0.1}, {"correction1", 1, 0.3}, {"correction2", 1, 0.07}};
+    const auto& problem = task.as<UpdateProblem>();
+    std::vector<ScalarSpec> specs = {
+        {"rate", 1e-3, -0.5}, {"l1", 0, 0.25}, {"l2", 0, -0.5}, {"clip", none, 2}, {"momentum", 0, 0.5}};
+    if (problem.rule == Rule::adam)
+      specs = {{"rate", 1e-3, 0.1},    {"l1", 0, 0.02},         {"l2", 0, 0.05},
+               {"clip", none, 2},      {"beta1", 0.9, 0.9},     {"beta2", 0.999, 0.98},
+               {"epsilon", 1e-8, 0.1}, {"correction1", 1, 0.3}, {"correction2", 1, 0.07}};
+    if (problem.guarded) specs.push_back({"number", 1, 3});
+    return specs;
   }
 
   Figures figures(const AnyTask& task) const override {
@@ -186,7 +190,8 @@ void UpdatePlanBody::append(devices::Sequence& sequence, const RunArrays& run) c
                       .copy = array(places.copy),
                       .factor = array(places.factor),
                       .stop = array(places.stop)},
-         numbers_of<Scalar>(problem_, run.scalars, Scalar::complement, held));
+         numbers_of<Scalar>(problem_, run.scalars, Scalar::complement, held),
+         problem_.guarded ? run.scalars.back() : Scalar(1));
 }
 
 double operations_of_element(const UpdateProblem& problem) {
@@ -236,21 +241,20 @@ auto with_named(const UpdateProblem& problem, const UpdateRun& run, const With& 
   if (operations::has_copy(problem)) arrays[count++] = {"copy", run.copy};
   if (problem.scaled) arrays[count++] = {"factor", run.factor};
   if (problem.guarded) arrays[count++] = {"stop", run.stop};
-  const NamedScalar of_all[] = {{"rate", run.rate}, {"l1", run.l1}, {"l2", run.l2}, {"clip", run.clip}};
-  std::array<NamedScalar, 9> scalars = {{of_all[0], of_all[1], of_all[2], of_all[3], {"momentum", run.momentum}}};
-  std::size_t scalar_count = 5;
-  if (problem.rule == UpdateProblem::Rule::adam) {
-    scalars = {{of_all[0],
-                of_all[1],
-                of_all[2],
-                of_all[3],
-                {"beta1", run.beta1},
-                {"beta2", run.beta2},
-                {"epsilon", run.epsilon},
-                {"correction1", run.correction1},
-                {"correction2", run.correction2}}};
-    scalar_count = scalars.size();
-  }
+  std::array<NamedScalar, 10> scalars = {{{"rate", run.rate}, {"l1", run.l1}, {"l2", run.l2}, {"clip", run.clip}}};
+  std::size_t scalar_count = 4;
+  const auto add = [&](std::initializer_list<NamedScalar> more) {
+    for (const NamedScalar& one : more) scalars[scalar_count++] = one;
+  };
+  if (problem.rule == UpdateProblem::Rule::adam)
+    add({{"beta1", run.beta1},
+         {"beta2", run.beta2},
+         {"epsilon", run.epsilon},
+         {"correction1", run.correction1},
+         {"correction2", run.correction2}});
+  else
+    add({{"momentum", run.momentum}});
+  if (problem.guarded) add({{"number", run.number}});
   return with(std::span<const NamedOperand>(arrays).first(count),
               std::span<const NamedScalar>(scalars).first(scalar_count));
 }

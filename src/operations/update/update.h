@@ -21,8 +21,9 @@ class UpdatePlanBody : public PlanBody {
  public:
   explicit UpdatePlanBody(const UpdateProblem& problem) : problem_(problem) {}
   void append(devices::Sequence& sequence, const RunArrays& run) const final;
-  // The arrays of `run` have been checked.
-  virtual void append(devices::Sequence& sequence, const UpdateArrays& run, std::span<const Scalar> numbers) const = 0;
+  // The arrays of `run` have been checked. `number`: what stop becomes.
+  virtual void append(devices::Sequence& sequence, const UpdateArrays& run, std::span<const Scalar> numbers,
+                      const Scalar& number) const = 0;
   const UpdateProblem& problem() const { return problem_; }
 
  private:

@@ -36,8 +36,9 @@ class Plan final : public UpdatePlanBody {
                               definitions_of(problem))) {}
   double compile_seconds() const override { return program_->compile_seconds(); }
 
-  void append(devices::Sequence& sequence, const UpdateArrays& run, std::span<const Scalar> numbers) const override {
-    if (problem().guarded) append_check(sequence, run);
+  void append(devices::Sequence& sequence, const UpdateArrays& run, std::span<const Scalar> numbers,
+              const Scalar& number) const override {
+    if (problem().guarded) append_check(sequence, run, number);
     const std::int64_t size = size_of(problem().type), elements = problem().n;
     const Operand &v = run.v.buffer ? run.v : run.m, &copy = run.copy.buffer ? run.copy : run.g,
                   &factor = factor_of(run), &stop = run.stop.buffer ? run.stop : run.m;
@@ -57,18 +58,19 @@ class Plan final : public UpdatePlanBody {
  private:
   static const Operand& factor_of(const UpdateArrays& run) { return run.factor.buffer ? run.factor : run.w; }
 
-  void append_check(devices::Sequence& sequence, const UpdateArrays& run) const {
+  void append_check(devices::Sequence& sequence, const UpdateArrays& run, const Scalar& number) const {
     const std::int64_t size = size_of(problem().type), elements = problem().n;
     const Operand& factor = factor_of(run);
     launch_groups(divide_up(elements, of_group), [&](std::int64_t first, std::int64_t groups) {
-      const std::array<devices::KernelArgument, 8> arguments = {run.g.buffer.impl().get(),
+      const std::array<devices::KernelArgument, 9> arguments = {run.g.buffer.impl().get(),
                                                                 run.g.offset_bytes / size,
                                                                 factor.buffer.impl().get(),
                                                                 factor.offset_bytes / 4,
                                                                 run.stop.buffer.impl().get(),
                                                                 run.stop.offset_bytes / 4,
                                                                 elements,
-                                                                first * of_group};
+                                                                first * of_group,
+                                                                number};
       sequence.launch(program_, "gradient_check", {{groups * group}, {group}}, arguments);
     });
   }

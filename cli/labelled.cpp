@@ -1,0 +1,122 @@
+#include "labelled.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <iterator>
+#include <span>
+#include <string_view>
+#include <vector>
+
+#include "core/suggest.h"
+#include "omniconv/error.h"
+
+namespace omniconv::cli {
+namespace {
+
+constexpr std::string_view datasets[] = {"mnist", "fashion-mnist", "cifar-10"};
+
+// The set that the model's input fits, of those in the folder.
+DatasetPlace place_for(const DataOptions& options, const Model& model) {
+  constexpr const char* usual = "/usr/share/datasets";  // Debian's dataset-fashion-mnist
+  std::string folder = options.data;
+  if (folder.empty()) {
+    std::error_code ignored;
+    if (!std::filesystem::is_directory(usual, ignored))
+      throw bad_input(
+          "no data set is named: give --data DIR, a folder with MNIST's, Fashion-MNIST's or CIFAR-10's files");
+    folder = usual;
+  }
+  std::vector<DatasetPlace> places = find_datasets(folder), fitting;
+  if (places.empty())
+    throw bad_input(
+        fmt::format("{}: neither it nor its mnist, fashion-mnist and cifar-10-batches-bin hold a data set: IDX "
+                    "files as train-images-idx3-ubyte, or CIFAR-10's data_batch_1.bin",
+                    folder));
+  const auto list_of = [](const std::vector<DatasetPlace>& all) {
+    std::string list;
+    for (const DatasetPlace& place : all)
+      list += fmt::format("{}{} ({}: {})", list.empty() ? "" : ", ", place.name, place.folder,
+                          place.damage.empty() ? print({place.channels, place.height, place.width}) : "damaged");
+    return list;
+  };
+  for (const DatasetPlace& place : places) {
+    if (!options.dataset.empty() && options.dataset != place.name) continue;
+    const bool is_named = !options.dataset.empty() || places.size() == 1;
+    if (!place.damage.empty() && is_named) throw bad_input(place.damage);
+    if (ModelShape{place.channels, place.height, place.width} == model.input) fitting.push_back(place);
+  }
+  const std::string found = list_of(places);
+  if (fitting.empty())
+    throw bad_input(fmt::format("no {}data set fits the model {}, which takes {}: found {}",
+                                options.dataset.empty() ? "" : options.dataset + " ", model.name, print(model.input),
+                                found));
+  if (fitting.size() > 1)
+    throw bad_input(
+        fmt::format("several data sets fit the model {}: name one by --dataset: {}", model.name, list_of(fitting)));
+  return fitting.front();
+}
+
+// How many images of each class were taken for which.
+void print_confusion(const Dataset& dataset, const Evaluation& result) {
+  const std::size_t classes = dataset.classes.size();
+  std::vector<std::vector<std::string>> table = {{"of (rows) found as"}};
+  for (std::size_t c = 0; c < classes; ++c) table[0].push_back(std::to_string(c));
+  table[0].emplace_back("right");
+  for (std::size_t of = 0; of < classes; ++of) {
+    std::int64_t all = 0;
+    std::vector<std::string> row = {
+        fmt::format("{} {}", of, dataset.classes[of] == std::to_string(of) ? "" : dataset.classes[of])};
+    for (std::size_t c = 0; c < classes; ++c) {
+      const std::int64_t count = result.confusion[of * classes + c];
+      all += count;
+      row.push_back(count == 0 ? "." : std::to_string(count));
+    }
+    row.push_back(all == 0 ? ""
+                           : fmt::format("{:.1f} %", 100.0 * static_cast<double>(result.confusion[of * classes + of]) /
+                                                         static_cast<double>(all)));
+    table.push_back(row);
+  }
+  print_table(table);
+}
+
+}  // namespace
+
+std::string print(const ModelShape& shape) {
+  return fmt::format("{} x {} x {}", shape.channels, shape.height, shape.width);
+}
+
+void add_data(CLI::App& command, DataOptions& options) {
+  command.add_option("--data", options.data, "the folder of the data set, or of its folder; else /usr/share/datasets")
+      ->type_name("DIR")
+      ->check(not_empty());
+  command.add_option("--dataset", options.dataset, "the set, where several fit the model")
+      ->type_name("NAME")
+      ->check(known_words({std::begin(datasets), std::end(datasets)}));
+  command.add_option("--test-size", options.test_images, "only so many images for the test, the first ones")
+      ->type_name("N")
+      ->check(whole_number(1, 1 << 28));
+}
+
+Dataset labelled_images(const DataOptions& options, const Model& model) {
+  if (!options.dataset.empty() &&
+      std::find(std::begin(datasets), std::end(datasets), options.dataset) == std::end(datasets))
+    throw bad_input(fmt::format("unknown data set '{}': {}", options.dataset, suggest(options.dataset, datasets)));
+  return read_dataset(place_for(options, model), options.train_images, options.test_images);
+}
+
+Json describe(const Evaluation& result) {
+  return {{"images", result.images},
+          {"right", result.right},
+          {"accuracy", result.accuracy()},
+          {"loss", result.loss},
+          {"confusion", result.confusion}};
+}
+
+void print_evaluation(const Dataset& dataset, const Evaluation& result) {
+  fmt::print("\ntest accuracy {:.2f} %: {} of {} images\n\n", 100 * result.accuracy(), result.right, result.images);
+  print_confusion(dataset, result);
+}
+
+}  // namespace omniconv::cli

@@ -1,0 +1,29 @@
+// Labelled images for the commands that train and test networks.
+#pragma once
+
+#include <CLI/CLI.hpp>
+#include <string>
+
+#include "common.h"
+#include "omniconv/dataset.h"
+#include "omniconv/training.h"
+#include "report.h"
+
+namespace omniconv::cli {
+
+struct DataOptions {
+  std::string data, dataset;
+  std::int64_t train_images = -1, test_images = -1;
+};
+void add_data(CLI::App& command, DataOptions& options);
+
+std::string print(const ModelShape& shape);
+
+// The set that the model's input fits, of those in the folder; as much of it as is asked for.
+Dataset labelled_images(const DataOptions& options, const Model& model);
+
+// What was found in its images for the test, as a report has it and as a table.
+Json describe(const Evaluation& result);
+void print_evaluation(const Dataset& dataset, const Evaluation& result);
+
+}  // namespace omniconv::cli

@@ -1,0 +1,227 @@
+#include "train/layers.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "core/checked.h"
+#include "omniconv/activation.h"
+#include "omniconv/bias_add.h"
+#include "omniconv/conv2d.h"
+#include "omniconv/loss.h"
+#include "omniconv/pool2d.h"
+
+namespace omniconv::training {
+namespace {
+
+using Kind = ModelLayer::Kind;
+
+// Adds the operations of one direction after the other.
+class Layers {
+ public:
+  Layers(const Model& model, const LayerOptions& options, const NetworkArrays& arrays, bool trains)
+      : model_(model),
+        options_(options),
+        arrays_(arrays),
+        trains_(trains),
+        outputs_(model.layers.size()),
+        gradients_(model.layers.size()),
+        kept_(model.layers.size()) {}
+
+  Place forward() {
+    for (std::size_t i = 0; i < model_.layers.size(); ++i) add_forward(i);
+    return outputs_.back();
+  }
+  void backward() {
+    add_loss();
+    const std::size_t first = first_trained(model_);
+    for (std::size_t i = model_.layers.size(); i-- > first;) {
+      add_backward(i, i > first);
+    }
+  }
+  Steps steps() { return std::move(steps_); }
+
+ private:
+  // What a forward pass leaves for the backward one, beside its output.
+  struct Kept {
+    Place indices = {};                       // of max_pool
+    Place mean = {}, inverse_deviation = {};  // of batch_norm
+  };
+
+  const ModelLayer& layer(std::size_t i) const { return model_.layers[i]; }
+  bool is_marked(std::size_t i) const {
+    return std::any_of(model_.layers.begin(), model_.layers.end(),
+                       [i](const ModelLayer& other) { return other.kind == Kind::add && other.from == i; });
+  }
+  // A relu that the layer before it computes with its own output.
+  bool is_fused(std::size_t i) const {
+    if (i == 0 || i == model_.layers.size() || layer(i).kind != Kind::relu) return false;
+    const ModelLayer& before = layer(i - 1);
+    return (before.has_parameters() || before.kind == Kind::add) && !is_marked(i - 1);
+  }
+  Place array(const ModelShape& shape, DataType type) {
+    return steps_.passing(checked_multiply(checked_multiply(options_.batch, shape.elements(), "a batch's layer"),
+                                           size_of(type), "a batch's layer"));
+  }
+  Place array(const ModelShape& shape) { return array(shape, options_.type); }
+  static Place lasting(const Operand& operand) { return {.lasting = operand}; }
+  Place input_of(std::size_t i) const { return i == 0 ? lasting(arrays_.images) : outputs_[i - 1]; }
+  void add(std::size_t i, const char* what, const Problem& problem, std::vector<NamedPlace> arrays,
+           std::vector<NamedScalar> scalars = {}) {
+    steps_.add({i, what, problem, std::move(arrays), std::move(scalars)});
+  }
+  template <typename Extents>
+  void set_extents(Extents& problem, const ModelShape& shape) const {
+    problem.n = options_.batch, problem.c = shape.channels, problem.h = shape.height, problem.w = shape.width;
+    problem.type = options_.type;
+  }
+
+  Conv2dProblem convolution(const ModelLayer& own, Pass pass) const {
+    Conv2dProblem p;
+    p.pass = pass;
+    set_extents(p, own.in);
+    p.type = options_.products;
+    p.k = own.outputs, p.r = own.rows, p.s = own.columns;
+    p.pad_top = p.pad_bottom = p.pad_left = p.pad_right = own.pad;
+    p.stride_h = own.stride_h, p.stride_w = own.stride_w;
+    return p;
+  }
+  ActivationProblem activation(const ModelLayer& own, bool backward) const {
+    ActivationProblem p;
+    p.function = own.kind == Kind::sigmoid ? Activation::sigmoid
+                 : own.kind == Kind::tanh  ? Activation::tanh
+                                           : Activation::relu;
+    p.backward = backward;
+    set_extents(p, own.out);
+    return p;
+  }
+  Pool2dProblem pooling(const ModelLayer& own, bool backward) const {
+    Pool2dProblem p;
+    p.pooling = own.kind == Kind::max_pool ? Pooling::maximum : Pooling::average;
+    p.backward = backward;
+    set_extents(p, own.in);
+    p.r = own.rows, p.s = own.columns, p.stride_h = own.stride_h, p.stride_w = own.stride_w;
+    return p;
+  }
+  void add_forward(std::size_t i) {
+    const ModelLayer& own = layer(i);
+    if (is_fused(i)) return;
+    if (own.kind == Kind::dropout && !trains_) {
+      outputs_[i] = input_of(i);
+      return;
+    }
+    const bool has_relu = is_fused(i + 1);
+    const Place x = input_of(i), y = array(own.out);
+    outputs_[has_relu ? i + 1 : i] = y;
+    switch (own.kind) {
+      case Kind::convolution:
+      case Kind::dense: {
+        Conv2dProblem problem = convolution(own, Pass::forward);
+        problem.relu = has_relu, problem.bias = own.has_bias;
+        std::vector<NamedPlace> places = {{"x", x}, {"w", lasting(arrays_.layers[i].weights)}, {"y", y}};
+        if (own.has_bias) places.push_back({"bias", lasting(arrays_.layers[i].biases)});
+        return add(i, "forward", problem, places);
+      }
+      case Kind::max_pool:
+      case Kind::average_pool: {
+        std::vector<NamedPlace> places = {{"x", x}, {"y", y}};
+        if (own.kind == Kind::max_pool) places.push_back({"indices", kept_[i].indices = array(own.out, DataType::s32)});
+        return add(i, "forward", pooling(own, false), places);
+      }
+      default: return add(i, "forward", activation(own, false), {{"x", x}, {"y", y}});
+    }
+  }
+
+  void add_loss() {
+    LossProblem problem;
+    problem.type = options_.type;
+    problem.n = options_.batch, problem.c = model_.classes();
+    const std::size_t behind = model_.layers.size();
+    const NamedPlace x = {"x", outputs_.back()}, labels = {"labels", lasting(arrays_.labels)};
+    add(behind, "loss", problem, {x, labels, {"y", lasting(arrays_.losses)}});
+    problem.backward = true;
+    gradients_.back() = array(layer(behind - 1).out);
+    add(behind, "loss, backward", problem, {x, labels, {"dx", gradients_.back()}},
+        {{"scale", 1.0 / static_cast<double>(options_.batch)}});
+  }
+
+  // The gradient of what a layer gives, before the relu that is computed with it.
+  Place before_relu(std::size_t i) {
+    if (!is_fused(i + 1)) return gradients_[i];
+    const Place dx = array(layer(i).out);
+    add(i + 1, "backward-data", activation(layer(i + 1), true),
+        {{"y", outputs_[i + 1]}, {"dy", gradients_[i + 1]}, {"dx", dx}});
+    return dx;
+  }
+
+  void add_backward(std::size_t i, bool goes_on) {
+    const ModelLayer& own = layer(i);
+    if (is_fused(i)) return;
+    const auto dx = [&] { return gradients_[i - 1] = array(own.in); };
+    switch (own.kind) {
+      case Kind::convolution:
+      case Kind::dense: return add_filter_gradients(i, goes_on);
+      case Kind::max_pool:
+      case Kind::average_pool: {
+        std::vector<NamedPlace> places = {{"dx", dx()}, {"dy", gradients_[i]}};
+        if (own.kind == Kind::max_pool) places.push_back({"indices", kept_[i].indices});
+        return add(i, "backward-data", pooling(own, true), places);
+      }
+      case Kind::add: gradients_[i] = gradients_[i - 1] = before_relu(i); return;
+      default:
+        return add(i, "backward-data", activation(own, true),
+                   {{"y", outputs_[i]}, {"dy", gradients_[i]}, {"dx", dx()}});
+    }
+  }
+
+  void add_filter_gradients(std::size_t i, bool goes_on) {
+    const ModelLayer& own = layer(i);
+    const LayerArrays& lasts = arrays_.layers[i];
+    const NamedPlace dy = {"dy", before_relu(i)};
+    if (own.has_bias) {
+      BiasAddProblem bias;
+      bias.backward = true;
+      set_extents(bias, own.out);
+      add(i, "backward-bias", bias, {{"db", lasting(lasts.bias_gradients)}, dy});
+    }
+    add(i, "backward-filter", convolution(own, Pass::backward_filter),
+        {{"x", input_of(i)}, {"dw", lasting(lasts.weight_gradients)}, dy});
+    if (!goes_on) return;
+    gradients_[i - 1] = array(own.in);
+    add(i, "backward-data", convolution(own, Pass::backward_data),
+        {{"dx", gradients_[i - 1]}, {"w", lasting(lasts.weights)}, dy});
+  }
+
+  const Model& model_;
+  const LayerOptions& options_;
+  const NetworkArrays& arrays_;
+  bool trains_;
+  Steps steps_;
+  std::vector<Place> outputs_, gradients_;  // of each layer; gradients are of its output
+  std::vector<Kept> kept_;
+};
+
+}  // namespace
+
+Evaluating evaluating_steps(const Model& model, const LayerOptions& options, const NetworkArrays& arrays) {
+  Layers layers(model, options, arrays, false);
+  Evaluating made;
+  made.outputs = layers.forward();
+  made.steps = layers.steps();
+  made.steps.keep(made.outputs);
+  return made;
+}
+
+Steps training_steps(const Model& model, const LayerOptions& options, const NetworkArrays& arrays) {
+  Layers layers(model, options, arrays, true);
+  layers.forward();
+  layers.backward();
+  return layers.steps();
+}
+
+std::size_t first_trained(const Model& model) {
+  const auto found = std::find_if(model.layers.begin(), model.layers.end(),
+                                  [](const ModelLayer& layer) { return layer.has_parameters(); });
+  return static_cast<std::size_t>(found - model.layers.begin());
+}
+
+}  // namespace omniconv::training

@@ -1,0 +1,45 @@
+// A model's layers as the operations of a step.
+#pragma once
+
+#include <vector>
+
+#include "omniconv/model.h"
+#include "omniconv/types.h"
+#include "train/steps.h"
+
+namespace omniconv::training {
+
+// Of one layer, what lasts: its parameters, their gradients, and the means and variances that a batch_norm keeps.
+// Empty where it has none.
+struct LayerArrays {
+  Operand weights = {}, biases = {}, weight_gradients = {}, bias_gradients = {}, running_mean = {},
+          running_variance = {};
+};
+
+struct NetworkArrays {
+  Operand images = {}, labels = {}, losses = {};
+  std::vector<LayerArrays> layers = {};
+};
+
+struct LayerOptions {
+  std::int64_t batch = 0;
+  DataType type = DataType::f32;      // of what passes between layers
+  DataType products = DataType::f32;  // type, or tf32
+  std::uint64_t seed = 0;             // of dropout
+  Scalar step = 0;                    // which step it is: of dropout
+};
+
+// Forward alone, as it is behind the training; the last layer's outputs are kept in `outputs`.
+struct Evaluating {
+  Steps steps;
+  Place outputs;
+};
+Evaluating evaluating_steps(const Model& model, const LayerOptions& options, const NetworkArrays& arrays);
+
+// Forward, the losses of the images, and backward: the gradients of all parameters.
+Steps training_steps(const Model& model, const LayerOptions& options, const NetworkArrays& arrays);
+
+// The first layer with parameters: no gradient is asked for before it. The number of layers where none has.
+std::size_t first_trained(const Model& model);
+
+}  // namespace omniconv::training
