@@ -105,9 +105,11 @@ activation n1c3h8w100
 activation sigmoid f16 n1c3h9w80
 activation bwd tanh bf16 n1c8h5w70
 batch m5n3c1h4w5
+batch nhwc m5n3c2h5w3
+batch bf16 flip m5n3c5h3w5s1
+batch flip m5n3c2h5w8s3
 batch f16 m5n2c3h20w24
 batch nhwc flip m5n3c3h5w4s2
-batch bf16 flip m5n3c5h3w4s1
 bias_add n1c3h8w100
 bias_add nhwc f16 n2c10h9w7
 bias_add bwd n2c3h9w16
