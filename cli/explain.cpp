@@ -92,7 +92,7 @@ class Explaining {
     results.push_back({{"problem", to_text(problem)},
                        {"about", known},
                        {"multiply_adds", figures.operations / 2},
-                       {"bytes", checking::array_bytes(operation.arrays(problem))},
+                       {"bytes", checking::moved_bytes(figures, operation.arrays(problem))},
                        {"candidates", Json::array()}});
     std::vector<std::vector<std::string>> table;
     try {

@@ -104,6 +104,12 @@ layer_problems() {
 activation n1c3h8w100
 activation sigmoid f16 n1c3h9w80
 activation bwd tanh bf16 n1c8h5w70
+batch m5n3c1h4w5
+batch nhwc m5n3c2h5w3
+batch bf16 flip m5n3c5h3w5s1
+batch flip m5n3c2h5w8s3
+batch f16 m5n2c3h20w24
+batch nhwc flip m5n3c3h5w4s2
 bias_add n1c3h8w100
 bias_add nhwc f16 n2c10h9w7
 bias_add bwd n2c3h9w16
@@ -172,7 +178,7 @@ verify_all "Convolutions: Fourier transforms" --allow conv2d/fft --pass all --la
 verify_all "Convolutions: Fourier transforms of one channel a group" --allow conv2d/fft "bias relu acc n1c2h5w6k2r3s3p1g2" "bwd_data nhwc n1c2h5w6k2r3s3p1g2"
 verify_all "Matrix products: sums of few terms" --allow gemm/short "gemm f32 tn m9n132k3" "gemm bf16 nt m6n37k5batch2"
 layer_problems >"$work/layers"
-verify_all "Poolings, activations, biases, losses and updates" --problems "$work/layers"
+verify_all "Poolings, activations, batches, biases, losses and updates" --problems "$work/layers"
 # Their buffers end with the arrays, so that every byte beside these is reported.
 fitting() { # NAME TESTS FILTER
   step "$1"

@@ -91,6 +91,11 @@ double multiply_adds(const UpdateProblem& p) {
   return static_cast<double>(p.n);
 }
 #endif
+#if HAS_BATCH
+double multiply_adds(const BatchProblem& p) {
+  return static_cast<double>(p.n * p.c) * static_cast<double>(p.h * p.w);
+}
+#endif
 
 Filter2dProblem shrunk(Filter2dProblem problem, bool odd) {
   const auto is_small = [&] {
@@ -152,6 +157,17 @@ LossProblem shrunk(LossProblem problem, bool odd) {
 #if HAS_UPDATE
 UpdateProblem shrunk(UpdateProblem problem, bool odd) {
   shrink({{&problem.n, 1}}, odd, [&] { return multiply_adds(problem) <= most_pixels; });
+  return problem;
+}
+#endif
+#if HAS_BATCH
+BatchProblem shrunk(BatchProblem problem, bool odd) {
+  const auto is_small = [&] {
+    const double set = static_cast<double>(problem.m * problem.c) * static_cast<double>(problem.h * problem.w);
+    return multiply_adds(problem) <= most_pixels && set <= 4 * most_pixels;
+  };
+  const std::int64_t least = problem.shift + 1;
+  shrink({{&problem.m, 1}, {&problem.n, 1}, {&problem.c, 1}, {&problem.h, least}, {&problem.w, least}}, odd, is_small);
   return problem;
 }
 #endif
@@ -280,6 +296,24 @@ std::vector<UpdateProblem> cases_of(const UpdateProblem& problem, std::size_t pl
     if (thorough) cases.push_back(one);
     for (std::size_t i = 0; i < (thorough ? count : 1); ++i) {
       one.type = types[(place + i) % count];
+      cases.push_back(one);
+    }
+  }
+  return cases;
+}
+#endif
+#if HAS_BATCH
+std::vector<BatchProblem> cases_of(const BatchProblem& problem, std::size_t place, bool thorough) {
+  constexpr DataType types[] = {DataType::f32, DataType::f16, DataType::bf16, DataType::f64};
+  const std::size_t count = thorough ? std::size(types) : gpu_types;
+  std::vector<BatchProblem> cases;
+  std::size_t turn = place;
+  for (const bool odd : ways_of_shrinking(place, thorough)) {
+    BatchProblem one = shrunk(problem, odd);
+    one.name.clear();
+    for (std::size_t i = 0; i < (thorough ? 2 * count : 1); ++i, ++turn) {
+      one.type = types[turn % count];
+      one.layout = turn / count % 2 == 0 ? Layout::nhwc : Layout::nchw;
       cases.push_back(one);
     }
   }

@@ -41,6 +41,12 @@
 #else
 #define HAS_UPDATE 0  // or updates
 #endif
+#if __has_include(<omniconv/batch.h>)
+#include <omniconv/batch.h>
+#define HAS_BATCH 1
+#else
+#define HAS_BATCH 0  // or batches
+#endif
 
 namespace omniconv::hashes {
 
@@ -68,11 +74,14 @@ double multiply_adds(const LossProblem& problem);  // elements
 #if HAS_UPDATE
 double multiply_adds(const UpdateProblem& problem);  // elements
 #endif
+#if HAS_BATCH
+double multiply_adds(const BatchProblem& problem);  // elements of the batch
+#endif
 
 // Shrunk: the largest extent (h and w of images; n, h, w, and c and k of a group, of convolutions, or groups; m, n and
-// k of products; n, c, h and w of poolings, activations and biases; n and c of losses; n of updates) is halved, again
-// and again, until the problem is small enough; h and w never below the filter's. Then the extents that were halved are
-// made odd (`odd`: no tile is whole), or not.
+// k of products; n, c, h and w of poolings, activations and biases; n and c of losses; n of updates; m, n, c, h and w
+// of batches) is halved, again and again, until the problem is small enough; h and w never below the filter's. Then the
+// extents that were halved are made odd (`odd`: no tile is whole), or not.
 Filter2dProblem shrunk(Filter2dProblem problem, bool odd);
 Conv2dProblem shrunk(Conv2dProblem problem, bool odd);
 GemmProblem shrunk(GemmProblem problem, bool odd);
@@ -91,6 +100,9 @@ LossProblem shrunk(LossProblem problem, bool odd);
 #if HAS_UPDATE
 UpdateProblem shrunk(UpdateProblem problem, bool odd);
 #endif
+#if HAS_BATCH
+BatchProblem shrunk(BatchProblem problem, bool odd);
+#endif
 
 // The cases that a problem stands for: it is shrunk, loses its name, and is varied in what the lists say once.
 //
@@ -100,13 +112,15 @@ UpdateProblem shrunk(UpdateProblem problem, bool odd);
 // - a convolution: the three passes as written, and in all types and layouts, by turns with bias and relu, or acc;
 // - a product: as written, and in all types;
 // - a pooling, an activation, a bias, a loss: forward and backward, in all types and both layouts, where there are any;
-// - an update: as written, and in all types.
+// - an update: as written, and in all types;
+// - a batch: in all types and both layouts.
 // Else shrunk one way or the other, by turns, since each program costs a second of compilation:
 // - a filter: one kind of weights, where its text asks for random ones; another with alpha, and with another type;
 // - a convolution: the three passes, types, layouts, bias and relu, and acc changing by turns;
 // - a product: types changing by turns;
 // - a pooling, an activation, a bias, a loss: forward and backward, types and layouts changing by turns;
-// - an update: types changing by turns.
+// - an update: types changing by turns;
+// - a batch: types and layouts changing by turns.
 // And of the problems of a list that shrink to the same one, the first stands for all.
 // `place` of the problem in its list: where the turns begin.
 std::vector<Filter2dProblem> cases_of(const Filter2dProblem& problem, std::size_t place, bool thorough);
@@ -126,6 +140,9 @@ std::vector<LossProblem> cases_of(const LossProblem& problem, std::size_t place,
 #endif
 #if HAS_UPDATE
 std::vector<UpdateProblem> cases_of(const UpdateProblem& problem, std::size_t place, bool thorough);
+#endif
+#if HAS_BATCH
+std::vector<BatchProblem> cases_of(const BatchProblem& problem, std::size_t place, bool thorough);
 #endif
 
 }  // namespace omniconv::hashes

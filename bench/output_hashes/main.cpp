@@ -90,8 +90,11 @@ class Program {
 #if HAS_UPDATE
     if (const auto* update = get_if<UpdateProblem>(problem)) return add_cases(*update, place);
 #endif
+#if HAS_BATCH
+    if (const auto* batch = get_if<BatchProblem>(problem)) return add_cases(*batch, place);
+#endif
     throw std::runtime_error(to_text(problem) +
-                             ": no filter, convolution, product, pooling, activation, bias, loss or update");
+                             ": no filter, convolution, product, pooling, activation, bias, loss, update or batch");
   }
 
   template <typename T>
@@ -270,6 +273,34 @@ class Program {
         for (const Operand* const changed : {&run.m, &run.v, &run.copy, &run.stop})
           if (changed->buffer) state_of_hash = hash(download(changed->buffer), state_of_hash);
         return state_of_hash;
+      });
+  }
+#endif
+
+#if HAS_BATCH
+  // Of the second batch of an order of which one entry in eight names no image; the hash is of the classes, too.
+  void run_case(const BatchProblem& problem) {
+    std::vector<std::byte> order(size(4 * problem.m));
+    Random random(1);
+    for (std::size_t i = 0; i < order.size(); i += 4) {
+      const auto image = static_cast<std::int32_t>(random.below(8) == 0 ? -1 : random.below(problem.m));
+      std::memcpy(order.data() + i, &image, sizeof image);
+    }
+    const std::int64_t pixels = problem.c * problem.h * problem.w;
+    BatchRun run;
+    run.images = operand(problem.m * pixels, DataType::u8, 0);
+    run.labels = operand(problem.m, DataType::u8, 1);
+    run.order = {put(order)};
+    run.table = operand(256 * problem.c, DataType::f32, 3);
+    run.first = static_cast<double>(std::min(problem.n, problem.m - 1)), run.epoch = 2, run.seed = 0x123456789ABCDEF;
+    for (const std::string& id : applicable(explain(context_, problem), multiply_adds(problem)))
+      report(to_text(problem), id, [&] {
+        const BatchPlan plan(context_, problem, {.solver = id});
+        run.y = {poisoned(problem.n * pixels * size_of(problem.type))};
+        run.classes = {poisoned(4 * problem.n)};
+        run.workspace = poisoned(plan.workspace_bytes());
+        for (int i = 0; i < options_.runs; ++i) plan.run(queue_, run).wait();
+        return hash(download(run.classes.buffer), hash_of(run.y.buffer));
       });
   }
 #endif

@@ -224,7 +224,7 @@ class Measuring {
     r.transfer_seconds = sets_.upload_seconds;
     r.operations = figures.operations;
     r.pixels = figures.pixels;
-    r.bytes = array_bytes(arrays_);
+    r.bytes = moved_bytes(figures, arrays_);
     if (r.versus && r.versus->status == Status::ok) {
       const Timed other = prepare(*versus_->plan);
       const timing::Comparison both =
@@ -238,7 +238,8 @@ class Measuring {
     }
     r.least_operations = figures.least_operations;
     set_floor(r, peaks_);
-    if (sets_.outgrow_caches) distrust(r);
+    // A part of the arrays, if that is all that a run moves, may stay in a cache.
+    if (sets_.outgrow_caches && figures.bytes == 0) distrust(r);
   }
 
   void keep_busy() {
@@ -278,7 +279,8 @@ class Measuring {
 
 }  // namespace
 
-double array_bytes(const std::vector<ArraySpec>& arrays) {
+double moved_bytes(const operations::Figures& figures, const std::vector<ArraySpec>& arrays) {
+  if (figures.bytes > 0) return figures.bytes;
   double bytes = 0;
   for (const ArraySpec& array : arrays)
     bytes += static_cast<double>(array.bytes()) * (array.role == ArrayRole::in_out ? 2 : 1);

@@ -13,6 +13,10 @@
 #include "devices/device.h"
 #include "timing/stopwatch.h"
 
+namespace omniconv::operations {
+struct Figures;
+}
+
 namespace omniconv::checking {
 
 class PlansAhead;
@@ -77,8 +81,8 @@ struct MeasureResult {
   std::optional<AlsoPrepared> prepared = {};
 };
 
-// Each array read once, each output written once.
-double array_bytes(const std::vector<ArraySpec>& arrays);
+// Each array read once, each output written once, unless the operation says what a run moves.
+double moved_bytes(const operations::Figures& figures, const std::vector<ArraySpec>& arrays);
 
 // By the cost by which a solver is chosen; 0 where the peaks are unknown.
 double predicted_seconds(double multiply_adds, double bytes, const devices::Device::Peaks& peaks);

@@ -39,6 +39,7 @@ struct Figures {
   double least_operations = 0;  // that could give the result
   double longest_sum = 0;       // terms
   double pixels = 0;            // of an image; 0 where the operation has none
+  double bytes = 0;             // that a run moves at least; 0: every array once, and twice what is changed
   double reference_units = 0;   // the reference's own error, in units of 2^-52 times the norm
 };
 

@@ -10,6 +10,7 @@
 #include "embedded/filter2d_words.kernel.h"
 #include "embedded/gemm_elements.kernel.h"
 #include "embedded/parts.kernel.h"
+#include "embedded/philox.kernel.h"
 #include "embedded/plain_sums.kernel.h"
 #include "embedded/register_tiles.kernel.h"
 #include "embedded/scales.kernel.h"
@@ -49,6 +50,10 @@ std::string_view stored_elements() {
 
 std::string_view register_tiles() {
   return register_tiles_kernel;
+}
+
+std::string_view philox() {
+  return philox_kernel;
 }
 
 std::string_view plain_sums() {

@@ -33,6 +33,9 @@ std::string_view exact_root();
 // Results as elements in memory; follows gemm_elements.
 std::string_view stored_elements();
 
+// Random numbers by counting.
+std::string_view philox();
+
 // Sums by the definition, term by term; follows gemm_elements.
 std::string_view plain_sums();
 

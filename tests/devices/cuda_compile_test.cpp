@@ -20,6 +20,7 @@
 #include "image/kernel_text.h"
 #include "omniconv/error.h"
 #include "operations/activation/activation.h"
+#include "operations/batch/batch.h"
 #include "operations/bias_add/bias_add.h"
 #include "operations/conv2d/conv2d.h"
 #include "operations/filter2d/filter2d.h"
@@ -403,6 +404,27 @@ std::vector<devices::RecordingDevice::Text> pool2d_texts() {
               fmt::format("pool2d {} {} {} {} {}", pooling, pass, pool2d_types[++number % 3], layout, geometry)));
         }
   return texts;
+}
+
+// batch: every type, layout and draw, with tables in local memory and where they lie; any number of quads.
+TEST_F(CudaCompile, BatchesKeepToRegisters) {
+  for (const char* const layout : {"nchw", "nhwc"})
+    for (const char* const type : {"f32", "f16", "bf16"})
+      for (const char* const geometry :
+           {"m60000n64c1h28w28", "flip m50000n1024c3h32w32s4", "m50000n64c3h224w224s8", "flip m5000n64c5h224w224"}) {
+        const std::string problem = fmt::format("batch {} {} {}", type, layout, geometry);
+        const auto device = std::make_shared<devices::RecordingDevice>(devices::DeviceKind::cuda);
+        offer_by(operations::batch_direct_gpu(), get<BatchProblem>(parse_problem(problem)),
+                 operations::DevicePointer(device))
+            .plan();
+        ASSERT_EQ(device->built.size(), 1u) << problem;
+        const auto& built = device->built.back();
+        EXPECT_FALSE(nvrtc->compile(built.text, built.definitions, 90).image.empty()) << problem;
+        const std::string text = nvrtc->compile(built.text, built.definitions, 81).image;
+        EXPECT_EQ(count(text, ".f64"), 0) << problem;
+        EXPECT_EQ(count(text, "ld.local"), 0) << problem;
+        EXPECT_GT(count(text, std::string_view(type) == "f32" ? "st.global.v4" : "st.global"), 0) << problem;
+      }
 }
 
 // bias_add: every pass, type and layout, with both widths of indices.

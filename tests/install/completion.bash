@@ -45,6 +45,7 @@ expect 'gemm/packed/cpu.1' explain --deny gemm/pa
 expect 'pool2d' bench poo
 expect 'loss' bench los
 expect 'update' bench upd
+expect 'batch' bench bat
 # Numbers, files and what is not known.
 expect '' filter --threads ''
 expect '' filter in
