@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "core/checked.h"
+#include "core/philox.h"
 #include "omniconv/activation.h"
 #include "omniconv/bias_add.h"
 #include "omniconv/conv2d.h"
@@ -16,7 +17,6 @@
 #include "omniconv/loss.h"
 #include "omniconv/pool2d.h"
 #include "omniconv/training.h"
-#include "train/philox.h"
 
 namespace omniconv {
 namespace {
@@ -321,7 +321,7 @@ void Network::initialise(std::uint64_t seed) {
     if (!layer.has_parameters()) continue;
     const std::int64_t inputs = layer.in.channels * layer.rows * layer.columns;
     const double bound = std::sqrt(6.0 / static_cast<double>(inputs));
-    training::Stream stream(seed, training::Use::weights, static_cast<std::uint32_t>(i));
+    PhiloxStream stream(seed, PhiloxUse::weights, static_cast<std::uint32_t>(i));
     std::vector<float> values(static_cast<std::size_t>(layer.parameters()), 0);
     for (std::int64_t k = 0; k < layer.weights(); ++k) {
       const double unit = static_cast<double>(stream.word(static_cast<std::uint64_t>(k)) >> 8) * 0x1p-23 - 1;

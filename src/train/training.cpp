@@ -11,8 +11,8 @@
 #include <numeric>
 #include <utility>
 
+#include "core/philox.h"
 #include "omniconv/error.h"
-#include "train/philox.h"
 
 namespace omniconv {
 namespace {
@@ -73,7 +73,7 @@ void check_fits(const Model& model, const Dataset& dataset) {
 std::vector<std::int64_t> order_of(std::int64_t images, std::uint64_t seed, std::int64_t epoch) {
   std::vector<std::int64_t> order(static_cast<std::size_t>(images));
   std::iota(order.begin(), order.end(), 0);
-  training::Stream stream(seed, training::Use::order, static_cast<std::uint32_t>(epoch));
+  PhiloxStream stream(seed, PhiloxUse::order, static_cast<std::uint32_t>(epoch));
   for (std::size_t i = order.size(); i > 1; --i) {
     const auto other = static_cast<std::size_t>(static_cast<std::uint64_t>(stream.word(i)) * i >> 32);
     std::swap(order[i - 1], order[other]);
