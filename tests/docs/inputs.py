@@ -86,6 +86,8 @@ def shapes(problem):
         return {"--x": [e["h"], e["w"], e["c"]]}
     if words[0] == "update":
         return {**dict.fromkeys(("--g", "--w", "--m", "--v", "--copy"), [e["n"]]), "--factor": [1], "--stop": [1]}
+    if words[0] == "dropout":
+        return {"--x": [e["n"]]}
     last = "nhwc" in words
 
     def image(n, c, h, w):
@@ -97,6 +99,11 @@ def shapes(problem):
     if words[0] == "bias_add":
         x = image(e["n"], e["c"], e["h"], e["w"])
         return {"--x": x, "--b": [e["c"]], "--dy": x}
+    if words[0] == "add":
+        s = image(e["n"], e["c"], e["h"], e["w"])
+        stride = e.get("u", 1)
+        y = image(e["n"], e["k"], (e["h"] - 1) // stride + 1, (e["w"] - 1) // stride + 1)
+        return {"--x": y, "--s": s, "--dy": y, "--d": s}
     if words[0] == "loss":
         x = [e["n"], e["c"]]
         return {"--x": x, "--t": x, "--labels": [e["n"]]}

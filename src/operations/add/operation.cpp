@@ -11,8 +11,7 @@ namespace operations {
 namespace {
 
 // The arrays in their order: x, s and y; backward ds, d and dy.
-enum : std::size_t { of_x, of_s, of_y };
-enum : std::size_t { of_ds, of_d, of_dy };
+enum : std::size_t { of_x, of_s, of_y, of_ds = 0, of_d, of_dy };
 
 class AddOperation final : public OperationOf<AddProblem> {
  public:

@@ -79,9 +79,9 @@ HWY_INLINE void drop_as(const operations::DropoutNumbers& numbers, std::uint32_t
       } else {
         word = hn::Load(bits, words + i);
       }
-      const auto is_kept = hn::RebindMask(d, hn::Ge(word, threshold));
+      const auto falls = hn::RebindMask(d, hn::Lt(word, threshold));
       const auto made = hn::Mul(load_stored<type>(d, piece.x + at, left), scale);
-      store_stored<type>(d, hn::IfThenElseZero(is_kept, made), piece.y + at, left);
+      store_stored<type>(d, hn::IfThenZeroElse(falls, made), piece.y + at, left);
     }
   }
 }
