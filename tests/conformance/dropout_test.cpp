@@ -140,6 +140,20 @@ TEST(Dropout, MasksOfOtherNumbersAreOthers) {
   }
 }
 
+// Off by one a threshold would be noticed by no mask.
+TEST(Dropout, ChancesAreRoundedUp) {
+  EXPECT_EQ(operations::dropout_threshold(0), 0u);
+  EXPECT_EQ(operations::dropout_threshold(0x1p-40), 1u);
+  EXPECT_EQ(operations::dropout_threshold(0x1p-32), 1u);
+  EXPECT_EQ(operations::dropout_threshold(0x1.8p-32), 2u);
+  EXPECT_EQ(operations::dropout_threshold(0.5), 0x80000000u);
+  EXPECT_EQ(operations::dropout_threshold(1 - 0x1p-32), 0xFFFFFFFFu);
+  EXPECT_EQ(operations::dropout_threshold(1 - 0x1p-53), 0xFFFFFFFFu);
+  EXPECT_EQ(operations::dropout_scale(DataType::f64, 0.1), 1 / 0.9);
+  EXPECT_EQ(operations::dropout_scale(DataType::f16, 0.1), static_cast<double>(static_cast<float>(1 / 0.9)));
+  EXPECT_EQ(operations::dropout_scale(DataType::f32, 1 - 0x1p-53), 0x1p53);
+}
+
 // The gradient: of the sum of dy * y by x, which is linear, so that the same function of dy gives it. Scale 2 is exact.
 TEST(Dropout, BackwardIsTheSameFunction) {
   const Context context({.device = "cpu", .threads = 1});
