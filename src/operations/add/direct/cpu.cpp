@@ -59,14 +59,10 @@ class Lines {
                           count);
   }
   void without(std::int64_t at, std::int64_t count) const {
-    if (problem_.relu) {
-      alignas(64) std::byte none[most_gathered * 8];
-      for (std::int64_t i = 0; i < std::min(count, most_gathered); ++i)
-        std::memcpy(none + i * size_, negative_zero(size_).data(), static_cast<std::size_t>(size_));
-      for (std::int64_t i = 0; i < count; i += most_gathered) with(at + i, none, std::min(most_gathered, count - i));
-    } else if (piece_.result != piece_.base) {
+    if (problem_.relu)
+      with(at, nullptr, count);
+    else if (piece_.result != piece_.base)
       std::memcpy(piece_.result + at * size_, piece_.base + at * size_, static_cast<std::size_t>(count * size_));
-    }
   }
 
   // The channels [begin, begin + count) of a pixel.

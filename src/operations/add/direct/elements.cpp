@@ -18,18 +18,17 @@ template <DataType type, bool relu>
 HWY_INLINE void add_as(const std::byte* base, const std::byte* other, std::byte* to, std::int64_t elements) {
   const hn::ScalableTag<std::conditional_t<type == DataType::f64, double, float>> d;
   const auto lanes = static_cast<std::int64_t>(hn::Lanes(d)), size = size_of(type);
-  const auto sum_of = [&](auto x, auto s) HWY_ATTR {
-    const auto sum = hn::Add(x, s);
-    return relu ? hn::IfThenElseZero(hn::Or(hn::Gt(sum, hn::Zero(d)), hn::IsNaN(sum)), sum) : sum;
+  const auto add_at = [&](std::int64_t e, auto added) HWY_ATTR {
+    const auto sum = hn::Add(load_stored<type>(d, base + e * size, elements - e), added);
+    const auto passed = relu ? hn::IfThenElseZero(hn::Or(hn::Gt(sum, hn::Zero(d)), hn::IsNaN(sum)), sum) : sum;
+    store_stored<type>(d, passed, to + e * size, elements - e);
   };
-  std::int64_t e = 0;
-  for (; e + lanes <= elements; e += lanes)
-    store_stored<type>(d, sum_of(load_stored<type>(d, base + e * size), load_stored<type>(d, other + e * size)),
-                       to + e * size);
-  if (const std::int64_t left = elements - e; left > 0)
-    store_stored<type>(
-        d, sum_of(load_stored<type>(d, base + e * size, left), load_stored<type>(d, other + e * size, left)),
-        to + e * size, left);
+  if (other == nullptr) {
+    const auto nothing = hn::Neg(hn::Zero(d));  // -0 changes no number
+    for (std::int64_t e = 0; e < elements; e += lanes) add_at(e, nothing);
+    return;
+  }
+  for (std::int64_t e = 0; e < elements; e += lanes) add_at(e, load_stored<type>(d, other + e * size, elements - e));
 }
 
 template <bool relu>
