@@ -116,6 +116,15 @@ bias_add bwd n2c3h9w16
 bias_add bwd bf16 n2c3h17w9
 bias_add bwd nhwc n5c12h9w3
 bias_add bwd f16 n70c10h1w1
+add relu n1c3h13w29k3
+add f16 nhwc relu n2c8h13w9k16u2
+add bf16 n2c3h13w9k8u2
+add bwd n1c4h19w16k9u2
+add bwd bf16 nhwc n1c4h19w16k12u2
+add bwd f16 nhwc n1c3h19w20k8u3
+dropout n1100
+dropout f16 n1027
+dropout bf16 n1500
 loss n300c3
 loss f16 n9c70
 loss bwd n3c21
@@ -178,7 +187,7 @@ verify_all "Convolutions: Fourier transforms" --allow conv2d/fft --pass all --la
 verify_all "Convolutions: Fourier transforms of one channel a group" --allow conv2d/fft "bias relu acc n1c2h5w6k2r3s3p1g2" "bwd_data nhwc n1c2h5w6k2r3s3p1g2"
 verify_all "Matrix products: sums of few terms" --allow gemm/short "gemm f32 tn m9n132k3" "gemm bf16 nt m6n37k5batch2"
 layer_problems >"$work/layers"
-verify_all "Poolings, activations, batches, biases, losses and updates" --problems "$work/layers"
+verify_all "Poolings, activations, biases, shortcuts, dropout, losses, updates and batches" --problems "$work/layers"
 # Their buffers end with the arrays, so that every byte beside these is reported.
 fitting() { # NAME TESTS FILTER
   step "$1"

@@ -81,6 +81,16 @@ double multiply_adds(const BiasAddProblem& p) {
   return static_cast<double>(p.n * p.c) * static_cast<double>(p.h * p.w);
 }
 #endif
+#if HAS_ADD
+double multiply_adds(const AddProblem& p) {
+  return static_cast<double>(p.n * std::max(p.c * p.h * p.w, p.k * P(p) * Q(p)));
+}
+#endif
+#if HAS_DROPOUT
+double multiply_adds(const DropoutProblem& p) {
+  return static_cast<double>(p.n);
+}
+#endif
 #if HAS_LOSS
 double multiply_adds(const LossProblem& p) {
   return static_cast<double>(p.n) * static_cast<double>(p.c);
@@ -145,6 +155,24 @@ ActivationProblem shrunk(ActivationProblem problem, bool odd) {
 BiasAddProblem shrunk(BiasAddProblem problem, bool odd) {
   shrink({{&problem.n, 1}, {&problem.c, 1}, {&problem.h, 1}, {&problem.w, 1}}, odd,
          [&] { return multiply_adds(problem) <= most_pixels; });
+  return problem;
+}
+#endif
+#if HAS_ADD
+AddProblem shrunk(AddProblem problem, bool odd) {
+  std::int64_t c = problem.c, beyond = problem.k - problem.c;
+  const auto is_small = [&] {
+    problem.c = c, problem.k = c + beyond;
+    return multiply_adds(problem) <= most_pixels;
+  };
+  shrink({{&problem.n, 1}, {&c, 1}, {&problem.h, 1}, {&problem.w, 1}, {&beyond, 0}}, odd, is_small);
+  is_small();  // c and k of what is left
+  return problem;
+}
+#endif
+#if HAS_DROPOUT
+DropoutProblem shrunk(DropoutProblem problem, bool odd) {
+  shrink({{&problem.n, 1}}, odd, [&] { return multiply_adds(problem) <= most_pixels; });
   return problem;
 }
 #endif
@@ -263,6 +291,24 @@ std::vector<T> passes_of(const T& problem, std::size_t place, bool thorough) {
   return cases;
 }
 
+// As written, and in types.
+template <typename T>
+std::vector<T> types_of(const T& problem, std::size_t place, bool thorough) {
+  constexpr DataType types[] = {DataType::f32, DataType::f16, DataType::bf16, DataType::f64};
+  const std::size_t count = thorough ? std::size(types) : gpu_types;
+  std::vector<T> cases;
+  for (const bool odd : ways_of_shrinking(place, thorough)) {
+    T one = shrunk(problem, odd);
+    one.name.clear();
+    if (thorough) cases.push_back(one);
+    for (std::size_t i = 0; i < (thorough ? count : 1); ++i) {
+      one.type = types[(place + i) % count];
+      cases.push_back(one);
+    }
+  }
+  return cases;
+}
+
 }  // namespace
 
 #if HAS_POOL2D
@@ -280,26 +326,26 @@ std::vector<BiasAddProblem> cases_of(const BiasAddProblem& problem, std::size_t 
   return passes_of(problem, place, thorough);
 }
 #endif
+#if HAS_ADD
+std::vector<AddProblem> cases_of(const AddProblem& problem, std::size_t place, bool thorough) {
+  std::vector<AddProblem> cases = passes_of(problem, place, thorough);
+  for (AddProblem& one : cases) one.relu = one.relu && !one.backward;
+  return cases;
+}
+#endif
 #if HAS_LOSS
 std::vector<LossProblem> cases_of(const LossProblem& problem, std::size_t place, bool thorough) {
   return passes_of(problem, place, thorough);
 }
 #endif
+#if HAS_DROPOUT
+std::vector<DropoutProblem> cases_of(const DropoutProblem& problem, std::size_t place, bool thorough) {
+  return types_of(problem, place, thorough);
+}
+#endif
 #if HAS_UPDATE
 std::vector<UpdateProblem> cases_of(const UpdateProblem& problem, std::size_t place, bool thorough) {
-  constexpr DataType types[] = {DataType::f32, DataType::f16, DataType::bf16, DataType::f64};
-  const std::size_t count = thorough ? std::size(types) : gpu_types;
-  std::vector<UpdateProblem> cases;
-  for (const bool odd : ways_of_shrinking(place, thorough)) {
-    UpdateProblem one = shrunk(problem, odd);
-    one.name.clear();
-    if (thorough) cases.push_back(one);
-    for (std::size_t i = 0; i < (thorough ? count : 1); ++i) {
-      one.type = types[(place + i) % count];
-      cases.push_back(one);
-    }
-  }
-  return cases;
+  return types_of(problem, place, thorough);
 }
 #endif
 #if HAS_BATCH

@@ -29,6 +29,18 @@
 #else
 #define HAS_BIAS_ADD 0  // or biases
 #endif
+#if __has_include(<omniconv/add.h>)
+#include <omniconv/add.h>
+#define HAS_ADD 1
+#else
+#define HAS_ADD 0  // or shortcuts
+#endif
+#if __has_include(<omniconv/dropout.h>)
+#include <omniconv/dropout.h>
+#define HAS_DROPOUT 1
+#else
+#define HAS_DROPOUT 0  // or dropout
+#endif
 #if __has_include(<omniconv/loss.h>)
 #include <omniconv/loss.h>
 #define HAS_LOSS 1
@@ -68,6 +80,12 @@ double multiply_adds(const ActivationProblem& problem);  // elements
 #if HAS_BIAS_ADD
 double multiply_adds(const BiasAddProblem& problem);  // elements
 #endif
+#if HAS_ADD
+double multiply_adds(const AddProblem& problem);  // elements of the largest array
+#endif
+#if HAS_DROPOUT
+double multiply_adds(const DropoutProblem& problem);  // elements
+#endif
 #if HAS_LOSS
 double multiply_adds(const LossProblem& problem);  // elements
 #endif
@@ -79,9 +97,9 @@ double multiply_adds(const BatchProblem& problem);  // elements of the batch
 #endif
 
 // Shrunk: the largest extent (h and w of images; n, h, w, and c and k of a group, of convolutions, or groups; m, n and
-// k of products; n, c, h and w of poolings, activations and biases; n and c of losses; n of updates; m, n, c, h and w
-// of batches) is halved, again and again, until the problem is small enough; h and w never below the filter's. Then the
-// extents that were halved are made odd (`odd`: no tile is whole), or not.
+// k of products; n, c, h and w of poolings, activations and biases; n, c, h, w and what k has beyond c of shortcuts; n
+// and c of losses; n of dropout and updates; m, n, c, h and w of batches) is halved, again and again, until the problem is small enough; h and w
+// never below the filter's. Then the extents that were halved are made odd (`odd`: no tile is whole), or not.
 Filter2dProblem shrunk(Filter2dProblem problem, bool odd);
 Conv2dProblem shrunk(Conv2dProblem problem, bool odd);
 GemmProblem shrunk(GemmProblem problem, bool odd);
@@ -93,6 +111,12 @@ ActivationProblem shrunk(ActivationProblem problem, bool odd);
 #endif
 #if HAS_BIAS_ADD
 BiasAddProblem shrunk(BiasAddProblem problem, bool odd);
+#endif
+#if HAS_ADD
+AddProblem shrunk(AddProblem problem, bool odd);
+#endif
+#if HAS_DROPOUT
+DropoutProblem shrunk(DropoutProblem problem, bool odd);
 #endif
 #if HAS_LOSS
 LossProblem shrunk(LossProblem problem, bool odd);
@@ -111,15 +135,17 @@ BatchProblem shrunk(BatchProblem problem, bool odd);
 //   more channels, with another type of pixels, and with f64;
 // - a convolution: the three passes as written, and in all types and layouts, by turns with bias and relu, or acc;
 // - a product: as written, and in all types;
-// - a pooling, an activation, a bias, a loss: forward and backward, in all types and both layouts, where there are any;
-// - an update: as written, and in all types;
+// - a pooling, an activation, a bias, a shortcut, a loss: forward and backward, in all types and both layouts, where
+// there
+//   are any;
+// - dropout, an update: as written, and in all types;
 // - a batch: in all types and both layouts.
 // Else shrunk one way or the other, by turns, since each program costs a second of compilation:
 // - a filter: one kind of weights, where its text asks for random ones; another with alpha, and with another type;
 // - a convolution: the three passes, types, layouts, bias and relu, and acc changing by turns;
 // - a product: types changing by turns;
-// - a pooling, an activation, a bias, a loss: forward and backward, types and layouts changing by turns;
-// - an update: types changing by turns;
+// - a pooling, an activation, a bias, a shortcut, a loss: forward and backward, types and layouts changing by turns;
+// - dropout, an update: types changing by turns;
 // - a batch: types and layouts changing by turns.
 // And of the problems of a list that shrink to the same one, the first stands for all.
 // `place` of the problem in its list: where the turns begin.
@@ -134,6 +160,12 @@ std::vector<ActivationProblem> cases_of(const ActivationProblem& problem, std::s
 #endif
 #if HAS_BIAS_ADD
 std::vector<BiasAddProblem> cases_of(const BiasAddProblem& problem, std::size_t place, bool thorough);
+#endif
+#if HAS_ADD
+std::vector<AddProblem> cases_of(const AddProblem& problem, std::size_t place, bool thorough);
+#endif
+#if HAS_DROPOUT
+std::vector<DropoutProblem> cases_of(const DropoutProblem& problem, std::size_t place, bool thorough);
 #endif
 #if HAS_LOSS
 std::vector<LossProblem> cases_of(const LossProblem& problem, std::size_t place, bool thorough);

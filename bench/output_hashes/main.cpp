@@ -84,6 +84,12 @@ class Program {
 #if HAS_BIAS_ADD
     if (const auto* bias = get_if<BiasAddProblem>(problem)) return add_cases(*bias, place);
 #endif
+#if HAS_ADD
+    if (const auto* sum = get_if<AddProblem>(problem)) return add_cases(*sum, place);
+#endif
+#if HAS_DROPOUT
+    if (const auto* dropout = get_if<DropoutProblem>(problem)) return add_cases(*dropout, place);
+#endif
 #if HAS_LOSS
     if (const auto* loss = get_if<LossProblem>(problem)) return add_cases(*loss, place);
 #endif
@@ -93,8 +99,9 @@ class Program {
 #if HAS_BATCH
     if (const auto* batch = get_if<BatchProblem>(problem)) return add_cases(*batch, place);
 #endif
-    throw std::runtime_error(to_text(problem) +
-                             ": no filter, convolution, product, pooling, activation, bias, loss, update or batch");
+    throw std::runtime_error(
+        to_text(problem) +
+        ": no filter, convolution, product, pooling, activation, bias, shortcut, dropout, loss, update or batch");
   }
 
   template <typename T>
@@ -224,6 +231,29 @@ class Program {
     run.b = operand(problem.c, problem.type, 1);
     run.y = operand(elements, problem.type, 2);
     run_matrix<BiasAddPlan>(problem, false, run, problem.backward ? run.b : run.y);
+  }
+#endif
+#if HAS_ADD
+  void run_case(const AddProblem& problem) {
+    const std::int64_t of_shortcut = problem.n * problem.c * problem.h * problem.w,
+                       of_output = problem.n * problem.k * P(problem) * Q(problem);
+    AddRun run;
+    run.s = operand(of_shortcut, problem.type, 0);
+    run.y = operand(of_output, problem.type, 1);
+    if (problem.backward)
+      run.d = operand(of_shortcut, problem.type, 2);
+    else
+      run.x = operand(of_output, problem.type, 2);
+    run_matrix<AddPlan>(problem, false, run, problem.backward ? run.s : run.y);
+  }
+#endif
+#if HAS_DROPOUT
+  void run_case(const DropoutProblem& problem) {
+    DropoutRun run;
+    run.x = operand(problem.n, problem.type, 0);
+    run.y = operand(problem.n, problem.type, 1);
+    run.rate = 0.3, run.seed = 0x123456789ABCDEF0, run.stream = 7, run.step = 5;
+    run_matrix<DropoutPlan>(problem, false, run, run.y);
   }
 #endif
 #if HAS_LOSS

@@ -2,12 +2,14 @@
 #pragma once
 
 #include "omniconv/activation.h"
+#include "omniconv/add.h"
 #include "omniconv/batch.h"
 #include "omniconv/bias_add.h"
 #include "omniconv/context.h"
 #include "omniconv/conv2d.h"
 #include "omniconv/cuda.h"
 #include "omniconv/dataset.h"
+#include "omniconv/dropout.h"
 #include "omniconv/error.h"
 #include "omniconv/filter2d.h"
 #include "omniconv/filter2d_host.h"

@@ -88,7 +88,7 @@ class Plan {
   // the problem has no such array; the workspace has at least workspace_bytes(), for this run alone, at a multiple of
   // 64 bytes, as what Context::allocate gives. Throws, naming the array, for a missing, unknown, misaligned or too
   // small one, one of another device, or memory that may not be read or written, and where an output overlaps an input
-  // or the workspace anything.
+  // (unless it is the very memory of one that it may be: of add and dropout) or the workspace anything.
   Event run(Queue& queue, std::span<const NamedOperand> arrays, const Buffer& workspace,
             std::span<const NamedScalar> scalars = {}) const;
   Event run(Queue& queue, std::initializer_list<NamedOperand> arrays, const Buffer& workspace) const {

@@ -74,6 +74,14 @@ bool overlap(const NamedRange& a, const NamedRange& b) {
          devices::overlap({*a.buffer.impl(), a.offset_bytes, a.bytes}, {*b.buffer.impl(), b.offset_bytes, b.bytes});
 }
 
+// From their first byte to their last.
+bool are_same(const NamedRange& a, const NamedRange& b) {
+  const auto begin = [](const NamedRange& range) {
+    return range.buffer.impl()->place().address + static_cast<std::uintptr_t>(range.offset_bytes);
+  };
+  return begin(a) == begin(b) && a.bytes == b.bytes;
+}
+
 }  // namespace
 
 devices::Queue& present(Queue& queue) {
@@ -115,7 +123,7 @@ void check_access(const char* name, const Buffer& buffer, devices::Access needed
 
 void check_arrays(std::span<const ArraySpec> specs, std::span<const Operand> operands,
                   std::span<const std::shared_ptr<const PreparedFormat>> formats, const std::string& solver,
-                  const devices::Device& device) {
+                  const devices::Device& device, const MayBeSame& may_be_same) {
   for (std::size_t i = 0; i < specs.size(); ++i) {
     check_format(specs[i], operands[i], formats[i].get(), solver);
     if (formats[i])
@@ -127,10 +135,14 @@ void check_arrays(std::span<const ArraySpec> specs, std::span<const Operand> ope
   for (std::size_t i = 0; i < specs.size(); ++i) {
     if (specs[i].role == ArrayRole::in) continue;
     for (std::size_t j = 0; j < specs.size(); ++j)
-      if (i != j && overlap(range_of(specs[i], operands[i]), range_of(specs[j], operands[j])))
-        throw bad_input(fmt::format("{} and {} overlap in memory: {} is written while {} is {}; keep them apart",
+      if (i != j && overlap(range_of(specs[i], operands[i]), range_of(specs[j], operands[j]))) {
+        const bool may_be = may_be_same(i, j);
+        if (may_be && are_same(range_of(specs[i], operands[i]), range_of(specs[j], operands[j]))) continue;
+        throw bad_input(fmt::format("{} and {} overlap in memory: {} is written while {} is {}; keep them apart{}",
                                     specs[i].name, specs[j].name, specs[i].name, specs[j].name,
-                                    specs[j].role == ArrayRole::in ? "read" : "written"));
+                                    specs[j].role == ArrayRole::in ? "read" : "written",
+                                    may_be ? ", or make them the same" : ""));
+      }
   }
 }
 

@@ -1,6 +1,8 @@
 // The memory of a run, before it is submitted.
 #pragma once
 
+#include <cstddef>
+#include <functional>
 #include <span>
 #include <string>
 
@@ -28,11 +30,13 @@ void check_alignment(const char* name, const Buffer& buffer, std::int64_t elemen
 // Throws where kernels may not do with it what a run does.
 void check_access(const char* name, const Buffer& buffer, devices::Access needed);
 // Throws, naming the array, for a missing, misaligned or too small one, one of another device, or memory that may not
-// be read or written, and where what is written overlaps what is read or written.
+// be read or written, and where what is written overlaps what is read or written, unless both are the same memory and
+// may be: an output and an input by their places.
 // A prepared one has the format of the same place in `formats`, that `solver` takes.
+using MayBeSame = std::function<bool(std::size_t output, std::size_t input)>;
 void check_arrays(std::span<const ArraySpec> specs, std::span<const Operand> operands,
                   std::span<const std::shared_ptr<const PreparedFormat>> formats, const std::string& solver,
-                  const devices::Device& device);
+                  const devices::Device& device, const MayBeSame& may_be_same);
 // The same of one array, as the problem says it, and of the memory that it is prepared into.
 void check_preparation(const ArraySpec& array, const Operand& from, const Buffer& to, const PreparedFormat& format,
                        const devices::Device& device);

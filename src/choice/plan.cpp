@@ -188,7 +188,10 @@ void Plan::append_checked(devices::Sequence& sequence, std::span<const NamedOper
   const choice::PlanRecord& plan = record();
   const auto all = in_order(plan.arrays, arrays);
   const std::span operands = std::span(all).first(plan.arrays.size());
-  check_arrays(plan.arrays, operands, plan.formats, plan.solver, *plan.device);
+  check_arrays(plan.arrays, operands, plan.formats, plan.solver, *plan.device,
+               [&plan](std::size_t output, std::size_t input) {
+                 return plan.problem.operation().may_be_same(plan.problem, output, input);
+               });
   check_workspace(workspace, plan.workspace_bytes, plan.solver, *plan.device, plan.arrays, operands);
   const auto values = in_order(plan.scalars, scalars);
   plan.body->append(

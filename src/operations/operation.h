@@ -86,6 +86,9 @@ class Operation {
   virtual AnyTask task(const Problem& problem, std::uint64_t seed) const = 0;
   // Of a partial problem too, whose extents that cannot be worked out are 0.
   virtual std::vector<ArraySpec> arrays(const Problem& problem) const = 0;
+  // Whether an output may be the memory of an input, from its first byte to its last: each element is read before it is
+  // written, by who writes it. By their places among the arrays.
+  virtual bool may_be_same(const Problem&, std::size_t /*output*/, std::size_t /*input*/) const { return false; }
   // All arrays that any of its problems has, as a command's options name them.
   virtual std::vector<ArrayHelp> array_help() const = 0;
   virtual std::vector<ScalarSpec> scalars(const AnyTask&) const { return {}; }

@@ -2,9 +2,11 @@
 #include <array>
 
 #include "omniconv/activation.h"
+#include "omniconv/add.h"
 #include "omniconv/batch.h"
 #include "omniconv/bias_add.h"
 #include "omniconv/conv2d.h"
+#include "omniconv/dropout.h"
 #include "omniconv/filter2d.h"
 #include "omniconv/gemm.h"
 #include "omniconv/loss.h"
@@ -15,12 +17,14 @@
 namespace omniconv::operations {
 
 std::span<const Operation* const> operations() {
-  static const std::array<const Operation*, 9> all = {
+  static const std::array<const Operation*, 11> all = {
       &operation_of(static_cast<const Filter2dProblem*>(nullptr)),
       &operation_of(static_cast<const GemmProblem*>(nullptr)),
       &operation_of(static_cast<const Pool2dProblem*>(nullptr)),
       &operation_of(static_cast<const ActivationProblem*>(nullptr)),
       &operation_of(static_cast<const BiasAddProblem*>(nullptr)),
+      &operation_of(static_cast<const AddProblem*>(nullptr)),
+      &operation_of(static_cast<const DropoutProblem*>(nullptr)),
       &operation_of(static_cast<const LossProblem*>(nullptr)),
       &operation_of(static_cast<const UpdateProblem*>(nullptr)),
       &operation_of(static_cast<const BatchProblem*>(nullptr)),

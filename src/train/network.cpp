@@ -9,9 +9,9 @@
 
 #include "core/checked.h"
 #include "core/convert.h"
+#include "core/philox.h"
 #include "omniconv/error.h"
 #include "train/network_state.h"
-#include "train/philox.h"
 
 namespace omniconv {
 namespace {
@@ -311,7 +311,7 @@ void Network::initialise(std::uint64_t seed) {
     }
     const std::int64_t inputs = layer.in.channels * layer.rows * layer.columns;
     const double bound = std::sqrt(6.0 / static_cast<double>(inputs));
-    training::Stream stream(seed, training::Use::weights, static_cast<std::uint32_t>(i));
+    PhiloxStream stream(seed, PhiloxUse::weights, static_cast<std::uint32_t>(i));
     for (std::int64_t k = 0; k < layer.weights(); ++k) {
       const double unit = static_cast<double>(stream.word(static_cast<std::uint64_t>(k)) >> 8) * 0x1p-23 - 1;
       values[static_cast<std::size_t>(k)] = static_cast<float>(unit * bound);

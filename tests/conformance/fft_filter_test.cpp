@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include "fft_filter_testing.h"
+#include "omniconv/error.h"
 #include "operations/filter2d/candidates.h"
 #include "operations/filter2d/fft/fft.h"
 

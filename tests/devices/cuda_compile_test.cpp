@@ -20,9 +20,11 @@
 #include "image/kernel_text.h"
 #include "omniconv/error.h"
 #include "operations/activation/activation.h"
+#include "operations/add/add.h"
 #include "operations/batch/batch.h"
 #include "operations/bias_add/bias_add.h"
 #include "operations/conv2d/conv2d.h"
+#include "operations/dropout/dropout.h"
 #include "operations/filter2d/filter2d.h"
 #include "operations/filter2d/random_image.h"
 #include "operations/filter2d/weights.h"
@@ -447,6 +449,56 @@ TEST_F(CudaCompile, BiasesKeepToRegisters) {
           EXPECT_EQ(count(text, ".ftz"), 0) << problem;
           EXPECT_GT(count(text, std::string_view(type) == "f32" ? "v4" : "v2"), 0) << problem;  // four at once
         }
+}
+
+// add: every pass, type and layout, plain and strided, with both widths of indices, 16 bytes of f32 at a time; what is
+// added is read so where it lies side by side.
+TEST_F(CudaCompile, ShortcutsReadAndWriteVectors) {
+  const std::pair<const char*, int> geometries[] = {
+      {"n2c8h56w56k8", 4}, {"n2c8h56w56k16u2", 4}, {"n2c16h56w56k32u2", 4}, {"n40c64h1000w1000k67", 2}};
+  for (const char* const words : {"", "relu", "bwd", "nhwc relu", "nhwc bwd"})
+    for (const char* const type : {"f32", "f16", "bf16"})
+      for (const auto& [geometry, quads] : geometries) {
+        const std::string problem = fmt::format("add {} {} {}", words, type, geometry);
+        const auto device = std::make_shared<devices::RecordingDevice>(devices::DeviceKind::cuda);
+        offer_by(operations::add_direct_gpu(), get<AddProblem>(parse_problem(problem)),
+                 operations::DevicePointer(device))
+            .plan();
+        ASSERT_EQ(device->built.size(), 1u) << problem;
+        const auto& built = device->built.back();
+        EXPECT_FALSE(nvrtc->compile(built.text, built.definitions, 90).image.empty()) << problem;
+        const std::string text = nvrtc->compile(built.text, built.definitions, 81).image;
+        EXPECT_EQ(count(text, ".f64"), 0) << problem;
+        EXPECT_EQ(count(text, "ld.local"), 0) << problem;
+        EXPECT_EQ(count(text, ".ftz"), 0) << problem;
+        if (std::string_view(type) != "f32") continue;
+        const bool is_plain = std::string_view(geometry) == "n2c8h56w56k8",
+                   is_nhwc = std::string_view(words).starts_with("nhwc");
+        EXPECT_GE(count(text, "ld.global.v4") + count(text, "ld.global.nc.v4"), is_plain || is_nhwc ? quads : 2)
+            << problem;
+        EXPECT_GE(count(text, "st.global.v4"), 2) << problem;
+      }
+}
+
+// dropout: every type, 16 bytes of f32 at a time, and no word of Philox in memory.
+TEST_F(CudaCompile, DropoutReadsAndWritesVectors) {
+  for (const char* const type : {"f32", "f16", "bf16"}) {
+    const std::string problem = fmt::format("dropout {} n5000", type);
+    const auto device = std::make_shared<devices::RecordingDevice>(devices::DeviceKind::cuda);
+    offer_by(operations::dropout_direct_gpu(), get<DropoutProblem>(parse_problem(problem)),
+             operations::DevicePointer(device))
+        .plan();
+    ASSERT_EQ(device->built.size(), 1u) << problem;
+    const auto& built = device->built.back();
+    EXPECT_FALSE(nvrtc->compile(built.text, built.definitions, 90).image.empty()) << problem;
+    const std::string text = nvrtc->compile(built.text, built.definitions, 81).image;
+    EXPECT_EQ(count(text, ".f64"), 0) << problem;
+    EXPECT_EQ(count(text, "ld.local"), 0) << problem;
+    EXPECT_EQ(count(text, ".ftz"), 0) << problem;
+    if (std::string_view(type) != "f32") continue;
+    EXPECT_GE(count(text, "ld.global.v4"), 2) << problem;
+    EXPECT_GE(count(text, "st.global.v4"), 2) << problem;
+  }
 }
 
 // activation: every function, pass and type, 16 bytes of f32 at a time.

@@ -88,6 +88,8 @@ def shapes(problem):
         return {**dict.fromkeys(("--g", "--w", "--m", "--v", "--copy"), [e["n"]]), "--factor": [1], "--stop": [1]}
     if words[0] == "batch":
         return {"--images": [e["m"], e["c"], e["h"], e["w"]], "--labels": [e["m"]], "--order": [e["m"]], "--table": [e["c"], 256]}
+    if words[0] == "dropout":
+        return {"--x": [e["n"]]}
     last = "nhwc" in words
 
     def image(n, c, h, w):
@@ -99,6 +101,11 @@ def shapes(problem):
     if words[0] == "bias_add":
         x = image(e["n"], e["c"], e["h"], e["w"])
         return {"--x": x, "--b": [e["c"]], "--dy": x}
+    if words[0] == "add":
+        s = image(e["n"], e["c"], e["h"], e["w"])
+        stride = e.get("u", 1)
+        y = image(e["n"], e["k"], (e["h"] - 1) // stride + 1, (e["w"] - 1) // stride + 1)
+        return {"--x": y, "--s": s, "--dy": y, "--d": s}
     if words[0] == "loss":
         x = [e["n"], e["c"]]
         return {"--x": x, "--t": x, "--labels": [e["n"]]}

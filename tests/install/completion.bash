@@ -39,10 +39,11 @@ expect 'premultiply ignore filter drop' filter --alpha =
 expect 'cpu cuda' filter --device c
 expect 'filter2d/box/cpu.1' filter --solver filter2d/box/c
 expect '' filter --solver conv2d/
-expect 'auto all activation/direct/cpu.1 activation/direct/gpu.1 activation/double/cpu.1' verify --solver a
+expect 'auto all activation/direct/cpu.1 activation/direct/gpu.1 activation/double/cpu.1 add/direct/cpu.1 add/direct/gpu.1 add/double/cpu.1' verify --solver a
 expect 'fwd,bwd_data fwd,bwd_filter' verify --pass fwd,bwd_
 expect 'gemm/packed/cpu.1' explain --deny gemm/pa
 expect 'pool2d' bench poo
+expect 'dropout' bench dro
 expect 'loss' bench los
 expect 'update' bench upd
 expect 'batch' bench bat

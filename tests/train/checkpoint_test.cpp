@@ -11,7 +11,7 @@
 #include <string>
 
 #include "../error_testing.h"
-#include "train/philox.h"
+#include "core/philox.h"
 
 namespace omniconv::checkpoint_tests {
 namespace {
@@ -38,7 +38,7 @@ class Checkpoints : public testing::Test {
 
 Dataset noise(std::int64_t images) {
   Dataset set{.name = "noise", .channels = 2, .height = 6, .width = 6, .classes = {"a", "b", "c"}};
-  training::Stream stream(3, training::Use::order, 9);
+  PhiloxStream stream(3, PhiloxUse::order, 9);
   for (Examples* const part : {&set.train, &set.test}) {
     part->count = images;
     for (std::int64_t i = 0; i < images * set.image_bytes(); ++i)

@@ -11,19 +11,19 @@
 #include <vector>
 
 #include "../error_testing.h"
+#include "core/philox.h"
 #include "omniconv/training.h"
-#include "train/philox.h"
 
 namespace omniconv::network_tests {
 namespace {
 
 // The known answers of the reference implementation (Random123's kat_vectors).
 TEST(Philox, KnownAnswers) {
-  using training::Words;
-  EXPECT_EQ(training::philox({0, 0, 0, 0}, {0, 0}), (Words{0x6627e8d5, 0xe169c58d, 0xbc57ac4c, 0x9b00dbd8}));
-  EXPECT_EQ(training::philox({0xffffffff, 0xffffffff, 0xffffffff, 0xffffffff}, {0xffffffff, 0xffffffff}),
+  using Words = PhiloxWords;
+  EXPECT_EQ(philox({0, 0, 0, 0}, {0, 0}), (Words{0x6627e8d5, 0xe169c58d, 0xbc57ac4c, 0x9b00dbd8}));
+  EXPECT_EQ(philox({0xffffffff, 0xffffffff, 0xffffffff, 0xffffffff}, {0xffffffff, 0xffffffff}),
             (Words{0x408f276d, 0x41c83b0e, 0xa20bc7c6, 0x6d5451fd}));
-  EXPECT_EQ(training::philox({0x243f6a88, 0x85a308d3, 0x13198a2e, 0x03707344}, {0xa4093822, 0x299f31d0}),
+  EXPECT_EQ(philox({0x243f6a88, 0x85a308d3, 0x13198a2e, 0x03707344}, {0xa4093822, 0x299f31d0}),
             (Words{0xd16cfe09, 0x94fdcceb, 0x5001e420, 0x24126ea1}));
 }
 
@@ -122,7 +122,7 @@ struct Batch {
 };
 Batch batch_for(const Model& model, std::int64_t batch) {
   Batch made;
-  training::Stream stream(5, training::Use::order, 1);
+  PhiloxStream stream(5, PhiloxUse::order, 1);
   for (std::int64_t i = 0; i < batch * model.input.elements(); ++i)
     made.images.push_back(static_cast<float>(stream.word(static_cast<std::uint64_t>(i)) >> 8) * 0x1p-23f - 1);
   for (std::int64_t i = 0; i < batch; ++i) made.labels.push_back(static_cast<std::int32_t>(i % model.classes()));
@@ -252,7 +252,7 @@ TEST(Networks, ASeedGivesTheSameWeightsEverywhere) {
 // Stripes across and down, and their sum: what a filter tells apart.
 Dataset stripes(std::int64_t train, std::int64_t test) {
   Dataset set{.name = "stripes", .channels = 1, .height = 12, .width = 12, .classes = {"across", "down", "both"}};
-  training::Stream stream(11, training::Use::order, 3);
+  PhiloxStream stream(11, PhiloxUse::order, 3);
   std::uint64_t word = 0;
   for (Examples* const part : {&set.train, &set.test}) {
     part->count = part == &set.train ? train : test;

@@ -2,31 +2,18 @@
 // batch.kernel says the same for GPUs.
 #pragma once
 
-#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
 #include <span>
 
+#include "core/philox.h"
 #include "omniconv/batch.h"
 
 namespace omniconv::operations {
 
-// Philox4x32-10 (Salmon, Moraes, Dror, Shaw: "Parallel random numbers: as easy as 1, 2, 3", 2011).
-inline std::array<std::uint32_t, 4> philox(std::array<std::uint32_t, 4> counter, std::array<std::uint32_t, 2> key) {
-  constexpr std::uint64_t multiplier_0 = 0xD2511F53, multiplier_1 = 0xCD9E8D57;
-  constexpr std::uint32_t step_0 = 0x9E3779B9, step_1 = 0xBB67AE85;
-  for (int round = 0; round < 10; ++round) {
-    const std::uint64_t a = multiplier_0 * counter[0], b = multiplier_1 * counter[2];
-    counter = {static_cast<std::uint32_t>(b >> 32) ^ counter[1] ^ key[0], static_cast<std::uint32_t>(b),
-               static_cast<std::uint32_t>(a >> 32) ^ counter[3] ^ key[1], static_cast<std::uint32_t>(a)};
-    key[0] += step_0, key[1] += step_1;
-  }
-  return counter;
-}
-
 // The last word of the counter, so that no other use of a seed shares its numbers.
-constexpr std::uint32_t use_of_draws = 3;
+constexpr auto use_of_draws = static_cast<std::uint32_t>(PhiloxUse::batch);
 
 // A scalar, which is rounded to fp32 first, as GPUs are given it: its whole part, or -1 where it is less than 0, more
 // than 2^24 or NaN.
@@ -39,7 +26,7 @@ inline std::int64_t whole_part(double scalar) {
 struct BatchNumbers {
   std::int64_t first = 0;
   std::uint32_t epoch = 0;
-  std::array<std::uint32_t, 2> key{};
+  PhiloxKey key{};
 
   explicit BatchNumbers(std::span<const double> scalars) : first(whole_part(scalars[0])) {
     if (scalars.size() == 1) return;
@@ -66,7 +53,7 @@ struct ImageDraw {
 
 inline ImageDraw draw_of(const BatchProblem& problem, const BatchNumbers& numbers, std::int64_t image) {
   if (!problem.flip && problem.shift == 0) return {};
-  const std::array<std::uint32_t, 4> words =
+  const PhiloxWords words =
       philox({static_cast<std::uint32_t>(image), 0, numbers.epoch, use_of_draws}, numbers.key);
   const auto shift = [&](std::uint32_t word) {
     const auto choices = static_cast<std::uint64_t>(2 * problem.shift + 1);

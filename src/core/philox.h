@@ -5,11 +5,12 @@
 #include <array>
 #include <cstdint>
 
-namespace omniconv::training {
+namespace omniconv {
 
-using Words = std::array<std::uint32_t, 4>;
+using PhiloxWords = std::array<std::uint32_t, 4>;
+using PhiloxKey = std::array<std::uint32_t, 2>;
 
-inline Words philox(Words counter, std::array<std::uint32_t, 2> key) {
+inline PhiloxWords philox(PhiloxWords counter, PhiloxKey key) {
   constexpr std::uint64_t multiplier_0 = 0xD2511F53, multiplier_1 = 0xCD9E8D57;
   constexpr std::uint32_t step_0 = 0x9E3779B9, step_1 = 0xBB67AE85;
   for (int round = 0; round < 10; ++round) {
@@ -21,16 +22,19 @@ inline Words philox(Words counter, std::array<std::uint32_t, 2> key) {
   return counter;
 }
 
-// What the numbers are for, so that no two uses share any.
-enum class Use : std::uint32_t { weights, order, split };
+inline PhiloxKey philox_key(std::uint64_t seed) {
+  return {static_cast<std::uint32_t>(seed), static_cast<std::uint32_t>(seed >> 32)};
+}
 
-// The words of a seed, for one use of it: word `i` of stream `of` (a layer, an epoch).
-class Stream {
+// What the numbers are for, so that no two uses share any: four bits.
+enum class PhiloxUse : std::uint32_t { weights, order, dropout, batch, split };
+
+// The words of a seed, for one use of it: word `i` of stream `of` (a layer, an epoch), of a step below 2^28 where there
+// are any. Its counter is i / 4 in two words, the stream, and the use with the step above it.
+class PhiloxStream {
  public:
-  Stream(std::uint64_t seed, Use use, std::uint32_t of)
-      : key_{static_cast<std::uint32_t>(seed), static_cast<std::uint32_t>(seed >> 32)},
-        use_(static_cast<std::uint32_t>(use)),
-        of_(of) {}
+  PhiloxStream(std::uint64_t seed, PhiloxUse use, std::uint32_t of, std::uint32_t step = 0)
+      : key_(philox_key(seed)), use_(static_cast<std::uint32_t>(use) | step << 4), of_(of) {}
   std::uint32_t word(std::uint64_t i) {
     const std::uint64_t block = i / 4;
     if (!has_block_ || block != block_) {
@@ -41,11 +45,11 @@ class Stream {
   }
 
  private:
-  std::array<std::uint32_t, 2> key_;
+  PhiloxKey key_;
   std::uint32_t use_, of_;
   bool has_block_ = false;
   std::uint64_t block_ = 0;
-  Words words_{};
+  PhiloxWords words_{};
 };
 
-}  // namespace omniconv::training
+}  // namespace omniconv
