@@ -2,6 +2,7 @@
 #include <array>
 
 #include "omniconv/activation.h"
+#include "omniconv/batch_norm.h"
 #include "omniconv/bias_add.h"
 #include "omniconv/conv2d.h"
 #include "omniconv/filter2d.h"
@@ -14,12 +15,13 @@
 namespace omniconv::operations {
 
 std::span<const Operation* const> operations() {
-  static const std::array<const Operation*, 8> all = {
+  static const std::array<const Operation*, 9> all = {
       &operation_of(static_cast<const Filter2dProblem*>(nullptr)),
       &operation_of(static_cast<const GemmProblem*>(nullptr)),
       &operation_of(static_cast<const Pool2dProblem*>(nullptr)),
       &operation_of(static_cast<const ActivationProblem*>(nullptr)),
       &operation_of(static_cast<const BiasAddProblem*>(nullptr)),
+      &operation_of(static_cast<const BatchNormProblem*>(nullptr)),
       &operation_of(static_cast<const LossProblem*>(nullptr)),
       &operation_of(static_cast<const UpdateProblem*>(nullptr)),
       &operation_of(static_cast<const Conv2dProblem*>(nullptr)),
