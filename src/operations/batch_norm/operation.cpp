@@ -93,7 +93,8 @@ class BatchNormOperation final : public OperationOf<BatchNormProblem> {
     figures.operations = elements * operations_of_element(problem);
     figures.least_operations = elements;
     figures.longest_sum = 1;
-    figures.reference_units = static_cast<double>(NormPlanes(problem).positions()) / 2 + 8;
+    const double terms = problem.pass == Pass::inference ? 0 : static_cast<double>(NormPlanes(problem).positions());
+    figures.reference_units = terms / 2 + 8;
     return figures;
   }
 
@@ -199,17 +200,17 @@ class BatchNormOperation final : public OperationOf<BatchNormProblem> {
                              std::span<const double> scalars, std::int64_t point, const Channel& channel) {
     const auto& [mean, invstd, gamma, beta] = channel.numbers;
     const auto& moments = channel.moments;
-    const double of_invstd = 1 + of_root * channel.ratio, condition = 2 * of_root * channel.ratio;
+    const double off = 1 + of_root * channel.ratio, condition = 2 * of_root * channel.ratio;
     if (array == of_y) {
       const double x = load_element(problem.type, data[of_x] + point * size_of(problem.type)), scale = gamma * invstd;
       const double y = (x - mean) * scale + beta;
-      const double of_mean = problem.pass == Pass::forward ? std::fabs(mean) / 10 + moments.distance : 0;
+      const double shift = problem.pass == Pass::forward ? std::fabs(mean) / 10 + moments.distance : 0;
       return {.value = problem.relu ? std::max(y, 0.0) : y,
-              .magnitude = std::fabs(scale) * (of_mean + std::fabs(x - mean) * of_invstd) + std::fabs(beta),
+              .magnitude = std::fabs(scale) * (shift + std::fabs(x - mean) * off) + std::fabs(beta),
               .condition = condition};
     }
     if (array == of_mean) return {.value = mean, .magnitude = std::fabs(mean) / 10 + moments.distance};
-    if (array == of_invstd) return {.value = invstd, .magnitude = invstd * of_invstd, .condition = condition};
+    if (array == of_invstd) return {.value = invstd, .magnitude = invstd * off, .condition = condition};
     const double momentum = scalars[1], kept = 1 - momentum;
     if (array == of_running_mean) {
       const double old = kept * channel.running_mean;
