@@ -29,7 +29,7 @@ import tempfile
 import time
 
 root = pathlib.Path(__file__).resolve().parent.parent
-LISTS = ["filters", "anchors", "tails", "gradients", "gemm", "pooling", "activations", "biases", "losses", "updates"]  # those that take longest first
+LISTS = ["filters", "anchors", "tails", "gradients", "gemm", "pooling", "activations", "biases", "batch_norms", "losses", "updates"]  # those that take longest first
 PROBLEMS_AT_A_TIME = 12  # of a list, by one process
 NO_DEVICE = 77
 SHOWN = 40  # differences of a device; a file has all of them

@@ -48,7 +48,7 @@ def significant(value):
 
 def operations(results):
     kinds = {"filter2d": "filters", "gemm": "matrix products", "pool2d": "pooling", "activation": "activations",
-             "bias_add": "biases", "loss": "losses", "update": "updates"}
+             "bias_add": "biases", "batch_norm": "batch normalisations", "loss": "losses", "update": "updates"}
     return " and ".join(dict.fromkeys(kinds.get(result["problem"].split()[0], "convolutions") for result in results))
 
 

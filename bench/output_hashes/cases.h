@@ -29,6 +29,12 @@
 #else
 #define HAS_BIAS_ADD 0  // or biases
 #endif
+#if __has_include(<omniconv/batch_norm.h>)
+#include <omniconv/batch_norm.h>
+#define HAS_BATCH_NORM 1
+#else
+#define HAS_BATCH_NORM 0  // or batch normalisations
+#endif
 #if __has_include(<omniconv/loss.h>)
 #include <omniconv/loss.h>
 #define HAS_LOSS 1
@@ -62,6 +68,9 @@ double multiply_adds(const ActivationProblem& problem);  // elements
 #if HAS_BIAS_ADD
 double multiply_adds(const BiasAddProblem& problem);  // elements
 #endif
+#if HAS_BATCH_NORM
+double multiply_adds(const BatchNormProblem& problem);  // elements
+#endif
 #if HAS_LOSS
 double multiply_adds(const LossProblem& problem);  // elements
 #endif
@@ -70,9 +79,9 @@ double multiply_adds(const UpdateProblem& problem);  // elements
 #endif
 
 // Shrunk: the largest extent (h and w of images; n, h, w, and c and k of a group, of convolutions, or groups; m, n and
-// k of products; n, c, h and w of poolings, activations and biases; n and c of losses; n of updates) is halved, again
-// and again, until the problem is small enough; h and w never below the filter's. Then the extents that were halved are
-// made odd (`odd`: no tile is whole), or not.
+// k of products; n, c, h and w of poolings, activations, biases and batch normalisations; n and c of losses; n of
+// updates) is halved, again and again, until the problem is small enough; h and w never below the filter's. Then the
+// extents that were halved are made odd (`odd`: no tile is whole), or not.
 Filter2dProblem shrunk(Filter2dProblem problem, bool odd);
 Conv2dProblem shrunk(Conv2dProblem problem, bool odd);
 GemmProblem shrunk(GemmProblem problem, bool odd);
@@ -84,6 +93,9 @@ ActivationProblem shrunk(ActivationProblem problem, bool odd);
 #endif
 #if HAS_BIAS_ADD
 BiasAddProblem shrunk(BiasAddProblem problem, bool odd);
+#endif
+#if HAS_BATCH_NORM
+BatchNormProblem shrunk(BatchNormProblem problem, bool odd);
 #endif
 #if HAS_LOSS
 LossProblem shrunk(LossProblem problem, bool odd);
@@ -100,12 +112,14 @@ UpdateProblem shrunk(UpdateProblem problem, bool odd);
 // - a convolution: the three passes as written, and in all types and layouts, by turns with bias and relu, or acc;
 // - a product: as written, and in all types;
 // - a pooling, an activation, a bias, a loss: forward and backward, in all types and both layouts, where there are any;
+// - a batch normalisation: as written, in all types and both layouts;
 // - an update: as written, and in all types.
 // Else shrunk one way or the other, by turns, since each program costs a second of compilation:
 // - a filter: one kind of weights, where its text asks for random ones; another with alpha, and with another type;
 // - a convolution: the three passes, types, layouts, bias and relu, and acc changing by turns;
 // - a product: types changing by turns;
 // - a pooling, an activation, a bias, a loss: forward and backward, types and layouts changing by turns;
+// - a batch normalisation: types and layouts changing by turns;
 // - an update: types changing by turns.
 // And of the problems of a list that shrink to the same one, the first stands for all.
 // `place` of the problem in its list: where the turns begin.
@@ -120,6 +134,9 @@ std::vector<ActivationProblem> cases_of(const ActivationProblem& problem, std::s
 #endif
 #if HAS_BIAS_ADD
 std::vector<BiasAddProblem> cases_of(const BiasAddProblem& problem, std::size_t place, bool thorough);
+#endif
+#if HAS_BATCH_NORM
+std::vector<BatchNormProblem> cases_of(const BatchNormProblem& problem, std::size_t place, bool thorough);
 #endif
 #if HAS_LOSS
 std::vector<LossProblem> cases_of(const LossProblem& problem, std::size_t place, bool thorough);

@@ -9,7 +9,6 @@
 #include "../error_testing.h"
 #include "../list_testing.h"
 #include "batch_norm_testing.h"
-#include "choice/plan_record.h"
 #include "matrix_testing.h"
 
 namespace omniconv::batch_norm_tests {
@@ -129,7 +128,6 @@ TEST(BatchNorm, LongChannelsAreCut) {
       for (std::int64_t i = 0; i < array.elements(); ++i)
         values.push_back(static_cast<double>(static_cast<float>(i * 2654435761 % 1000) / 1000 + 0.3f));
     }
-    const std::string of_channel = problem.pass == BatchNormProblem::Pass::backward ? "dbeta" : "mean";
     std::vector<Values> results;
     for (const int threads : {1, 2, 3}) {
       const Context context({.device = "cpu", .threads = threads});

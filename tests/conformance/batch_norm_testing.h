@@ -10,6 +10,7 @@
 #include <string>
 #include <vector>
 
+#include "choice/plan_record.h"
 #include "core/convert.h"
 #include "omniconv/batch_norm.h"
 

@@ -20,6 +20,7 @@
 #include "image/kernel_text.h"
 #include "omniconv/error.h"
 #include "operations/activation/activation.h"
+#include "operations/batch_norm/batch_norm.h"
 #include "operations/bias_add/bias_add.h"
 #include "operations/conv2d/conv2d.h"
 #include "operations/filter2d/filter2d.h"
@@ -414,6 +415,30 @@ TEST_F(CudaCompile, BiasesKeepToRegisters) {
           const std::string problem = fmt::format("bias_add {} {} {} {}", pass, type, layout, geometry);
           const auto device = std::make_shared<devices::RecordingDevice>(devices::DeviceKind::cuda);
           offer_by(operations::bias_add_direct_gpu(), get<BiasAddProblem>(parse_problem(problem)),
+                   operations::DevicePointer(device))
+              .plan();
+          ASSERT_EQ(device->built.size(), 1u) << problem;
+          const auto& built = device->built.back();
+          EXPECT_FALSE(nvrtc->compile(built.text, built.definitions, 90).image.empty()) << problem;
+          const std::string text = nvrtc->compile(built.text, built.definitions, 81).image;
+          EXPECT_EQ(count(text, ".f64"), 0) << problem;
+          EXPECT_EQ(count(text, "ld.local"), 0) << problem;
+          EXPECT_EQ(count(text, ".ftz"), 0) << problem;
+          EXPECT_GT(count(text, std::string_view(type) == "f32" ? "v4" : "v2"), 0) << problem;  // four at once
+        }
+}
+
+// batch_norm: every pass, type and layout, with and without relu, with both widths of indices.
+TEST_F(CudaCompile, NormalisationsKeepToRegisters) {
+  int turn = 0;
+  for (const char* const pass : {"fwd", "inference", "bwd"})
+    for (const char* const layout : {"nchw", "nhwc"})
+      for (const char* const type : {"f32", "f16", "bf16"})
+        for (const char* const geometry : {"n2c8h56w56", "n40c64h1000w1000"}) {
+          const std::string problem =
+              fmt::format("batch_norm {} {} {} {} {}", pass, type, layout, turn++ % 3 == 0 ? "" : "relu", geometry);
+          const auto device = std::make_shared<devices::RecordingDevice>(devices::DeviceKind::cuda);
+          offer_by(operations::batch_norm_direct_gpu(), get<BatchNormProblem>(parse_problem(problem)),
                    operations::DevicePointer(device))
               .plan();
           ASSERT_EQ(device->built.size(), 1u) << problem;

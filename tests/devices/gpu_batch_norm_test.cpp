@@ -4,7 +4,6 @@
 
 #include "../conformance/batch_norm_testing.h"
 #include "../conformance/matrix_testing.h"
-#include "choice/plan_record.h"
 #include "gpu_testing.h"
 
 namespace omniconv::batch_norm_tests {

@@ -43,6 +43,7 @@ expect 'auto all activation/direct/cpu.1 activation/direct/gpu.1 activation/doub
 expect 'fwd,bwd_data fwd,bwd_filter' verify --pass fwd,bwd_
 expect 'gemm/packed/cpu.1' explain --deny gemm/pa
 expect 'pool2d' bench poo
+expect 'batch_norm' bench bat
 expect 'loss' bench los
 expect 'update' bench upd
 # Numbers, files and what is not known.
