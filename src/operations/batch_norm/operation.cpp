@@ -21,7 +21,7 @@ using Pass = BatchNormProblem::Pass;
 
 // The arrays in their order; x, gamma and beta come first in every pass.
 enum : std::size_t { of_x, of_gamma, of_beta };
-enum : std::size_t { of_running_mean = 3, of_running_var, of_y, of_mean, of_invstd };
+enum : std::size_t { of_y = 3, of_running_mean, of_running_var, of_mean, of_invstd };
 enum : std::size_t { of_read_mean = 3, of_read_invstd, of_dy, of_dx, of_dgamma, of_dbeta };
 
 // In checks 49/256 + epsilon is 1/4, whose root is exact.
@@ -55,7 +55,7 @@ class BatchNormOperation final : public OperationOf<BatchNormProblem> {
       return arrays;
     }
     const ArrayRole running = p.pass == Pass::forward ? ArrayRole::in_out : in;
-    for (const ArraySpec& array : {numbers("running_mean", running), numbers("running_var", running), image("y", out)})
+    for (const ArraySpec& array : {image("y", out), numbers("running_mean", running), numbers("running_var", running)})
       arrays.push_back(array);
     if (p.pass == Pass::forward)
       for (const char* const name : {"mean", "invstd"}) arrays.push_back(numbers(name, out));
@@ -292,7 +292,7 @@ void for_each_array(const BatchNormProblem& problem, Run& run, const With& with)
     with("dgamma", run.dgamma), with("dbeta", run.dbeta);
     return;
   }
-  with("running_mean", run.running_mean), with("running_var", run.running_var), with("y", result_of(problem, run));
+  with("y", result_of(problem, run)), with("running_mean", run.running_mean), with("running_var", run.running_var);
   if (problem.pass == Pass::forward) with("mean", run.mean), with("invstd", run.invstd);
 }
 
