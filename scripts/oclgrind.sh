@@ -125,6 +125,16 @@ add bwd f16 nhwc n1c3h19w20k8u3
 dropout n1100
 dropout f16 n1027
 dropout bf16 n1500
+batch_norm n2c3h9w16
+batch_norm relu bf16 n2c3h5w9
+batch_norm nhwc f16 n2c10h9w7
+batch_norm nhwc relu n5c12h9w3
+batch_norm inference n1c3h8w20
+batch_norm inference nhwc bf16 n2c10h3w7
+batch_norm bwd relu n2c3h9w16
+batch_norm bwd bf16 n2c3h5w9
+batch_norm bwd nhwc f16 n2c10h9w7
+batch_norm bwd relu n70c12h1w1
 loss n300c3
 loss f16 n9c70
 loss bwd n3c21
@@ -187,7 +197,7 @@ verify_all "Convolutions: Fourier transforms" --allow conv2d/fft --pass all --la
 verify_all "Convolutions: Fourier transforms of one channel a group" --allow conv2d/fft "bias relu acc n1c2h5w6k2r3s3p1g2" "bwd_data nhwc n1c2h5w6k2r3s3p1g2"
 verify_all "Matrix products: sums of few terms" --allow gemm/short "gemm f32 tn m9n132k3" "gemm bf16 nt m6n37k5batch2"
 layer_problems >"$work/layers"
-verify_all "Poolings, activations, biases, shortcuts, dropout, losses, updates and batches" --problems "$work/layers"
+verify_all "Poolings, activations, biases, shortcuts, normalisations, dropout, losses, updates and batches" --problems "$work/layers"
 # Their buffers end with the arrays, so that every byte beside these is reported.
 fitting() { # NAME TESTS FILTER
   step "$1"

@@ -91,6 +91,11 @@ double multiply_adds(const DropoutProblem& p) {
   return static_cast<double>(p.n);
 }
 #endif
+#if HAS_BATCH_NORM
+double multiply_adds(const BatchNormProblem& p) {
+  return static_cast<double>(p.n * p.c) * static_cast<double>(p.h * p.w);
+}
+#endif
 #if HAS_LOSS
 double multiply_adds(const LossProblem& p) {
   return static_cast<double>(p.n) * static_cast<double>(p.c);
@@ -173,6 +178,14 @@ AddProblem shrunk(AddProblem problem, bool odd) {
 #if HAS_DROPOUT
 DropoutProblem shrunk(DropoutProblem problem, bool odd) {
   shrink({{&problem.n, 1}}, odd, [&] { return multiply_adds(problem) <= most_pixels; });
+  return problem;
+}
+#endif
+#if HAS_BATCH_NORM
+BatchNormProblem shrunk(BatchNormProblem problem, bool odd) {
+  // A channel keeps two elements, which have a variance.
+  shrink({{&problem.n, std::min<std::int64_t>(problem.n, 2)}, {&problem.c, 1}, {&problem.h, 1}, {&problem.w, 1}}, odd,
+         [&] { return multiply_adds(problem) <= most_pixels; });
   return problem;
 }
 #endif
@@ -330,6 +343,24 @@ std::vector<BiasAddProblem> cases_of(const BiasAddProblem& problem, std::size_t 
 std::vector<AddProblem> cases_of(const AddProblem& problem, std::size_t place, bool thorough) {
   std::vector<AddProblem> cases = passes_of(problem, place, thorough);
   for (AddProblem& one : cases) one.relu = one.relu && !one.backward;
+  return cases;
+}
+#endif
+#if HAS_BATCH_NORM
+std::vector<BatchNormProblem> cases_of(const BatchNormProblem& problem, std::size_t place, bool thorough) {
+  constexpr DataType types[] = {DataType::f32, DataType::f16, DataType::bf16, DataType::f64};
+  const std::size_t count = thorough ? std::size(types) : gpu_types;
+  std::vector<BatchNormProblem> cases;
+  std::size_t turn = place;
+  for (const bool odd : ways_of_shrinking(place, thorough)) {
+    BatchNormProblem one = shrunk(problem, odd);
+    one.name.clear();
+    for (std::size_t i = 0; i < (thorough ? 2 * count : 1); ++i, ++turn) {
+      one.type = types[turn % count];
+      one.layout = turn / count % 2 == 0 ? Layout::nhwc : Layout::nchw;
+      cases.push_back(one);
+    }
+  }
   return cases;
 }
 #endif

@@ -41,6 +41,12 @@
 #else
 #define HAS_DROPOUT 0  // or dropout
 #endif
+#if __has_include(<omniconv/batch_norm.h>)
+#include <omniconv/batch_norm.h>
+#define HAS_BATCH_NORM 1
+#else
+#define HAS_BATCH_NORM 0  // or batch normalisations
+#endif
 #if __has_include(<omniconv/loss.h>)
 #include <omniconv/loss.h>
 #define HAS_LOSS 1
@@ -86,6 +92,9 @@ double multiply_adds(const AddProblem& problem);  // elements of the largest arr
 #if HAS_DROPOUT
 double multiply_adds(const DropoutProblem& problem);  // elements
 #endif
+#if HAS_BATCH_NORM
+double multiply_adds(const BatchNormProblem& problem);  // elements
+#endif
 #if HAS_LOSS
 double multiply_adds(const LossProblem& problem);  // elements
 #endif
@@ -97,7 +106,7 @@ double multiply_adds(const BatchProblem& problem);  // elements of the batch
 #endif
 
 // Shrunk: the largest extent (h and w of images; n, h, w, and c and k of a group, of convolutions, or groups; m, n and
-// k of products; n, c, h and w of poolings, activations and biases; n, c, h, w and what k has beyond c of shortcuts; n
+// k of products; n, c, h and w of poolings, activations, biases and batch normalisations; n, c, h, w and what k has beyond c of shortcuts; n
 // and c of losses; n of dropout and updates; m, n, c, h and w of batches) is halved, again and again, until the problem is small enough; h and w
 // never below the filter's. Then the extents that were halved are made odd (`odd`: no tile is whole), or not.
 Filter2dProblem shrunk(Filter2dProblem problem, bool odd);
@@ -117,6 +126,9 @@ AddProblem shrunk(AddProblem problem, bool odd);
 #endif
 #if HAS_DROPOUT
 DropoutProblem shrunk(DropoutProblem problem, bool odd);
+#endif
+#if HAS_BATCH_NORM
+BatchNormProblem shrunk(BatchNormProblem problem, bool odd);
 #endif
 #if HAS_LOSS
 LossProblem shrunk(LossProblem problem, bool odd);
@@ -138,6 +150,7 @@ BatchProblem shrunk(BatchProblem problem, bool odd);
 // - a pooling, an activation, a bias, a shortcut, a loss: forward and backward, in all types and both layouts, where
 // there
 //   are any;
+// - a batch normalisation: as written, in all types and both layouts;
 // - dropout, an update: as written, and in all types;
 // - a batch: in all types and both layouts.
 // Else shrunk one way or the other, by turns, since each program costs a second of compilation:
@@ -145,6 +158,7 @@ BatchProblem shrunk(BatchProblem problem, bool odd);
 // - a convolution: the three passes, types, layouts, bias and relu, and acc changing by turns;
 // - a product: types changing by turns;
 // - a pooling, an activation, a bias, a shortcut, a loss: forward and backward, types and layouts changing by turns;
+// - a batch normalisation: types and layouts changing by turns;
 // - dropout, an update: types changing by turns;
 // - a batch: types and layouts changing by turns.
 // And of the problems of a list that shrink to the same one, the first stands for all.
@@ -166,6 +180,9 @@ std::vector<AddProblem> cases_of(const AddProblem& problem, std::size_t place, b
 #endif
 #if HAS_DROPOUT
 std::vector<DropoutProblem> cases_of(const DropoutProblem& problem, std::size_t place, bool thorough);
+#endif
+#if HAS_BATCH_NORM
+std::vector<BatchNormProblem> cases_of(const BatchNormProblem& problem, std::size_t place, bool thorough);
 #endif
 #if HAS_LOSS
 std::vector<LossProblem> cases_of(const LossProblem& problem, std::size_t place, bool thorough);

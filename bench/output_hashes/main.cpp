@@ -90,6 +90,9 @@ class Program {
 #if HAS_DROPOUT
     if (const auto* dropout = get_if<DropoutProblem>(problem)) return add_cases(*dropout, place);
 #endif
+#if HAS_BATCH_NORM
+    if (const auto* norm = get_if<BatchNormProblem>(problem)) return add_cases(*norm, place);
+#endif
 #if HAS_LOSS
     if (const auto* loss = get_if<LossProblem>(problem)) return add_cases(*loss, place);
 #endif
@@ -101,7 +104,8 @@ class Program {
 #endif
     throw std::runtime_error(
         to_text(problem) +
-        ": no filter, convolution, product, pooling, activation, bias, shortcut, dropout, loss, update or batch");
+        ": no filter, convolution, product, pooling, activation, bias, shortcut, batch normalisation, dropout, loss, update "
+        "or batch");
   }
 
   template <typename T>
@@ -254,6 +258,29 @@ class Program {
     run.y = operand(problem.n, problem.type, 1);
     run.rate = 0.3, run.seed = 0x123456789ABCDEF0, run.stream = 7, run.step = 5;
     run_matrix<DropoutPlan>(problem, false, run, run.y);
+  }
+#endif
+#if HAS_BATCH_NORM
+  // Variances that inference reads may be less than 0 here: an epsilon of 4 keeps what is under the root above it.
+  void run_case(const BatchNormProblem& problem) {
+    using Pass = BatchNormProblem::Pass;
+    const std::int64_t elements = problem.n * problem.c * problem.h * problem.w;
+    const DataType type = problem.type == DataType::f64 ? DataType::f64 : DataType::f32;
+    BatchNormRun run;
+    run.x = operand(elements, problem.type, 0);
+    run.gamma = operand(problem.c, type, 1), run.beta = operand(problem.c, type, 2);
+    if (problem.pass == Pass::backward) {
+      run.mean = operand(problem.c, type, 3), run.invstd = operand(problem.c, type, 4);
+      run.dy = operand(elements, problem.type, 5), run.dx = operand(elements, problem.type, 6);
+      run.dgamma = operand(problem.c, type, 7), run.dbeta = operand(problem.c, type, 8);
+    } else {
+      run.running_mean = operand(problem.c, type, 3), run.running_var = operand(problem.c, type, 4);
+      run.y = operand(elements, problem.type, 5);
+      if (problem.pass == Pass::forward)
+        run.mean = operand(problem.c, type, 6), run.invstd = operand(problem.c, type, 7);
+      run.epsilon = 4;
+    }
+    run_matrix<BatchNormPlan>(problem, false, run, problem.pass == Pass::backward ? run.dx : run.y);
   }
 #endif
 #if HAS_LOSS

@@ -4,6 +4,7 @@
 #include "omniconv/activation.h"
 #include "omniconv/add.h"
 #include "omniconv/batch.h"
+#include "omniconv/batch_norm.h"
 #include "omniconv/bias_add.h"
 #include "omniconv/conv2d.h"
 #include "omniconv/dropout.h"
@@ -17,7 +18,7 @@
 namespace omniconv::operations {
 
 std::span<const Operation* const> operations() {
-  static const std::array<const Operation*, 11> all = {
+  static const std::array<const Operation*, 12> all = {
       &operation_of(static_cast<const Filter2dProblem*>(nullptr)),
       &operation_of(static_cast<const GemmProblem*>(nullptr)),
       &operation_of(static_cast<const Pool2dProblem*>(nullptr)),
@@ -25,6 +26,7 @@ std::span<const Operation* const> operations() {
       &operation_of(static_cast<const BiasAddProblem*>(nullptr)),
       &operation_of(static_cast<const AddProblem*>(nullptr)),
       &operation_of(static_cast<const DropoutProblem*>(nullptr)),
+      &operation_of(static_cast<const BatchNormProblem*>(nullptr)),
       &operation_of(static_cast<const LossProblem*>(nullptr)),
       &operation_of(static_cast<const UpdateProblem*>(nullptr)),
       &operation_of(static_cast<const BatchProblem*>(nullptr)),

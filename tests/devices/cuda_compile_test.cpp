@@ -22,6 +22,7 @@
 #include "operations/activation/activation.h"
 #include "operations/add/add.h"
 #include "operations/batch/batch.h"
+#include "operations/batch_norm/batch_norm.h"
 #include "operations/bias_add/bias_add.h"
 #include "operations/conv2d/conv2d.h"
 #include "operations/dropout/dropout.h"
@@ -499,6 +500,30 @@ TEST_F(CudaCompile, DropoutReadsAndWritesVectors) {
     EXPECT_GE(count(text, "ld.global.v4"), 2) << problem;
     EXPECT_GE(count(text, "st.global.v4"), 2) << problem;
   }
+}
+
+// batch_norm: every pass, type and layout, with and without relu, with both widths of indices.
+TEST_F(CudaCompile, NormalisationsKeepToRegisters) {
+  int turn = 0;
+  for (const char* const pass : {"fwd", "inference", "bwd"})
+    for (const char* const layout : {"nchw", "nhwc"})
+      for (const char* const type : {"f32", "f16", "bf16"})
+        for (const char* const geometry : {"n2c8h56w56", "n40c64h1000w1000"}) {
+          const std::string problem =
+              fmt::format("batch_norm {} {} {} {} {}", pass, type, layout, turn++ % 3 == 0 ? "" : "relu", geometry);
+          const auto device = std::make_shared<devices::RecordingDevice>(devices::DeviceKind::cuda);
+          offer_by(operations::batch_norm_direct_gpu(), get<BatchNormProblem>(parse_problem(problem)),
+                   operations::DevicePointer(device))
+              .plan();
+          ASSERT_EQ(device->built.size(), 1u) << problem;
+          const auto& built = device->built.back();
+          EXPECT_FALSE(nvrtc->compile(built.text, built.definitions, 90).image.empty()) << problem;
+          const std::string text = nvrtc->compile(built.text, built.definitions, 81).image;
+          EXPECT_EQ(count(text, ".f64"), 0) << problem;
+          EXPECT_EQ(count(text, "ld.local"), 0) << problem;
+          EXPECT_EQ(count(text, ".ftz"), 0) << problem;
+          EXPECT_GT(count(text, std::string_view(type) == "f32" ? "v4" : "v2"), 0) << problem;  // four at once
+        }
 }
 
 // activation: every function, pass and type, 16 bytes of f32 at a time.

@@ -106,6 +106,10 @@ def shapes(problem):
         stride = e.get("u", 1)
         y = image(e["n"], e["k"], (e["h"] - 1) // stride + 1, (e["w"] - 1) // stride + 1)
         return {"--x": y, "--s": s, "--dy": y, "--d": s}
+    if words[0] == "batch_norm":
+        x = image(e["n"], e["c"], e["h"], e["w"])
+        numbers = ("--gamma", "--beta", "--mean", "--invstd", "--running_mean", "--running_var", "--dgamma", "--dbeta")
+        return {**dict.fromkeys(("--x", "--dy"), x), **dict.fromkeys(numbers, [e["c"]])}
     if words[0] == "loss":
         x = [e["n"], e["c"]]
         return {"--x": x, "--t": x, "--labels": [e["n"]]}
@@ -129,10 +133,12 @@ def put_array(path, option, problem):
         kinds_of_options = {"--images": "|u1", "--labels": "|u1", "--order": "<i4", "--table": "<f4"}
     if words[0] == "update" and "f64" not in words:
         kinds_of_options |= dict.fromkeys(("--w", "--m", "--v", "--factor"), "<f4")
+    if words[0] == "batch_norm" and "f64" not in words and option not in ("--x", "--dy"):
+        kinds_of_options[option] = "<f4"
     kind = kinds_of_options.get(option) or next((KINDS[word] for word in words if word in KINDS), "<f4")
     element = {"|u1": "B", "<u2": "H", "<i2": "h", "<i4": "i", "<f2": "e", "<f4": "f", "<f8": "d"}[kind]
     # An index names an element of a window, or a class, whose first there always is. A second moment is not negative.
-    numbers = 7 * [0] if kind == "<i4" else range(7) if element in "BH" or option == "--v" else range(-3, 4)
+    numbers = 7 * [0] if kind == "<i4" else range(7) if element in "BH" or option in ("--v", "--running_var") else range(-3, 4)
     pattern = struct.pack(f"<7{element}", *numbers)
     count, size = math.prod(shape), int(kind[2])
     path.write_bytes(npy(kind, shape, (pattern * (count // 7 + 1))[:count * size]))
