@@ -1,11 +1,10 @@
 // add: a residual connection, with the shortcut without parameters of residual networks (He, Zhang, Ren, Sun: "Deep
 // residual learning for image recognition", 2015, option A). Problem -> plan -> run, on the caller's memory.
 //
-//   forward    y[n,j,p,q] = x[n,j,p,q] + s[n,j-b,p*u,q*u] where 0 <= j-b < c, else x[n,j,p,q];  b = (k - c) / 2,
-//   rounded
-//              down; with relu what is not above 0 becomes 0
+//   forward    y[n,j,p,q] = x[n,j,p,q] + s[n,j-b,p*u,q*u] where 0 <= j-b < c, else x[n,j,p,q]; relu: 0 if not above 0
 //   backward   ds[n,i,p,q] = d[n,i,p,q] + dy[n,i+b,p/u,q/u] where u divides p and q, else d[n,i,p,q]
 //
+// with b = (k - c) / 2, rounded down.
 // s has another reader as a rule, from which the gradient d comes. The gradient of x is dy itself. Every sum is rounded
 // once, so that the bits are the same on every device; docs/notation.md has the text.
 #pragma once

@@ -1,11 +1,14 @@
 #include "train/feed.h"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <exception>
 #include <utility>
 
 #include "core/convert.h"
+#include "omniconv/add.h"
+#include "omniconv/batch.h"
 
 namespace omniconv::training {
 
@@ -16,49 +19,84 @@ void settle(Queue& queue) {
   }
 }
 
-DeviceExamples::DeviceExamples(const Context&, Queue&, const Dataset& dataset, const Examples& examples)
-    : count(examples.count),
-      channels(dataset.channels),
-      height(dataset.height),
-      width(dataset.width),
-      host(&examples),
-      values(pixel_table(standard_of(dataset))) {}
+namespace {
 
-Feed::Feed(Network::State& network, const DeviceExamples& examples, const Augmentation&, std::uint64_t, bool trains)
-    : network_(network), examples_(examples), trains_(trains), sum(static_cast<std::size_t>(network.options.batch)) {
-  recording_ = trains ? network.train_recording : network.evaluate_recording;
+Place lasting(const Buffer& buffer) {
+  return {.lasting = {buffer}};
 }
-void Feed::set_order(std::span<const std::int32_t> order) {
-  order__.assign(order.begin(), order.end());
+
+}  // namespace
+
+DeviceExamples::DeviceExamples(const Context& context, Queue& queue, const Dataset& dataset, const Examples& examples)
+    : count(examples.count), channels(dataset.channels), height(dataset.height), width(dataset.width) {
+  const std::vector<float> values = pixel_table(standard_of(dataset));
+  const auto put = [&](const void* from, std::int64_t bytes) {
+    const Buffer buffer = context.allocate(bytes);
+    queue.upload(buffer, 0, from, bytes).wait();
+    return buffer;
+  };
+  images = put(examples.pixels.data(), static_cast<std::int64_t>(examples.pixels.size()));
+  labels = put(examples.labels.data(), static_cast<std::int64_t>(examples.labels.size()));
+  table = put(values.data(), static_cast<std::int64_t>(values.size() * sizeof(float)));
 }
-void Feed::run(std::int64_t first, std::int64_t) {
-  const std::int64_t batch = network_.options.batch, image = examples_.channels * examples_.height * examples_.width,
-                     plane = examples_.height * examples_.width;
-  std::vector<float> x(static_cast<std::size_t>(batch * image));
-  std::vector<std::int32_t> labels(static_cast<std::size_t>(batch), -1);
-  for (std::int64_t i = 0; i < batch && first + i < static_cast<std::int64_t>(order__.size()); ++i) {
-    const std::int64_t n = order__[static_cast<std::size_t>(first + i)];
-    labels[static_cast<std::size_t>(i)] = examples_.host->labels[static_cast<std::size_t>(n)];
-    for (std::int64_t k = 0; k < image; ++k)
-      x[static_cast<std::size_t>(i * image + k)] = examples_.values[static_cast<std::size_t>(
-          k / plane * 256 + examples_.host->pixels[static_cast<std::size_t>(n * image + k)])];
+
+Feed::Feed(Network::State& network, const DeviceExamples& examples, const Augmentation& augmentation,
+           std::uint64_t seed, bool trains)
+    : network_(network), order_(network.context.allocate(examples.count * 4)) {
+  const std::int64_t batch = network.options.batch;
+  BatchProblem problem;
+  problem.type = network.type, problem.flip = augmentation.flip, problem.shift = augmentation.shift;
+  problem.n = batch, problem.m = examples.count;
+  problem.c = examples.channels, problem.h = examples.height, problem.w = examples.width;
+  Steps after;
+  std::vector<NamedScalar> scalars = {{"first", first_}};
+  if (problem.flip || problem.shift > 0) {
+    const std::array<double, 3> seeds = seed_scalars(seed);
+    scalars.insert(scalars.end(), {{"epoch", epoch_}, {"seed0", seeds[0]}, {"seed1", seeds[1]}, {"seed2", seeds[2]}});
   }
-  network_.upload_images(x.data());
-  network_.queue.upload(network_.labels, 0, labels.data(), network_.labels.bytes()).wait();
+  source_.add({0,
+              "data",
+              problem,
+              {{"images", lasting(examples.images)},
+               {"labels", lasting(examples.labels)},
+               {"order", lasting(order_)},
+               {"table", lasting(examples.table)},
+               {"y", lasting(network.images)},
+               {"classes", lasting(network.labels)}},
+              scalars});
+  if (trains) {
+    sums_ = network.context.allocate(batch * 4);
+    network.zero(sums_);
+    AddProblem sum;
+    sum.n = 1, sum.c = sum.k = batch, sum.h = sum.w = 1;
+    after.add({0, "losses", sum, {{"x", lasting(sums_)}, {"s", lasting(network.losses)}, {"y", lasting(sums_)}}});
+  }
+  const SolverOptions options{.deterministic = network.options.deterministic};
+  workspace_ = network.context.allocate(
+      std::max({source_.plan(network.context, options, {}), after.plan(network.context, options, {}), std::int64_t{1}}));
+  Sequence sequence = network.context.make_sequence();
+  source_.append(sequence, {}, workspace_);
+  (trains ? network.training : network.evaluating.steps).append(sequence, network.passing, network.workspace);
+  after.append(sequence, {}, workspace_);
+  recording_ = network.context.record(std::move(sequence));
+}
+
+void Feed::set_order(std::span<const std::int32_t> order) {
+  network_.queue.upload(order_, 0, order.data(), static_cast<std::int64_t>(order.size_bytes()));
+}
+
+void Feed::run(std::int64_t first, std::int64_t epoch) {
+  first_.set(static_cast<double>(first)), epoch_.set(static_cast<double>(epoch));
   recording_.replay(network_.queue);
-  if (trains_) {
-    std::vector<float> losses(sum.size());
-    network_.queue.download(losses.data(), network_.losses, 0, network_.losses.bytes()).wait();
-    for (std::size_t i = 0; i < sum.size(); ++i) sum[i] += losses[i];
-  } else
-    network_.queue.finish();
 }
+
 Event Feed::read_losses(std::vector<float>& to) {
-  to = sum;
-  return {};
+  to.resize(static_cast<std::size_t>(network_.options.batch));
+  return network_.queue.download(to.data(), sums_, 0, sums_.bytes());
 }
+
 void Feed::set_losses(const std::vector<float>& sums) {
-  sum = sums;
+  network_.queue.upload(sums_, 0, sums.data(), sums_.bytes()).wait();
 }
 
 NotFinite Feed::first_not_finite(std::int64_t first, std::int64_t epoch) {
@@ -69,8 +107,7 @@ NotFinite Feed::first_not_finite(std::int64_t first, std::int64_t epoch) {
     network_.queue.submit(std::move(sequence)).wait();
   };
   first_.set(static_cast<double>(first)), epoch_.set(static_cast<double>(epoch));
-  run(first, epoch);
-  network_.queue.finish();
+  submit(source_, 0, workspace_);
   const Steps& steps = network_.training;
   for (std::size_t i = 0; i < steps.operations().size(); ++i) {
     const StepOperation& operation = steps.operations()[i];

@@ -29,8 +29,6 @@ struct DeviceExamples {
 
   std::int64_t count = 0, channels = 0, height = 0, width = 0;
   Buffer images, labels, table;
-  const Examples* host;
-  std::vector<float> values;
 };
 
 // A network's steps, each on a batch of such images that it makes itself.
@@ -55,10 +53,6 @@ class Feed {
 
  private:
   Network::State& network_;
-  const DeviceExamples& examples_;
-  bool trains_;
-  std::vector<float> sum;
-  std::vector<std::int32_t> order__;
   Buffer order_, sums_, workspace_;
   Scalar first_ = Scalar::changing(0), epoch_ = Scalar::changing(0);
   Steps source_;

@@ -5,8 +5,11 @@
 
 #include "core/checked.h"
 #include "omniconv/activation.h"
+#include "omniconv/add.h"
+#include "omniconv/batch_norm.h"
 #include "omniconv/bias_add.h"
 #include "omniconv/conv2d.h"
+#include "omniconv/dropout.h"
 #include "omniconv/loss.h"
 #include "omniconv/pool2d.h"
 
@@ -35,6 +38,7 @@ class Layers {
     add_loss();
     const std::size_t first = first_trained(model_);
     for (std::size_t i = model_.layers.size(); i-- > first;) {
+      add_shortcuts(i);
       add_backward(i, i > first);
     }
   }
@@ -43,7 +47,7 @@ class Layers {
  private:
   // What a forward pass leaves for the backward one, beside its output.
   struct Kept {
-    Place indices = {};                       // of max_pool
+    Place indices = {};         // of max_pool
     Place mean = {}, inverse_deviation = {};  // of batch_norm
   };
 
@@ -102,6 +106,15 @@ class Layers {
     p.r = own.rows, p.s = own.columns, p.stride_h = own.stride_h, p.stride_w = own.stride_w;
     return p;
   }
+  AddProblem addition(const ModelLayer& own, bool backward) const {
+    const ModelShape& from = layer(own.from).out;
+    AddProblem p;
+    p.backward = backward;
+    set_extents(p, from);
+    p.k = own.out.channels, p.stride = own.stride_h;
+    return p;
+  }
+
   void add_forward(std::size_t i) {
     const ModelLayer& own = layer(i);
     if (is_fused(i)) return;
@@ -121,14 +134,57 @@ class Layers {
         if (own.has_bias) places.push_back({"bias", lasting(arrays_.layers[i].biases)});
         return add(i, "forward", problem, places);
       }
+      case Kind::batch_norm: return add_batch_norm(i, x, y, has_relu);
       case Kind::max_pool:
       case Kind::average_pool: {
         std::vector<NamedPlace> places = {{"x", x}, {"y", y}};
-        if (own.kind == Kind::max_pool) places.push_back({"indices", kept_[i].indices = array(own.out, DataType::s32)});
+        if (own.kind == Kind::max_pool)
+          places.push_back({"indices", kept_[i].indices = array(own.out, DataType::s32)});
         return add(i, "forward", pooling(own, false), places);
+      }
+      case Kind::dropout: return add_dropout(i, "forward", x, y);
+      case Kind::add: {
+        AddProblem problem = addition(own, false);
+        problem.relu = has_relu;
+        return add(i, "forward", problem, {{"x", x}, {"s", outputs_[own.from]}, {"y", y}});
       }
       default: return add(i, "forward", activation(own, false), {{"x", x}, {"y", y}});
     }
+  }
+
+  void add_batch_norm(std::size_t i, const Place& x, const Place& y, bool has_relu) {
+    const ModelLayer& own = layer(i);
+    const LayerArrays& lasts = arrays_.layers[i];
+    BatchNormProblem problem;
+    set_extents(problem, own.out);
+    problem.relu = has_relu;
+    std::vector<NamedPlace> places = {{"x", x},
+                                      {"gamma", lasting(lasts.weights)},
+                                      {"beta", lasting(lasts.biases)},
+                                      {"running_mean", lasting(lasts.running_mean)},
+                                      {"running_var", lasting(lasts.running_variance)},
+                                      {"y", y}};
+    if (!trains_) {
+      problem.pass = BatchNormProblem::Pass::inference;
+      return add(i, "forward", problem, places, {{"epsilon", own.epsilon}});
+    }
+    const std::int64_t bytes = own.outputs * 4;
+    places.push_back({"mean", kept_[i].mean = steps_.passing(bytes)});
+    places.push_back({"invstd", kept_[i].inverse_deviation = steps_.passing(bytes)});
+    add(i, "forward", problem, places, {{"epsilon", own.epsilon}, {"momentum", own.momentum}});
+  }
+
+  void add_dropout(std::size_t i, const char* what, const Place& x, const Place& y) {
+    DropoutProblem problem;
+    problem.type = options_.type;
+    problem.n = options_.batch * layer(i).out.elements();
+    const auto word = [&](int i_th) { return static_cast<double>(options_.seed >> 32 * i_th & 0xFFFFFFFF); };
+    add(i, what, problem, {{"x", x}, {"y", y}},
+        {{"rate", layer(i).rate},
+         {"seed", word(0)},
+         {"seed_high", word(1)},
+         {"stream", static_cast<double>(i)},
+         {"step", options_.step}});
   }
 
   void add_loss() {
@@ -142,6 +198,17 @@ class Layers {
     gradients_.back() = array(layer(behind - 1).out);
     add(behind, "loss, backward", problem, {x, labels, {"dx", gradients_.back()}},
         {{"scale", 1.0 / static_cast<double>(options_.batch)}});
+  }
+
+  // What layers further on add of this one's output, by its gradient.
+  void add_shortcuts(std::size_t i) {
+    for (std::size_t a = model_.layers.size(); a-- > i + 1;) {
+      if (layer(a).kind != Kind::add || layer(a).from != i) continue;
+      const Place sum = array(layer(i).out);
+      add(a, "backward-data", addition(layer(a), true),
+          {{"d", gradients_[i]}, {"dy", gradients_[a]}, {"ds", sum}});
+      gradients_[i] = sum;
+    }
   }
 
   // The gradient of what a layer gives, before the relu that is computed with it.
@@ -160,13 +227,33 @@ class Layers {
     switch (own.kind) {
       case Kind::convolution:
       case Kind::dense: return add_filter_gradients(i, goes_on);
+      case Kind::batch_norm: {
+        const LayerArrays& lasts = arrays_.layers[i];
+        BatchNormProblem problem;
+        problem.pass = BatchNormProblem::Pass::backward;
+        set_extents(problem, own.out);
+        problem.relu = is_fused(i + 1);
+        return add(i, "backward", problem,
+                   {{"x", input_of(i)},
+                    {"dy", gradients_[problem.relu ? i + 1 : i]},
+                    {"gamma", lasting(lasts.weights)},
+                    {"beta", lasting(lasts.biases)},
+                    {"mean", kept_[i].mean},
+                    {"invstd", kept_[i].inverse_deviation},
+                    {"dx", goes_on ? dx() : array(own.in)},
+                    {"dgamma", lasting(lasts.weight_gradients)},
+                    {"dbeta", lasting(lasts.bias_gradients)}});
+      }
       case Kind::max_pool:
       case Kind::average_pool: {
         std::vector<NamedPlace> places = {{"dx", dx()}, {"dy", gradients_[i]}};
         if (own.kind == Kind::max_pool) places.push_back({"indices", kept_[i].indices});
         return add(i, "backward-data", pooling(own, true), places);
       }
-      case Kind::add: gradients_[i] = gradients_[i - 1] = before_relu(i); return;
+      case Kind::dropout: return add_dropout(i, "backward-data", gradients_[i], dx());
+      case Kind::add:
+        gradients_[i] = gradients_[i - 1] = before_relu(i);
+        return;
       default:
         return add(i, "backward-data", activation(own, true),
                    {{"y", outputs_[i]}, {"dy", gradients_[i]}, {"dx", dx()}});

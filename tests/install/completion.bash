@@ -44,10 +44,9 @@ expect 'fwd,bwd_data fwd,bwd_filter' verify --pass fwd,bwd_
 expect 'gemm/packed/cpu.1' explain --deny gemm/pa
 expect 'pool2d' bench poo
 expect 'dropout' bench dro
-expect 'batch_norm' bench bat
+expect 'batch_norm batch' bench bat
 expect 'loss' bench los
 expect 'update' bench upd
-expect 'batch' bench bat
 # Numbers, files and what is not known.
 expect '' filter --threads ''
 expect '' filter in
