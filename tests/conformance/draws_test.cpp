@@ -40,6 +40,7 @@ TEST(Draws, EveryWordAppears) {
       {"conv2d", {"bwd_data", "bwd_filter", "f64", "f16", "bf16", "tf32", "nhwc", "flip", "bias", "relu", "acc"}},
       {"gemm", {"f32", "f64", "f16", "bf16", "tf32", "nn", "nt", "tn", "tt"}},
       {"activation", {"sigmoid", "tanh", "bwd", "f64", "f16", "bf16", "nhwc"}},
+      {"batch", {"f64", "f16", "bf16", "nhwc", "flip"}},
       {"bias_add", {"bwd", "f64", "f16", "bf16", "nhwc"}},
       {"batch_norm", {"inference", "bwd", "f64", "f16", "bf16", "nhwc", "relu"}},
       {"loss", {"mse", "bwd", "f64", "f16", "bf16"}},
