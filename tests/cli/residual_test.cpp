@@ -41,7 +41,7 @@ TEST_F(ResidualCommand, WhatItCannotUseIsRefused) {
   write("x.npy", array(DataType::f32, {4}, {1, 2, 3, 4}));
   refuses("run dropout --x x.npy --scalar rate=1 -o y.npy", {"rate is 1: must be from 0 to less than 1"});
   refuses("run dropout --x x.npy --scalar momentum=1 -o y.npy", {"momentum"});
-  refuses("run 'dropout n5' --x x.npy -o y.npy", {"n is 5", "4"});
+  refuses("run 'dropout n5' --x x.npy -o y.npy", {"its shape is (4,), and x (n) must be (5,)"});
   refuses("run 'add n1c1h2w2k1' --x x.npy -o y.npy", {"--s"});
 }
 
