@@ -22,11 +22,13 @@ constexpr std::int64_t most_columns = 1024;
 // columns.
 struct Cut {
   std::int64_t pieces = 1, positions = 0, columns = 1;
+  std::int64_t folded = 1;  // rows that are taken for one, so that few channels fill vectors
 
   Cut(const BatchNormProblem& p, std::int64_t workspace_limit) {
-    constexpr std::int64_t most_pieces = 64;
+    constexpr std::int64_t most_pieces = 64, most_lanes = 16;
     const NormPlanes planes(p);
     if (planes.inner == 1) columns = std::min(p.c, most_columns);
+    if (planes.inner == 1 && p.c < 2 * most_lanes && p.c % most_lanes != 0) folded = most_lanes;
     const auto cut_into = [&](std::int64_t wanted) {
       positions = divide_up(planes.positions(), wanted), pieces = divide_up(planes.positions(), positions);
     };
@@ -47,7 +49,7 @@ struct Cut {
     const std::int64_t runs = positions / planes.inner + 2;
     const std::int64_t blocks = has_rows ? divide_up(positions, kernels::block_rows)
                                          : positions / kernels::block_elements + runs / kernels::block_runs + 2;
-    return in_block + 4 * (blocks + pieces);
+    return in_block + 4 * (blocks + pieces + folded + 1);
   }
 };
 
@@ -123,10 +125,11 @@ class Plan final : public BatchNormPlanBody {
     factors.slope = static_cast<double>(number(run.dgamma, c)) * static_cast<double>(number(run.invstd, c)) / count;
     return factors;
   }
+  // Of `columns` channels from `first` on, again for each folded row.
   template <typename Of>
-  static void set(Factors& factors, std::int64_t first, std::int64_t columns, const Of& of) {
-    for (std::int64_t i = 0; i < columns; ++i) {
-      const kernels::ChannelFactors own = of(first + i);
+  void set(Factors& factors, std::int64_t first, std::int64_t columns, const Of& of) const {
+    for (std::int64_t i = 0; i < columns * cut_.folded; ++i) {
+      const kernels::ChannelFactors own = of(first + i % columns);
       factors.mean[i] = static_cast<Real>(own.mean), factors.scale[i] = static_cast<Real>(own.scale);
       factors.beta[i] = static_cast<Real>(own.beta);
       factors.shift[i] = static_cast<Real>(own.shift), factors.slope[i] = static_cast<Real>(own.slope);
@@ -184,13 +187,37 @@ class Plan final : public BatchNormPlanBody {
 
   void gather_rows(const BatchNormArrays& run, std::int64_t piece, std::int64_t c, std::int64_t columns,
                    Pair* found) const {
+    const std::int64_t rows = positions_of(piece), wide = rows / cut_.folded, left = rows - wide * cut_.folded,
+                       first = piece * cut_.positions;
+    Pair some[most_columns];
+    if (wide > 0)
+      gather_side_by_side(run, first, {wide, columns * cut_.folded, problem().c * cut_.folded}, c, columns, some);
+    // Halves with halves, so that what is exact stays so.
+    for (std::int64_t rows_left = cut_.folded / 2, count = wide; wide > 0 && rows_left > 0; rows_left /= 2, count *= 2)
+      for (std::int64_t i = 0; i < rows_left * columns; ++i) {
+        Joined both{some[i], static_cast<double>(count)};
+        join(both, some[rows_left * columns + i], count);
+        some[i] = both.pair;
+      }
+    for (std::int64_t i = 0; i < columns; ++i) found[i] = wide > 0 ? some[i] : Pair();
+    if (left == 0) return;
+    gather_side_by_side(run, first + rows - left, {left, columns, problem().c}, c, columns, some);
+    for (std::int64_t i = 0; i < columns; ++i) {
+      Joined all{found[i], static_cast<double>(rows - left)};
+      join(all, some[i], left);
+      found[i] = all.pair;
+    }
+  }
+
+  // Of rows from `row` on, of channels from c on, which are there again after `columns`.
+  void gather_side_by_side(const BatchNormArrays& run, std::int64_t row, const kernels::ChannelRows& rows,
+                           std::int64_t c, std::int64_t columns, Pair* found) const {
     const BatchNormProblem& p = problem();
-    const std::int64_t at = (piece * cut_.positions * p.c + c) * size_of(p.type);
-    const kernels::ChannelRows rows{positions_of(piece), columns, p.c};
+    const std::int64_t at = (row * p.c + c) * size_of(p.type);
     double first[most_columns], second[most_columns];
     if (p.pass == Pass::forward) {
       alignas(64) Real pivots[most_columns];
-      for (std::int64_t i = 0; i < columns; ++i) pivots[i] = pivot(run, c + i);
+      for (std::int64_t i = 0; i < rows.columns; ++i) pivots[i] = pivot(run, c + i % columns);
       kernels::moments_of_rows(p.type, host(run.x) + at, rows, reinterpret_cast<const std::byte*>(pivots), first,
                                second);
     } else {
@@ -198,26 +225,31 @@ class Plan final : public BatchNormPlanBody {
       set(factors, c, columns, [&](std::int64_t channel) { return factors_of(run, channel, {}); });
       kernels::sums_of_rows(p.type, host(run.x) + at, host(run.dy) + at, rows, factors.arrays(), p.relu, first, second);
     }
-    for (std::int64_t i = 0; i < columns; ++i) found[i] = {first[i], second[i]};
+    for (std::int64_t i = 0; i < rows.columns; ++i) found[i] = {first[i], second[i]};
   }
 
-  // The pieces of a channel, one after the other: moments as T. Chan, G. Golub, R. LeVeque join them.
-  Pair joined(const Pair* pairs, std::int64_t c) const {
-    Pair all = pairs[c];
-    double counted = static_cast<double>(positions_of(0));
-    for (std::int64_t piece = 1; piece < cut_.pieces; ++piece) {
-      const Pair& own = pairs[piece * problem().c + c];
-      if (problem().pass == Pass::backward) {
-        all.first += own.first, all.second += own.second;
-        continue;
-      }
-      const auto count = static_cast<double>(positions_of(piece));
-      const double difference = own.first - all.first, share = count / (counted + count);
-      all.first += difference * share;
-      all.second += own.second + difference * difference * (counted * share);
-      counted += count;
+  // With `count` elements more: sums are added; moments as T. Chan, G. Golub, R. LeVeque join them.
+  struct Joined {
+    Pair pair = {};
+    double count = 0;
+  };
+  void join(Joined& all, const Pair& own, std::int64_t elements) const {
+    if (problem().pass == Pass::backward) {
+      all.pair.first += own.first, all.pair.second += own.second;
+      return;
     }
-    return all;
+    const auto count = static_cast<double>(elements);
+    const double difference = own.first - all.pair.first, share = count / (all.count + count);
+    all.pair.first += difference * share;
+    all.pair.second += own.second + difference * difference * (all.count * share);
+    all.count += count;
+  }
+  // The pieces of a channel, one after the other.
+  Pair joined(const Pair* pairs, std::int64_t c) const {
+    Joined all;
+    for (std::int64_t piece = 0; piece < cut_.pieces; ++piece)
+      join(all, pairs[piece * problem().c + c], positions_of(piece));
+    return all.pair;
   }
 
   void finish(const BatchNormArrays& run, std::int64_t c, const Pair& found, const Numbers& numbers) const {
@@ -270,14 +302,19 @@ class Plan final : public BatchNormPlanBody {
     cpu_.parallel_for(divide_up(planes_.planes, of_task) * blocks, [&](std::int64_t task, int) {
       const std::int64_t first = task / blocks * of_task, c = task % blocks * cut_.columns,
                          at = (first * p.c + c) * size_of(p.type);
-      const kernels::ChannelRows rows{std::min(of_task, planes_.planes - first), std::min(cut_.columns, p.c - c), p.c};
+      const std::int64_t count = std::min(of_task, planes_.planes - first), columns = std::min(cut_.columns, p.c - c);
+      const std::int64_t wide = count / cut_.folded, left = count - wide * cut_.folded;
       Factors factors;
-      set(factors, c, rows.columns, of);
-      if (p.pass == Pass::backward)
-        kernels::differentiate_rows(p.type, host(run.x) + at, host(run.dy) + at, host(run.result) + at, rows,
-                                    factors.arrays(), p.relu);
-      else
-        kernels::normalise_rows(p.type, host(run.x) + at, host(run.result) + at, rows, factors.arrays(), p.relu);
+      set(factors, c, columns, of);
+      const auto apply_to = [&](std::int64_t from, const kernels::ChannelRows& rows) {
+        if (p.pass == Pass::backward)
+          kernels::differentiate_rows(p.type, host(run.x) + from, host(run.dy) + from, host(run.result) + from, rows,
+                                      factors.arrays(), p.relu);
+        else
+          kernels::normalise_rows(p.type, host(run.x) + from, host(run.result) + from, rows, factors.arrays(), p.relu);
+      };
+      apply_to(at, {wide, columns * cut_.folded, p.c * cut_.folded});
+      apply_to(at + wide * cut_.folded * p.c * size_of(p.type), {left, columns, p.c});
     });
   }
 
