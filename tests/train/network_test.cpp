@@ -32,6 +32,8 @@ class Oracle {
  public:
   Oracle(const Model& model, std::int64_t batch) : model_(model), batch_(batch) {}
   std::vector<std::vector<double>> parameters;  // of each layer: weights, then biases
+  std::uint64_t seed = 1;                       // of dropout, in the first step
+  bool drops = true;
 
   double loss(const std::vector<float>& images, const std::vector<std::int32_t>& labels) {
     values_.assign(1, std::vector<double>(images.begin(), images.end()));
@@ -74,8 +76,8 @@ class Oracle {
       for (std::int64_t k = 0; k < l.out.channels; ++k)
         for (std::int64_t p = 0; p < l.out.height; ++p)
           for (std::int64_t q = 0; q < l.out.width; ++q, ++to) {
-            if (l.has_parameters()) {
-              double sum = parameters[i][static_cast<std::size_t>(l.weights() + k)];
+            if (l.has_filters()) {
+              double sum = l.has_bias ? parameters[i][static_cast<std::size_t>(l.weights() + k)] : 0;
               for (std::int64_t c = 0; c < l.in.channels; ++c)
                 for (std::int64_t r = 0; r < l.rows; ++r)
                   for (std::int64_t s = 0; s < l.columns; ++s) {
@@ -86,6 +88,13 @@ class Oracle {
                         parameters[i][static_cast<std::size_t>(((k * l.in.channels + c) * l.rows + r) * l.columns + s)];
                   }
               y[to] = sum;
+            } else if (l.kind == Kind::batch_norm) {
+              y[to] = normalised(i, x, k, x[to]);
+            } else if (l.kind == Kind::dropout) {
+              const bool is_kept = !drops || kept(i, to);
+              y[to] = is_kept ? x[to] / (drops ? 1 - l.rate : 1) : 0;
+            } else if (l.kind == Kind::add) {
+              y[to] = x[to] + shortcut(l, n, k, p, q);
             } else if (l.kind == Kind::max_pool || l.kind == Kind::average_pool) {
               double most = -std::numeric_limits<double>::infinity(), sum = 0;
               for (std::int64_t r = 0; r < l.rows; ++r)
@@ -102,6 +111,34 @@ class Oracle {
             }
           }
     return y;
+  }
+
+  // One number of a channel, by the mean and the deviation of the batch.
+  double normalised(std::size_t i, const std::vector<double>& x, std::int64_t channel, double one) const {
+    const ModelLayer& l = model_.layers[i];
+    const std::int64_t plane = l.in.height * l.in.width;
+    double sum = 0, squares = 0;
+    const auto each = [&](const auto& call) {
+      for (std::int64_t n = 0; n < batch_; ++n)
+        for (std::int64_t k = 0; k < plane; ++k)
+          call(x[static_cast<std::size_t>((n * l.in.channels + channel) * plane + k)]);
+    };
+    const auto count = static_cast<double>(batch_ * plane);
+    each([&](double other) { sum += other; });
+    each([&](double other) { squares += (other - sum / count) * (other - sum / count); });
+    const auto k = static_cast<std::size_t>(channel), channels = static_cast<std::size_t>(l.in.channels);
+    return (one - sum / count) / std::sqrt(squares / count + l.epsilon) * parameters[i][k] + parameters[i][channels + k];
+  }
+  bool kept(std::size_t i, std::size_t element) const {
+    PhiloxStream stream(seed, PhiloxUse::dropout, static_cast<std::uint32_t>(i), 1);
+    return static_cast<double>(stream.word(element)) >= std::ceil(model_.layers[i].rate * 0x1p32);
+  }
+  double shortcut(const ModelLayer& l, std::int64_t n, std::int64_t k, std::int64_t p, std::int64_t q) const {
+    const ModelShape& s = model_.layers[l.from].out;
+    const std::int64_t c = k - (l.out.channels - s.channels) / 2;
+    if (c < 0 || c >= s.channels) return 0;
+    return values_[l.from + 1][static_cast<std::size_t>(((n * s.channels + c) * s.height + p * l.stride_h) * s.width +
+                                                        q * l.stride_w)];
   }
 
   Model model_;
@@ -133,8 +170,14 @@ constexpr const char* small_model =
     "input 2 9 8\nconv 5 3x3 pad 1\nrelu\nmaxpool 2x2\nconv 4 3x2 stride 2\ntanh\navgpool 1x2\nsigmoid\ndense "
     "6\nrelu\ndense 3\n";
 
-TEST(Networks, GradientsAreTheSlopesOfTheLoss) {
-  const Model model = parse_model(small_model, "small");
+// With sums of what is strided and has fewer channels, of what a relu is computed with, and of one output twice.
+constexpr const char* residual_model =
+    "input 2 9 8\nconv 3 3x3 pad 1 nobias\nbatchnorm\nrelu\nmark a\nconv 3 3x3 pad 1 nobias\nbatchnorm epsilon "
+    "0.125\nadd a\nrelu\nmark b\nconv 6 3x3 pad 1 stride 2\ntanh\ndropout 0.25\nadd b\nmark c\nadd c\nbatchnorm\navgpool "
+    "2x2\nsigmoid\nadd a\ndense 3 nobias\n";
+
+void expect_slopes(const char* text) {
+  const Model model = parse_model(text, "small");
   const std::int64_t batch = 4;
   const Batch data = batch_for(model, batch);
   for (const std::string& id : devices_here()) {
@@ -152,7 +195,8 @@ TEST(Networks, GradientsAreTheSlopesOfTheLoss) {
     double mean = 0;
     for (const float one : losses) mean += static_cast<double>(one) / static_cast<double>(batch);
     // The longest way from a pixel to the loss and back passes fewer than 600 roundings: 18, 30, 8 and 6 products of
-    // the layers, twice, 288 of a bias's sum, and some of functions; each moves a number by 2^-24 of its magnitude.
+    // the layers, twice, 288 of a bias's sum, and some of functions; each moves a number by 2^-24 of its magnitude. What
+    // is normalised may be smaller than its channel's terms: all gradients stay within the largest one's.
     constexpr double roundings = 600 * 0x1p-24;
     EXPECT_NEAR(mean, oracle.loss(data.images, data.labels), roundings * mean) << id;
     for (std::size_t i = 0; i < model.layers.size(); ++i) {
@@ -164,6 +208,69 @@ TEST(Networks, GradientsAreTheSlopesOfTheLoss) {
         EXPECT_NEAR(gradients[k], oracle.slope(i, k, data.images, data.labels), roundings * largest)
             << id << ": " << model.layers[i].text() << ", parameter " << k;
     }
+  }
+}
+
+TEST(Networks, GradientsAreTheSlopesOfTheLoss) {
+  expect_slopes(small_model);
+}
+TEST(Networks, GradientsOfResidualNetworksAreTheSlopesOfTheLoss) {
+  expect_slopes(residual_model);
+}
+
+// Means and variances of training become those of inference, in whose outputs nothing is dropped.
+TEST(Networks, InferenceUsesTheMomentsOfTheTraining) {
+  const Model model =
+      parse_model("input 2 4 4\nbatchnorm momentum 0.5\ndropout 0.5\nconv 2 1x1\nrelu\nbatchnorm\ndense 2\n", "norm");
+  const std::int64_t batch = 4;
+  const Batch data = batch_for(model, batch);
+  for (const std::string& id : devices_here()) {
+    Network network(Context({.device = id, .threads = 2}), model, {.batch = batch});
+    network.initialise(3);
+    std::vector<float> losses(static_cast<std::size_t>(batch));
+    std::int32_t stop = 0;
+    network.step(data.images.data(), data.labels.data(), {.rate = 0}, losses.data(), &stop).wait();
+    std::vector<NamedTensor> tensors;
+    network.read_tensors(tensors).wait();
+    const auto values = [&](const std::string& name) {
+      const auto found =
+          std::find_if(tensors.begin(), tensors.end(), [&](const NamedTensor& one) { return one.name == name; });
+      return found == tensors.end() ? std::vector<float>() : found->values;
+    };
+    const std::vector<float> mean = values("layers.0.running_mean"), variance = values("layers.0.running_var"),
+                             w = values("layers.2.weight"), dense = values("layers.5.weight");
+    ASSERT_EQ(mean.size(), 2u) << id;
+    for (std::int64_t c = 0; c < 2; ++c) {
+      double sum = 0, squares = 0;
+      const auto at = [&](std::int64_t i) {
+        return static_cast<double>(data.images[static_cast<std::size_t>((i / 16 * 2 + c) * 16 + i % 16)]);
+      };
+      for (std::int64_t i = 0; i < 64; ++i) sum += at(i);
+      for (std::int64_t i = 0; i < 64; ++i) squares += (at(i) - sum / 64) * (at(i) - sum / 64);
+      // 64 terms of at most 1, their square and a mix with the first moments: fewer than 80 roundings.
+      EXPECT_NEAR(mean[static_cast<std::size_t>(c)], sum / 128, 80 * 0x1p-24) << id;
+      EXPECT_NEAR(variance[static_cast<std::size_t>(c)], 0.5 + squares / 63 / 2, 80 * 0x1p-24) << id;
+    }
+    const std::vector<float> found = network.outputs(data.images.data());
+    const std::vector<float> mean2 = values("layers.4.running_mean"), variance2 = values("layers.4.running_var");
+    for (std::int64_t n = 0; n < batch; ++n)
+      for (std::size_t k = 0; k < 2; ++k) {
+        double sum = 0, magnitude = 0;
+        for (std::size_t c = 0; c < 2; ++c)
+          for (std::size_t i = 0; i < 16; ++i) {
+            double one = 0, of_one = 0;
+            for (std::size_t b = 0; b < 2; ++b) {
+              const double x = data.images[(static_cast<std::size_t>(n) * 2 + b) * 16 + i];
+              const double made = (x - mean[b]) / std::sqrt(variance[b] + 1e-5) * w[c * 2 + b];
+              one += made, of_one += std::fabs(made);
+            }
+            const double weight = dense[(k * 2 + c) * 16 + i] / std::sqrt(variance2[c] + 1e-5);
+            sum += (std::max(one, 0.0) - mean2[c]) * weight;
+            magnitude += (of_one + std::fabs(mean2[c])) * std::fabs(weight);
+          }
+        // Two layers of normalisation, two products and 32 terms.
+        EXPECT_NEAR(found[static_cast<std::size_t>(n) * 2 + k], sum, 60 * 0x1p-24 * magnitude) << id;
+      }
   }
 }
 
