@@ -289,27 +289,28 @@ void sums_of_rows_any(DataType any_type, const std::byte* x, const std::byte* dy
     const hn::ScalableTag<Real<type>> d;
     const auto lanes = static_cast<std::int64_t>(hn::Lanes(d)), size = size_of(type);
     constexpr auto real_size = static_cast<std::int64_t>(sizeof(Real<type>));
-    HWY_ALIGN Real<type> of_g[4 * hn::MaxLanes(d)], of_products[4 * hn::MaxLanes(d)];
+    HWY_ALIGN Real<type> of_g[2 * hn::MaxLanes(d)], of_products[2 * hn::MaxLanes(d)];
     std::fill(g, g + rows.columns, 0), std::fill(products, products + rows.columns, 0);
     for (std::int64_t first = 0; first < rows.rows; first += block_rows) {
       const std::int64_t count = std::min(block_rows, rows.rows - first);
-      for (std::int64_t c = 0; c < rows.columns; c += 4 * lanes) {
+      for (std::int64_t c = 0; c < rows.columns; c += 2 * lanes) {
         const std::int64_t left = rows.columns - c;
         const auto own = [&](const std::byte* array, std::int64_t i)
                              HWY_ATTR { return load_of_row<real_type<type>>(d, array + c * real_size, i, left); };
-        auto g0 = hn::Zero(d), g1 = g0, g2 = g0, g3 = g0, p0 = g0, p1 = g0, p2 = g0, p3 = g0;
-        const auto add = [&](auto& sum, auto& product, std::int64_t row, std::int64_t i) HWY_ATTR {
+        const auto m0 = own(factors.mean, 0), scale0 = own(factors.scale, 0), beta0 = own(factors.beta, 0),
+                   m1 = own(factors.mean, 1), scale1 = own(factors.scale, 1), beta1 = own(factors.beta, 1);
+        auto g0 = hn::Zero(d), g1 = g0, p0 = g0, p1 = g0;
+        for (std::int64_t row = 0; row < count; ++row) {
           const std::int64_t at = ((first + row) * rows.stride + c) * size;
-          const auto of_x = load_of_row<type>(d, x + at, i, left), mean = own(factors.mean, i);
-          const auto one = passed(d, of_x, load_of_row<type>(d, dy + at, i, left), mean, own(factors.scale, i),
-                                  own(factors.beta, i), relu);
-          sum = hn::Add(sum, one);
-          product = hn::MulAdd(one, hn::Sub(of_x, mean), product);
-        };
-        for (std::int64_t row = 0; row < count; ++row)
-          add(g0, p0, row, 0), add(g1, p1, row, 1), add(g2, p2, row, 2), add(g3, p3, row, 3);
-        store_four(d, g0, g1, g2, g3, of_g), store_four(d, p0, p1, p2, p3, of_products);
-        for (std::int64_t i = 0; i < std::min(left, 4 * lanes); ++i)
+          const auto x0 = load_of_row<type>(d, x + at, 0, left), x1 = load_of_row<type>(d, x + at, 1, left);
+          const auto passed0 = passed(d, x0, load_of_row<type>(d, dy + at, 0, left), m0, scale0, beta0, relu);
+          const auto passed1 = passed(d, x1, load_of_row<type>(d, dy + at, 1, left), m1, scale1, beta1, relu);
+          g0 = hn::Add(g0, passed0), p0 = hn::MulAdd(passed0, hn::Sub(x0, m0), p0);
+          g1 = hn::Add(g1, passed1), p1 = hn::MulAdd(passed1, hn::Sub(x1, m1), p1);
+        }
+        hn::Store(g0, d, of_g), hn::Store(g1, d, of_g + lanes);
+        hn::Store(p0, d, of_products), hn::Store(p1, d, of_products + lanes);
+        for (std::int64_t i = 0; i < std::min(left, 2 * lanes); ++i)
           g[c + i] += static_cast<double>(of_g[i]), products[c + i] += static_cast<double>(of_products[i]);
       }
     }
