@@ -2,6 +2,7 @@
 #pragma once
 
 #include "omniconv/activation.h"
+#include "omniconv/batch_norm.h"
 #include "omniconv/bias_add.h"
 #include "omniconv/context.h"
 #include "omniconv/conv2d.h"
