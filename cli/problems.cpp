@@ -221,7 +221,8 @@ void add_problems(CLI::App& app, ProblemInput& input) {
       ->check(known_words(problem_words()));
   app.add_option("--problems", input.files, "a file of problems, one a line")->type_name("FILE");
   add_list(app, "--pass", input.passes,
-           "fwd, bwd_data, bwd_filter, bwd (a list) or all: instead of the pass; backward ones lose bias and relu",
+           "fwd, bwd_data, bwd_filter, bwd, inference (a list) or all: instead of the pass; convolutions backward lose "
+           "bias and relu",
            "PASS", words_of_any("pass"));
   add_list(app, "--type", input.types, "f64, f32, f16, bf16, tf32 (a list): instead of that of problems of networks",
            "TYPE", words_of_any("type"));

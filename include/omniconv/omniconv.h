@@ -4,6 +4,7 @@
 #include "omniconv/activation.h"
 #include "omniconv/add.h"
 #include "omniconv/batch.h"
+#include "omniconv/batch_norm.h"
 #include "omniconv/bias_add.h"
 #include "omniconv/context.h"
 #include "omniconv/conv2d.h"

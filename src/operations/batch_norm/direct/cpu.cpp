@@ -16,7 +16,7 @@ namespace {
 using Pass = BatchNormProblem::Pass;
 
 constexpr std::int64_t of_piece = 1 << 16;  // elements, some microseconds
-constexpr std::int64_t most_columns = 1024;
+constexpr std::int64_t most_columns = kernels::most_columns;
 
 // How channels are cut: so many pieces of so many positions (planes of one element: rows), and blocks of so many
 // columns.
@@ -28,7 +28,7 @@ struct Cut {
     constexpr std::int64_t most_pieces = 64, most_lanes = 16;
     const NormPlanes planes(p);
     if (planes.inner == 1) columns = std::min(p.c, most_columns);
-    if (planes.inner == 1 && p.c < 2 * most_lanes && p.c % most_lanes != 0) folded = most_lanes;
+    if (planes.inner == 1 && p.c * most_lanes <= most_columns) folded = most_lanes;
     const auto cut_into = [&](std::int64_t wanted) {
       positions = divide_up(planes.positions(), wanted), pieces = divide_up(planes.positions(), positions);
     };

@@ -129,21 +129,13 @@ Moments moments_of_runs_any(DataType any_type, const std::byte* x, const Channel
   });
 }
 
-// The i-th vector of those side by side at `from`, of which `left` elements are there.
-template <DataType type, class D>
-HWY_INLINE hn::Vec<D> load_of_row(D d, const std::byte* from, std::int64_t i, std::int64_t left) {
-  const auto lanes = static_cast<std::int64_t>(hn::Lanes(d));
-  if (left <= i * lanes) return hn::Zero(d);
-  return load_stored<type>(d, from + i * lanes * size_of(type), left - i * lanes);
+// Calls with(c, left) for the first column of each vector of a row, and how many columns there are from it on.
+template <typename With>
+HWY_INLINE void for_columns(std::int64_t columns, std::int64_t lanes, const With& with) {
+  for (std::int64_t c = 0; c < columns; c += lanes) with(c, columns - c);
 }
 
-template <class D>
-HWY_INLINE void store_four(D d, hn::Vec<D> v0, hn::Vec<D> v1, hn::Vec<D> v2, hn::Vec<D> v3, hn::TFromD<D>* to) {
-  const std::size_t lanes = hn::Lanes(d);
-  hn::Store(v0, d, to), hn::Store(v1, d, to + lanes), hn::Store(v2, d, to + 2 * lanes),
-      hn::Store(v3, d, to + 3 * lanes);
-}
-
+// Rows are read as they lie in memory, with a sum for each column in the nearest cache.
 void moments_of_rows_any(DataType any_type, const std::byte* x, const ChannelRows& rows, const std::byte* pivots,
                          double* means, double* squares) {
   with_type(any_type, [&](auto of) HWY_ATTR {
@@ -151,42 +143,32 @@ void moments_of_rows_any(DataType any_type, const std::byte* x, const ChannelRow
     const hn::ScalableTag<Real<type>> d;
     const auto lanes = static_cast<std::int64_t>(hn::Lanes(d)), size = size_of(type);
     constexpr auto real_size = static_cast<std::int64_t>(sizeof(Real<type>));
-    HWY_ALIGN Real<type> mean[4 * hn::MaxLanes(d)], square[4 * hn::MaxLanes(d)];
+    HWY_ALIGN Real<type> mean[most_columns + hn::MaxLanes(d)], square[most_columns + hn::MaxLanes(d)];
     std::fill(means, means + rows.columns, 0), std::fill(squares, squares + rows.columns, 0);
     for (std::int64_t first = 0; first < rows.rows; first += block_rows) {
       const std::int64_t count = std::min(block_rows, rows.rows - first);
+      std::fill(mean, mean + rows.columns + lanes, Real<type>{0}),
+          std::fill(square, square + rows.columns + lanes, Real<type>{0});
+      const auto distance = [&](std::int64_t row, std::int64_t c, std::int64_t left) HWY_ATTR {
+        return hn::Sub(load_stored<type>(d, x + ((first + row) * rows.stride + c) * size, left),
+                       load_stored<real_type<type>>(d, pivots + c * real_size, left));
+      };
+      for (std::int64_t row = 0; row < count; ++row)
+        for_columns(rows.columns, lanes, [&](std::int64_t c, std::int64_t left) HWY_ATTR {
+          hn::StoreU(hn::Add(hn::LoadU(d, mean + c), distance(row, c, left)), d, mean + c);
+        });
+      for (std::int64_t c = 0; c < rows.columns; ++c) mean[c] /= static_cast<Real<type>>(count);
+      for (std::int64_t row = 0; row < count; ++row)
+        for_columns(rows.columns, lanes, [&](std::int64_t c, std::int64_t left) HWY_ATTR {
+          const auto deviation = hn::Sub(distance(row, c, left), hn::LoadU(d, mean + c));
+          hn::StoreU(hn::MulAdd(deviation, deviation, hn::LoadU(d, square + c)), d, square + c);
+        });
       const double share = static_cast<double>(count) / static_cast<double>(first + count),
                    weight = static_cast<double>(first) * share;
-      for (std::int64_t c = 0; c < rows.columns; c += 4 * lanes) {
-        const std::int64_t left = rows.columns - c;
-        const auto pivot = [&](std::int64_t i)
-                               HWY_ATTR { return load_of_row<real_type<type>>(d, pivots + c * real_size, i, left); };
-        const auto p0 = pivot(0), p1 = pivot(1), p2 = pivot(2), p3 = pivot(3);
-        const auto load = [&](std::int64_t row, std::int64_t i) HWY_ATTR {
-          return load_of_row<type>(d, x + ((first + row) * rows.stride + c) * size, i, left);
-        };
-        auto s0 = hn::Zero(d), s1 = s0, s2 = s0, s3 = s0;
-        for (std::int64_t row = 0; row < count; ++row) {
-          s0 = hn::Add(s0, hn::Sub(load(row, 0), p0)), s1 = hn::Add(s1, hn::Sub(load(row, 1), p1));
-          s2 = hn::Add(s2, hn::Sub(load(row, 2), p2)), s3 = hn::Add(s3, hn::Sub(load(row, 3), p3));
-        }
-        const auto elements = hn::Set(d, static_cast<Real<type>>(count));
-        const auto m0 = hn::Div(s0, elements), m1 = hn::Div(s1, elements), m2 = hn::Div(s2, elements),
-                   m3 = hn::Div(s3, elements);
-        const auto add_square = [](auto& sum, auto deviation) HWY_ATTR { sum = hn::MulAdd(deviation, deviation, sum); };
-        s0 = s1 = s2 = s3 = hn::Zero(d);
-        for (std::int64_t row = 0; row < count; ++row) {
-          add_square(s0, hn::Sub(hn::Sub(load(row, 0), p0), m0)),
-              add_square(s1, hn::Sub(hn::Sub(load(row, 1), p1), m1));
-          add_square(s2, hn::Sub(hn::Sub(load(row, 2), p2), m2)),
-              add_square(s3, hn::Sub(hn::Sub(load(row, 3), p3), m3));
-        }
-        store_four(d, m0, m1, m2, m3, mean), store_four(d, s0, s1, s2, s3, square);
-        for (std::int64_t i = 0; i < std::min(left, 4 * lanes); ++i) {
-          const double difference = static_cast<double>(mean[i]) - means[c + i];
-          means[c + i] += difference * share;
-          squares[c + i] += static_cast<double>(square[i]) + difference * difference * weight;
-        }
+      for (std::int64_t c = 0; c < rows.columns; ++c) {
+        const double difference = static_cast<double>(mean[c]) - means[c];
+        means[c] += difference * share;
+        squares[c] += static_cast<double>(square[c]) + difference * difference * weight;
       }
     }
   });
@@ -289,29 +271,25 @@ void sums_of_rows_any(DataType any_type, const std::byte* x, const std::byte* dy
     const hn::ScalableTag<Real<type>> d;
     const auto lanes = static_cast<std::int64_t>(hn::Lanes(d)), size = size_of(type);
     constexpr auto real_size = static_cast<std::int64_t>(sizeof(Real<type>));
-    HWY_ALIGN Real<type> of_g[4 * hn::MaxLanes(d)], of_products[4 * hn::MaxLanes(d)];
+    HWY_ALIGN Real<type> of_g[most_columns + hn::MaxLanes(d)], of_products[most_columns + hn::MaxLanes(d)];
     std::fill(g, g + rows.columns, 0), std::fill(products, products + rows.columns, 0);
     for (std::int64_t first = 0; first < rows.rows; first += block_rows) {
       const std::int64_t count = std::min(block_rows, rows.rows - first);
-      for (std::int64_t c = 0; c < rows.columns; c += 4 * lanes) {
-        const std::int64_t left = rows.columns - c;
-        const auto own = [&](const std::byte* array, std::int64_t i)
-                             HWY_ATTR { return load_of_row<real_type<type>>(d, array + c * real_size, i, left); };
-        auto g0 = hn::Zero(d), g1 = g0, g2 = g0, g3 = g0, p0 = g0, p1 = g0, p2 = g0, p3 = g0;
-        const auto add = [&](auto& sum, auto& product, std::int64_t row, std::int64_t i) HWY_ATTR {
+      std::fill(of_g, of_g + rows.columns + lanes, Real<type>{0});
+      std::fill(of_products, of_products + rows.columns + lanes, Real<type>{0});
+      for (std::int64_t row = 0; row < count; ++row)
+        for_columns(rows.columns, lanes, [&](std::int64_t c, std::int64_t left) HWY_ATTR {
+          const auto own = [&](const std::byte* array)
+                               HWY_ATTR { return load_stored<real_type<type>>(d, array + c * real_size, left); };
           const std::int64_t at = ((first + row) * rows.stride + c) * size;
-          const auto of_x = load_of_row<type>(d, x + at, i, left), mean = own(factors.mean, i);
-          const auto one = passed(d, of_x, load_of_row<type>(d, dy + at, i, left), mean, own(factors.scale, i),
-                                  own(factors.beta, i), relu);
-          sum = hn::Add(sum, one);
-          product = hn::MulAdd(one, hn::Sub(of_x, mean), product);
-        };
-        for (std::int64_t row = 0; row < count; ++row)
-          add(g0, p0, row, 0), add(g1, p1, row, 1), add(g2, p2, row, 2), add(g3, p3, row, 3);
-        store_four(d, g0, g1, g2, g3, of_g), store_four(d, p0, p1, p2, p3, of_products);
-        for (std::int64_t i = 0; i < std::min(left, 4 * lanes); ++i)
-          g[c + i] += static_cast<double>(of_g[i]), products[c + i] += static_cast<double>(of_products[i]);
-      }
+          const auto of_x = load_stored<type>(d, x + at, left), mean = own(factors.mean);
+          const auto one =
+              passed(d, of_x, load_stored<type>(d, dy + at, left), mean, own(factors.scale), own(factors.beta), relu);
+          hn::StoreU(hn::Add(hn::LoadU(d, of_g + c), one), d, of_g + c);
+          hn::StoreU(hn::MulAdd(one, hn::Sub(of_x, mean), hn::LoadU(d, of_products + c)), d, of_products + c);
+        });
+      for (std::int64_t c = 0; c < rows.columns; ++c)
+        g[c] += static_cast<double>(of_g[c]), products[c] += static_cast<double>(of_products[c]);
     }
   });
 }

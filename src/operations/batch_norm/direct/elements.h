@@ -13,7 +13,8 @@ namespace omniconv::kernels {
 struct ChannelRuns {
   std::int64_t first = 0, count = 0, inner = 0, stride = 0;
 };
-// Rows of elements, of `columns` channels each, `stride` elements from one to the next.
+// Rows of elements, of `columns` channels each, most_columns at most, `stride` elements from one to the next.
+constexpr std::int64_t most_columns = 1024;
 struct ChannelRows {
   std::int64_t rows = 0, columns = 0, stride = 0;
 };
