@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "../error_testing.h"
+#include "conformance.h"
 #include "conv2d_testing.h"
 #include "omniconv/plan.h"
 #include "operations/conv2d/fft/transforms.h"

@@ -7,7 +7,7 @@
 #include "gpu_testing.h"
 #include "omniconv/bias_add.h"
 
-namespace omniconv {
+namespace omniconv::gpu_bias_add_tests {
 namespace {
 
 using GpuBiasAdd = Gpu;
@@ -120,4 +120,4 @@ TEST_F(GpuBiasAdd, RefusesF64) {
 }
 
 }  // namespace
-}  // namespace omniconv
+}  // namespace omniconv::gpu_bias_add_tests
