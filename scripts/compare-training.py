@@ -27,49 +27,85 @@ def input_of(model):
     return INPUTS[re.split("-", model)[0]]
 
 
-def layers_of(omniconv, model):
-    """The model's lines as omniconv lists them."""
+def text_of(omniconv, model):
+    """The model as omniconv lists it."""
     with tempfile.NamedTemporaryFile(suffix=".json") as file:
         subprocess.run([omniconv, "train", model, "--list-models", "--quiet", "--json", file.name], check=True)
         with open(file.name, encoding="utf-8") as listed:
-            return [layer["layer"] for layer in json.load(listed)["models"][0]["layers"]]
+            return json.load(listed)["models"][0]["text"]
 
 
-def torch_model(torch, layers, shape):
-    """The same layers, in order; a residual block is a module of its own."""
-    nn = torch.nn
-    made, channels, height, width = [], *shape
-    flat = False
-    for layer in layers:
-        word, *rest = layer.split()
-        options = {rest[i]: int(rest[i + 1]) for i in range(len(rest) - 1) if rest[i] in ("pad", "stride")}
+def options_of(words):
+    return {words[i]: int(words[i + 1]) for i in range(len(words) - 1) if words[i] in ("pad", "stride")}
+
+
+def torch_layer(nn, line, shape):
+    """The layer and the shape that it gives; None for one that the model does by itself."""
+    channels, height, width = shape
+    word, *rest = line.split()
+    options = options_of(rest)
+    if word in ("conv", "maxpool", "avgpool"):
+        extent = int(rest[1 if word == "conv" else 0].split("x")[0])
+        pad, stride = options.get("pad", 0), options.get("stride", 1 if word == "conv" else extent)
+        after = tuple((x + 2 * pad - extent) // stride + 1 for x in (height, width))
         if word == "conv":
-            filters, extent = int(rest[0]), int(rest[1].split("x")[0])
-            pad, stride = options.get("pad", 0), options.get("stride", 1)
-            made.append(nn.Conv2d(channels, filters, extent, padding=pad, stride=stride))
-            channels, height, width = filters, (height + 2 * pad - extent) // stride + 1, (width + 2 * pad - extent) // stride + 1
-        elif word in ("maxpool", "avgpool"):
-            extent = int(rest[0].split("x")[0])
-            made.append((nn.MaxPool2d if word == "maxpool" else nn.AvgPool2d)(extent, options.get("stride", extent)))
-            height, width = (height - extent) // options.get("stride", extent) + 1, (width - extent) // options.get("stride", extent) + 1
-        elif word == "dense":
-            if not flat:
-                made.append(nn.Flatten())
-            flat = True
-            made.append(nn.Linear(channels * height * width, int(rest[0])))
-            channels, height, width = int(rest[0]), 1, 1
-        elif word in ("relu", "sigmoid", "tanh"):
-            made.append({"relu": nn.ReLU, "sigmoid": nn.Sigmoid, "tanh": nn.Tanh}[word]())
-        else:
-            raise ValueError(f"no such layer for PyTorch here: {layer}")
-    return nn.Sequential(*made)
+            return nn.Conv2d(channels, int(rest[0]), extent, padding=pad, stride=stride, bias="nobias" not in rest), (int(rest[0]), *after)
+        return (nn.MaxPool2d if word == "maxpool" else nn.AvgPool2d)(extent, stride), (channels, *after)
+    if word == "dense":
+        return nn.Sequential(nn.Flatten(), nn.Linear(channels * height * width, int(rest[0]))), (int(rest[0]), 1, 1)
+    known = {"relu": nn.ReLU, "sigmoid": nn.Sigmoid, "tanh": nn.Tanh, "batchnorm": lambda: nn.BatchNorm2d(channels)}
+    if word not in known:
+        raise ValueError(f"no such layer for PyTorch here: {line}")
+    return known[word](), shape
 
 
-def torch_speed(torch, layers, shape, batch, precision, channels_last, gathers, epochs):
+def torch_model(torch, text):
+    """The model of a text; a shortcut is strided and padded with channels of zeros."""
+    class Model(torch.nn.Module):
+        def __init__(self):
+            super().__init__()
+            lines = text.strip().split("\n")
+            shape = tuple(int(number) for number in lines[0].split()[1:])
+            self.work, shapes, layers = [], {}, []
+            for line in lines[1:]:
+                word, *rest = line.split()
+                if word == "mark":
+                    shapes[rest[0]] = shape
+                elif word != "add":
+                    layer, shape = torch_layer(torch.nn, line, shape)
+                    self.work.append(("layer", len(layers)))
+                    layers.append(layer)
+                    continue
+                else:
+                    stride, before = -(-shapes[rest[0]][1] // shape[1]), (shape[0] - shapes[rest[0]][0]) // 2
+                    behind = shape[0] - shapes[rest[0]][0] - before
+                    rest += [stride, before, behind]
+                self.work.append((word, *rest))
+            self.layers = torch.nn.ModuleList(layers)
+
+        def forward(self, x):
+            marked = {}
+            for what, of, *more in self.work:
+                if what == "layer":
+                    x = self.layers[of](x)
+                elif what == "mark":
+                    marked[of] = x
+                else:
+                    stride, before, behind = more
+                    shortcut = marked[of]
+                    if stride > 1 or before + behind > 0:
+                        shortcut = torch.nn.functional.pad(shortcut[:, :, ::stride, ::stride], (0, 0, 0, 0, before, behind))
+                    x = x + shortcut
+            return x
+
+    return Model()
+
+
+def torch_speed(torch, text, shape, batch, precision, channels_last, gathers, epochs):
     """Images a second of a whole step as one graph."""
     torch.manual_seed(1)
     images = IMAGES[shape]
-    model = torch_model(torch, layers, shape).cuda()
+    model = torch_model(torch, text).cuda()
     data = torch.randn(images, *shape, device="cuda")
     if channels_last:
         model, data = model.to(memory_format=torch.channels_last), data.to(memory_format=torch.channels_last)
@@ -128,7 +164,7 @@ def main():
     parser.add_argument("--omniconv", default="build/release/bin/omniconv")
     parser.add_argument("--data", required=True)
     parser.add_argument("--device", default="cuda")
-    parser.add_argument("--models", nargs="+", default=["mnist-big", "mnist-large", "cifar10-vgg3"])
+    parser.add_argument("--models", nargs="+", default=["mnist-big", "mnist-large", "cifar10-vgg3", "resnet20"])
     parser.add_argument("--batches", nargs="+", type=int, default=[64, 1024])
     parser.add_argument("--precisions", nargs="+", default=["f32"])
     parser.add_argument("--epochs", type=int, default=3)
@@ -141,11 +177,11 @@ def main():
     rows = []
     print(f"{'model':14} {'batch':>5} {'type':4} {'omniconv':>10} {'PyTorch':>10} {'no gather':>10} {'ratio':>6}", flush=True)
     for model in arguments.models:
-        layers = layers_of(arguments.omniconv, model)
+        text = text_of(arguments.omniconv, model)
         for batch in arguments.batches:
             for precision in arguments.precisions:
                 own, report = own_speed(arguments, model, batch, precision)
-                peer = {gathers: max(torch_speed(torch, layers, input_of(model), batch, precision, last, gathers, arguments.epochs)
+                peer = {gathers: max(torch_speed(torch, text, input_of(model), batch, precision, last, gathers, arguments.epochs)
                                      for last in (False, True)) for gathers in (True, False)}
                 torch.cuda.empty_cache()
                 rows.append({"model": model, "batch": batch, "precision": precision, "omniconv": own, "pytorch": peer[True],
