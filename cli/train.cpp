@@ -294,12 +294,14 @@ int run(const TrainOptions& options, Json& json) {
     throw bad_input("--momentum beside --optimizer adam, which has none to set: leave it out");
   if (options.model.empty())
     throw bad_input("no model is named: omniconv train --list-models shows those that are built in");
+  if (options.early_stop > 0 && options.validation == 0)
+    throw bad_input("--early-stop needs --validation N: the images that it looks at");
   if (options.checkpoint.empty() && options.checkpoint_every > 0)
     throw bad_input("--checkpoint-every needs --checkpoint DIR, where the checkpoints go");
   const bool prints = !options.common.quiet && options.common.json != "-";
   const Model model = load_model(options.model);
   Dataset dataset = labelled_images(options.data, model);
-  require_fit(model, dataset, options.batch);
+  require_fit(model, dataset, options.batch, options.validation);
   std::optional<Checkpoint> begin = checkpoint_to_resume(options, model, dataset);
   const Context context(context_options(options.common));
   if (begin && begin->options["device"] == context.device().id)

@@ -118,8 +118,9 @@ class Network {
 // The set's own, or that of its images for training. Sums are of integers, and so the same everywhere.
 Standard standard_of(const Dataset& dataset);
 
-// Throws where a model cannot learn the set in such batches: other extents, fewer outputs than classes, too few images.
-void require_fit(const Model& model, const Dataset& dataset, std::int64_t batch);
+// Throws where a model cannot learn the set in such batches: other extents, fewer outputs than classes, too few images
+// beside those for validation.
+void require_fit(const Model& model, const Dataset& dataset, std::int64_t batch, std::int64_t validation = 0);
 
 // How the learning rate goes over the steps of a training: it rises from nothing in the first `warm_up` epochs, and
 // then

@@ -55,15 +55,15 @@ Feed::Feed(Network::State& network, const DeviceExamples& examples, const Augmen
     scalars.insert(scalars.end(), {{"epoch", epoch_}, {"seed0", seeds[0]}, {"seed1", seeds[1]}, {"seed2", seeds[2]}});
   }
   source_.add({0,
-              "data",
-              problem,
-              {{"images", lasting(examples.images)},
-               {"labels", lasting(examples.labels)},
-               {"order", lasting(order_)},
-               {"table", lasting(examples.table)},
-               {"y", lasting(network.images)},
-               {"classes", lasting(network.labels)}},
-              scalars});
+               "data",
+               problem,
+               {{"images", lasting(examples.images)},
+                {"labels", lasting(examples.labels)},
+                {"order", lasting(order_)},
+                {"table", lasting(examples.table)},
+                {"y", lasting(network.images)},
+                {"classes", lasting(network.labels)}},
+               scalars});
   if (trains) {
     sums_ = network.context.allocate(batch * 4);
     network.zero(sums_);
@@ -72,8 +72,8 @@ Feed::Feed(Network::State& network, const DeviceExamples& examples, const Augmen
     after.add({0, "losses", sum, {{"x", lasting(sums_)}, {"s", lasting(network.losses)}, {"y", lasting(sums_)}}});
   }
   const SolverOptions options{.deterministic = network.options.deterministic};
-  workspace_ = network.context.allocate(
-      std::max({source_.plan(network.context, options, {}), after.plan(network.context, options, {}), std::int64_t{1}}));
+  workspace_ = network.context.allocate(std::max(
+      {source_.plan(network.context, options, {}), after.plan(network.context, options, {}), std::int64_t{1}}));
   Sequence sequence = network.context.make_sequence();
   source_.append(sequence, {}, workspace_);
   (trains ? network.training : network.evaluating.steps).append(sequence, network.passing, network.workspace);

@@ -47,7 +47,7 @@ class Layers {
  private:
   // What a forward pass leaves for the backward one, beside its output.
   struct Kept {
-    Place indices = {};         // of max_pool
+    Place indices = {};                       // of max_pool
     Place mean = {}, inverse_deviation = {};  // of batch_norm
   };
 
@@ -138,8 +138,7 @@ class Layers {
       case Kind::max_pool:
       case Kind::average_pool: {
         std::vector<NamedPlace> places = {{"x", x}, {"y", y}};
-        if (own.kind == Kind::max_pool)
-          places.push_back({"indices", kept_[i].indices = array(own.out, DataType::s32)});
+        if (own.kind == Kind::max_pool) places.push_back({"indices", kept_[i].indices = array(own.out, DataType::s32)});
         return add(i, "forward", pooling(own, false), places);
       }
       case Kind::dropout: return add_dropout(i, "forward", x, y);
@@ -205,8 +204,7 @@ class Layers {
     for (std::size_t a = model_.layers.size(); a-- > i + 1;) {
       if (layer(a).kind != Kind::add || layer(a).from != i) continue;
       const Place sum = array(layer(i).out);
-      add(a, "backward-data", addition(layer(a), true),
-          {{"d", gradients_[i]}, {"dy", gradients_[a]}, {"ds", sum}});
+      add(a, "backward-data", addition(layer(a), true), {{"d", gradients_[i]}, {"dy", gradients_[a]}, {"ds", sum}});
       gradients_[i] = sum;
     }
   }
@@ -251,9 +249,7 @@ class Layers {
         return add(i, "backward-data", pooling(own, true), places);
       }
       case Kind::dropout: return add_dropout(i, "backward-data", gradients_[i], dx());
-      case Kind::add:
-        gradients_[i] = gradients_[i - 1] = before_relu(i);
-        return;
+      case Kind::add: gradients_[i] = gradients_[i - 1] = before_relu(i); return;
       default:
         return add(i, "backward-data", activation(own, true),
                    {{"y", outputs_[i]}, {"dy", gradients_[i]}, {"dx", dx()}});

@@ -102,11 +102,16 @@ Standard standard_of(const Dataset& dataset) {
   return standard;
 }
 
-void require_fit(const Model& model, const Dataset& dataset, std::int64_t batch) {
+void require_fit(const Model& model, const Dataset& dataset, std::int64_t batch, std::int64_t validation) {
   check_fits(model, dataset);
   if (dataset.train.count < batch)
     throw bad_input(fmt::format("a batch of {} images, and {} has {} for training: make it smaller", batch,
                                 dataset.name, dataset.train.count));
+  if (validation < 0 || dataset.train.count - validation < batch)
+    throw bad_input(
+        fmt::format("{} images for validation, of {} of {} for training: at most {}, so that a batch of {} is "
+                    "left",
+                    validation, dataset.train.count, dataset.name, dataset.train.count - batch, batch));
 }
 
 std::vector<float> training::pixel_table(const Standard& standard) {
@@ -360,12 +365,9 @@ class Training {
 void train(Network& network, const Dataset& dataset, const TrainingOptions& options, const TrainingHooks& hooks,
            const TrainingProgress& begin) {
   if (!network.options().trains) throw bad_input("a network that does not train cannot be trained");
-  if (options.validation < 0 || options.validation >= dataset.train.count)
-    throw bad_input(fmt::format("{} images for validation: {} has {} for training", options.validation, dataset.name,
-                                dataset.train.count));
   if (options.early_stop > 0 && options.validation == 0)
     throw bad_input("an early stop needs images for validation: name how many");
-  require_fit(network.model(), dataset, network.options().batch + options.validation);
+  require_fit(network.model(), dataset, network.options().batch, options.validation);
   Training(network, dataset, options, hooks).run(begin);
 }
 

@@ -1,4 +1,9 @@
 // train: from files to a report, and what it says of bad input.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <filesystem>
 #include <nlohmann/json.hpp>
 #include <string>
 
@@ -88,6 +93,112 @@ TEST_F(TrainCommand, ASeedAndNoOtherThread) {
   EXPECT_NE(losses("--threads 1 --seed 2"), first);
 }
 
+std::string line_of(const std::string& text, const std::string& begin) {
+  const std::size_t at = text.find(begin);
+  return at == std::string::npos ? "" : text.substr(at, text.find('\n', at) - at);
+}
+
+TEST_F(TrainCommand, KeepsApartLogsAndTimes) {
+  put_set("", 60, 20);
+  put_model();
+  const Outcome outcome =
+      run("train net.txt --data . --device cpu --epochs 3 --batch 10 --validation 13 --augment flip,crop1 --log l.csv "
+          "--schedule warm-up:1,cosine:0.5 --rate 0.5 --operations --solver conv2d=conv2d/direct --json r.json");
+  ASSERT_EQ(outcome.status, 0) << outcome.error;
+  EXPECT_NE(line_of(outcome.out, "epoch 3 of 3: loss ").find(", validation "), std::string::npos) << outcome.out;
+  EXPECT_NE(outcome.out.find("all operations, each by itself: "), std::string::npos) << outcome.out;
+  const json report = json::parse(read_here("r.json"));
+  EXPECT_EQ(report["epochs"][0]["validation"]["images"], 13);
+  EXPECT_EQ(report["epochs"][0]["rate"], 0.5);
+  // The last of 12 steps, of which the first 4 warm up.
+  EXPECT_NEAR(report["epochs"][2]["rate"].get<double>(), 0.5 * (0.5 + 0.25 * (1 + std::cos(3.141592653589793 * 7 / 8))),
+              1e-12);
+  for (const json& step : report["steps"]) {
+    EXPECT_GT(step["seconds"], 0) << step;
+    const bool is_convolution = step["problem"].get<std::string>().find("k4r3s3") != std::string::npos;
+    EXPECT_TRUE(!is_convolution || step["solver"].get<std::string>().starts_with("conv2d/direct")) << step;
+  }
+  const std::string log = read_here("l.csv");
+  EXPECT_EQ(log.find("epoch,steps,loss,rate,seconds,images_per_second,validation_loss,validation_accuracy\n1,4,"), 0u)
+      << log;
+  EXPECT_EQ(std::count(log.begin(), log.end(), '\n'), 4);
+}
+
+TEST_F(TrainCommand, StopsWhereValidationGetsNoBetter) {
+  put_set("", 60, 20);
+  put_model();
+  const Outcome outcome =
+      run("train net.txt --data . --device cpu --epochs 50 --batch 10 --validation 20 --early-stop 2 --rate 0 --json "
+          "r.json");
+  ASSERT_EQ(outcome.status, 0) << outcome.error;
+  EXPECT_EQ(json::parse(read_here("r.json"))["epochs"].size(), 3u);
+}
+
+// In the middle of an epoch the process is ended: what goes on ends with the bits of a training without a stop.
+TEST_F(TrainCommand, ResumesToTheSameBits) {
+  put_set("", 200, 20);
+  put_model();
+  const std::string all =
+      "train net.txt --data . --device cpu --batch 10 --deterministic --checkpoint-every 7 --quiet ";
+  ASSERT_EQ(run(all + "--epochs 3 --checkpoint whole").status, 0);
+  ASSERT_EQ(run(all + "--epochs 1 --checkpoint part").status, 0);
+  for (const char* const path : {"part/step-00000020.json", "part/step-00000020.safetensors"})
+    std::filesystem::remove(folder_ / path);
+  const Outcome resumed = run(all + "--epochs 3 --checkpoint part --resume --json r.json");
+  EXPECT_EQ(resumed.status, 0) << resumed.error;
+  EXPECT_EQ(read_here("part/step-00000060.safetensors"), read_here("whole/step-00000060.safetensors"));
+  EXPECT_EQ(json::parse(read_here("r.json"))["epochs"].size(), 3u);
+  // Another training than that of the checkpoint.
+  refuses(all + "--checkpoint part --resume --seed 3", {"its checkpoint was made with --seed 1, and this is 3"});
+  refuses("train net.txt --data . --device cpu --batch 20 --checkpoint part --resume", {"--batch 10, and this is 20"});
+  write("other.txt", "input 1 8 8\ndense 10\n");
+  refuses("train other.txt --data . --device cpu --checkpoint part --resume",
+          {"its checkpoint is of the model net.txt"});
+  refuses("train net.txt --data . --resume", {"--resume needs --checkpoint DIR"});
+  refuses("train net.txt --data . --checkpoint-every 3", {"--checkpoint-every needs --checkpoint DIR"});
+  write("part/step-00000060.safetensors", "damaged");
+  refuses(all + "--checkpoint part --resume",
+          {"part/step-00000060.json: the checkpoint is damaged", "part/step-00000056.json is older"});
+  EXPECT_EQ(run(all + "--checkpoint none --resume").status, 0);
+}
+
+TEST_F(TrainCommand, EvaluatesAndPredicts) {
+  put_set("", 400, 100);
+  put_model();
+  ASSERT_EQ(
+      run("train net.txt --data . --device cpu --epochs 4 --batch 10 --rate 0.02 --checkpoint run --quiet").status, 0);
+  for (const std::string& device : devices_here()) {
+    const Outcome outcome = run("evaluate run --data . --batch 32 --json r.json --device " + device);
+    ASSERT_EQ(outcome.status, 0) << outcome.error;
+    EXPECT_NE(outcome.out.find("net.txt: 690 parameters, trained for 160 steps"), std::string::npos) << outcome.out;
+    EXPECT_NE(outcome.out.find("test accuracy 100.00 %: 100 of 100 images"), std::string::npos) << outcome.out;
+    const json report = json::parse(read_here("r.json"));
+    EXPECT_EQ(report["schema"], "omniconv-evaluate/1");
+    EXPECT_EQ(report["test"]["right"], 100);
+  }
+  // A bright fourth line, of its own size and twice as large, grey and coloured.
+  for (const int scale : {1, 2})
+    for (const int channels : {1, 3}) {
+      std::string pixels;
+      for (int h = 0; h < 8 * scale; ++h)
+        for (int w = 0; w < 8 * scale * channels; ++w) pixels += static_cast<char>(h / scale == 3 ? 200 : 14);
+      write("line.pnm", fmt::format("P{}\n{} {}\n255\n", channels == 1 ? 5 : 6, 8 * scale, 8 * scale) + pixels);
+      const Outcome outcome = run("predict run line.pnm line.pnm --device cpu --top 2 --json p.json");
+      ASSERT_EQ(outcome.status, 0) << outcome.error;
+      EXPECT_NE(outcome.out.find("line.pnm      3  "), std::string::npos) << outcome.out;
+      const json report = json::parse(read_here("p.json"));
+      ASSERT_EQ(report["images"].size(), 2u);
+      ASSERT_EQ(report["images"][1]["found"].size(), 2u);
+      EXPECT_EQ(report["images"][1]["found"][0]["class"], 3);
+      EXPECT_GT(report["images"][1]["found"][0]["share"], 0.5);
+    }
+  write("two.pam", "P7\nWIDTH 1\nHEIGHT 1\nDEPTH 5\nMAXVAL 255\nENDHDR\n12345");
+  refuses("predict run two.pam --device cpu", {"two.pam has 5 channels, and the model takes 1"});
+  refuses("predict run none.png --device cpu", {"none.png"});
+  refuses("predict none line.pnm", {"none: a checkpoint is named by its file step-NUMBER.json, or by its folder"});
+  refuses("evaluate . --data .", {".: no checkpoint lies there"});
+}
+
 TEST_F(TrainCommand, BadInput) {
   put_set("", 40, 20);
   put_model();
@@ -103,6 +214,16 @@ TEST_F(TrainCommand, BadInput) {
   refuses("train net.txt --data . --batch 41",
           {"a batch of 41 images, and mnist has 40 for training: make it smaller"});
   refuses("train net.txt --rate nan" + to, {"--rate"});
+  refuses("train net.txt --schedule cos" + to, {"schedule 'cos': unknown word 'cos'"});
+  refuses("train net.txt --augment flop" + to, {"--augment 'flop': 'flop' is neither flip nor crop"});
+  refuses("train net.txt --augment crop" + to, {"'crop' is neither flip nor crop"});
+  refuses("train net.txt --precision f64" + to, {"unknown precision 'f64': "});
+  refuses("train net.txt --solver conv2d" + to, {"--solver 'conv2d': it is OPERATION=ID"});
+  refuses("train net.txt --solver conv2d=conv2d/none" + to, {"conv2d/none"});
+  refuses("train net.txt --validation 40" + to, {"40 images for validation, of 40 of mnist"});
+  refuses("train net.txt --validation 35" + to,
+          {"35 images for validation, of 40 of mnist for training: at most 30, so that a batch of 10 is left"});
+  refuses("train net.txt --early-stop 3" + to, {"--early-stop needs --validation N"});
   refuses("train net.txt --rate 1e30 --device cpu --data . --batch 40 --epochs 1 --quiet",
           {"image 0: an output is not finite"}, 3);
   refuses("train net.txt --rate 1e30 --device cpu --data . --batch 10 --epochs 9 --quiet",

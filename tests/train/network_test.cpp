@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <bit>
 #include <cmath>
 #include <cstdint>
 #include <limits>
@@ -127,7 +128,8 @@ class Oracle {
     each([&](double other) { sum += other; });
     each([&](double other) { squares += (other - sum / count) * (other - sum / count); });
     const auto k = static_cast<std::size_t>(channel), channels = static_cast<std::size_t>(l.in.channels);
-    return (one - sum / count) / std::sqrt(squares / count + l.epsilon) * parameters[i][k] + parameters[i][channels + k];
+    return (one - sum / count) / std::sqrt(squares / count + l.epsilon) * parameters[i][k] +
+           parameters[i][channels + k];
   }
   bool kept(std::size_t i, std::size_t element) const {
     PhiloxStream stream(seed, PhiloxUse::dropout, static_cast<std::uint32_t>(i), 1);
@@ -173,7 +175,8 @@ constexpr const char* small_model =
 // With sums of what is strided and has fewer channels, of what a relu is computed with, and of one output twice.
 constexpr const char* residual_model =
     "input 2 9 8\nconv 3 3x3 pad 1 nobias\nbatchnorm\nrelu\nmark a\nconv 3 3x3 pad 1 nobias\nbatchnorm epsilon "
-    "0.125\nadd a\nrelu\nmark b\nconv 6 3x3 pad 1 stride 2\ntanh\ndropout 0.25\nadd b\nmark c\nadd c\nbatchnorm\navgpool "
+    "0.125\nadd a\nrelu\nmark b\nconv 6 3x3 pad 1 stride 2\ntanh\ndropout 0.25\nadd b\nmark c\nadd "
+    "c\nbatchnorm\navgpool "
     "2x2\nsigmoid\nadd a\ndense 3 nobias\n";
 
 void expect_slopes(const char* text) {
@@ -195,8 +198,8 @@ void expect_slopes(const char* text) {
     double mean = 0;
     for (const float one : losses) mean += static_cast<double>(one) / static_cast<double>(batch);
     // The longest way from a pixel to the loss and back passes fewer than 600 roundings: 18, 30, 8 and 6 products of
-    // the layers, twice, 288 of a bias's sum, and some of functions; each moves a number by 2^-24 of its magnitude. What
-    // is normalised may be smaller than its channel's terms: all gradients stay within the largest one's.
+    // the layers, twice, 288 of a bias's sum, and some of functions; each moves a number by 2^-24 of its magnitude.
+    // What is normalised may be smaller than its channel's terms: all gradients stay within the largest one's.
     constexpr double roundings = 600 * 0x1p-24;
     EXPECT_NEAR(mean, oracle.loss(data.images, data.labels), roundings * mean) << id;
     for (std::size_t i = 0; i < model.layers.size(); ++i) {
@@ -375,6 +378,25 @@ Dataset stripes(std::int64_t train, std::int64_t test) {
     }
   }
   return set;
+}
+
+// What passes between layers in 16 bits, parameters in 32: still learnt, and what is kept is the parameters in full.
+TEST(Training, LearnsInBf16) {
+  const Dataset set = stripes(300, 90);
+  const Model model =
+      parse_model("input 1 12 12\nconv 4 3x3 pad 1 nobias\nbatchnorm\nrelu\nmaxpool 2x2\ndense 3\n", "stripes");
+  Network network(Context({.device = "cpu", .threads = 2}), model, {.batch = 16, .precision = Precision::bf16});
+  network.initialise(1);
+  const std::vector<float> first = network.parameters(0);
+  train(network, set, {.epochs = 6, .seed = 2}, {});
+  EXPECT_GE(evaluate(network, set, set.test).right, 85);
+  bool has_more_digits = false;
+  for (const float one : network.parameters(0)) has_more_digits |= (std::bit_cast<std::uint32_t>(one) & 0xFFFF) != 0;
+  EXPECT_TRUE(has_more_digits);
+  for (const NetworkStep& step : network.steps())
+    EXPECT_TRUE(step.what == "update" || step.problem.find("bf16") != std::string::npos) << step.problem;
+  network.set_parameters(0, first);
+  EXPECT_EQ(network.parameters(0), first);
 }
 
 TEST(Training, Learns) {
