@@ -2,12 +2,12 @@
 """Trains omniconv's built-in models beside PyTorch's on the first CUDA device, and prints images a second of both.
 
   scripts/compare-training.py --omniconv build/release/bin/omniconv --data ~/data [--models mnist-big cifar10-vgg3] [--batches 64 1024]
-                              [--json FILE]
+                              [--device cpu --threads 2] [--json FILE]
 
 PyTorch (fp32, TF32 off, cuDNN's own choice by measurement) gets its whole step as one CUDA graph: the batch gathered from standardised
-images that lie on the device, forward, loss, backward, SGD with momentum. Both memory formats are tried and the faster one counts; a second
-figure leaves the gathering out. omniconv's is that of its command, data and all. Both are the median of several epochs' speeds, and run one
-after the other for each model and batch.
+images that lie on the device, forward, loss, backward, SGD with momentum. Both memory formats are tried and the faster one counts.
+omniconv's is that of its command, data and all. Both are the median of several epochs' speeds, and run one after the other for each model and
+batch. On the CPU PyTorch has no graphs: its steps are submitted one by one.
 """
 import argparse
 import json
@@ -101,46 +101,48 @@ def torch_model(torch, text):
     return Model()
 
 
-def torch_speed(torch, text, shape, batch, precision, channels_last, gathers, epochs):
-    """Images a second of a whole step as one graph."""
+def torch_speed(torch, text, shape, batch, precision, channels_last, arguments):
+    """Images a second of a whole step, on CUDA as one graph."""
     torch.manual_seed(1)
-    images = IMAGES[shape]
-    model = torch_model(torch, text).cuda()
-    data = torch.randn(images, *shape, device="cuda")
+    where = "cuda" if arguments.device == "cuda" else "cpu"
+    images = min(IMAGES[shape], arguments.train_size or IMAGES[shape])
+    model = torch_model(torch, text).to(where)
+    data = torch.randn(images, *shape, device=where)
     if channels_last:
         model, data = model.to(memory_format=torch.channels_last), data.to(memory_format=torch.channels_last)
-    labels = torch.randint(0, 10, (images,), device="cuda")
-    order = torch.randperm(images, device="cuda")[:batch]
+    labels = torch.randint(0, 10, (images,), device=where)
+    order = torch.randperm(images, device=where)[:batch]
     optimizer = torch.optim.SGD(model.parameters(), lr=0.01, momentum=0.9, foreach=True)
     criterion = torch.nn.CrossEntropyLoss()
-    static, static_labels = data[order].contiguous(memory_format=torch.channels_last if channels_last else torch.contiguous_format), labels[order]
 
     def step():
         optimizer.zero_grad(set_to_none=True)
-        x, wanted = (data.index_select(0, order), labels.index_select(0, order)) if gathers else (static, static_labels)
-        with torch.autocast("cuda", torch.bfloat16, enabled=precision == "bf16"):
+        x, wanted = data.index_select(0, order), labels.index_select(0, order)
+        with torch.autocast(where, torch.bfloat16, enabled=precision == "bf16"):
             loss = criterion(model(x), wanted)
         loss.backward()
         optimizer.step()
-        return loss
 
-    side = torch.cuda.Stream()
-    side.wait_stream(torch.cuda.current_stream())
-    with torch.cuda.stream(side):
-        for _ in range(5):
+    if where == "cuda":
+        side = torch.cuda.Stream()
+        side.wait_stream(torch.cuda.current_stream())
+        with torch.cuda.stream(side):
+            for _ in range(5):
+                step()
+        torch.cuda.current_stream().wait_stream(side)
+        graph = torch.cuda.CUDAGraph()
+        with torch.cuda.graph(graph):
             step()
-    torch.cuda.current_stream().wait_stream(side)
-    graph = torch.cuda.CUDAGraph()
-    with torch.cuda.graph(graph):
-        step()
     steps = images // batch
     speeds = []
-    for _ in range(epochs + 1):
-        torch.cuda.synchronize()
+    for _ in range(arguments.epochs + 1):
+        if where == "cuda":
+            torch.cuda.synchronize()
         begin = time.perf_counter()
         for _ in range(steps):
-            graph.replay()
-        torch.cuda.synchronize()
+            graph.replay() if where == "cuda" else step()  # pylint: disable=expression-not-assigned
+        if where == "cuda":
+            torch.cuda.synchronize()
         speeds.append(steps * batch / (time.perf_counter() - begin))
     return statistics.median(speeds[1:])
 
@@ -151,6 +153,10 @@ def own_speed(arguments, model, batch, precision):
                    arguments.device, "--quiet", "--json", file.name] + arguments.asking.split()
         if precision != "f32":
             command += ["--precision", precision]
+        if arguments.train_size:
+            command += ["--train-size", str(arguments.train_size), "--test-size", "100"]
+        if arguments.threads:
+            command += ["--threads", str(arguments.threads)]
         if input_of(model) == (1, 28, 28):
             command += ["--dataset", "mnist"]
         subprocess.run(command, check=True, timeout=300)
@@ -168,29 +174,32 @@ def main():
     parser.add_argument("--batches", nargs="+", type=int, default=[64, 1024])
     parser.add_argument("--precisions", nargs="+", default=["f32"])
     parser.add_argument("--epochs", type=int, default=3)
+    parser.add_argument("--threads", type=int, help="of both, on the CPU")
+    parser.add_argument("--train-size", type=int, help="images of an epoch, where all of them take too long")
     parser.add_argument("--asking", default="", help="more options of omniconv train")
     parser.add_argument("--json")
     arguments = parser.parse_args()
     import torch  # pylint: disable=import-outside-toplevel
+    if arguments.threads:
+        torch.set_num_threads(arguments.threads)
     torch.backends.cudnn.benchmark = True
     torch.backends.cuda.matmul.allow_tf32 = torch.backends.cudnn.allow_tf32 = False
     rows = []
-    print(f"{'model':14} {'batch':>5} {'type':4} {'omniconv':>10} {'PyTorch':>10} {'no gather':>10} {'ratio':>6}", flush=True)
+    print(f"{'model':14} {'batch':>5} {'type':4} {'omniconv':>10} {'PyTorch':>10} {'ratio':>6}", flush=True)
     for model in arguments.models:
         text = text_of(arguments.omniconv, model)
         for batch in arguments.batches:
             for precision in arguments.precisions:
                 own, report = own_speed(arguments, model, batch, precision)
-                peer = {gathers: max(torch_speed(torch, text, input_of(model), batch, precision, last, gathers, arguments.epochs)
-                                     for last in (False, True)) for gathers in (True, False)}
-                torch.cuda.empty_cache()
-                rows.append({"model": model, "batch": batch, "precision": precision, "omniconv": own, "pytorch": peer[True],
-                             "pytorch_without_gathering": peer[False], "report": report})
-                print(f"{model:14} {batch:5} {precision:4} {own:10.0f} {peer[True]:10.0f} {peer[False]:10.0f} {own / peer[True]:6.2f}", flush=True)
+                peer = max(torch_speed(torch, text, input_of(model), batch, precision, last, arguments) for last in (False, True))
+                if arguments.device == "cuda":
+                    torch.cuda.empty_cache()
+                rows.append({"model": model, "batch": batch, "precision": precision, "omniconv": own, "pytorch": peer})
+                print(f"{model:14} {batch:5} {precision:4} {own:10.0f} {peer:10.0f} {own / peer:6.2f}", flush=True)
                 if arguments.json:
                     with open(arguments.json + ".part", "w", encoding="utf-8") as file:
-                        json.dump({"schema": "omniconv-training-peers/1", "device": torch.cuda.get_device_name(0), "pytorch": torch.__version__,
-                                   "rows": rows}, file, indent=1)
+                        json.dump({"schema": "omniconv-training-peers/1", "commit": report["commit"], "date": report["date"], "device": report["device"],
+                                   "threads": arguments.threads, "pytorch": torch.__version__, "rows": rows}, file, indent=1)
                     os.replace(arguments.json + ".part", arguments.json)
     return 0
 

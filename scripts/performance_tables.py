@@ -205,7 +205,19 @@ def errors(report):
         yield f"| `{result['problem']}` | `{result['solver']}` | {' | '.join(cells)} |\n"
 
 
-MAKERS = {"omniconv-compare/1": compared, "omniconv-compare-conv2d/1": compared_layers, "omniconv-compare-gemm/1": compared_products,
+def training(report):
+    device = report["device"]
+    threads = f", {report['threads']} threads" if report["threads"] else ""
+    of_peer = "its whole step as one CUDA graph, the batch gathered within it" if device["gpu"] else "its step as it is"
+    yield (f"## Training on {device['name']}{threads}, beside PyTorch {report['pytorch']}\n\n`scripts/compare-training.py`, commit {report['commit']}, {report['date'][:10]}. Images a second of "
+           f"`omniconv train`, data and all, and of PyTorch, {of_peer}, in the faster one of its memory formats; f32 without TF32, bf16 of PyTorch's by autocast.\n\n"
+           "| model | batch | type | omniconv, images/s | a step, ms | PyTorch, images/s | ratio |\n| --- | --- | --- | --- | --- | --- | --- |\n")
+    for row in report["rows"]:
+        yield (f"| `{row['model']}` | {row['batch']} | {row['precision']} | {row['omniconv']:.0f} | {row['batch'] / row['omniconv'] * 1e3:.3f} | {row['pytorch']:.0f} | "
+               f"{row['omniconv'] / row['pytorch']:.2f} |\n")
+
+
+MAKERS = {"omniconv-training-peers/1": training, "omniconv-compare/1": compared, "omniconv-compare-conv2d/1": compared_layers, "omniconv-compare-gemm/1": compared_products,
           "omniconv-bench/1": benched, "omniconv-files/1": files, "omniconv-huge/1": huge,
           "omniconv-peers/1": peers, "omniconv-end-to-end/1": end_to_end, "omniconv-huge-gpu/1": huge_gpu, "omniconv-gpu-check/1": gpu_check, "omniconv-random/1": random_problems,
           "omniconv-before-after/1": before_after, "omniconv-convolutions/1": layers, "omniconv-errors/1": errors}
