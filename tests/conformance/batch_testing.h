@@ -13,6 +13,7 @@
 
 #include "core/convert.h"
 #include "omniconv/batch.h"
+#include "core/philox.h"
 #include "operations/batch/draw.h"
 
 namespace omniconv {
@@ -68,7 +69,7 @@ inline BatchResult defined(const BatchProblem& p, const BatchSet& set, const Bat
       if (entry >= 0 && entry < p.m) image = entry;
     }
     if (image >= 0) {
-      const auto words = operations::philox(
+      const auto words = philox(
           {static_cast<std::uint32_t>(image), 0, static_cast<std::uint32_t>(scalars.epoch), operations::use_of_draws},
           {static_cast<std::uint32_t>(scalars.seed), static_cast<std::uint32_t>(scalars.seed >> 32)});
       const std::uint64_t choices = 2 * static_cast<std::uint64_t>(p.shift) + 1;
