@@ -8,6 +8,7 @@
 #include <string_view>
 #include <system_error>
 
+#include "core/build_info.h"
 #include "image/atomic_file.h"
 #include "image/formats/extension.h"
 #include "image/formats/module.h"

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <charconv>
+#include <filesystem>
 #include <future>
 #include <iterator>
 #include <map>
@@ -261,8 +262,9 @@ void describe_options(const TrainOptions& options, const Network& network, Json&
 
 TrainingPicture picture_of(const Model& model, const Dataset& dataset, const std::vector<EpochReport>& epochs,
                            const Evaluation& result) {
-  return {.title = fmt::format("{} on {}: {} of {} images of the test right, {:.2f} %", model.name, dataset.name,
-                               result.right, result.images, 100 * result.accuracy()),
+  return {.title = fmt::format("{} on {}: {} of {} images of the test right, {:.2f} %",
+                               std::filesystem::path(model.name).filename().string(), dataset.name, result.right,
+                               result.images, 100 * result.accuracy()),
           .epochs = epochs,
           .classes = dataset.classes,
           .test = result};

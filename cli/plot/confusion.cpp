@@ -8,12 +8,12 @@
 namespace omniconv::cli::plot {
 namespace {
 
-constexpr double top_margin = 44, left_margin = 176, bottom_margin = 176, right_margin = 104;
+constexpr double top_margin = 44, header = 30, right_margin = 104, gap = 12;
 
 // From white to a dark blue: lightness alone says how much.
 Colour shade(double share) {
   constexpr Colour dark{0.03, 0.19, 0.42};
-  // The root shows few mistakes among many images, too.
+  // One image among many is seen, too.
   const double t = share > 0 ? 0.06 + 0.94 * std::clamp(share, 0.0, 1.0) : 0;
   return {1 + t * (dark.red - 1), 1 + t * (dark.green - 1), 1 + t * (dark.blue - 1)};
 }
@@ -49,7 +49,7 @@ void draw_row(Canvas& canvas, const Grid& grid, std::size_t of, const std::int64
                   {.size = size, .colour = share > 0.45 ? white : black, .is_bold = of == as});
   }
   if (all > 0)
-    canvas.text(grid.left + grid.side() + 14, grid.box(of, 0).top + grid.cell / 2, At::left,
+    canvas.text(grid.left + grid.side() + gap, grid.box(of, 0).top + grid.cell / 2, At::left,
                 fmt::format("{:.1f} %", 100 * static_cast<double>(counts[of]) / static_cast<double>(all)),
                 {.size = size, .colour = grey});
 }
@@ -57,20 +57,25 @@ void draw_row(Canvas& canvas, const Grid& grid, std::size_t of, const std::int64
 }  // namespace
 
 void draw_confusion(Canvas& canvas, const Box& box, const std::vector<std::string>& classes, const Evaluation& result) {
-  const double side = std::min(box.width - left_margin - right_margin, box.height - top_margin - 30 - bottom_margin);
-  const Grid grid{.left = box.left + left_margin,
-                  .top = box.top + top_margin + 30,
+  const Style words{.size = 18, .is_bold = true};
+  const double names = std::clamp(0.4 * box.height / static_cast<double>(classes.size() + 4), 6.0, 18.0);
+  double widest = 0;
+  for (std::size_t c = 0; c < classes.size(); ++c)
+    widest = std::max(widest, canvas.width_of(label(classes, c), {.size = names}));
+  const double margin = widest + 2 * gap + words.size;  // of the names, and of what they are
+  const double side = std::min(box.width - margin - right_margin, box.height - top_margin - header - margin - gap);
+  const Grid grid{.left = box.left + margin,
+                  .top = box.top + top_margin + header,
                   .cell = side / static_cast<double>(classes.size()),
                   .classes = classes.size()};
-  const double names = std::min(18.0, grid.cell * 0.4);
   canvas.text(grid.left, box.top + top_margin / 2, At::left, "Images of the test, by their class and the one found",
               {.size = 21, .is_bold = true});
-  canvas.text(grid.left + side + 14, grid.top - 16, At::left, "right", {.size = 18});
+  canvas.text(grid.left + side + gap, grid.top - 16, At::left, "right", {.size = 18});
   for (std::size_t c = 0; c < classes.size(); ++c) {
     draw_row(canvas, grid, c, result.confusion.data() + c * classes.size());
     const double middle = grid.cell * (static_cast<double>(c) + 0.5);
-    canvas.text(grid.left - 12, grid.top + middle, At::right, label(classes, c), {.size = names});
-    canvas.text(grid.left + middle, grid.top + side + 12, At::right, label(classes, c),
+    canvas.text(grid.left - gap, grid.top + middle, At::right, label(classes, c), {.size = names});
+    canvas.text(grid.left + middle, grid.top + side + gap, At::right, label(classes, c),
                 {.size = names, .is_upright = true});
   }
   for (std::size_t c = 1; c < classes.size(); ++c) {
@@ -79,10 +84,9 @@ void draw_confusion(Canvas& canvas, const Box& box, const std::vector<std::strin
     canvas.line({{grid.left, grid.top + at}, {grid.left + side, grid.top + at}}, pale, 1);
   }
   canvas.outline({grid.left, grid.top, side, side}, grey, 1.5);
-  canvas.text(grid.left - left_margin + 14, grid.top + side / 2, At::middle, "class",
-              {.size = 18, .is_bold = true, .is_upright = true});
-  canvas.text(grid.left + side / 2, grid.top + side + bottom_margin - 10, At::middle, "found as",
-              {.size = 18, .is_bold = true});
+  canvas.text(grid.left - margin + words.size / 2, grid.top + side / 2, At::middle, "class",
+              {.size = words.size, .is_bold = true, .is_upright = true});
+  canvas.text(grid.left + side / 2, grid.top + side + margin, At::middle, "found as", words);
 }
 
 }  // namespace omniconv::cli::plot

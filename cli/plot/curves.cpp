@@ -87,6 +87,11 @@ void draw_curves(Canvas& canvas, const Box& box, const Axes& axes, const std::ve
   draw_legend(canvas, area, curves);
   for (const Curve& curve : curves) {
     Canvas::Points points;
+    if (curve.is_level) {
+      const double y = plane.y(curve.points.front().second);
+      canvas.line({{area.left, y}, {area.right(), y}}, curve.colour, 2);
+      continue;
+    }
     for (const auto& [epoch, value] : curve.points) points.emplace_back(plane.x(epoch), plane.y(value));
     canvas.line(points, curve.colour, 3, curve.is_dashed);
     if (points.size() <= 40)

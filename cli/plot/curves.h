@@ -13,7 +13,8 @@ struct Curve {
   std::string name;
   Colour colour;
   bool is_dashed = false;
-  std::vector<std::pair<double, double>> points;  // an epoch, and what it had
+  std::vector<std::pair<double, double>> points;  // an epoch, and what it had; one is a level across them all
+  bool is_level = false;
 };
 
 struct Axes {

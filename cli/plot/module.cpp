@@ -56,8 +56,8 @@ void draw_accuracies(Canvas& canvas, const Box& box, const TrainingPicture& pict
   std::vector<Curve> curves = {std::move(validation),
                                {.name = fmt::format("test, at the end: {:.2f} %", test),
                                 .colour = black,
-                                .points = last > 1 ? std::vector<std::pair<double, double>>{{1, test}, {last, test}}
-                                                   : std::vector<std::pair<double, double>>{{1, test}}}};
+                                .points = {{last, test}},
+                                .is_level = true}};
   double least = 100, most = 0;
   for (const Curve& one : curves) widen(one, least, most);
   const double step = step_of(100 - std::min(least, 99.0), 5);
@@ -74,7 +74,9 @@ void draw_accuracies(Canvas& canvas, const Box& box, const TrainingPicture& pict
 
 std::string draw(const TrainingPicture& picture) {
   Canvas canvas(width, height);
-  canvas.text(40, 44, At::left, picture.title, {.size = 27, .is_bold = true});
+  Style title{.size = 27, .is_bold = true};
+  title.size *= std::min(1.0, (width - 80) / canvas.width_of(picture.title, title));
+  canvas.text(40, 44, At::left, picture.title, title);
   const Box left{16, title_height, left_part, height - title_height - 8};
   Curve validation = curve(picture.epochs, "validation", vermillion, &EpochReport::validation_accuracy, 100);
   if (validation.points.empty()) {
