@@ -17,6 +17,7 @@
 
 #include "command.h"
 #include "devices/device.h"
+#include "omniconv/dataset.h"
 #include "omniconv/error.h"
 
 namespace omniconv::cli {
@@ -43,12 +44,14 @@ Environment read_environment() {
     environment.program_cache = variable("XDG_CACHE_HOME") + "/omniconv";
   else if (variable("HOME").starts_with('/'))
     environment.program_cache = variable("HOME") + "/.cache/omniconv";
+  environment.data = std::getenv("OMNICONV_DATA_DIR") != nullptr ? variable("OMNICONV_DATA_DIR") : bundled_datasets();
   return environment;
 }
 
 std::vector<NameText> environment_variables() {
   return {{"NO_COLOR", "set and not empty: no colours on a terminal"},
           {"OMNICONV_CACHE_DIR", "the folder of compiled programs; set and empty: none are kept"},
+          {"OMNICONV_DATA_DIR", "the folder of the data sets that come along; else share/omniconv beside the library"},
           {"XDG_CACHE_HOME, HOME", "where that folder is otherwise (FILES)"},
           {"TMPDIR", "where a standard input or output is kept that can be read or written only once; else /tmp"}};
 }

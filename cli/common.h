@@ -17,6 +17,7 @@ struct Environment {
   bool colour = false;        // stdout is a terminal and NO_COLOR is not set
   bool progress = false;      // stderr is a terminal
   std::string program_cache;  // OMNICONV_CACHE_DIR, else omniconv in the user's cache folder; empty: none
+  std::string data;           // OMNICONV_DATA_DIR, else share/omniconv beside the library; empty: none
 };
 Environment read_environment();
 

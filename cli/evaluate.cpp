@@ -36,12 +36,11 @@ int run(const EvaluateOptions& options, Json& json) {
   json["device"] = describe(context.device());
   json["model"] = checkpoint.model.name, json["parameters"] = checkpoint.model.parameters();
   json["steps"] = checkpoint.progress.updates;
-  json["dataset"] = {{"name", dataset.name}, {"test", dataset.test.count}};
+  json["dataset"] = describe(dataset, false);
   json["test"] = describe(result);
   if (options.common.quiet || options.common.json == "-") return 0;
-  fmt::print("{}: {} parameters, trained for {} steps, on {}\n{}: {} images for the test\n", checkpoint.model.name,
-             checkpoint.model.parameters(), checkpoint.progress.updates, context.device().id, dataset.name,
-             dataset.test.count);
+  fmt::print("{}: {} parameters, trained for {} steps, on {}\n{}\n", checkpoint.model.name,
+             checkpoint.model.parameters(), checkpoint.progress.updates, context.device().id, print(dataset, false));
   print_evaluation(dataset, result);
   return 0;
 }
@@ -52,6 +51,7 @@ void add_evaluate(CLI::App& app, Body& body) {
   CLI::App* const command = app.add_subcommand("evaluate", "test a trained network on labelled images");
   command->footer(
       "Examples:\n"
+      "  omniconv evaluate run1\n"
       "  omniconv evaluate run1 --data ~/data\n"
       "  omniconv evaluate run1/step-00004685.json --data ~/data --device cuda --batch 1000\n"
       "docs/training.md says what a checkpoint is.");

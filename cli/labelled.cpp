@@ -5,8 +5,11 @@
 #include <algorithm>
 #include <filesystem>
 #include <iterator>
+#include <optional>
 #include <span>
+#include <string>
 #include <string_view>
+#include <system_error>
 #include <vector>
 
 #include "core/suggest.h"
@@ -15,47 +18,80 @@
 namespace omniconv::cli {
 namespace {
 
-constexpr std::string_view datasets[] = {"mnist", "fashion-mnist", "cifar-10"};
+constexpr std::string_view sample = "fashion-mnist-sample", shapes = "shapes";
+constexpr std::string_view datasets[] = {"mnist", "fashion-mnist", "cifar-10", sample, shapes};
+constexpr const char* usual = "/usr/share/datasets";  // Debian's dataset-fashion-mnist
 
-// The set that the model's input fits, of those in the folder.
-DatasetPlace place_for(const DataOptions& options, const Model& model) {
-  constexpr const char* usual = "/usr/share/datasets";  // Debian's dataset-fashion-mnist
-  std::string folder = options.data;
-  if (folder.empty()) {
-    std::error_code ignored;
-    if (!std::filesystem::is_directory(usual, ignored))
-      throw bad_input(
-          "no data set is named: give --data DIR, a folder with MNIST's, Fashion-MNIST's or CIFAR-10's files");
-    folder = usual;
-  }
-  std::vector<DatasetPlace> places = find_datasets(folder), fitting;
-  if (places.empty())
-    throw bad_input(
-        fmt::format("{}: neither it nor its mnist, fashion-mnist and cifar-10-batches-bin hold a data set: IDX "
-                    "files as train-images-idx3-ubyte, or CIFAR-10's data_batch_1.bin",
-                    folder));
-  const auto list_of = [](const std::vector<DatasetPlace>& all) {
-    std::string list;
-    for (const DatasetPlace& place : all)
-      list += fmt::format("{}{} ({}: {})", list.empty() ? "" : ", ", place.name, place.folder,
-                          place.damage.empty() ? print({place.channels, place.height, place.width}) : "damaged");
-    return list;
-  };
+std::string list_of(const std::vector<DatasetPlace>& all) {
+  std::string list;
+  for (const DatasetPlace& place : all)
+    list += fmt::format("{}{} ({}: {})", list.empty() ? "" : ", ", place.name, place.folder,
+                        place.damage.empty() ? print({place.channels, place.height, place.width}) : "damaged");
+  return list;
+}
+
+Error no_fit(const DataOptions& options, const Model& model, const std::string& found) {
+  return bad_input(fmt::format("no {}data set fits the model {}, which takes {}: found {}",
+                               options.dataset.empty() ? "" : options.dataset + " ", model.name, print(model.input),
+                               found));
+}
+
+// The one that the model's input fits, and that has the name, if one is asked for; none where none does.
+std::optional<DatasetPlace> fitting(const std::vector<DatasetPlace>& places, const DataOptions& options,
+                                    const Model& model) {
+  std::vector<DatasetPlace> found;
   for (const DatasetPlace& place : places) {
     if (!options.dataset.empty() && options.dataset != place.name) continue;
     const bool is_named = !options.dataset.empty() || places.size() == 1;
     if (!place.damage.empty() && is_named) throw bad_input(place.damage);
-    if (ModelShape{place.channels, place.height, place.width} == model.input) fitting.push_back(place);
+    if (ModelShape{place.channels, place.height, place.width} == model.input) found.push_back(place);
   }
-  const std::string found = list_of(places);
-  if (fitting.empty())
-    throw bad_input(fmt::format("no {}data set fits the model {}, which takes {}: found {}",
-                                options.dataset.empty() ? "" : options.dataset + " ", model.name, print(model.input),
-                                found));
-  if (fitting.size() > 1)
+  if (found.empty()) return std::nullopt;
+  if (found.size() > 1)
     throw bad_input(
-        fmt::format("several data sets fit the model {}: name one by --dataset: {}", model.name, list_of(fitting)));
-  return fitting.front();
+        fmt::format("several data sets fit the model {}: name one by --dataset: {}", model.name, list_of(found)));
+  return found.front();
+}
+
+DatasetPlace place_in_folder(const DataOptions& options, const Model& model) {
+  const std::vector<DatasetPlace> places = find_datasets(options.data);
+  if (places.empty())
+    throw bad_input(
+        fmt::format("{}: neither it nor its mnist, fashion-mnist and cifar-10-batches-bin hold a data set: IDX "
+                    "files as train-images-idx3-ubyte, or CIFAR-10's data_batch_1.bin",
+                    options.data));
+  if (const std::optional<DatasetPlace> place = fitting(places, options, model)) return *place;
+  throw no_fit(options, model, list_of(places));
+}
+
+Dataset made_shapes(const DataOptions& options) {
+  constexpr std::int64_t usual_train = 8000, usual_test = 2000;
+  return make_shapes(options.train_images < 0 ? usual_train : options.train_images,
+                     options.test_images < 0 ? usual_test : options.test_images);
+}
+
+// Where no folder is named: the usual one's, or the sample that comes along, or else shapes.
+Dataset without_a_folder(const DataOptions& options, const Model& model) {
+  std::vector<DatasetPlace> all;
+  for (const std::string& folder : {std::string(usual), read_environment().data}) {
+    std::error_code ignored;
+    if (!std::filesystem::is_directory(folder, ignored)) continue;
+    const std::vector<DatasetPlace> places = find_datasets(folder);
+    if (const std::optional<DatasetPlace> place = fitting(places, options, model))
+      return read_dataset(*place, options.train_images, options.test_images);
+    all.insert(all.end(), places.begin(), places.end());
+  }
+  const auto is_there = [&](const DatasetPlace& place) { return place.name == options.dataset; };
+  if (options.dataset == sample && std::none_of(all.begin(), all.end(), is_there))
+    throw bad_input(
+        fmt::format("{} is not beside the program, in share/omniconv: name the folder that holds it by --data, or by "
+                    "OMNICONV_DATA_DIR",
+                    sample));
+  constexpr ModelShape of_shapes = {3, 32, 32};
+  if (options.dataset.empty() && model.input == of_shapes) return made_shapes(options);
+  throw no_fit(options, model,
+               fmt::format("{}{}; give --data DIR, a folder with MNIST's, Fashion-MNIST's or CIFAR-10's files",
+                           list_of(all), all.empty() ? "none" : ""));
 }
 
 // How many images of each class were taken for which.
@@ -88,7 +124,9 @@ std::string print(const ModelShape& shape) {
 }
 
 void add_data(CLI::App& command, DataOptions& options) {
-  command.add_option("--data", options.data, "the folder of the data set, or of its folder; else /usr/share/datasets")
+  command
+      .add_option("--data", options.data,
+                  "the folder of the data set, or of its folder; else /usr/share/datasets, or what comes along")
       ->type_name("DIR")
       ->check(not_empty());
   command.add_option("--dataset", options.dataset, "the set, where several fit the model")
@@ -103,7 +141,29 @@ Dataset labelled_images(const DataOptions& options, const Model& model) {
   if (!options.dataset.empty() &&
       std::find(std::begin(datasets), std::end(datasets), options.dataset) == std::end(datasets))
     throw bad_input(fmt::format("unknown data set '{}': {}", options.dataset, suggest(options.dataset, datasets)));
-  return read_dataset(place_for(options, model), options.train_images, options.test_images);
+  if (options.dataset == shapes) {
+    if (!options.data.empty())
+      throw bad_input("--data beside --dataset shapes, whose images are made and not read: leave one of them out");
+    Dataset made = made_shapes(options);
+    if (const ModelShape shape{made.channels, made.height, made.width}; shape != model.input)
+      throw no_fit(options, model, print(shape));
+    return made;
+  }
+  if (options.data.empty()) return without_a_folder(options, model);
+  return read_dataset(place_in_folder(options, model), options.train_images, options.test_images);
+}
+
+Json describe(const Dataset& dataset, bool with_training) {
+  Json json = {{"name", dataset.name}, {"origin", dataset.origin}};
+  if (with_training) json["train"] = dataset.train.count;
+  json["test"] = dataset.test.count;
+  return json;
+}
+
+std::string print(const Dataset& dataset, bool with_training) {
+  const std::string training = with_training ? fmt::format(" {} images for training,", dataset.train.count) : "";
+  return fmt::format("{}:{} {}{} for the test ({})", dataset.name, training, dataset.test.count,
+                     with_training ? "" : " images", dataset.origin);
 }
 
 Json describe(const Evaluation& result) {

@@ -19,8 +19,12 @@ void add_data(CLI::App& command, DataOptions& options);
 
 std::string print(const ModelShape& shape);
 
-// The set that the model's input fits, of those in the folder; as much of it as is asked for.
+// The set that the model's input fits, of those in the folder; as much of it as is asked for. Without a folder one that
+// is installed, comes with omniconv, or is made.
 Dataset labelled_images(const DataOptions& options, const Model& model);
+// What a report says of it, and the line that says which it is.
+Json describe(const Dataset& dataset, bool with_training);
+std::string print(const Dataset& dataset, bool with_training);
 
 // What was found in its images for the test, as a report has it and as a table.
 Json describe(const Evaluation& result);

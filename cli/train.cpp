@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <charconv>
+#include <filesystem>
 #include <future>
 #include <iterator>
 #include <map>
@@ -18,9 +19,11 @@
 #include "core/suggest.h"
 #include "image/atomic_file.h"
 #include "labelled.h"
+#include "models.h"
 #include "omniconv/checkpoint.h"
 #include "omniconv/error.h"
 #include "omniconv/training.h"
+#include "plot.h"
 #include "progress.h"
 #include "report.h"
 
@@ -30,7 +33,7 @@ namespace {
 struct TrainOptions {
   Common common;
   DataOptions data;
-  std::string model, optimizer = "sgd", schedule = "constant", augment, precision = "f32", checkpoint, log;
+  std::string model, optimizer = "sgd", schedule = "constant", augment, precision = "f32", checkpoint, log, plot;
   std::vector<std::string> solvers;
   std::int64_t epochs = 5, batch = 64, seed = 1, validation = 0, early_stop = 0, checkpoint_every = 0;
   double rate = 0.01, momentum = 0.9, l2 = 0;
@@ -43,35 +46,6 @@ std::size_t place_of_word(const char* what, const std::string& word, std::span<c
   const auto found = std::find(known.begin(), known.end(), word);
   if (found == known.end()) throw bad_input(fmt::format("unknown {} '{}': {}", what, word, suggest(word, known)));
   return static_cast<std::size_t>(found - known.begin());
-}
-
-void print_model(const Model& model) {
-  fmt::print("{}: {} parameters\n", model.name, model.parameters());
-  std::vector<std::vector<std::string>> table = {{"layer", "output", "parameters"}, {"input", print(model.input), ""}};
-  for (const ModelLayer& layer : model.layers)
-    table.push_back({layer.text(), print(layer.out), layer.has_parameters() ? std::to_string(layer.parameters()) : ""});
-  print_table(table);
-}
-
-int list_models(const TrainOptions& options, Json& json) {
-  json["models"] = Json::array();
-  const bool prints = !options.common.quiet && options.common.json != "-";
-  const std::vector<std::string> names =
-      options.model.empty() ? built_in_models() : std::vector<std::string>{options.model};
-  for (const std::string& name : names) {
-    const Model model = load_model(name);
-    Json layers = Json::array();
-    for (const ModelLayer& layer : model.layers)
-      layers.push_back({{"layer", layer.text()},
-                        {"output", {layer.out.channels, layer.out.height, layer.out.width}},
-                        {"parameters", layer.parameters()}});
-    json["models"].push_back(
-        {{"model", name}, {"parameters", model.parameters()}, {"text", to_text(model)}, {"layers", layers}});
-    if (!prints) continue;
-    if (name != names.front()) fmt::print("\n");
-    print_model(model);
-  }
-  return 0;
 }
 
 // "flip,crop4"
@@ -286,8 +260,22 @@ void describe_options(const TrainOptions& options, const Network& network, Json&
         {{"layer", step.layer}, {"what", step.what}, {"problem", step.problem}, {"solver", step.solver}});
 }
 
+TrainingPicture picture_of(const Model& model, const Dataset& dataset, const std::vector<EpochReport>& epochs,
+                           const Evaluation& result) {
+  return {.title = fmt::format("{} on {}: {} of {} images of the test right, {:.2f} %",
+                               std::filesystem::path(model.name).filename().string(), dataset.name, result.right,
+                               result.images, 100 * result.accuracy()),
+          .epochs = epochs,
+          .classes = dataset.classes,
+          .test = result};
+}
+
 int run(const TrainOptions& options, Json& json) {
-  if (options.list_models) return list_models(options, json);
+  if (options.list_models) {
+    const bool halves = place_of_word("precision", options.precision, precisions) == 2;
+    return list_models(options.model, {.batch = options.batch, .element_bytes = halves ? 2 : 4},
+                       !options.common.quiet && options.common.json != "-", json);
+  }
   NetworkOptions of_network = network_options(options);
   const TrainingOptions of_training = training_options(options);
   if (options.optimizer == "adam" && options.has_momentum)
@@ -300,6 +288,7 @@ int run(const TrainOptions& options, Json& json) {
     throw bad_input("--checkpoint-every needs --checkpoint DIR, where the checkpoints go");
   const bool prints = !options.common.quiet && options.common.json != "-";
   const Model model = load_model(options.model);
+  PlotOutput plot(options.plot);
   Dataset dataset = labelled_images(options.data, model);
   require_fit(model, dataset, options.batch, options.validation);
   std::optional<Checkpoint> begin = checkpoint_to_resume(options, model, dataset);
@@ -311,12 +300,11 @@ int run(const TrainOptions& options, Json& json) {
   const TrainingProgress progress = begin ? begin->progress : TrainingProgress();
   json["device"] = describe(context.device());
   json["model"] = model.name, json["parameters"] = model.parameters();
-  json["dataset"] = {{"name", dataset.name}, {"train", dataset.train.count}, {"test", dataset.test.count}};
+  json["dataset"] = describe(dataset, true);
   describe_options(options, network, json);
   if (prints) {
-    fmt::print("{}: {} parameters, {} on {}\n{}: {} images for training, {} for the test\n", model.name,
-               model.parameters(), print_bytes(network.memory_bytes()), context.device().id, dataset.name,
-               dataset.train.count, dataset.test.count);
+    fmt::print("{}: {} parameters, {} on {}\n{}\n", model.name, model.parameters(), print_bytes(network.memory_bytes()),
+               context.device().id, print(dataset, true));
     if (begin)
       fmt::print("goes on after {} steps: {} of epoch {}\n", progress.updates, progress.step, progress.epoch);
     else if (options.resume)
@@ -357,6 +345,8 @@ int run(const TrainOptions& options, Json& json) {
   const Evaluation result = evaluate(network, dataset, dataset.test);
   json["test"] = describe(result);
   if (prints) print_evaluation(dataset, result);
+  plot.write(picture_of(model, dataset, epochs, result));
+  if (prints && !options.plot.empty()) fmt::print("plot: {}\n", options.plot);
   if (options.operations) report_operations(network, prints, json);
   return 0;
 }
@@ -423,6 +413,11 @@ void add_keeping_options(CLI::App& command, TrainOptions& options) {
   command.add_option("--log", options.log, "a line for each epoch, as comma-separated values")
       ->type_name("FILE.csv")
       ->check(not_empty());
+  command
+      .add_option("--plot", options.plot,
+                  "a picture of loss and accuracy by epoch, and of the classes found in the test; needs cairo")
+      ->type_name("FILE.png")
+      ->check(not_empty());
   command.add_option("--solver", options.solvers, "the solver of an operation, or what its id begins with")
       ->type_name("OPERATION=ID");
   command.add_flag("--operations", options.operations, "time each operation of a step by itself, at the end");
@@ -437,6 +432,7 @@ void add_train(CLI::App& app, Body& body) {
   CLI::App* const command = app.add_subcommand("train", "train a small network on labelled images, and test it");
   command->footer(
       "Examples:\n"
+      "  omniconv train mnist-conv --validation 500 --plot training.png\n"
       "  omniconv train mnist-conv --data ~/data --dataset fashion-mnist --epochs 5\n"
       "  omniconv train cifar10-vgg3 --data ~/data --device cuda --optimizer nesterov --rate 0.02\n"
       "  omniconv train mnist-big --data ~/data --checkpoint run1 --resume\n"

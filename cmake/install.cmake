@@ -9,6 +9,9 @@ if(OMNICONV_IMAGE_MODULE)
   # The library looks for them in the folder `omniconv` beside itself.
   install(TARGETS omniconv_image_oiio omniconv_image_plain LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR}/omniconv)
 endif()
+if(TARGET omniconv_plot)
+  install(TARGETS omniconv_plot LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR}/omniconv)
+endif()
 install(EXPORT omniconv_targets NAMESPACE omniconv:: FILE omniconv-targets.cmake DESTINATION ${omniconv_config_dir})
 install(DIRECTORY include/omniconv DESTINATION ${CMAKE_INSTALL_INCLUDEDIR} FILES_MATCHING PATTERN "*.h")
 
@@ -28,6 +31,9 @@ cmake_path(RELATIVE_PATH OMNICONV_PC_TO_PREFIX BASE_DIRECTORY ${CMAKE_INSTALL_FU
 configure_file(cmake/omniconv.pc.in ${CMAKE_BINARY_DIR}/omniconv.pc @ONLY)
 install(FILES ${CMAKE_BINARY_DIR}/omniconv.pc DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig)
 
+# Where the library looks for them (src/CMakeLists.txt).
+install(DIRECTORY data/fashion-mnist-sample DESTINATION ${CMAKE_INSTALL_DATADIR}/omniconv)
+
 # Made from the options that the command has (cli/CMakeLists.txt).
 set(pages ${PROJECT_BINARY_DIR}/cli/pages)
 install(FILES ${pages}/omniconv.1 DESTINATION ${CMAKE_INSTALL_MANDIR}/man1)
@@ -42,3 +48,4 @@ foreach(readme IN LISTS readmes)
   cmake_path(GET readme PARENT_PATH folder)
   install(FILES ${readme} DESTINATION ${CMAKE_INSTALL_DOCDIR}/${folder})
 endforeach()
+install(FILES data/fashion-mnist-sample/LICENSE DESTINATION ${CMAKE_INSTALL_DOCDIR}/data/fashion-mnist-sample)

@@ -41,7 +41,7 @@ need() { # PACKAGE CHECK WHY
 
 if ! command -v apt-get >/dev/null || ! command -v dpkg-query >/dev/null; then
   fail "this is not Debian or Ubuntu (no apt-get); install a C++20 compiler, CMake 3.25, Ninja, Highway, oneTBB, fmt," \
-    "CLI11, nlohmann-json, OpenImageIO, libpng, libtiff, libjpeg, libwebp and, for the tests, GoogleTest yourself, then run again with --no-setup"
+    "CLI11, nlohmann-json, OpenImageIO, libpng, libtiff, libjpeg, libwebp, cairo and, for the tests, GoogleTest yourself, then run again with --no-setup"
 fi
 
 need g++ command:g++ "the compiler"
@@ -58,7 +58,8 @@ need libpng-dev package:libpng-dev "libpng: plain PNG files"
 need libtiff-dev package:libtiff-dev "libtiff: plain TIFF files"
 need libjpeg-dev package:libjpeg-dev "libjpeg-turbo: plain JPEG files"
 need libwebp-dev package:libwebp-dev "libwebp: WebP files"
-need zlib1g-dev package:zlib1g-dev "zlib: compresses PNG files"
+need zlib1g-dev package:zlib1g-dev "zlib: compresses PNG files, reads compressed data sets"
+need libcairo2-dev package:libcairo2-dev "cairo: plots of trainings"
 need ocl-icd-libopencl1 library:libOpenCL.so.1 "the OpenCL loader"
 need pocl-opencl-icd package:pocl-opencl-icd "PoCL: an OpenCL device on any machine"
 if [[ $tests == yes ]]; then

@@ -27,7 +27,7 @@ inline PhiloxKey philox_key(std::uint64_t seed) {
 }
 
 // What the numbers are for, so that no two uses share any: four bits.
-enum class PhiloxUse : std::uint32_t { weights, order, dropout, batch, split };
+enum class PhiloxUse : std::uint32_t { weights, order, dropout, batch, split, shapes };
 
 // The words of a seed, for one use of it: word `i` of stream `of` (a layer, an epoch), of a step below 2^28 where there
 // are any. Its counter is i / 4 in two words, the stream, and the use with the step above it.

@@ -7,6 +7,7 @@
 #include <cstdio>
 #include <filesystem>
 #include <fstream>
+#include <iterator>
 #include <memory>
 #include <string_view>
 #include <utility>
@@ -212,7 +213,7 @@ std::vector<std::string> numbers(int count) {
 }
 
 std::vector<std::string> class_names(const DatasetPlace& place) {
-  if (place.name == "fashion-mnist")
+  if (place.name == "fashion-mnist" || place.name == "fashion-mnist-sample")
     return {"T-shirt", "trouser", "pullover", "dress", "coat", "sandal", "shirt", "sneaker", "bag", "ankle boot"};
   if (place.format == DatasetPlace::Format::cifar) {
     std::vector<std::string> names;
@@ -228,6 +229,9 @@ std::vector<std::string> class_names(const DatasetPlace& place) {
 }
 
 using Format = DatasetPlace::Format;
+
+// Named after their folders.
+constexpr std::string_view idx_sets[] = {"mnist", "fashion-mnist", "fashion-mnist-sample"};
 
 void add_idx(const fs::path& folder, const std::string& name, std::vector<DatasetPlace>& to) {
   const std::string images = idx_file(folder, "train-images-idx3-ubyte");
@@ -254,13 +258,15 @@ std::vector<DatasetPlace> find_datasets(const std::string& folder) {
   std::error_code failed;
   if (!fs::is_directory(folder, failed)) throw bad_input(fmt::format("{}: there is no such folder of data", folder));
   const fs::path whole = fs::weakly_canonical(folder, failed);
-  add_idx(folder, whole.filename() == "fashion-mnist" ? "fashion-mnist" : "mnist", places);
+  const std::string own = whole.filename().string();
+  add_idx(folder, std::find(std::begin(idx_sets), std::end(idx_sets), own) == std::end(idx_sets) ? "mnist" : own,
+          places);
   add_cifar(folder, places);
   const auto is_there = [&](std::string_view name) {
     return std::any_of(places.begin(), places.end(), [&](const DatasetPlace& place) { return place.name == name; });
   };
-  for (const char* const name : {"mnist", "fashion-mnist"})
-    if (!is_there(name)) add_idx(fs::path(folder) / name, name, places);
+  for (const std::string_view name : idx_sets)
+    if (!is_there(name)) add_idx(fs::path(folder) / name, std::string(name), places);
   if (!is_there("cifar-10")) add_cifar(fs::path(folder) / "cifar-10-batches-bin", places);
   return places;
 }
@@ -271,7 +277,8 @@ Dataset read_dataset(const DatasetPlace& place, std::int64_t train_images, std::
               .channels = place.channels,
               .height = place.height,
               .width = place.width,
-              .classes = class_names(place)};
+              .classes = class_names(place),
+              .origin = place.folder};
   if (place.format == Format::idx) {
     for (const char* const part : {"train", "t10k"})
       for (const char* const file : {"images-idx3-ubyte", "labels-idx1-ubyte"})

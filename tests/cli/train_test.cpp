@@ -56,7 +56,7 @@ TEST_F(TrainCommand, TrainsAndReports) {
     const json report = json::parse(read_here("r.json"));
     EXPECT_EQ(report["schema"], "omniconv-train/1");
     EXPECT_EQ(report["parameters"], 690);
-    EXPECT_EQ(report["dataset"], (json{{"name", "mnist"}, {"train", 400}, {"test", 100}}));
+    EXPECT_EQ(report["dataset"], (json{{"name", "mnist"}, {"origin", "."}, {"train", 400}, {"test", 100}}));
     EXPECT_EQ(report["options"]["batch"], 10);
     ASSERT_EQ(report["epochs"].size(), 4u);
     EXPECT_LT(report["epochs"][3]["loss"], report["epochs"][0]["loss"]);
@@ -75,7 +75,7 @@ TEST_F(TrainCommand, ListsModels) {
   put_model();
   const Outcome own = run("train net.txt --list-models");
   EXPECT_EQ(own.out.find("net.txt: 690 parameters\n"), 0u) << own.out;
-  EXPECT_NE(own.out.find("conv 4 3x3 pad 1   4 x 8 x 8          40"), std::string::npos) << own.out;
+  EXPECT_NE(own.out.find("conv 4 3x3 pad 1   4 x 8 x 8      256          40"), std::string::npos) << own.out;
 }
 
 TEST_F(TrainCommand, ASeedAndNoOtherThread) {

@@ -8,8 +8,8 @@ BEGINNINGS = ("omniconv ", "./", "scripts/", "export ", "cat ")
 LEFT_OUT = re.compile(r"\b(minutes?|GPU)\b")
 OPTION = re.compile(r"--?[a-z]")
 # Options that take no value.
-FLAGS = {"--convolve", "--correlate", "--deterministic", "--dry-run", "--explain", "--list-kernels", "--list-models", "--measure", "--normalize", "--print-kernel", "--quiet",
-         "--rescale", "--sampled"}
+FLAGS = {"--convolve", "--correlate", "--deterministic", "--dry-run", "--explain", "--list-kernels", "--list-models", "--measure", "--normalize", "--operations", "--print-kernel", "--quiet",
+         "--rescale", "--resume", "--sampled"}
 
 
 def blocks(text):
@@ -86,7 +86,8 @@ class Call:
     def written_options(self):
         """Those that name files which the command writes."""
         reads_indices = any(word == "bwd" for word in " ".join(self.words).split())
-        return ("-o", "--json") if reads_indices else ("-o", "--json", "--indices")
+        written = ("-o", "--json", "--log", "--plot")
+        return written if reads_indices else (*written, "--indices")
 
     def image(self):
         if self.name != "filter" or not self.words:

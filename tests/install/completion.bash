@@ -21,10 +21,10 @@ expect() {
   fi
 }
 
-expect 'devices filter run conv verify bench explain train help' ''
+expect 'devices filter run conv verify bench explain train evaluate predict help' ''
 expect 'verify' ver
 expect '-h --help --version' -
-expect 'devices filter run conv verify bench explain train' help ''
+expect 'devices filter run conv verify bench explain train evaluate predict' help ''
 expect 'filter' help f
 expect '--kernel' filter in.png out.png --ker
 expect '--problems --pass --prepared' verify --p
@@ -47,6 +47,9 @@ expect 'dropout' bench dro
 expect 'batch_norm batch' bench bat
 expect 'loss' bench los
 expect 'update' bench upd
+expect 'fashion-mnist fashion-mnist-sample' train --dataset f
+expect 'shapes' evaluate --dataset s
+expect '--plot --precision' train --p
 # Numbers, files and what is not known.
 expect '' filter --threads ''
 expect '' filter in

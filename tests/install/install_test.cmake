@@ -57,12 +57,19 @@ if(IMAGE_MODULE)
   endif()
 endif()
 
+file(WRITE ${SCRATCH}/net.txt "input 1 28 28\ndense 10\n")
+check("omniconv train, on the installed sample" ${command} train ${SCRATCH}/net.txt --dataset fashion-mnist-sample --train-size 64
+      --test-size 10 --epochs 1 --device cpu)
+if(NOT said MATCHES "fashion-mnist-sample: 64 images for training, 10 for the test \\(${SCRATCH}/moved/")
+  message(FATAL_ERROR "The installed command read other data than those that were installed:\n${said}")
+endif()
+
 set(manual ${SCRATCH}/moved/${MANDIR}/man1/omniconv.1)
 file(READ ${manual} page)
 # In the language of the page every hyphen has a backslash.
 foreach(part IN ITEMS ".SH NAME\nomniconv \\- " ".SH SYNOPSIS\n" ".SH DESCRIPTION\n" ".SH \"omniconv filter\"\n" "\\fB\\-\\-kernel\\fR \\fIKERNEL\\fR\n"
         "omniconv filter in.jpg out.png \\-\\-kernel gaussian:9,1.5\n" "\\fBgaussian:SIZE[,SIGMA]\\fR\n" ".SH \"EXIT STATUS\"\n"
-        "\\fBOMNICONV_CACHE_DIR\\fR\n" ".SH FILES\n" ".SH \"SEE ALSO\"\n")
+        "\\fBOMNICONV_CACHE_DIR\\fR\n" "\\fBOMNICONV_DATA_DIR\\fR\n" ".SH FILES\n" ".SH \"SEE ALSO\"\n")
   string(FIND "${page}" "${part}" found)
   if(found EQUAL -1)
     message(FATAL_ERROR "${manual} has no '${part}'")
@@ -107,7 +114,7 @@ else()
   message("zsh is not installed: its completion is not tested")
 endif()
 
-foreach(name IN ITEMS README.md CHANGELOG.md LICENSE NOTICE docs/cli.md docs/images/kernels.jpg examples/filter_array.cpp)
+foreach(name IN ITEMS README.md CHANGELOG.md LICENSE NOTICE docs/cli.md docs/images/kernels.jpg examples/filter_array.cpp data/fashion-mnist-sample/LICENSE)
   if(NOT EXISTS ${SCRATCH}/moved/${DOCDIR}/${name})
     message(FATAL_ERROR "${name} is not installed")
   endif()

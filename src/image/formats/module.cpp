@@ -13,10 +13,8 @@
 #endif
 
 namespace omniconv::image {
-namespace {
 
-// Beside this library, or in the folder of its modules, as installed.
-std::vector<std::filesystem::path> candidates(const char* file_name) {
+std::vector<std::filesystem::path> module_files(const char* file_name) {
   std::vector<std::filesystem::path> result;
   Dl_info here{};
   if (::dladdr(reinterpret_cast<const void*>(&image_module), &here) != 0 && here.dli_fname != nullptr) {
@@ -34,6 +32,8 @@ std::vector<std::filesystem::path> candidates(const char* file_name) {
   return result;
 }
 
+namespace {
+
 struct Loaded {
   const Module* module = nullptr;
   std::string reason;
@@ -50,7 +50,7 @@ void load_libraries_in_order() {
 
 Loaded load(const char* file_name, void (*load_its_libraries)()) {
   Loaded result;
-  for (const std::filesystem::path& candidate : candidates(file_name)) {
+  for (const std::filesystem::path& candidate : module_files(file_name)) {
     std::error_code error;
     if (!std::filesystem::is_regular_file(candidate, error)) continue;
     load_its_libraries();

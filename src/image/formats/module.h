@@ -5,6 +5,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <filesystem>
 #include <memory>
 #include <string>
 #include <string_view>
@@ -36,6 +37,9 @@ struct Module {
 };
 using ModuleEntry = const Module* (*)();
 inline constexpr const char* module_entry_name = "omniconv_image_module";
+
+// Where a module may lie: beside this library, or in the folder of its modules, as installed.
+std::vector<std::filesystem::path> module_files(const char* file_name);
 
 // The module for every format. Throws when it is not installed; `path` names the file that needs it.
 const Module& image_module(const std::string& path);
