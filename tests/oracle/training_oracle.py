@@ -22,12 +22,12 @@ FAULTS = {
     "a shortcut's channels first": ["sgd"],
     "a shortcut without a gradient": ["sgd"],
     "a running variance over N": ["sgd"],
-    "an epsilon of 1.1e-5": ["sgd"],
+    "an epsilon of 2e-5": ["sgd"],
     "a momentum of 0.89": ["sgd", "nesterov"],
     "the other momentum": ["sgd", "nesterov"],
     "no l2": ["sgd", "adam"],
     "no l2 of biases": ["sgd", "nesterov", "adam"],
-    "a divisor's epsilon of 2e-8": ["adam"],
+    "a divisor's epsilon of 1e-7": ["adam"],
 }
 
 
@@ -178,7 +178,7 @@ class Network:
             self.running[name + "running_var"] = torch.ones(channels, dtype=self.dtype)
         mean, variance = self.running[name + "running_mean"], self.running[name + "running_var"]
         before = variance.clone()
-        epsilon = option(line, "epsilon", 1.1e-5 if self.fault == "an epsilon of 1.1e-5" else 1e-5, float)
+        epsilon = option(line, "epsilon", 2e-5 if self.fault == "an epsilon of 2e-5" else 1e-5, float)
         share = option(line, "momentum", 0.1, float)
         y = F.batch_norm(x, mean, variance, self.parameters[name + "weight"], self.parameters[name + "bias"], trains and not draws, share, epsilon)
         if trains and self.fault == "a running variance over N":
@@ -251,7 +251,7 @@ def optimizer_of(network, case, fault=None):
         parameters = [{"params": [p for p in parameters if p.dim() > 1], "weight_decay": l2},
                       {"params": [p for p in parameters if p.dim() == 1], "weight_decay": 0}]
     if case.optimizer == "adam":
-        return torch.optim.Adam(parameters, case.rate, eps=2e-8 if fault == "a divisor's epsilon of 2e-8" else 1e-8, weight_decay=l2)
+        return torch.optim.Adam(parameters, case.rate, eps=1e-7 if fault == "a divisor's epsilon of 1e-7" else 1e-8, weight_decay=l2)
     momentum = 0.89 if fault == "a momentum of 0.89" else case.momentum
     nesterov = (case.optimizer == "nesterov") != (fault == "the other momentum")
     return torch.optim.SGD(parameters, case.rate, momentum, weight_decay=l2, nesterov=nesterov)
