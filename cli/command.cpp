@@ -102,6 +102,8 @@ std::unique_ptr<CLI::App> make_app(Body& body) {
   add_train(*app, body);
   add_evaluate(*app, body);
   add_predict(*app, body);
+  add_export(*app, body);
+  add_import(*app, body);
   return app;
 }
 

@@ -71,6 +71,8 @@ void add_explain(CLI::App& app, Body& body);
 void add_train(CLI::App& app, Body& body);
 void add_evaluate(CLI::App& app, Body& body);
 void add_predict(CLI::App& app, Body& body);
+void add_export(CLI::App& app, Body& body);
+void add_import(CLI::App& app, Body& body);
 
 // Of a file that need not be there yet, behind all links.
 std::string place_of(const std::string& path);

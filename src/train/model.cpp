@@ -16,6 +16,7 @@
 #include "core/checked.h"
 #include "core/suggest.h"
 #include "omniconv/error.h"
+#include "train/quoted.h"
 
 namespace omniconv {
 namespace {
@@ -66,17 +67,8 @@ std::string resnet20() {
   return text + "avgpool 8x8\ndense 10\n";
 }
 
-// A word of a text in an error: as much of it as a line has room for, and nothing that a terminal would obey.
-std::string quoted(std::string_view word) {
-  constexpr std::size_t most = 40;
-  std::string shown(word.substr(0, most));
-  std::replace_if(
-      shown.begin(), shown.end(), [](char c) { return static_cast<unsigned char>(c) < ' ' || c == 127; }, '?');
-  return "'" + shown + (word.size() > most ? "...'" : "'");
-}
-
 std::string quoted_part(std::string_view word) {
-  const std::string whole = quoted(word);
+  const std::string whole = quoted_word(word);
   return whole.substr(1, whole.size() - 2);
 }
 
@@ -103,8 +95,8 @@ class Line {
     std::int64_t value = 0;
     const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
     if (error != std::errc() || end != text.data() + text.size() || value < least || value > most_extent)
-      refuse(
-          fmt::format("{} where {} is expected: a whole number from {} to {}", quoted(text), what, least, most_extent));
+      refuse(fmt::format("{} where {} is expected: a whole number from {} to {}", quoted_word(text), what, least,
+                         most_extent));
     return value;
   }
   std::int64_t number(const char* what, std::int64_t least = 1) { return number(word(what), what, least); }
@@ -114,14 +106,16 @@ class Line {
     double value = 0;
     const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
     if (error != std::errc() || end != text.data() + text.size() || !(value >= least && value < most))
-      refuse(fmt::format("{} where {} is expected: a number from {} to less than {}", quoted(text), what, least, most));
+      refuse(fmt::format("{} where {} is expected: a number from {} to less than {}", quoted_word(text), what, least,
+                         most));
     return value;
   }
   // "3x3"
   std::pair<std::int64_t, std::int64_t> extents(const char* what) {
     const std::string_view text = word(what);
     const std::size_t cross = text.find('x');
-    if (cross == std::string_view::npos) refuse(fmt::format("{} where {} is expected, as in 3x3", quoted(text), what));
+    if (cross == std::string_view::npos)
+      refuse(fmt::format("{} where {} is expected, as in 3x3", quoted_word(text), what));
     return {number(text.substr(0, cross), what, 1), number(text.substr(cross + 1), what, 1)};
   }
   // Where the next word is this one it is taken.
@@ -131,7 +125,7 @@ class Line {
     return true;
   }
   void end() {
-    if (!is_at_end()) refuse(fmt::format("{} where the line should end", quoted(words_[next_])));
+    if (!is_at_end()) refuse(fmt::format("{} where the line should end", quoted_word(words_[next_])));
   }
 
  private:
@@ -221,7 +215,7 @@ ModelLayer read_layer(std::string_view word, Line& line, const Marks& marks, con
   const auto* const found =
       std::find_if(std::begin(kinds), std::end(kinds), [&](const auto& kind) { return kind.first == word; });
   if (found == std::end(kinds))
-    line.refuse(fmt::format("unknown layer {}: {}", quoted(word), suggest(word.substr(0, 40), layer_words)));
+    line.refuse(fmt::format("unknown layer {}: {}", quoted_word(word), suggest(word.substr(0, 40), layer_words)));
   ModelLayer layer{.kind = found->second, .in = in, .out = in};
   switch (layer.kind) {
     case Kind::convolution:
@@ -302,7 +296,8 @@ Model parse_model(std::string_view text, const std::string& source) {
     if (line.is_empty()) continue;
     const std::string_view word = line.word("a layer");
     if (model.input.channels == 0) {
-      if (word != "input") line.refuse(fmt::format("{} where 'input CHANNELS ROWS COLUMNS' is expected", quoted(word)));
+      if (word != "input")
+        line.refuse(fmt::format("{} where 'input CHANNELS ROWS COLUMNS' is expected", quoted_word(word)));
       model.input = {line.number("channels"), line.number("rows"), line.number("columns")};
       line.end();
       continue;
