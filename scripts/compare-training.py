@@ -3,11 +3,14 @@
 
   scripts/compare-training.py --omniconv build/release/bin/omniconv --data ~/data [--models mnist-big cifar10-vgg3] [--batches 64 1024]
                               [--device cpu --threads 2] [--json FILE]
+  scripts/compare-training.py --omniconv … --data ~/data --accuracy [--models resnet20] [--json FILE]
 
 PyTorch (fp32, TF32 off, cuDNN's own choice by measurement) gets its whole step as one CUDA graph: the batch gathered from standardised
 images that lie on the device, forward, loss, backward, SGD with momentum. Both memory formats are tried and the faster one counts.
 omniconv's is that of its command, data and all. Both are the median of several epochs' speeds, and run one after the other for each model and
 batch. On the CPU PyTorch has no graphs: its steps are submitted one by one.
+
+--accuracy trains omniconv's models alone, to their end, with three seeds each, and prints what they find in the images for the test.
 """
 import argparse
 import json
@@ -21,6 +24,13 @@ import time
 
 INPUTS = {"mnist": (1, 28, 28), "cifar10": (3, 32, 32), "resnet20": (3, 32, 32)}
 IMAGES = {(1, 28, 28): 60000, (3, 32, 32): 50000}
+
+
+# What is trained for its accuracy, and how.
+TRAININGS = [("mnist-big", "mnist", []), ("mnist-conv", "fashion-mnist", []), ("cifar10-vgg3", "cifar-10", ["--epochs", "10"]),
+             ("resnet20", "cifar-10", ["--epochs", "60", "--batch", "128", "--optimizer", "nesterov", "--rate", "0.1", "--schedule", "warm-up:5,cosine",
+                                       "--l2", "5e-4", "--augment", "flip,crop4"])]
+SEEDS = (1, 2, 3)
 
 
 def input_of(model):
@@ -147,6 +157,40 @@ def torch_speed(torch, text, shape, batch, precision, channels_last, arguments):
     return statistics.median(speeds[1:])
 
 
+def trained(arguments, model, dataset, options, seed):
+    """The report of a training."""
+    with tempfile.NamedTemporaryFile(suffix=".json") as file:
+        subprocess.run([arguments.omniconv, "train", model, "--data", arguments.data, "--dataset", dataset, "--device", arguments.device, "--seed", str(seed),
+                        "--quiet", "--json", file.name] + options, check=True, timeout=580)
+        with open(file.name, encoding="utf-8") as report:
+            return json.load(report)
+
+
+def keep(path, json_text):
+    """The file appears whole, and anew after each row."""
+    if path:
+        with open(path + ".part", "w", encoding="utf-8") as file:
+            file.write(json_text)
+        os.replace(path + ".part", path)
+
+
+def accuracies(arguments):
+    rows = []
+    print(f"{'model':14} {'set':14} {'accuracies':24} {'seconds':>8}", flush=True)
+    for model, dataset, options in TRAININGS:
+        if arguments.models and model not in arguments.models:
+            continue
+        reports = [trained(arguments, model, dataset, options, seed) for seed in SEEDS]
+        rows.append({"model": model, "dataset": dataset, "options": " ".join(options), "epochs": len(reports[0]["epochs"]), "seeds": list(SEEDS),
+                     "accuracies": [report["test"]["accuracy"] for report in reports],
+                     "seconds": statistics.median(sum(epoch["seconds"] for epoch in report["epochs"]) for report in reports),
+                     "curves": [[[epoch["epoch"], epoch["loss"]] for epoch in report["epochs"]] for report in reports]})
+        print(f"{model:14} {dataset:14} {' '.join(f'{100 * one:.2f}' for one in rows[-1]['accuracies']):24} {rows[-1]['seconds']:8.1f}", flush=True)
+        keep(arguments.json, json.dumps({"schema": "omniconv-accuracies/1", "commit": reports[0]["commit"], "date": reports[0]["date"],
+                                         "device": reports[0]["device"], "rows": rows}, indent=1))
+    return 0
+
+
 def own_speed(arguments, model, batch, precision):
     with tempfile.NamedTemporaryFile(suffix=".json") as file:
         command = [arguments.omniconv, "train", model, "--data", arguments.data, "--batch", str(batch), "--epochs", str(arguments.epochs + 1), "--device",
@@ -170,7 +214,8 @@ def main():
     parser.add_argument("--omniconv", default="build/release/bin/omniconv")
     parser.add_argument("--data", required=True)
     parser.add_argument("--device", default="cuda")
-    parser.add_argument("--models", nargs="+", default=["mnist-big", "mnist-large", "cifar10-vgg3", "resnet20"])
+    parser.add_argument("--models", nargs="+")
+    parser.add_argument("--accuracy", action="store_true", help="train to the end, and say what is found")
     parser.add_argument("--batches", nargs="+", type=int, default=[64, 1024])
     parser.add_argument("--precisions", nargs="+", default=["f32"])
     parser.add_argument("--epochs", type=int, default=3)
@@ -179,6 +224,8 @@ def main():
     parser.add_argument("--asking", default="", help="more options of omniconv train")
     parser.add_argument("--json")
     arguments = parser.parse_args()
+    if arguments.accuracy:
+        return accuracies(arguments)
     import torch  # pylint: disable=import-outside-toplevel
     if arguments.threads:
         torch.set_num_threads(arguments.threads)
@@ -186,7 +233,7 @@ def main():
     torch.backends.cuda.matmul.allow_tf32 = torch.backends.cudnn.allow_tf32 = False
     rows = []
     print(f"{'model':14} {'batch':>5} {'type':4} {'omniconv':>10} {'PyTorch':>10} {'ratio':>6}", flush=True)
-    for model in arguments.models:
+    for model in arguments.models or ["mnist-big", "mnist-large", "cifar10-vgg3", "resnet20"]:
         text = text_of(arguments.omniconv, model)
         for batch in arguments.batches:
             for precision in arguments.precisions:
@@ -196,11 +243,9 @@ def main():
                     torch.cuda.empty_cache()
                 rows.append({"model": model, "batch": batch, "precision": precision, "omniconv": own, "pytorch": peer})
                 print(f"{model:14} {batch:5} {precision:4} {own:10.0f} {peer:10.0f} {own / peer:6.2f}", flush=True)
-                if arguments.json:
-                    with open(arguments.json + ".part", "w", encoding="utf-8") as file:
-                        json.dump({"schema": "omniconv-training-peers/1", "commit": report["commit"], "date": report["date"], "device": report["device"],
-                                   "threads": arguments.threads, "pytorch": torch.__version__, "rows": rows}, file, indent=1)
-                    os.replace(arguments.json + ".part", arguments.json)
+                keep(arguments.json, json.dumps({"schema": "omniconv-training-peers/1", "commit": report["commit"], "date": report["date"],
+                                                 "device": report["device"], "threads": arguments.threads, "pytorch": torch.__version__, "rows": rows},
+                                                indent=1))
     return 0
 
 

@@ -217,7 +217,17 @@ def training(report):
                f"{row['omniconv'] / row['pytorch']:.2f} |\n")
 
 
-MAKERS = {"omniconv-training-peers/1": training, "omniconv-compare/1": compared, "omniconv-compare-conv2d/1": compared_layers, "omniconv-compare-gemm/1": compared_products,
+def accuracies(report):
+    yield (f"## What networks find that were trained on {report['device']['name']}\n\n`scripts/compare-training.py --accuracy`, commit {report['commit']}, {report['date'][:10]}. The share of the images for "
+           "the test that are found right behind the last epoch, of several seeds; options that are not named are the defaults; seconds are those of all epochs.\n\n"
+           "| model | set | options | epochs | accuracies | median | seconds |\n| --- | --- | --- | --- | --- | --- | --- |\n")
+    for row in report["rows"]:
+        shown = sorted(row["accuracies"])
+        yield (f"| `{row['model']}` | {row['dataset']} | {'`' + row['options'] + '`' if row['options'] else ''} | {row['epochs']} | {', '.join(f'{100 * one:.2f}' for one in row['accuracies'])} | "
+               f"{100 * shown[len(shown) // 2]:.2f} % | {row['seconds']:.1f} |\n")
+
+
+MAKERS = {"omniconv-training-peers/1": training, "omniconv-accuracies/1": accuracies, "omniconv-compare/1": compared, "omniconv-compare-conv2d/1": compared_layers, "omniconv-compare-gemm/1": compared_products,
           "omniconv-bench/1": benched, "omniconv-files/1": files, "omniconv-huge/1": huge,
           "omniconv-peers/1": peers, "omniconv-end-to-end/1": end_to_end, "omniconv-huge-gpu/1": huge_gpu, "omniconv-gpu-check/1": gpu_check, "omniconv-random/1": random_problems,
           "omniconv-before-after/1": before_after, "omniconv-convolutions/1": layers, "omniconv-errors/1": errors}
