@@ -49,7 +49,7 @@ expect 'loss' bench los
 expect 'update' bench upd
 expect 'fashion-mnist fashion-mnist-sample' train --dataset f
 expect 'shapes' evaluate --dataset s
-expect '--plot --precision' train --p
+expect '--precision --plot' train --p
 # Numbers, files and what is not known.
 expect '' filter --threads ''
 expect '' filter in
