@@ -290,7 +290,8 @@ def unseen_faults(comparison):
     for fault, optimizers in FAULTS.items():
         if comparison.case.optimizer in optimizers:
             worst = max(comparison.rows(fault), key=lambda row: row["share"])
-            print(f"{comparison.case.model} {comparison.case.optimizer}: {fault}: {worst['share']:.3g} times what {worst['kind']} may have", flush=True)
+            about = f"{comparison.case.model} {comparison.case.optimizer}: {fault}"
+            print(f"{about}: {worst['share']:.3g} times what {worst['kind']} may have", flush=True)
             unseen += [fault] if worst["share"] <= 1 else []
     return unseen
 
