@@ -138,10 +138,8 @@ class Network:
         self.shape, self.layers = layers_of(text)
         self.parameters, self.running = {}, {}
         with torch.no_grad():
-            self.filters = {}
-            x = torch.zeros(2, *self.shape, dtype=dtype)  # shapes follow from an image that goes through
             self.seed = seed
-            self.forward(x, draws=True)
+            self.forward(torch.zeros(2, *self.shape, dtype=dtype), draws=True)  # extents follow from images that go through
         for tensor in self.parameters.values():
             tensor.requires_grad_()
 
@@ -180,7 +178,8 @@ class Network:
         before = variance.clone()
         epsilon = option(line, "epsilon", 2e-5 if self.fault == "an epsilon of 2e-5" else 1e-5, float)
         share = option(line, "momentum", 0.1, float)
-        y = F.batch_norm(x, mean, variance, self.parameters[name + "weight"], self.parameters[name + "bias"], trains and not draws, share, epsilon)
+        gamma, beta = self.parameters[name + "weight"], self.parameters[name + "bias"]
+        y = F.batch_norm(x, mean, variance, gamma, beta, trains and not draws, share, epsilon)
         if trains and self.fault == "a running variance over N":
             elements = x.numel() // channels
             more = variance - before * (1 - share)
@@ -239,7 +238,7 @@ class Network:
             elif kind in ("sigmoid", "tanh"):
                 x = getattr(torch, kind)(x)
             else:
-                raise ValueError(f"layer {i}: '{kind}' has no such number for every run")
+                raise ValueError(f"layer {i}, {kind}: the oracle has none")
             outputs.append(x)
         return x.flatten(1)
 
