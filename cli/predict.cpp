@@ -157,7 +157,7 @@ int run(const PredictOptions& options, Json& json) {
       table.push_back(
           {c == order.front() ? path : "", checkpoint.classes[c], fmt::format("{:.2f} %", 100 * shares[c] / sum)});
     }
-    json["images"].push_back({{"image", path}, {"found", found}});
+    json["images"].push_back({{"image", path}, {"found", found}, {"logits", outputs}});
   }
   if (prints) print_table(table);
   return 0;
