@@ -72,5 +72,5 @@ if [[ $long == yes ]]; then
   run_tests release
 else
   step "The tests, without those that take long"
-  run_tests release --exclude-regex '^(random/|oclgrind|internal_header|[A-Za-z]*ByProcessor|[A-Za-z]*On(One|Few)Unit)'
+  run_tests release --exclude-regex '^(random/|oclgrind|peers/training/|internal_header|[A-Za-z]*ByProcessor|[A-Za-z]*On(One|Few)Unit)'
 fi

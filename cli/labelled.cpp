@@ -137,6 +137,22 @@ void add_data(CLI::App& command, DataOptions& options) {
       ->check(whole_number(1, 1 << 28));
 }
 
+void add_solvers(CLI::App& command, std::vector<std::string>& solvers) {
+  command.add_option("--solver", solvers, "the solver of an operation, or what its id begins with")
+      ->type_name("OPERATION=ID");
+}
+
+std::map<std::string, std::string> parse_solvers(const std::vector<std::string>& given) {
+  std::map<std::string, std::string> solvers;
+  for (const std::string& one : given) {
+    const std::size_t at = one.find('=');
+    if (at == std::string::npos || at == 0 || at + 1 == one.size())
+      throw bad_input(fmt::format("--solver '{}': it is OPERATION=ID, as in conv2d=conv2d/winograd", one));
+    solvers[one.substr(0, at)] = one.substr(at + 1);
+  }
+  return solvers;
+}
+
 Dataset labelled_images(const DataOptions& options, const Model& model) {
   if (!options.dataset.empty() &&
       std::find(std::begin(datasets), std::end(datasets), options.dataset) == std::end(datasets))

@@ -2,7 +2,9 @@
 #pragma once
 
 #include <CLI/CLI.hpp>
+#include <map>
 #include <string>
+#include <vector>
 
 #include "common.h"
 #include "omniconv/dataset.h"
@@ -16,6 +18,10 @@ struct DataOptions {
   std::int64_t train_images = -1, test_images = -1;
 };
 void add_data(CLI::App& command, DataOptions& options);
+
+// --solver, as NetworkOptions::solvers has them.
+void add_solvers(CLI::App& command, std::vector<std::string>& solvers);
+std::map<std::string, std::string> parse_solvers(const std::vector<std::string>& given);
 
 std::string print(const ModelShape& shape);
 

@@ -11,6 +11,7 @@
 #include "common.h"
 #include "core/convert.h"
 #include "image/image.h"
+#include "labelled.h"
 #include "omniconv/checkpoint.h"
 #include "omniconv/error.h"
 #include "report.h"
@@ -21,7 +22,7 @@ namespace {
 struct PredictOptions {
   Common common;
   std::string checkpoint;
-  std::vector<std::string> images;
+  std::vector<std::string> images, solvers;
   std::int64_t top = 5;
 };
 
@@ -133,7 +134,8 @@ int run(const PredictOptions& options, Json& json) {
   const Checkpoint checkpoint = load_checkpoint(options.checkpoint);
   const ModelShape& in = checkpoint.model.input;
   const Context context(context_options(options.common));
-  Network network = network_of(context, checkpoint, {.batch = 1, .trains = false});
+  Network network =
+      network_of(context, checkpoint, {.batch = 1, .trains = false, .solvers = parse_solvers(options.solvers)});
   const bool prints = !options.common.quiet && options.common.json != "-";
   json["device"] = describe(context.device());
   json["model"] = checkpoint.model.name;
@@ -157,7 +159,7 @@ int run(const PredictOptions& options, Json& json) {
       table.push_back(
           {c == order.front() ? path : "", checkpoint.classes[c], fmt::format("{:.2f} %", 100 * shares[c] / sum)});
     }
-    json["images"].push_back({{"image", path}, {"found", found}});
+    json["images"].push_back({{"image", path}, {"found", found}, {"logits", outputs}});
   }
   if (prints) print_table(table);
   return 0;
@@ -183,6 +185,7 @@ void add_predict(CLI::App& app, Body& body) {
       ->type_name("N")
       ->check(whole_number(1, 1000))
       ->capture_default_str();
+  add_solvers(*command, options->solvers);
   add_common(*command, options->common);
   command->callback([options, &body] {
     body = [options] {

@@ -69,17 +69,6 @@ Augmentation parse_augmentation(const std::string& text) {
   return found;
 }
 
-std::map<std::string, std::string> parse_solvers(const std::vector<std::string>& given) {
-  std::map<std::string, std::string> solvers;
-  for (const std::string& one : given) {
-    const std::size_t at = one.find('=');
-    if (at == std::string::npos || at == 0 || at + 1 == one.size())
-      throw bad_input(fmt::format("--solver '{}': it is OPERATION=ID, as in conv2d=conv2d/winograd", one));
-    solvers[one.substr(0, at)] = one.substr(at + 1);
-  }
-  return solvers;
-}
-
 // What of a training a checkpoint keeps, so that another one cannot go on from it; and what may be changed.
 struct Kept {
   std::map<std::string, std::string> fixed, free;
@@ -418,8 +407,7 @@ void add_keeping_options(CLI::App& command, TrainOptions& options) {
                   "a picture of loss and accuracy by epoch, and of the classes found in the test; needs cairo")
       ->type_name("FILE.png")
       ->check(not_empty());
-  command.add_option("--solver", options.solvers, "the solver of an operation, or what its id begins with")
-      ->type_name("OPERATION=ID");
+  add_solvers(command, options.solvers);
   command.add_flag("--operations", options.operations, "time each operation of a step by itself, at the end");
   command.add_flag("--deterministic", options.deterministic, "the same bits in every run");
   command.add_flag("--list-models", options.list_models,

@@ -41,7 +41,7 @@ need() { # PACKAGE CHECK WHY
 
 if ! command -v apt-get >/dev/null || ! command -v dpkg-query >/dev/null; then
   fail "this is not Debian or Ubuntu (no apt-get); install a C++20 compiler, CMake 3.25, Ninja, Highway, oneTBB, fmt," \
-    "CLI11, nlohmann-json, OpenImageIO, libpng, libtiff, libjpeg, libwebp, cairo and, for the tests, GoogleTest yourself, then run again with --no-setup"
+    "CLI11, nlohmann-json, OpenImageIO, libpng, libtiff, libjpeg, libwebp, cairo, libonnx and, for the tests, GoogleTest yourself, then run again with --no-setup"
 fi
 
 need g++ command:g++ "the compiler"
@@ -60,6 +60,8 @@ need libjpeg-dev package:libjpeg-dev "libjpeg-turbo: plain JPEG files"
 need libwebp-dev package:libwebp-dev "libwebp: WebP files"
 need zlib1g-dev package:zlib1g-dev "zlib: compresses PNG files, reads compressed data sets"
 need libcairo2-dev package:libcairo2-dev "cairo: plots of trainings"
+need libonnx-dev package:libonnx-dev "ONNX: trained networks for other programs,"
+need libprotobuf-dev package:libprotobuf-dev "  and its messages"
 need ocl-icd-libopencl1 library:libOpenCL.so.1 "the OpenCL loader"
 need pocl-opencl-icd package:pocl-opencl-icd "PoCL: an OpenCL device on any machine"
 if [[ $tests == yes ]]; then
@@ -68,6 +70,7 @@ if [[ $tests == yes ]]; then
   need python3-scipy package:python3-scipy "  SciPy"
   need python3-opencv package:python3-opencv "  OpenCV,"
   need python3-torch package:python3-torch "  and PyTorch"
+  need python3-pip package:python3-pip "  pip: fetches ONNX Runtime, which Debian has not"
   need pkgconf command:pkg-config "pkg-config: the installed library,"
   need mandoc command:mandoc "  the manual page"
   need zsh command:zsh "  and completion are tried"
@@ -83,7 +86,17 @@ if [[ $fuzz == yes ]]; then
   need clang command:clang++ "Clang: the compiler of the fuzz targets"
   need libclang-rt-14-dev package:libclang-rt-14-dev "  with libFuzzer and its sanitizers"
 fi
+# From the Python Package Index, into a folder of the build: its test is skipped where it cannot be had.
+python_folder=$(dirname "$0")/../build/python
+fetch_onnxruntime() {
+  [[ $tests == yes && ! -d $python_folder/onnxruntime ]] || return 0
+  echo "  fetching ONNX Runtime, with which networks in ONNX files are compared"
+  /usr/bin/python3 -m pip install --quiet --root-user-action ignore --no-deps --target "$python_folder" onnxruntime flatbuffers >/dev/null 2>&1 ||
+    echo "  it could not be fetched: the test peers/onnx will be skipped"
+}
+
 if ((${#missing[@]} == 0)); then
+  fetch_onnxruntime
   echo "  nothing is missing"
   exit 0
 fi
@@ -126,4 +139,5 @@ if ! install; then
     fail "apt-get could not install ${missing[*]}: $(reason)"
   fi
 fi
+fetch_onnxruntime
 echo "  installed in $SECONDS s"

@@ -23,6 +23,7 @@ namespace {
 
 using nlohmann::json;
 
+constexpr std::string_view own_producer = "omniconv";
 constexpr std::int64_t least_opset = 7;  // from which on operators broadcast as they do now
 
 onnx::ModelProto read_file(const std::string& path) {
@@ -81,7 +82,7 @@ Input input_of(const std::string& path, const onnx::GraphProto& graph) {
   return {found->name(), {extent(1), extent(2), extent(3)}, extent(0)};
 }
 
-// What omniconv has written there; null where there is none.
+// What omniconv has written there, in each of its files; null in those of others.
 json metadata(const std::string& path, const onnx::ModelProto& file, const char* key) {
   for (const onnx::StringStringEntryProto& entry : file.metadata_props()) {
     if (entry.key() != key) continue;
@@ -89,6 +90,8 @@ json metadata(const std::string& path, const onnx::ModelProto& file, const char*
     if (!found.is_array()) throw bad_input(fmt::format("{}: {} of its metadata is no list", path, key));
     return found;
   }
+  if (file.producer_name() == own_producer)
+    throw bad_input(fmt::format("{}: its metadata lacks {}: the file is cut off, or damaged", path, key));
   return nullptr;
 }
 
@@ -148,7 +151,7 @@ std::string dataset_of(const std::string& path, const onnx::ModelProto& file) {
 // Of one that omniconv wrote its own; other programs call theirs "main_graph" and the like.
 std::string name_of(const std::string& path, const onnx::ModelProto& file) {
   const std::string& own = file.graph().name();
-  if (file.producer_name() == "omniconv" && !own.empty()) return required_text(path, "the graph's name", own);
+  if (file.producer_name() == own_producer && !own.empty()) return required_text(path, "the graph's name", own);
   return std::filesystem::path(path).stem().string();
 }
 

@@ -21,10 +21,10 @@ expect() {
   fi
 }
 
-expect 'devices filter run conv verify bench explain train evaluate predict help' ''
+expect 'devices filter run conv verify bench explain train evaluate predict export import help' ''
 expect 'verify' ver
 expect '-h --help --version' -
-expect 'devices filter run conv verify bench explain train evaluate predict' help ''
+expect 'devices filter run conv verify bench explain train evaluate predict export import' help ''
 expect 'filter' help f
 expect '--kernel' filter in.png out.png --ker
 expect '--problems --pass --prepared' verify --p
