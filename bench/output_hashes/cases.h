@@ -106,9 +106,10 @@ double multiply_adds(const BatchProblem& problem);  // elements of the batch
 #endif
 
 // Shrunk: the largest extent (h and w of images; n, h, w, and c and k of a group, of convolutions, or groups; m, n and
-// k of products; n, c, h and w of poolings, activations, biases and batch normalisations; n, c, h, w and what k has beyond c of shortcuts; n
-// and c of losses; n of dropout and updates; m, n, c, h and w of batches) is halved, again and again, until the problem is small enough; h and w
-// never below the filter's. Then the extents that were halved are made odd (`odd`: no tile is whole), or not.
+// k of products; n, c, h and w of poolings, activations, biases and batch normalisations; n, c, h, w and what k has
+// beyond c of shortcuts; n and c of losses; n of dropout and updates; m, n, c, h and w of batches) is halved, again and
+// again, until the problem is small enough; h and w never below the filter's. Then the extents that were halved are
+// made odd (`odd`: no tile is whole), or not.
 Filter2dProblem shrunk(Filter2dProblem problem, bool odd);
 Conv2dProblem shrunk(Conv2dProblem problem, bool odd);
 GemmProblem shrunk(GemmProblem problem, bool odd);

@@ -102,10 +102,10 @@ class Program {
 #if HAS_BATCH
     if (const auto* batch = get_if<BatchProblem>(problem)) return add_cases(*batch, place);
 #endif
-    throw std::runtime_error(
-        to_text(problem) +
-        ": no filter, convolution, product, pooling, activation, bias, shortcut, batch normalisation, dropout, loss, update "
-        "or batch");
+    throw std::runtime_error(to_text(problem) +
+                             ": no filter, convolution, product, pooling, activation, bias, shortcut, batch "
+                             "normalisation, dropout, loss, update "
+                             "or batch");
   }
 
   template <typename T>

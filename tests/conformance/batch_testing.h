@@ -12,8 +12,8 @@
 #include <vector>
 
 #include "core/convert.h"
-#include "omniconv/batch.h"
 #include "core/philox.h"
+#include "omniconv/batch.h"
 #include "operations/batch/draw.h"
 
 namespace omniconv {

@@ -53,8 +53,7 @@ struct ImageDraw {
 
 inline ImageDraw draw_of(const BatchProblem& problem, const BatchNumbers& numbers, std::int64_t image) {
   if (!problem.flip && problem.shift == 0) return {};
-  const PhiloxWords words =
-      philox({static_cast<std::uint32_t>(image), 0, numbers.epoch, use_of_draws}, numbers.key);
+  const PhiloxWords words = philox({static_cast<std::uint32_t>(image), 0, numbers.epoch, use_of_draws}, numbers.key);
   const auto shift = [&](std::uint32_t word) {
     const auto choices = static_cast<std::uint64_t>(2 * problem.shift + 1);
     return static_cast<std::int64_t>(word * choices >> 32) - problem.shift;

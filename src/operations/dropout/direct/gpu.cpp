@@ -21,8 +21,8 @@ class Plan final : public DropoutPlanBody {
  public:
   Plan(const DropoutProblem& problem, devices::Device& device)
       : DropoutPlanBody(problem),
-        program_(device.build(std::string(kernels::gemm_elements()) + std::string(kernels::stored_elements()) + std::string(kernels::philox()) +
-                                  std::string(dropout_kernel),
+        program_(device.build(std::string(kernels::gemm_elements()) + std::string(kernels::stored_elements()) +
+                                  std::string(kernels::philox()) + std::string(dropout_kernel),
                               definitions_of(problem))) {}
   double compile_seconds() const override { return program_->compile_seconds(); }
 
