@@ -88,6 +88,9 @@ TEST(Bundled, ShapesAreCounted) {
 // Figures of any place, size and colours are no sums of pixels: one layer finds little more than by chance, two layers
 // of convolutions most of them.
 TEST(Bundled, ShapesAskForMoreThanOneLayer) {
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+  GTEST_SKIP() << "minutes under a sanitizer, where Training.Learns runs the same code";
+#endif
   const Dataset set = make_shapes(1500, 500);
   const Context context({.device = "cpu"});
   const auto accuracy = [&](const char* text, std::int64_t epochs) {
