@@ -86,7 +86,7 @@ class OnnxNodes : public testing::Test {
     try {
       import_onnx("none.onnx");
     } catch (const Error& error) {
-      if (error.kind() == ErrorKind::environment) GTEST_SKIP() << error.what();
+      if (std::string(error.what()).find("built without ONNX") != std::string::npos) GTEST_SKIP() << error.what();
     }
   }
   void TearDown() override { std::filesystem::remove(path_); }

@@ -27,7 +27,7 @@ class Onnx : public testing::Test {
     try {
       import_onnx(path("none.onnx"));
     } catch (const Error& error) {
-      if (error.kind() == ErrorKind::environment) GTEST_SKIP() << error.what();
+      if (std::string(error.what()).find("built without ONNX") != std::string::npos) GTEST_SKIP() << error.what();
     }
   }
   void TearDown() override { std::filesystem::remove_all(folder_); }
