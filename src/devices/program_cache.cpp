@@ -14,19 +14,14 @@
 #include <system_error>
 #include <vector>
 
+#include "core/fnv.h"
+
 namespace omniconv::devices {
 namespace {
 
 namespace fs = std::filesystem;
 
 constexpr std::string_view suffix = ".program", temporary_prefix = ".new-";
-
-// FNV-1a, whose steps are one-to-one: no change of a single byte leaves it as it was.
-std::uint64_t hash(std::string_view text, std::uint64_t seed = 0xCBF29CE484222325) {
-  std::uint64_t value = seed;
-  for (const char c : text) value = (value ^ static_cast<unsigned char>(c)) * 0x100000001B3;
-  return value;
-}
 
 // At the start of a file; then the key, then the program.
 struct Header {
@@ -38,7 +33,7 @@ Header header_of(std::string_view key, std::string_view program) {
   Header header;
   header.key_bytes = key.size();
   header.program_bytes = program.size();
-  header.checksum = hash(program, hash(key));
+  header.checksum = fnv_hash(program, fnv_hash(key));
   return header;
 }
 
@@ -178,7 +173,7 @@ void ProgramCache::discard(std::string_view key, std::string_view reason) {
 }
 
 std::string ProgramCache::path_of(std::string_view key) const {
-  return fmt::format("{}/{:016x}{}", folder_, hash(key), suffix);
+  return fmt::format("{}/{:016x}{}", folder_, fnv_hash(key), suffix);
 }
 
 // Another process may do the same at the same time: what is gone already is no error.

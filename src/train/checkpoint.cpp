@@ -11,6 +11,7 @@
 #include <string_view>
 #include <system_error>
 
+#include "core/fnv.h"
 #include "image/atomic_file.h"
 #include "image/input_file.h"
 #include "omniconv/error.h"
@@ -24,16 +25,14 @@ constexpr std::string_view schema = "omniconv-checkpoint/1", of_losses = "progre
                            of_tensors = ".safetensors", beginning = "step-";
 constexpr std::int64_t most_json = 64 << 20;
 
-// FNV-1a, 64 bits: against damage, not against forgers.
 std::string checksum_of(const std::string& path) {
   const image::InputFile file(path);
-  std::uint64_t sum = 0xCBF29CE484222325;
-  std::array<unsigned char, 1 << 16> piece{};
+  std::uint64_t sum = fnv_hash({});
+  std::array<char, 1 << 16> piece{};
   for (std::int64_t at = 0; at < file.size(); at += std::ssize(piece)) {
     const std::int64_t here = std::min(file.size() - at, std::ssize(piece));
     file.read_at(at, piece.data(), here);
-    for (std::int64_t i = 0; i < here; ++i)
-      sum = (sum ^ piece[static_cast<std::size_t>(i)]) * std::uint64_t{0x100000001B3};
+    sum = fnv_hash({piece.data(), static_cast<std::size_t>(here)}, sum);
   }
   return fmt::format("{:016x}", sum);
 }
