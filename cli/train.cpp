@@ -280,6 +280,7 @@ int run(const TrainOptions& options, Json& json) {
   PlotOutput plot(options.plot);
   Dataset dataset = labelled_images(options.data, model);
   require_fit(model, dataset, options.batch, options.validation);
+  dataset.standard = standard_of(dataset);  // once, and not for each checkpoint
   std::optional<Checkpoint> begin = checkpoint_to_resume(options, model, dataset);
   const Context context(context_options(options.common));
   if (begin && begin->options["device"] == context.device().id)
