@@ -43,14 +43,12 @@ run_tests() {
   ctest --test-dir "build/$preset" --output-on-failure --no-tests=error --parallel "$tests_at_once" "$@"
 }
 
-# The programs of the tests labelled cpu: all that the sanitizers need to build.
-cpu_tests=(core_tests image_tests device_tests conformance_tests train_tests fuzz_corpus_tests filter_array conv2d_layer host_memory)
-# Those with threads.
-threaded_tests=(image_tests device_tests conformance_tests train_tests filter_array conv2d_layer host_memory)
+# Those of the tests labelled cpu that have threads.
+threaded_tests=(image_tests device_tests conformance_tests train_tests filter_array conv2d_layer host_memory train_network)
 
 if [[ $addresses == yes ]]; then
   step "Building with the address and undefined-behaviour sanitizers in build/asan"
-  build asan "${cpu_tests[@]}" -- -DOMNICONV_TESTS=ON
+  build asan cpu_tests -- -DOMNICONV_TESTS=ON
   step "The CPU tests under them"
   LSAN_OPTIONS="suppressions=$PWD/tests/lsan.supp:print_suppressions=0" UBSAN_OPTIONS=print_stacktrace=1 run_tests asan --label-regex '^cpu$'
 fi
