@@ -115,6 +115,10 @@ bias_add nhwc f16 n2c10h9w7
 bias_add bwd n2c3h9w16
 bias_add bwd bf16 n2c3h17w9
 bias_add bwd nhwc n5c12h9w3
+bias_add relu n2c3h9w5
+bias_add bwd relu n2c3h9w16
+bias_add bwd relu bf16 n2c3h17w9
+bias_add bwd relu nhwc n5c12h9w3
 bias_add bwd f16 n70c10h1w1
 add relu n1c3h13w29k3
 add f16 nhwc relu n2c8h13w9k16u2

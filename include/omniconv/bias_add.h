@@ -4,6 +4,11 @@
 //   forward    y[n,c,h,w] = x[n,c,h,w] + b[c]
 //   backward   db[c] = sum over n, h, w of dy[n,c,h,w]          (x's gradient is dy itself)
 //
+// and with relu
+//
+//   forward    y[n,c,h,w] = max(x[n,c,h,w] + b[c], 0)
+//   backward   dx[n,c,h,w] = dy[n,c,h,w] where y[n,c,h,w] > 0, else 0; db[c] = sum over n, h, w of dx[n,c,h,w]
+//
 // conv2d and gemm add a bias by themselves; docs/notation.md has the text.
 #pragma once
 
@@ -17,9 +22,9 @@
 
 namespace omniconv {
 
-// x, y and dy are n,c,h,w, packed, in the layout; b and db have c elements.
+// x, y, dx and dy are n,c,h,w, packed, in the layout; b and db have c elements.
 struct BiasAddProblem {
-  bool backward = false;
+  bool backward = false, relu = false;
   DataType type = DataType::f32;  // f32, f64, f16 or bf16
   Layout layout = Layout::nchw;
   std::int64_t n = 0, c = 0, h = 0, w = 0;
@@ -29,10 +34,10 @@ struct BiasAddProblem {
 };
 const operations::Operation& operation_of(const BiasAddProblem*);
 
-// Forward x and b are read and y is written. Backward y is dy, which is read, and b is db, which is written; there is
-// no x. What is written may not overlap what is read.
+// Forward x and b are read and y is written. Backward y is dy, which is read, and b is db, which is written; with relu
+// x is dx, which is written, and `output` is forward's y, which is read. What is written may not overlap what is read.
 struct BiasAddRun {
-  Operand x = {}, b = {}, y = {};
+  Operand x = {}, b = {}, y = {}, output = {};
   // At least workspace_bytes(), for this run alone; at a multiple of 64 bytes, as what Context::allocate gives.
   Buffer workspace = {};
 };

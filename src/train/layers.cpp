@@ -256,16 +256,25 @@ class Layers {
     }
   }
 
+  // Returns the gradient of what the layer gives, before a relu that is computed with it.
+  Place add_bias_gradients(std::size_t i) {
+    const NamedPlace db = {"db", lasting(arrays_.layers[i].bias_gradients)};
+    BiasAddProblem bias;
+    bias.backward = true, bias.relu = is_fused(i + 1);
+    set_extents(bias, layer(i).out);
+    if (!bias.relu) {
+      add(i, "backward-bias", bias, {db, {"dy", gradients_[i]}});
+      return gradients_[i];
+    }
+    const Place dx = array(layer(i).out);
+    add(i, "backward-bias", bias, {db, {"dy", gradients_[i + 1]}, {"dx", dx}, {"y", outputs_[i + 1]}});
+    return dx;
+  }
+
   void add_filter_gradients(std::size_t i, bool goes_on) {
     const ModelLayer& own = layer(i);
     const LayerArrays& lasts = arrays_.layers[i];
-    const NamedPlace dy = {"dy", before_relu(i)};
-    if (own.has_bias) {
-      BiasAddProblem bias;
-      bias.backward = true;
-      set_extents(bias, own.out);
-      add(i, "backward-bias", bias, {{"db", lasting(lasts.bias_gradients)}, dy});
-    }
+    const NamedPlace dy = {"dy", own.has_bias ? add_bias_gradients(i) : before_relu(i)};
     add(i, "backward-filter", convolution(own, Pass::backward_filter),
         {{"x", input_of(i)}, {"dw", lasting(lasts.weight_gradients)}, dy});
     if (!goes_on) return;

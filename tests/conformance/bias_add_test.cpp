@@ -51,7 +51,7 @@ TEST(BiasAdd, EveryPassTypeAndLayoutAtAnyInstructionSet) {
     if (target != HWY_SCALAR && (hwy::SupportedTargets() & HWY_TARGETS & target) == 0) continue;
     hwy::GetChosenTarget().Update(target);
     const Context context({.device = "cpu", .threads = 2});
-    for (const char* const pass : {"fwd", "bwd"})
+    for (const char* const pass : {"fwd", "bwd", "fwd relu", "bwd relu"})
       for (const char* const layout : {"nchw", "nhwc"})
         for (const char* const type : {"f32", "f64", "f16", "bf16"})
           for (const char* const geometry : {"n2c3h7w9", "n1c1h1w1", "n3c65h1w1", "n2c129h5w1", "n9c3h31w29",
@@ -116,6 +116,41 @@ TEST(BiasAdd, LongSumsAreCut) {
       EXPECT_EQ(BiasAddPlan(context, problem, none).solver(), bias_solvers[0]);
       const std::vector<float> whole = result_of(context, problem, none, dy);
       for (std::size_t c = 0; c < whole.size(); ++c) EXPECT_NEAR(whole[c], results.back()[c], 1e-4 * whole[c]);
+    }
+  }
+}
+
+// The bits of a relu's gradient, and of the sum of it; NaN in y passes.
+TEST(BiasAdd, ReluBackwardIsOneAfterTheOther) {
+  const Context context({.device = "cpu", .threads = 2});
+  Queue queue = context.make_queue();
+  for (const char* const geometry : {"n3c5h4w7", "nhwc n3c5h4w7", "n9c2h200w201", "nhwc n40c1100h3w1", "n70c19h1w1"}) {
+    const BiasAddProblem problem = bias_add(std::string("bwd relu ") + geometry);
+    const auto bytes = operations::elements_of(problem) * 4;
+    std::vector<float> dy(static_cast<std::size_t>(bytes / 4)), y = dy, expected = dy, dx = dy;
+    for (std::size_t i = 0; i < dy.size(); ++i) {
+      dy[i] = static_cast<float>(i * 2654435761u % 1000) / 1000 - 0.3f;
+      y[i] = static_cast<float>(i * 7 % 11) - 4;
+      if (i == 13) y[i] = std::numeric_limits<float>::quiet_NaN();
+      expected[i] = y[i] <= 0 ? 0 : dy[i];
+    }
+    BiasAddProblem plain = problem;
+    plain.relu = false;
+    for (const char* const solver : bias_solvers) {
+      const BiasAddPlan plan(context, problem, {.solver = solver});
+      const BiasAddRun run{.x = {context.allocate(bytes)},
+                           .b = {context.allocate(problem.c * 4)},
+                           .y = {context.allocate(bytes)},
+                           .output = {context.allocate(bytes)},
+                           .workspace = context.allocate(std::max<std::int64_t>(plan.workspace_bytes(), 1))};
+      queue.upload(run.y.buffer, 0, dy.data(), bytes).wait();
+      queue.upload(run.output.buffer, 0, y.data(), bytes).wait();
+      plan.run(queue, run).wait();
+      queue.download(dx.data(), run.x.buffer, 0, bytes).wait();
+      EXPECT_EQ(dx, expected) << geometry << ' ' << solver;
+      std::vector<float> db(static_cast<std::size_t>(problem.c));
+      queue.download(db.data(), run.b.buffer, 0, problem.c * 4).wait();
+      EXPECT_EQ(db, result_of(context, plain, {.solver = solver}, expected)) << geometry << ' ' << solver;
     }
   }
 }

@@ -41,7 +41,7 @@ TEST(Draws, EveryWordAppears) {
       {"gemm", {"f32", "f64", "f16", "bf16", "tf32", "nn", "nt", "tn", "tt"}},
       {"activation", {"sigmoid", "tanh", "bwd", "f64", "f16", "bf16", "nhwc"}},
       {"batch", {"f64", "f16", "bf16", "nhwc", "flip"}},
-      {"bias_add", {"bwd", "f64", "f16", "bf16", "nhwc"}},
+      {"bias_add", {"bwd", "f64", "f16", "bf16", "nhwc", "relu"}},
       {"batch_norm", {"inference", "bwd", "f64", "f16", "bf16", "nhwc", "relu"}},
       {"loss", {"mse", "bwd", "f64", "f16", "bf16"}},
       {"update", {"nesterov", "adam", "scaled", "guarded", "f64", "f16", "bf16"}},

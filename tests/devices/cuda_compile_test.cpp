@@ -432,7 +432,7 @@ TEST_F(CudaCompile, BatchesKeepToRegisters) {
 
 // bias_add: every pass, type and layout, with both widths of indices.
 TEST_F(CudaCompile, BiasesKeepToRegisters) {
-  for (const char* const pass : {"fwd", "bwd"})
+  for (const char* const pass : {"fwd", "bwd", "bwd relu"})
     for (const char* const layout : {"nchw", "nhwc"})
       for (const char* const type : {"f32", "f16", "bf16"})
         for (const char* const geometry : {"n2c8h56w56", "n40c64h1000w1000"}) {

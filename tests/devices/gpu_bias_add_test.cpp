@@ -19,7 +19,7 @@ BiasAddProblem bias_add(const std::string& text) {
 
 TEST_F(GpuBiasAdd, EveryPassTypeAndLayout) {
   const Context context(device);
-  for (const char* const pass : {"fwd", "bwd"})
+  for (const char* const pass : {"fwd", "bwd", "fwd relu", "bwd relu"})
     for (const char* const layout : {"nchw", "nhwc"})
       for (const char* const type : {"f32", "f16", "bf16"})
         for (const char* const geometry :
@@ -34,7 +34,8 @@ TEST_F(GpuBiasAdd, EveryPassTypeAndLayout) {
 TEST_F(GpuBiasAdd, SumsInParts) {
   const Context context(device);
   for (const char* const text : {"bwd n3c1h200w200", "bwd n3c2h201w199", "bwd nhwc n3c132h50w51",
-                                 "bwd nhwc f16 n2c260h40w3", "bwd nhwc n3c4h200w200", "bwd nhwc bf16 n3c3h200w200"}) {
+                                 "bwd relu n3c2h201w199", "bwd relu nhwc n3c132h50w51", "bwd nhwc f16 n2c260h40w3",
+                                 "bwd nhwc n3c4h200w200", "bwd nhwc bf16 n3c3h200w200"}) {
     const Problem problem = bias_add(text);
     for (const std::int64_t limit : {-1, 0}) {
       const SolverOptions options{.solver = solver, .max_workspace_bytes = limit};

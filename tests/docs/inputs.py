@@ -100,7 +100,7 @@ def shapes(problem):
         return {"--x": x, "--y": x, "--dy": x}
     if words[0] == "bias_add":
         x = image(e["n"], e["c"], e["h"], e["w"])
-        return {"--x": x, "--b": [e["c"]], "--dy": x}
+        return {"--x": x, "--b": [e["c"]], "--dy": x, "--y": x}
     if words[0] == "add":
         s = image(e["n"], e["c"], e["h"], e["w"])
         stride = e.get("u", 1)

@@ -25,7 +25,7 @@ constexpr std::array<LetterGroup<Task>, 4> bias_add_letters{{
     {"w", "columns", 0, true, {&Task::w}},
 }};
 
-constexpr std::array<ExactWord<Task>, 8> bias_add_words{{
+constexpr std::array<ExactWord<Task>, 9> bias_add_words{{
     {"fwd", "pass", [](Task& t) { t.backward = false; }},
     {"bwd", "pass", [](Task& t) { t.backward = true; }},
     {"f32", "type", [](Task& t) { t.type = DataType::f32; }},
@@ -34,6 +34,7 @@ constexpr std::array<ExactWord<Task>, 8> bias_add_words{{
     {"bf16", "type", [](Task& t) { t.type = DataType::bf16; }},
     {"nchw", "layout", [](Task& t) { t.layout = Layout::nchw; }},
     {"nhwc", "layout", [](Task& t) { t.layout = Layout::nhwc; }},
+    {"relu", "relu", [](Task& t) { t.relu = true; }},
 }};
 
 }  // namespace
@@ -54,14 +55,14 @@ std::optional<BrokenRule> first_broken_rule(const BiasAddProblem& problem) {
 
 std::string print(const BiasAddProblem& t) {
   return text::join_words({"bias_add", t.backward ? "bwd" : "", t.type == DataType::f32 ? "" : name(t.type),
-                           t.layout == Layout::nhwc ? "nhwc" : "", fmt::format("n{}c{}h{}w{}", t.n, t.c, t.h, t.w),
-                           text::in_quotes(t.name)});
+                           t.layout == Layout::nhwc ? "nhwc" : "", t.relu ? "relu" : "",
+                           fmt::format("n{}c{}h{}w{}", t.n, t.c, t.h, t.w), text::in_quotes(t.name)});
 }
 
 bool BiasAddProblem::operator==(const BiasAddProblem& other) const {
   for (const auto& field : bias_add_fields)
     if (this->*field.member != other.*field.member) return false;
-  return backward == other.backward && type == other.type && layout == other.layout;
+  return backward == other.backward && relu == other.relu && type == other.type && layout == other.layout;
 }
 
 const text::Notation<BiasAddProblem>& operations::bias_add_notation() {

@@ -11,6 +11,7 @@
 #include <cstring>
 #include <type_traits>
 
+#include "vector/relu.h"
 #include "vector/stored-inl.h"
 
 HWY_BEFORE_NAMESPACE();
@@ -32,20 +33,6 @@ HWY_INLINE void for_vectors(D d, const ActivationPiece& piece, std::int64_t size
   std::memcpy(last[1], dy + e * size, bytes);
   body(last[0], last[1], last[2]);
   std::memcpy(piece.to + e * size, last[2], bytes);
-}
-
-// relu chooses bits: what passes is as it was, NaN too.
-template <typename Bits>
-HWY_INLINE void choose(const ActivationPiece& piece, Bits infinity) {
-  const hn::ScalableTag<Bits> d;
-  const auto load = [&](const std::byte* from) HWY_ATTR { return hn::LoadU(d, reinterpret_cast<const Bits*>(from)); };
-  const auto all_but_sign = hn::Set(d, static_cast<Bits>(hwy::LimitsMax<Bits>()));
-  for_vectors(d, piece, sizeof(Bits), [&](const std::byte* from, const std::byte* dy, std::byte* to) HWY_ATTR {
-    const auto bits = load(from), magnitude = hn::And(bits, all_but_sign);
-    const auto is_zero = hn::Eq(magnitude, hn::Zero(d)), is_nan = hn::Gt(magnitude, hn::Set(d, infinity));
-    const auto falls = hn::AndNot(is_nan, hn::Or(hn::Lt(bits, hn::Zero(d)), is_zero));
-    hn::StoreU(hn::IfThenZeroElse(falls, load(dy)), d, reinterpret_cast<Bits*>(to));
-  });
 }
 
 // e = exp(-|x|) is at most 1, so that nothing overflows: 1 / (1 + e), or e / (1 + e) of negative x.
@@ -77,21 +64,17 @@ HWY_INLINE void compute(const ActivationPiece& piece) {
   });
 }
 
-template <DataType type, typename Bits>
-HWY_INLINE void activate_type(const ActivationProblem& problem, const ActivationPiece& piece, Bits infinity) {
-  switch (problem.function) {
-    case Activation::relu: return choose<Bits>(piece, infinity);
-    case Activation::sigmoid: return compute<type, true>(piece);
-    case Activation::tanh: return compute<type, false>(piece);
-  }
+template <DataType type>
+HWY_INLINE void activate_type(const ActivationProblem& problem, const ActivationPiece& piece) {
+  problem.function == Activation::sigmoid ? compute<type, true>(piece) : compute<type, false>(piece);
 }
 
 void activate_any(const ActivationProblem& problem, const ActivationPiece& piece) {
   switch (problem.type) {
-    case DataType::f64: return activate_type<DataType::f64, std::int64_t>(problem, piece, 0x7FF0000000000000);
-    case DataType::f16: return activate_type<DataType::f16, std::int16_t>(problem, piece, 0x7C00);
-    case DataType::bf16: return activate_type<DataType::bf16, std::int16_t>(problem, piece, 0x7F80);
-    default: return activate_type<DataType::f32, std::int32_t>(problem, piece, 0x7F800000);
+    case DataType::f64: return activate_type<DataType::f64>(problem, piece);
+    case DataType::f16: return activate_type<DataType::f16>(problem, piece);
+    case DataType::bf16: return activate_type<DataType::bf16>(problem, piece);
+    default: return activate_type<DataType::f32>(problem, piece);
   }
 }
 
@@ -104,6 +87,8 @@ namespace omniconv::kernels {
 HWY_EXPORT(activate_any);
 
 void activate(const ActivationProblem& problem, const ActivationPiece& piece) {
+  if (problem.function == Activation::relu)
+    return pass_positive(problem.type, piece.from, problem.backward ? piece.dy : piece.from, piece.to, piece.elements);
   HWY_DYNAMIC_DISPATCH(activate_any)(problem, piece);
 }
 

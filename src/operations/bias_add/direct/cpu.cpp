@@ -8,6 +8,7 @@
 #include "operations/bias_add/bias_add.h"
 #include "operations/bias_add/direct/elements.h"
 #include "operations/host_operand.h"
+#include "vector/relu.h"
 
 namespace omniconv::operations {
 namespace {
@@ -74,6 +75,7 @@ class Plan final : public BiasAddPlanBody {
         kernels::add_to_rows(p.type, x, host(run.b), y, count, p.c);
       else
         kernels::add_to_lines(p.type, x, host(run.b), y, count, planes.inner, first % p.c, p.c);
+      if (p.relu) kernels::pass_positive(p.type, y, y, y, count * line);
     });
   }
 
@@ -81,7 +83,7 @@ class Plan final : public BiasAddPlanBody {
     const BiasAddProblem& p = problem();
     const ChannelPlanes planes(p);
     const std::int64_t size = size_of(p.type), sum_bytes = Cut::sum_bytes(p), blocks = divide_up(p.c, cut_.columns);
-    const std::byte* const dy = host(run.y);
+    const std::byte* const summed = host(p.relu ? run.x : run.y);
     const auto count_of = [&](std::int64_t piece) {
       return std::min(cut_.positions, planes.positions() - piece * cut_.positions);
     };
@@ -91,15 +93,36 @@ class Plan final : public BiasAddPlanBody {
       std::byte* const sums = cut_.pieces > 1 ? host(workspace) + (piece * p.c + c) * sum_bytes : own;
       const std::int64_t columns = std::min(cut_.columns, p.c - c);
       if (planes.inner == 1) {
-        kernels::sum_columns(p.type, dy + (first * p.c + c) * size, count_of(piece), columns, p.c, sums);
+        if (p.relu) pass_rows(run, first * p.c + c, count_of(piece), columns);
+        kernels::sum_columns(p.type, summed + (first * p.c + c) * size, count_of(piece), columns, p.c, sums);
       } else {
-        const std::int64_t plane = first / planes.inner, k = first % planes.inner;
-        kernels::sum_positions(p.type, dy + ((plane * p.c + c) * planes.inner + k) * size,
-                               {planes.inner - k, count_of(piece), planes.inner, p.c * planes.inner}, sums);
+        const std::int64_t k = first % planes.inner, begin = (first / planes.inner * p.c + c) * planes.inner + k;
+        const kernels::Positions positions{planes.inner - k, count_of(piece), planes.inner, p.c * planes.inner};
+        if (p.relu) pass_positions(run, begin, positions);
+        kernels::sum_positions(p.type, summed + begin * size, positions, sums);
       }
       if (cut_.pieces == 1) finish(sums, 1, 0, columns, host(run.b) + c * size);
     });
     if (cut_.pieces > 1) finish(host(workspace), cut_.pieces, p.c, p.c, host(run.b));
+  }
+
+  // dx of `count` elements from `first` on.
+  void pass(const BiasAddRun& run, std::int64_t first, std::int64_t count) const {
+    const std::int64_t at = first * size_of(problem().type);
+    kernels::pass_positive(problem().type, host(run.output) + at, host(run.y) + at, host(run.x) + at, count);
+  }
+  void pass_rows(const BiasAddRun& run, std::int64_t first, std::int64_t rows, std::int64_t columns) const {
+    const std::int64_t stride = problem().c;
+    if (columns == stride) return pass(run, first, rows * stride);
+    for (std::int64_t row = 0; row < rows; ++row) pass(run, first + row * stride, columns);
+  }
+  void pass_positions(const BiasAddRun& run, std::int64_t first, const kernels::Positions& positions) const {
+    std::int64_t at = first, length = std::min(positions.first, positions.count), left = positions.count;
+    std::int64_t next = first + positions.first + positions.stride - positions.inner;
+    for (; left > 0; at = next, next += positions.stride) {
+      pass(run, at, length);
+      left -= length, length = std::min(positions.inner, left);
+    }
   }
 
   // Stores the sums of so many sums of each channel, `stride` channels from one to the next.

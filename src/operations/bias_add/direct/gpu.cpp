@@ -60,7 +60,8 @@ class Plan final : public BiasAddPlanBody {
         {"OUTPUT", type},
         {"index_t", elements_of(problem) < most_narrow ? "int" : "long"},
         {"GROUP", std::to_string(group)},
-        {"LANES", std::to_string(cut.lanes)}};
+        {"LANES", std::to_string(cut.lanes)},
+        {"RELU", problem.relu ? "1" : "0"}};
     program_ = device.build(
         std::string(kernels::gemm_elements()) + std::string(kernels::stored_elements()) + std::string(bias_add_kernel),
         definitions);
@@ -96,13 +97,19 @@ class Plan final : public BiasAddPlanBody {
     const ChannelPlanes planes(p);
     const bool is_columns = planes.inner == 1;
     const std::int64_t size = size_of(p.type);
-    const Operand& workspace = cut_.parts > 1 ? given : run.b;  // else it is not used
+    const Operand& workspace = cut_.parts > 1 ? given : run.b;                          // else it is not used
+    const Operand &output = p.relu ? run.output : run.y, &to = p.relu ? run.x : run.b;  // else they are not used
     const devices::Buffer *const dy = run.y.buffer.impl().get(), *const db = run.b.buffer.impl().get(),
-                                 *const sums = workspace.buffer.impl().get();
+                                 *const sums = workspace.buffer.impl().get(), *const y = output.buffer.impl().get(),
+                                 *const dx = to.buffer.impl().get();
     const std::int64_t sums_offset = cut_.parts > 1 ? workspace.offset_bytes / 4 : 0,
-                       dy_offset = run.y.offset_bytes / size, db_offset = run.b.offset_bytes / size;
-    const auto begin = run.y.buffer.impl()->place().address + static_cast<std::uint64_t>(run.y.offset_bytes);
-    const bool aligned = begin % static_cast<std::uint64_t>(4 * size) == 0;
+                       dy_offset = run.y.offset_bytes / size, db_offset = run.b.offset_bytes / size,
+                       y_offset = output.offset_bytes / size, dx_offset = to.offset_bytes / size;
+    const auto is_aligned = [&](const Operand& array) {
+      const auto begin = array.buffer.impl()->place().address + static_cast<std::uint64_t>(array.offset_bytes);
+      return begin % static_cast<std::uint64_t>(4 * size) == 0;
+    };
+    const bool aligned = is_aligned(run.y) && (!p.relu || (is_aligned(run.output) && is_aligned(run.x)));
     const std::int64_t vector = aligned && (is_columns ? p.c : planes.inner) % 4 == 0 ? 4 : 1;
     const std::int64_t of_part = cut_.of_part(p, vector),
                        groups = cut_.parts * (is_columns ? divide_up(p.c, cut_.lanes * vector) : p.c);
@@ -110,14 +117,15 @@ class Plan final : public BiasAddPlanBody {
     launch_groups(groups, [&](std::int64_t first, std::int64_t count) {
       const devices::Grid grid{{count * group}, {group}};
       if (is_columns)
-        sequence.launch(program_, "sum_columns", grid,
-                        std::array<devices::KernelArgument, 12>{dy, dy_offset, sums, sums_offset, db, db_offset, first,
-                                                                planes.planes, p.c, parts, of_part, units});
-      else
         sequence.launch(
-            program_, "sum_planes", grid,
-            std::array<devices::KernelArgument, 13>{dy, dy_offset, sums, sums_offset, db, db_offset, first,
-                                                    planes.planes, planes.inner / vector, p.c, parts, of_part, units});
+            program_, "sum_columns", grid,
+            std::array<devices::KernelArgument, 16>{dy, dy_offset, y, y_offset, dx, dx_offset, sums, sums_offset, db,
+                                                    db_offset, first, planes.planes, p.c, parts, of_part, units});
+      else
+        sequence.launch(program_, "sum_planes", grid,
+                        std::array<devices::KernelArgument, 17>{dy, dy_offset, y, y_offset, dx, dx_offset, sums,
+                                                                sums_offset, db, db_offset, first, planes.planes,
+                                                                planes.inner / vector, p.c, parts, of_part, units});
     });
     if (cut_.parts > 1)
       sequence.launch(program_, "sum_parts", {{round_up(p.c, group)}, {group}},

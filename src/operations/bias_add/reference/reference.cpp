@@ -27,13 +27,24 @@ class Plan final : public BiasAddPlanBody {
       for (std::int64_t plane = 0; plane < planes.planes; ++plane)
         for (std::int64_t k = 0; k < planes.inner; ++k) {
           const std::int64_t at = ((plane * p.c + c) * planes.inner + k) * size;
-          if (p.backward)
-            sum += load_element(p.type, host(run.y) + at);
-          else
-            store_element(p.type, load_element(p.type, host(run.x) + at) + load_element(p.type, own), host(run.y) + at);
+          if (p.backward) {
+            sum += gradient(run, at);
+          } else {
+            const double value = load_element(p.type, host(run.x) + at) + load_element(p.type, own);
+            store_element(p.type, p.relu && value <= 0 ? 0 : value, host(run.y) + at);
+          }
         }
       if (p.backward) store_element(p.type, sum, own);
     });
+  }
+
+  // dx of the element, which is stored where there is a relu: NaN passes.
+  double gradient(const BiasAddRun& run, std::int64_t at) const {
+    const BiasAddProblem& p = problem();
+    if (!p.relu) return load_element(p.type, host(run.y) + at);
+    const double dx = load_element(p.type, host(run.output) + at) <= 0 ? 0 : load_element(p.type, host(run.y) + at);
+    store_element(p.type, dx, host(run.x) + at);
+    return dx;
   }
 
   DevicePointer device_;
