@@ -36,11 +36,11 @@ struct TrainOptions {
   std::string model, optimizer = "sgd", schedule = "constant", augment, precision = "f32", checkpoint, log, plot;
   std::vector<std::string> solvers;
   std::int64_t epochs = 5, batch = 64, seed = 1, validation = 0, early_stop = 0, checkpoint_every = 0;
-  double rate = 0.01, momentum = 0.9, l2 = 0;
+  double rate = 0.01, momentum = 0.9, l1 = 0, l2 = 0, clip = 0;
   bool list_models = false, deterministic = false, has_momentum = false, resume = false, operations = false;
 };
 
-constexpr std::string_view optimizers[] = {"sgd", "nesterov", "adam"}, precisions[] = {"f32", "tf32", "bf16"};
+constexpr std::string_view optimizers[] = {"sgd", "nesterov", "adam"}, precisions[] = {"f32", "tf32", "bf16", "f16"};
 
 std::size_t place_of_word(const char* what, const std::string& word, std::span<const std::string_view> known) {
   const auto found = std::find(known.begin(), known.end(), word);
@@ -84,7 +84,9 @@ Kept kept_of(const TrainOptions& options, const Dataset& dataset) {
           .free = {{"epochs", std::to_string(options.epochs)},
                    {"rate", fmt::format("{}", options.rate)},
                    {"momentum", fmt::format("{}", options.momentum)},
+                   {"l1", fmt::format("{}", options.l1)},
                    {"l2", fmt::format("{}", options.l2)},
+                   {"clip", fmt::format("{}", options.clip)},
                    {"schedule", options.schedule}}};
 }
 
@@ -210,7 +212,7 @@ NetworkOptions network_options(const TrainOptions& options) {
   NetworkOptions made{.batch = options.batch, .deterministic = options.deterministic};
   constexpr UpdateProblem::Rule rules[] = {UpdateProblem::Rule::sgd, UpdateProblem::Rule::nesterov,
                                            UpdateProblem::Rule::adam};
-  constexpr Precision known[] = {Precision::f32, Precision::tf32, Precision::bf16};
+  constexpr Precision known[] = {Precision::f32, Precision::tf32, Precision::bf16, Precision::f16};
   made.rule = rules[place_of_word("optimizer", options.optimizer, optimizers)];
   made.precision = known[place_of_word("precision", options.precision, precisions)];
   made.seed = static_cast<std::uint64_t>(options.seed);
@@ -221,6 +223,8 @@ NetworkOptions network_options(const TrainOptions& options) {
 TrainingOptions training_options(const TrainOptions& options) {
   TrainingOptions made{.epochs = options.epochs};
   made.rates.rate = options.rate, made.rates.momentum = options.momentum, made.rates.l2 = options.l2;
+  made.rates.l1 = options.l1;
+  if (options.clip > 0) made.rates.clip = options.clip;
   made.schedule = parse_schedule(options.schedule);
   made.seed = static_cast<std::uint64_t>(options.seed);
   made.validation = options.validation, made.early_stop = options.early_stop;
@@ -235,7 +239,9 @@ void describe_options(const TrainOptions& options, const Network& network, Json&
                      {"rate", options.rate},
                      {"schedule", options.schedule},
                      {"momentum", options.momentum},
+                     {"l1", options.l1},
                      {"l2", options.l2},
+                     {"clip", options.clip},
                      {"optimizer", options.optimizer},
                      {"precision", options.precision},
                      {"augment", options.augment},
@@ -261,7 +267,7 @@ TrainingPicture picture_of(const Model& model, const Dataset& dataset, const std
 
 int run(const TrainOptions& options, Json& json) {
   if (options.list_models) {
-    const bool halves = place_of_word("precision", options.precision, precisions) == 2;
+    const bool halves = place_of_word("precision", options.precision, precisions) >= 2;
     return list_models(options.model, {.batch = options.batch, .element_bytes = halves ? 2 : 4},
                        !options.common.quiet && options.common.json != "-", json);
   }
@@ -368,6 +374,14 @@ void add_training_options(CLI::App& command, TrainOptions& options) {
       ->type_name("L")
       ->check(finite_number(0))
       ->capture_default_str();
+  command.add_option("--l1", options.l1, "so many times a parameter's sign is added to its gradient")
+      ->type_name("L")
+      ->check(finite_number(0))
+      ->capture_default_str();
+  command.add_option("--clip", options.clip, "the largest magnitude of a gradient's number; 0: any")
+      ->type_name("G")
+      ->check(finite_number(0))
+      ->capture_default_str();
   command.add_option("--seed", options.seed, "of the first weights, the order of images, and all else that is drawn")
       ->type_name("S")
       ->check(whole_number(0, std::int64_t{1} << 62))
@@ -378,7 +392,7 @@ void add_training_options(CLI::App& command, TrainOptions& options) {
       ->type_name("flip,cropN")
       ->check(known_words({"flip", "crop4", "flip,crop4"}));
   command.add_option("--precision", options.precision, "what passes between layers, and how products are made")
-      ->type_name("f32|tf32|bf16")
+      ->type_name("f32|tf32|bf16|f16")
       ->check(known_words({std::begin(precisions), std::end(precisions)}))
       ->capture_default_str();
   command.add_option("--train-size", options.data.train_images, "only so many images for training, the first ones")

@@ -26,9 +26,10 @@
 
 namespace omniconv {
 
-// f32: all of it. tf32: its products by TF32 units, if the device has them. bf16: what passes between layers, products
-// and their gradients; parameters and their updates stay f32, and so do batch_norm's.
-enum class Precision : std::uint8_t { f32, tf32, bf16 };
+// f32: all of it. tf32: its products by TF32 units, if the device has them. bf16, f16: what passes between layers,
+// products and their gradients; parameters and their updates stay f32, and so do batch_norm's. Gradients of f16 are
+// those of 128 times the loss, so that small ones are not lost below f16's range; the update divides them.
+enum class Precision : std::uint8_t { f32, tf32, bf16, f16 };
 
 struct NetworkOptions {
   std::int64_t batch = 64;  // images of a step

@@ -196,7 +196,7 @@ class Layers {
     problem.backward = true;
     gradients_.back() = array(layer(behind - 1).out);
     add(behind, "loss, backward", problem, {x, labels, {"dx", gradients_.back()}},
-        {{"scale", 1.0 / static_cast<double>(options_.batch)}});
+        {{"scale", options_.loss_scale / static_cast<double>(options_.batch)}});
   }
 
   // What layers further on add of this one's output, by its gradient.

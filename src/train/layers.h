@@ -25,6 +25,7 @@ struct LayerOptions {
   std::int64_t batch = 0;
   DataType type = DataType::f32;      // of what passes between layers
   DataType products = DataType::f32;  // type, or tf32
+  double loss_scale = 1;              // gradients are of so many times the loss
   std::uint64_t seed = 0;             // of dropout
   Scalar step = 0;                    // which step it is: of dropout
 };

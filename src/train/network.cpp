@@ -20,8 +20,11 @@ namespace {
 constexpr std::int64_t alignment = 64;
 
 DataType type_of(Precision precision) {
-  return precision == Precision::bf16 ? DataType::bf16 : DataType::f32;
+  return precision == Precision::bf16 ? DataType::bf16 : precision == Precision::f16 ? DataType::f16 : DataType::f32;
 }
+
+// A power of two, by which f16 gradients of up to 500 stay finite, and those from 5e-10 on something.
+constexpr float f16_loss_scale = 128;
 
 std::vector<std::byte> stored_as(DataType type, std::span<const float> values) {
   const auto size = static_cast<std::size_t>(size_of(type));
@@ -51,12 +54,14 @@ Network::State::State(const Context& of, Model given, const NetworkOptions& aske
       model(std::move(given)),
       options(asked),
       type(type_of(asked.precision)),
+      loss_scale(asked.precision == Precision::f16 ? f16_loss_scale : 1),
       queue(context.make_queue({.timing = false})) {
   if (options.batch < 1) throw bad_input(fmt::format("a batch of {} images: must be at least 1", options.batch));
   place_parameters();
   const training::LayerOptions of_layers{.batch = options.batch,
                                          .type = type,
                                          .products = options.precision == Precision::tf32 ? DataType::tf32 : type,
+                                         .loss_scale = loss_scale,
                                          .seed = options.seed,
                                          .step = number};
   // Sizes first, with arrays of no memory, so that too much is refused before anything is allocated.
@@ -73,6 +78,10 @@ Network::State::State(const Context& of, Model given, const NetworkOptions& aske
   for (const Group& group : groups)
     for (const Buffer& buffer : {group.w, group.g, group.m, group.v, group.copy}) zero(buffer);
   zero(running), zero(stop);
+  if (factor) {
+    const float of_gradients = 1 / loss_scale;
+    queue.upload(factor, 0, &of_gradients, sizeof of_gradients).wait();
+  }
   passing = allocate(std::max<std::int64_t>(plan_bytes(arrays()), 1));
   const SolverOptions of_plans{.deterministic = options.deterministic};
   std::int64_t most = evaluating.steps.plan(context, of_plans, options.solvers);
@@ -150,6 +159,7 @@ void Network::State::allocate_lasting() {
   }
   labels = allocate(options.batch * 4);
   if (options.trains) losses = allocate(options.batch * 4), stop = allocate(4);
+  if (options.trains && loss_scale != 1) factor = allocate(4);
 }
 
 training::NetworkArrays Network::State::arrays() const {
@@ -175,6 +185,7 @@ void Network::State::add_updates() {
     if (group.elements == 0) continue;
     UpdateProblem problem;
     problem.rule = options.rule, problem.guarded = true, problem.type = group.type, problem.n = group.elements;
+    problem.scaled = loss_scale != 1;
     training::StepOperation update{
         model.layers.size(),
         "update",
@@ -182,6 +193,7 @@ void Network::State::add_updates() {
         {{"g", lasting(group.g)}, {"w", lasting(group.w)}, {"m", lasting(group.m)}, {"stop", lasting(stop)}},
         {{"rate", rate}, {"l1", l1}, {"l2", l2}, {"clip", clip}, {"number", number}}};
     if (group.type != DataType::f32) update.arrays.push_back({"copy", lasting(group.copy)});
+    if (problem.scaled) update.arrays.push_back({"factor", lasting(factor)});
     if (options.rule == UpdateProblem::Rule::adam) {
       update.arrays.push_back({"v", lasting(group.v)});
       update.scalars.push_back({"correction1", correction1}), update.scalars.push_back({"correction2", correction2});
@@ -232,7 +244,9 @@ std::vector<float> Network::State::part_of(std::size_t layer, Buffer Group::*whi
     const std::int64_t size = size_of(stored);
     std::vector<std::byte> bytes(static_cast<std::size_t>(count * size));
     queue.download(bytes.data(), group.*which, begin * size, count * size).wait();
-    for (std::int64_t i = 0; i < count; ++i) to[i] = static_cast<float>(load_element(stored, bytes.data() + i * size));
+    const double scale = which == &Group::g ? loss_scale : 1;
+    for (std::int64_t i = 0; i < count; ++i)
+      to[i] = static_cast<float>(load_element(stored, bytes.data() + i * size) / scale);
   };
   read(at.weights, own.weights(), values.data());
   read(at.biases, own.biases(), values.data() + own.weights());

@@ -67,11 +67,12 @@ struct Network::State {
   Model model;
   NetworkOptions options;
   DataType type = DataType::f32;  // of what passes between layers
+  float loss_scale = 1;           // gradients are so many times those of the loss; the update divides them
   Queue queue;
   std::array<Group, 2> groups;  // of filters and biases; of batch_norm's where the type is not f32
   std::vector<Parts> parts;     // of each layer
   std::int64_t running_elements = 0, memory_bytes = 0, updates = 0;
-  Buffer images, labels, losses, stop, running, passing, workspace;
+  Buffer images, labels, losses, stop, factor, running, passing, workspace;
   Scalar rate = Scalar::changing(0), momentum = Scalar::changing(0), l1 = Scalar::changing(0), l2 = Scalar::changing(0),
          clip = Scalar::changing(0), correction1 = Scalar::changing(1), correction2 = Scalar::changing(1),
          number = Scalar::changing(1);  // of the step, from 1

@@ -9,6 +9,7 @@
 #include <limits>
 #include <stdexcept>
 #include <string>
+#include <tuple>
 #include <vector>
 
 #include "../error_testing.h"
@@ -381,22 +382,52 @@ Dataset stripes(std::int64_t train, std::int64_t test) {
 }
 
 // What passes between layers in 16 bits, parameters in 32: still learnt, and what is kept is the parameters in full.
-TEST(Training, LearnsInBf16) {
+TEST(Training, LearnsIn16Bits) {
   const Dataset set = stripes(300, 90);
   const Model model =
       parse_model("input 1 12 12\nconv 4 3x3 pad 1 nobias\nbatchnorm\nrelu\nmaxpool 2x2\ndense 3\n", "stripes");
-  Network network(Context({.device = "cpu", .threads = 2}), model, {.batch = 16, .precision = Precision::bf16});
-  network.initialise(1);
-  const std::vector<float> first = network.parameters(0);
-  train(network, set, {.epochs = 6, .seed = 2}, {});
-  EXPECT_GE(evaluate(network, set, set.test).right, 85);
-  bool has_more_digits = false;
-  for (const float one : network.parameters(0)) has_more_digits |= (std::bit_cast<std::uint32_t>(one) & 0xFFFF) != 0;
-  EXPECT_TRUE(has_more_digits);
-  for (const NetworkStep& step : network.steps())
-    EXPECT_TRUE(step.what == "update" || step.problem.find("bf16") != std::string::npos) << step.problem;
-  network.set_parameters(0, first);
-  EXPECT_EQ(network.parameters(0), first);
+  for (const auto& [precision, type, digits] :
+       {std::tuple{Precision::bf16, "bf16", 0xFFFFu}, std::tuple{Precision::f16, "f16", 0x1FFFu}}) {
+    Network network(Context({.device = "cpu", .threads = 2}), model, {.batch = 16, .precision = precision});
+    network.initialise(1);
+    const std::vector<float> first = network.parameters(0);
+    train(network, set, {.epochs = 6, .seed = 2}, {});
+    EXPECT_GE(evaluate(network, set, set.test).right, 85) << type;
+    bool has_more_digits = false;
+    for (const float one : network.parameters(0)) has_more_digits |= (std::bit_cast<std::uint32_t>(one) & digits) != 0;
+    EXPECT_TRUE(has_more_digits) << type;
+    for (const NetworkStep& step : network.steps())
+      EXPECT_TRUE(step.what == "update" || step.problem.find(type) != std::string::npos) << step.problem;
+    network.set_parameters(0, first);
+    EXPECT_EQ(network.parameters(0), first);
+  }
+}
+
+// Gradients of 2^-26, which f16 has not, from logits of 0 and images of 2^-20: all of it exact.
+TEST(Training, SmallGradientsOfF16) {
+  constexpr std::int64_t batch = 16, classes = 4, pixels = 9;
+  const Model model = parse_model("input 1 3 3\ndense 4 nobias\n", "small");
+  std::vector<float> images(batch * pixels), weights(classes * pixels, 0), losses(batch);
+  std::vector<std::int32_t> labels(batch);
+  for (std::size_t i = 0; i < images.size(); ++i) images[i] = static_cast<float>(i * 5 % 7) * 0x1p-20f;
+  for (std::size_t i = 0; i < labels.size(); ++i) labels[i] = static_cast<std::int32_t>(i * 3 % classes);
+  for (const std::string& id : devices_here()) {
+    std::vector<float> gradients[2], changed[2];
+    for (const bool is_f16 : {false, true}) {
+      Network network(Context({.device = id, .threads = 2}), model,
+                      {.batch = batch, .precision = is_f16 ? Precision::f16 : Precision::f32});
+      network.set_parameters(0, weights);
+      std::int32_t stop = 0;
+      network.step(images.data(), labels.data(), {.rate = 1}, losses.data(), &stop).wait();
+      EXPECT_EQ(stop, 0);
+      gradients[is_f16] = network.gradients(0), changed[is_f16] = network.parameters(0);
+    }
+    EXPECT_EQ(gradients[1], gradients[0]) << id;
+    EXPECT_EQ(changed[1], changed[0]) << id;
+    EXPECT_TRUE(std::any_of(gradients[1].begin(), gradients[1].end(), [](float g) {
+      return g != 0 && std::fabs(g) < 0x1p-24f;
+    })) << id;
+  }
 }
 
 TEST(Training, Learns) {
