@@ -25,9 +25,10 @@ std::map<std::string, std::string> parse_solvers(const std::vector<std::string>&
 
 std::string print(const ModelShape& shape);
 
-// The set that the model's input fits, of those in the folder; as much of it as is asked for. Without a folder one that
-// is installed, comes with omniconv, or is made.
-Dataset labelled_images(const DataOptions& options, const Model& model);
+// The set that the model's input fits, of those in the folder; as much of it as is asked for. Folders of images fit
+// every model, and are taken where nothing else does, or by their name. Without a folder one that is installed, comes
+// with omniconv, or is made. Many files show how far they are.
+Dataset labelled_images(const DataOptions& options, const Model& model, bool shows_progress);
 // What a report says of it, and the line that says which it is.
 Json describe(const Dataset& dataset, bool with_training);
 std::string print(const Dataset& dataset, bool with_training);

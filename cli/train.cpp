@@ -74,18 +74,20 @@ struct Kept {
   std::map<std::string, std::string> fixed, free;
 };
 Kept kept_of(const TrainOptions& options, const Dataset& dataset) {
-  return {.fixed = {{"batch", std::to_string(options.batch)},
-                    {"seed", std::to_string(options.seed)},
-                    {"optimizer", options.optimizer},
-                    {"precision", options.precision},
-                    {"augment", options.augment},
-                    {"validation", std::to_string(options.validation)},
-                    {"train-size", std::to_string(dataset.train.count)}},
-          .free = {{"epochs", std::to_string(options.epochs)},
-                   {"rate", fmt::format("{}", options.rate)},
-                   {"momentum", fmt::format("{}", options.momentum)},
-                   {"l2", fmt::format("{}", options.l2)},
-                   {"schedule", options.schedule}}};
+  Kept kept{.fixed = {{"batch", std::to_string(options.batch)},
+                      {"seed", std::to_string(options.seed)},
+                      {"optimizer", options.optimizer},
+                      {"precision", options.precision},
+                      {"augment", options.augment},
+                      {"validation", std::to_string(options.validation)},
+                      {"train-size", std::to_string(dataset.train.count)}},
+            .free = {{"epochs", std::to_string(options.epochs)},
+                     {"rate", fmt::format("{}", options.rate)},
+                     {"momentum", fmt::format("{}", options.momentum)},
+                     {"l2", fmt::format("{}", options.l2)},
+                     {"schedule", options.schedule}}};
+  if (dataset.is_split) kept.fixed["test-size"] = std::to_string(dataset.test.count);
+  return kept;
 }
 
 // The last checkpoint of the folder, for this training; none where the folder has none yet.
@@ -278,7 +280,7 @@ int run(const TrainOptions& options, Json& json) {
   const bool prints = !options.common.quiet && options.common.json != "-";
   const Model model = load_model(options.model);
   PlotOutput plot(options.plot);
-  Dataset dataset = labelled_images(options.data, model);
+  Dataset dataset = labelled_images(options.data, model, prints);
   require_fit(model, dataset, options.batch, options.validation);
   dataset.standard = standard_of(dataset);  // once, and not for each checkpoint
   std::optional<Checkpoint> begin = checkpoint_to_resume(options, model, dataset);
@@ -381,7 +383,9 @@ void add_training_options(CLI::App& command, TrainOptions& options) {
       ->type_name("f32|tf32|bf16")
       ->check(known_words({std::begin(precisions), std::end(precisions)}))
       ->capture_default_str();
-  command.add_option("--train-size", options.data.train_images, "only so many images for training, the first ones")
+  command
+      .add_option("--train-size", options.data.train_images,
+                  "only so many images for training, the first ones; of folders drawn ones")
       ->type_name("N")
       ->check(whole_number(1, 1 << 28));
   command.add_option("--validation", options.validation, "so many of them are kept apart and looked at each epoch")
@@ -425,6 +429,7 @@ void add_train(CLI::App& app, Body& body) {
       "  omniconv train mnist-conv --data ~/data --dataset fashion-mnist --epochs 5\n"
       "  omniconv train cifar10-vgg3 --data ~/data --device cuda --optimizer nesterov --rate 0.02\n"
       "  omniconv train mnist-big --data ~/data --checkpoint run1 --resume\n"
+      "  omniconv train my-model.txt --data ~/flowers --epochs 20\n"
       "  omniconv train my-model.txt --data ~/data --train-size 5000 --epochs 1\n"
       "  omniconv train --list-models\n"
       "docs/training.md has the text of models, and the files of data sets.");

@@ -16,6 +16,7 @@
 #include "core/philox.h"
 #include "omniconv/error.h"
 #include "train/feed.h"
+#include "train/shuffle.h"
 
 namespace omniconv {
 namespace {
@@ -59,14 +60,6 @@ void check_fits(const Model& model, const Dataset& dataset) {
   check_examples(dataset, dataset.train);
 }
 
-// Of so many numbers, in the order that the generator gives them (Fisher and Yates).
-void shuffle(std::vector<std::int32_t>& order, PhiloxStream stream) {
-  for (std::size_t i = order.size(); i > 1; --i) {
-    const auto other = static_cast<std::size_t>(static_cast<std::uint64_t>(stream.word(i)) * i >> 32);
-    std::swap(order[i - 1], order[other]);
-  }
-}
-
 // The images for training and for validation: by the seed, where there are any of these; else all, as they are.
 struct Split {
   std::vector<std::int32_t> train, validation;
@@ -75,7 +68,7 @@ struct Split {
     train.resize(static_cast<std::size_t>(images));
     std::iota(train.begin(), train.end(), 0);
     if (validation_images == 0) return;
-    shuffle(train, PhiloxStream(seed, PhiloxUse::split, 0));
+    training::shuffle(train, PhiloxStream(seed, PhiloxUse::split, 0));
     validation.assign(train.end() - validation_images, train.end());
     train.resize(train.size() - static_cast<std::size_t>(validation_images));
     std::sort(train.begin(), train.end()), std::sort(validation.begin(), validation.end());
@@ -326,7 +319,7 @@ class Training {
 
   std::vector<std::int32_t> order_of(std::int64_t epoch) const {
     std::vector<std::int32_t> order = split_.train;
-    shuffle(order, PhiloxStream(options_.seed, PhiloxUse::order, static_cast<std::uint32_t>(epoch)));
+    training::shuffle(order, PhiloxStream(options_.seed, PhiloxUse::order, static_cast<std::uint32_t>(epoch)));
     return order;
   }
 
