@@ -26,6 +26,7 @@
 #include "plot.h"
 #include "progress.h"
 #include "report.h"
+#include "train/event_file.h"
 
 namespace omniconv::cli {
 namespace {
@@ -33,7 +34,8 @@ namespace {
 struct TrainOptions {
   Common common;
   DataOptions data;
-  std::string model, optimizer = "sgd", schedule = "constant", augment, precision = "f32", checkpoint, log, plot;
+  std::string model, optimizer = "sgd", schedule = "constant", augment, precision = "f32", checkpoint, log, plot,
+                     tensorboard;
   std::vector<std::string> solvers;
   std::int64_t epochs = 5, batch = 64, seed = 1, validation = 0, early_stop = 0, checkpoint_every = 0;
   double rate = 0.01, momentum = 0.9, l2 = 0;
@@ -164,6 +166,20 @@ void write_log(const std::string& path, const std::vector<EpochReport>& epochs) 
   file.commit();
 }
 
+// What TensorBoard shows of an epoch, and of the test.
+void add_events(training::EventFile& to, const EpochReport& report) {
+  std::vector<training::NamedNumber> numbers = {
+      {"loss/training", report.loss}, {"rate", report.rate}, {"images_per_second", report.images_a_second}};
+  if (report.validation_images > 0)
+    numbers.insert(numbers.end(),
+                   {{"loss/validation", report.validation_loss}, {"accuracy/validation", report.validation_accuracy}});
+  to.add(report.epoch * report.steps, numbers);
+}
+void add_events(training::EventFile& to, const Network& network, const Evaluation& result) {
+  const training::NamedNumber numbers[] = {{"loss/test", result.loss}, {"accuracy/test", result.accuracy()}};
+  to.add(network.updates(), numbers);
+}
+
 Json epoch_json(const EpochReport& report) {
   Json json = {{"epoch", report.epoch},
                {"loss", report.loss},
@@ -284,6 +300,8 @@ int run(const TrainOptions& options, Json& json) {
   require_fit(model, dataset, options.batch, options.validation);
   dataset.standard = standard_of(dataset);  // once, and not for each checkpoint
   std::optional<Checkpoint> begin = checkpoint_to_resume(options, model, dataset);
+  std::optional<training::EventFile> events;
+  if (!options.tensorboard.empty()) events.emplace(options.tensorboard, begin ? begin->progress.updates : 0);
   const Context context(context_options(options.common));
   if (begin && begin->options["device"] == context.device().id)
     of_network.solvers.insert(begin->solvers.begin(), begin->solvers.end());
@@ -318,6 +336,7 @@ int run(const TrainOptions& options, Json& json) {
     epochs.push_back(report);
     json["epochs"].push_back(epoch_json(report));
     write_log(options.log, epochs);
+    if (events) add_events(*events, report);
     if (prints) print_epoch(report, options.epochs);
     return !interrupted();
   };
@@ -336,6 +355,7 @@ int run(const TrainOptions& options, Json& json) {
   if (prints && !last.empty()) fmt::print("checkpoint: {}\n", last);
   const Evaluation result = evaluate(network, dataset, dataset.test);
   json["test"] = describe(result);
+  if (events) add_events(*events, network, result);
   if (prints) print_evaluation(dataset, result);
   plot.write(picture_of(model, dataset, epochs, result));
   if (prints && !options.plot.empty()) fmt::print("plot: {}\n", options.plot);
@@ -407,6 +427,9 @@ void add_keeping_options(CLI::App& command, TrainOptions& options) {
   command.add_option("--log", options.log, "a line for each epoch, as comma-separated values")
       ->type_name("FILE.csv")
       ->check(not_empty());
+  command.add_option("--tensorboard", options.tensorboard, "a folder for curves that TensorBoard shows meanwhile")
+      ->type_name("DIR")
+      ->check(not_empty());
   command
       .add_option("--plot", options.plot,
                   "a picture of loss and accuracy by epoch, and of the classes found in the test; needs cairo")
@@ -429,7 +452,7 @@ void add_train(CLI::App& app, Body& body) {
       "  omniconv train mnist-conv --data ~/data --dataset fashion-mnist --epochs 5\n"
       "  omniconv train cifar10-vgg3 --data ~/data --device cuda --optimizer nesterov --rate 0.02\n"
       "  omniconv train mnist-big --data ~/data --checkpoint run1 --resume\n"
-      "  omniconv train my-model.txt --data ~/flowers --epochs 20\n"
+      "  omniconv train my-model.txt --data ~/flowers --epochs 20 --tensorboard curves\n"
       "  omniconv train my-model.txt --data ~/data --train-size 5000 --epochs 1\n"
       "  omniconv train --list-models\n"
       "docs/training.md has the text of models, and the files of data sets.");
