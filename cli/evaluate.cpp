@@ -19,7 +19,7 @@ struct EvaluateOptions {
   Common common;
   DataOptions data;
   std::string checkpoint;
-  std::int64_t batch = 64;
+  std::int64_t batch = 64, chunk = 0;
 };
 
 // How many images its training kept apart for the test; -1: the set has its own.
@@ -47,6 +47,7 @@ void require_same_classes(const Dataset& dataset, const Checkpoint& checkpoint, 
 }
 
 int run(const EvaluateOptions& options, Json& json) {
+  require_chunk(options.chunk, options.batch);
   const Checkpoint checkpoint = load_checkpoint(options.checkpoint);
   DataOptions data = options.data;
   if (data.dataset.empty()) data.dataset = checkpoint.dataset;
@@ -64,15 +65,17 @@ int run(const EvaluateOptions& options, Json& json) {
   dataset.standard = checkpoint.standard;
   const Context context(context_options(options.common));
   Network network = network_of(context, checkpoint, {.batch = options.batch, .trains = false});
-  const Evaluation result = evaluate(network, dataset, dataset.test);
+  const Evaluation result = evaluate(network, dataset, dataset.test, options.chunk);
   json["device"] = describe(context.device());
   json["model"] = checkpoint.model.name, json["parameters"] = checkpoint.model.parameters();
   json["steps"] = checkpoint.progress.updates;
   json["dataset"] = describe(dataset, false);
+  json["chunk"] = chunk_images(network, dataset.test, options.chunk);
   json["test"] = describe(result);
   if (options.common.quiet || options.common.json == "-") return 0;
-  fmt::print("{}: {} parameters, trained for {} steps, on {}\n{}\n", checkpoint.model.name,
-             checkpoint.model.parameters(), checkpoint.progress.updates, context.device().id, print(dataset, false));
+  fmt::print("{}: {} parameters, trained for {} steps, on {}\n{}\n{}", checkpoint.model.name,
+             checkpoint.model.parameters(), checkpoint.progress.updates, context.device().id, print(dataset, false),
+             print_chunk(json["chunk"]));
   print_evaluation(dataset, result);
   return 0;
 }
@@ -87,6 +90,7 @@ void add_evaluate(CLI::App& app, Body& body) {
       "  omniconv evaluate run1 --data ~/data\n"
       "  omniconv evaluate run2 --data ~/flowers\n"
       "  omniconv evaluate run1/step-00004685.json --data ~/data --device cuda --batch 1000\n"
+      "  omniconv evaluate run3 --data ~/photos --chunk 10000\n"
       "docs/training.md says what a checkpoint is.");
   const auto options = std::make_shared<EvaluateOptions>();
   command
@@ -99,6 +103,7 @@ void add_evaluate(CLI::App& app, Body& body) {
       ->type_name("N")
       ->check(whole_number(1, 1 << 20))
       ->capture_default_str();
+  add_chunk(*command, options->chunk);
   add_common(*command, options->common);
   command->callback([options, &body] {
     body = [options] {

@@ -161,6 +161,23 @@ void add_data(CLI::App& command, DataOptions& options) {
       ->check(whole_number(1, 1 << 28));
 }
 
+void add_chunk(CLI::App& command, std::int64_t& chunk) {
+  command
+      .add_option("--chunk", chunk,
+                  "bring so many images to the device at a time; else all that its memory has room for")
+      ->type_name("N")
+      ->check(whole_number(1, 1 << 28));
+}
+
+void require_chunk(std::int64_t chunk, std::int64_t batch) {
+  if (chunk > 0 && chunk < batch)
+    throw bad_input(fmt::format("--chunk {} beside --batch {}: a chunk holds a batch at least", chunk, batch));
+}
+
+std::string print_chunk(std::int64_t images) {
+  return images == 0 ? "" : fmt::format("images are brought to the device in chunks of {}\n", images);
+}
+
 void add_solvers(CLI::App& command, std::vector<std::string>& solvers) {
   command.add_option("--solver", solvers, "the solver of an operation, or what its id begins with")
       ->type_name("OPERATION=ID");

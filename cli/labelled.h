@@ -19,6 +19,13 @@ struct DataOptions {
 };
 void add_data(CLI::App& command, DataOptions& options);
 
+// --chunk, as chunk_images() takes it; and what a report says of what it gave: nothing where all images are on the
+// device.
+void add_chunk(CLI::App& command, std::int64_t& chunk);
+// Before any work: what train() and evaluate() would refuse.
+void require_chunk(std::int64_t chunk, std::int64_t batch);
+std::string print_chunk(std::int64_t images);
+
 // --solver, as NetworkOptions::solvers has them.
 void add_solvers(CLI::App& command, std::vector<std::string>& solvers);
 std::map<std::string, std::string> parse_solvers(const std::vector<std::string>& given);

@@ -37,7 +37,7 @@ struct TrainOptions {
   std::string model, optimizer = "sgd", schedule = "constant", augment, precision = "f32", checkpoint, log, plot,
                      tensorboard;
   std::vector<std::string> solvers;
-  std::int64_t epochs = 5, batch = 64, seed = 1, validation = 0, early_stop = 0, checkpoint_every = 0;
+  std::int64_t epochs = 5, batch = 64, seed = 1, validation = 0, early_stop = 0, checkpoint_every = 0, chunk = 0;
   double rate = 0.01, momentum = 0.9, l2 = 0;
   bool list_models = false, deterministic = false, has_momentum = false, resume = false, operations = false;
 };
@@ -243,7 +243,7 @@ TrainingOptions training_options(const TrainOptions& options) {
   made.seed = static_cast<std::uint64_t>(options.seed);
   made.validation = options.validation, made.early_stop = options.early_stop;
   made.augmentation = parse_augmentation(options.augment);
-  made.checkpoint_every = options.checkpoint_every;
+  made.checkpoint_every = options.checkpoint_every, made.chunk = options.chunk;
   return made;
 }
 
@@ -293,6 +293,7 @@ int run(const TrainOptions& options, Json& json) {
     throw bad_input("--early-stop needs --validation N: the images that it looks at");
   if (options.checkpoint.empty() && options.checkpoint_every > 0)
     throw bad_input("--checkpoint-every needs --checkpoint DIR, where the checkpoints go");
+  require_chunk(options.chunk, options.batch);
   const bool prints = !options.common.quiet && options.common.json != "-";
   const Model model = load_model(options.model);
   PlotOutput plot(options.plot);
@@ -312,9 +313,11 @@ int run(const TrainOptions& options, Json& json) {
   json["model"] = model.name, json["parameters"] = model.parameters();
   json["dataset"] = describe(dataset, true);
   describe_options(options, network, json);
+  const std::int64_t chunk = chunk_images(network, dataset.train, options.chunk);
+  json["options"]["chunk"] = chunk;
   if (prints) {
-    fmt::print("{}: {} parameters, {} on {}\n{}\n", model.name, model.parameters(), print_bytes(network.memory_bytes()),
-               context.device().id, print(dataset, true));
+    fmt::print("{}: {} parameters, {} on {}\n{}\n{}", model.name, model.parameters(),
+               print_bytes(network.memory_bytes()), context.device().id, print(dataset, true), print_chunk(chunk));
     if (begin)
       fmt::print("goes on after {} steps: {} of epoch {}\n", progress.updates, progress.step, progress.epoch);
     else if (options.resume)
@@ -353,7 +356,7 @@ int run(const TrainOptions& options, Json& json) {
                 last.empty() ? "interrupted: nothing is kept of the training: --checkpoint DIR would keep it"
                              : fmt::format("interrupted: {} keeps the training; --resume goes on from there", last));
   if (prints && !last.empty()) fmt::print("checkpoint: {}\n", last);
-  const Evaluation result = evaluate(network, dataset, dataset.test);
+  const Evaluation result = evaluate(network, dataset, dataset.test, options.chunk);
   json["test"] = describe(result);
   if (events) add_events(*events, network, result);
   if (prints) print_evaluation(dataset, result);
@@ -408,6 +411,7 @@ void add_training_options(CLI::App& command, TrainOptions& options) {
                   "only so many images for training, the first ones; of folders drawn ones")
       ->type_name("N")
       ->check(whole_number(1, 1 << 28));
+  add_chunk(command, options.chunk);
   command.add_option("--validation", options.validation, "so many of them are kept apart and looked at each epoch")
       ->type_name("N")
       ->check(whole_number(1, 1 << 28));
@@ -454,6 +458,7 @@ void add_train(CLI::App& app, Body& body) {
       "  omniconv train mnist-big --data ~/data --checkpoint run1 --resume\n"
       "  omniconv train my-model.txt --data ~/flowers --epochs 20 --tensorboard curves\n"
       "  omniconv train my-model.txt --data ~/data --train-size 5000 --epochs 1\n"
+      "  omniconv train my-model.txt --data ~/photos --chunk 10000\n"
       "  omniconv train --list-models\n"
       "docs/training.md has the text of models, and the files of data sets.");
   const auto options = std::make_shared<TrainOptions>();

@@ -189,9 +189,10 @@ class Training {
         state_(network.state()),
         split_(dataset.train.count, options.validation, options.seed),
         steps_(static_cast<std::int64_t>(split_.train.size()) / network.options().batch),
-        examples_(network.context(), state_.queue, dataset, dataset.train),
-        feed_(state_, examples_, options.augmentation, options.seed, true) {
-    if (options.validation > 0) validating_.emplace(state_, examples_, Augmentation{}, 0, false);
+        examples_(network.context(), state_.queue, dataset, dataset.train,
+                  chunk_images(network, dataset.train, options.chunk)),
+        feed_(state_, examples_, dataset.train.count, options.augmentation, options.seed, true) {
+    if (options.validation > 0) validating_.emplace(state_, examples_, options.validation, Augmentation{}, 0, false);
   }
   ~Training() { training::settle(state_.queue); }
 
@@ -364,7 +365,7 @@ void train(Network& network, const Dataset& dataset, const TrainingOptions& opti
   Training(network, dataset, options, hooks).run(begin);
 }
 
-Evaluation evaluate(Network& network, const Dataset& dataset, const Examples& examples) {
+Evaluation evaluate(Network& network, const Dataset& dataset, const Examples& examples, std::int64_t chunk) {
   check_shapes(network.model(), dataset);
   check_examples(dataset, examples);
   std::vector<std::int32_t> order(static_cast<std::size_t>(examples.count));
@@ -374,8 +375,9 @@ Evaluation evaluate(Network& network, const Dataset& dataset, const Examples& ex
     const std::size_t classes = dataset.classes.size();
     return {.confusion = std::vector<std::int64_t>(classes * classes)};
   }
-  const training::DeviceExamples on_device(network.context(), state.queue, dataset, examples);
-  training::Feed feed(state, on_device, {}, 0, false);
+  const training::DeviceExamples on_device(network.context(), state.queue, dataset, examples,
+                                           chunk_images(network, examples, chunk));
+  training::Feed feed(state, on_device, examples.count, {}, 0, false);
   return evaluate_on(feed, network, dataset, examples, order);
 }
 
