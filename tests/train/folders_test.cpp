@@ -216,7 +216,8 @@ TEST_F(Folders, ManyFilesTellHowFarTheyAreAndCanBeStopped) {
   error_of([&] { read_dataset(place(), -1, -1, [](std::int64_t, std::int64_t) { return false; }); },
            ErrorKind::interrupted);
   // Of several that are broken the first is named.
-  put("train/cat/007.pgm", "none"), put("train/cat/050.pgm", "none"), put("train/dog/000.pgm", "none");
+  for (const char* const name : {"train/cat/007.pgm", "train/cat/050.pgm", "train/dog/000.pgm"})
+    put(name, "P5\n3 2\n255\ncut");
   for (int i = 0; i < 20; ++i) expect_refusal("train/cat/007.pgm");
 }
 
