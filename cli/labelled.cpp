@@ -14,6 +14,7 @@
 
 #include "core/suggest.h"
 #include "omniconv/error.h"
+#include "progress.h"
 
 namespace omniconv::cli {
 namespace {
@@ -26,7 +27,10 @@ std::string list_of(const std::vector<DatasetPlace>& all) {
   std::string list;
   for (const DatasetPlace& place : all)
     list += fmt::format("{}{} ({}: {})", list.empty() ? "" : ", ", place.name, place.folder,
-                        place.damage.empty() ? print({place.channels, place.height, place.width}) : "damaged");
+                        !place.damage.empty() ? "damaged"
+                        : place.format == DatasetPlace::Format::folders
+                            ? "folders of images"
+                            : print({place.channels, place.height, place.width}));
   return list;
 }
 
@@ -36,16 +40,22 @@ Error no_fit(const DataOptions& options, const Model& model, const std::string& 
                                found));
 }
 
-// The one that the model's input fits, and that has the name, if one is asked for; none where none does.
+// The one that the model's input fits, and that has the name, if one is asked for; none where none does. Folders of
+// images, which fit every model, where no other set does.
 std::optional<DatasetPlace> fitting(const std::vector<DatasetPlace>& places, const DataOptions& options,
                                     const Model& model) {
-  std::vector<DatasetPlace> found;
+  std::vector<DatasetPlace> found, folders;
   for (const DatasetPlace& place : places) {
     if (!options.dataset.empty() && options.dataset != place.name) continue;
     const bool is_named = !options.dataset.empty() || places.size() == 1;
     if (!place.damage.empty() && is_named) throw bad_input(place.damage);
+    if (place.format == DatasetPlace::Format::folders && place.damage.empty()) {
+      DatasetPlace& own = folders.emplace_back(place);
+      own.channels = model.input.channels, own.height = model.input.height, own.width = model.input.width;
+    }
     if (ModelShape{place.channels, place.height, place.width} == model.input) found.push_back(place);
   }
+  if (found.empty()) found = folders;
   if (found.empty()) return std::nullopt;
   if (found.size() > 1)
     throw bad_input(
@@ -53,12 +63,23 @@ std::optional<DatasetPlace> fitting(const std::vector<DatasetPlace>& places, con
   return found.front();
 }
 
+// Of a folder that is named its own sets' names are known, too.
+void require_known(const std::string& name, const std::vector<DatasetPlace>& places) {
+  std::vector<std::string_view> known(std::begin(datasets), std::end(datasets));
+  for (const DatasetPlace& place : places)
+    if (std::find(known.begin(), known.end(), place.name) == known.end()) known.push_back(place.name);
+  if (std::find(known.begin(), known.end(), name) == known.end())
+    throw bad_input(fmt::format("unknown data set '{}': {}", name, suggest(name, known)));
+}
+
 DatasetPlace place_in_folder(const DataOptions& options, const Model& model) {
   const std::vector<DatasetPlace> places = find_datasets(options.data);
+  if (!options.dataset.empty()) require_known(options.dataset, places);
   if (places.empty())
     throw bad_input(
         fmt::format("{}: neither it nor its mnist, fashion-mnist and cifar-10-batches-bin hold a data set: IDX "
-                    "files as train-images-idx3-ubyte, or CIFAR-10's data_batch_1.bin",
+                    "files as train-images-idx3-ubyte, CIFAR-10's data_batch_1.bin, or folders of images, one for "
+                    "each class",
                     options.data));
   if (const std::optional<DatasetPlace> place = fitting(places, options, model)) return *place;
   throw no_fit(options, model, list_of(places));
@@ -76,7 +97,8 @@ Dataset without_a_folder(const DataOptions& options, const Model& model) {
   for (const std::string& folder : {std::string(usual), read_environment().data}) {
     std::error_code ignored;
     if (!std::filesystem::is_directory(folder, ignored)) continue;
-    const std::vector<DatasetPlace> places = find_datasets(folder);
+    std::vector<DatasetPlace> places = find_datasets(folder);
+    std::erase_if(places, [](const DatasetPlace& one) { return one.format == DatasetPlace::Format::folders; });
     if (const std::optional<DatasetPlace> place = fitting(places, options, model))
       return read_dataset(*place, options.train_images, options.test_images);
     all.insert(all.end(), places.begin(), places.end());
@@ -132,9 +154,28 @@ void add_data(CLI::App& command, DataOptions& options) {
   command.add_option("--dataset", options.dataset, "the set, where several fit the model")
       ->type_name("NAME")
       ->check(known_words({std::begin(datasets), std::end(datasets)}));
-  command.add_option("--test-size", options.test_images, "only so many images for the test, the first ones")
+  command
+      .add_option("--test-size", options.test_images,
+                  "only so many images for the test, the first ones; of folders drawn ones")
       ->type_name("N")
       ->check(whole_number(1, 1 << 28));
+}
+
+void add_chunk(CLI::App& command, std::int64_t& chunk) {
+  command
+      .add_option("--chunk", chunk,
+                  "bring so many images to the device at a time; else all that its memory has room for")
+      ->type_name("N")
+      ->check(whole_number(1, 1 << 28));
+}
+
+void require_chunk(std::int64_t chunk, std::int64_t batch) {
+  if (chunk > 0 && chunk < batch)
+    throw bad_input(fmt::format("--chunk {} beside --batch {}: a chunk holds a batch at least", chunk, batch));
+}
+
+std::string print_chunk(std::int64_t images) {
+  return images == 0 ? "" : fmt::format("images are brought to the device in chunks of {}\n", images);
 }
 
 void add_solvers(CLI::App& command, std::vector<std::string>& solvers) {
@@ -153,10 +194,8 @@ std::map<std::string, std::string> parse_solvers(const std::vector<std::string>&
   return solvers;
 }
 
-Dataset labelled_images(const DataOptions& options, const Model& model) {
-  if (!options.dataset.empty() &&
-      std::find(std::begin(datasets), std::end(datasets), options.dataset) == std::end(datasets))
-    throw bad_input(fmt::format("unknown data set '{}': {}", options.dataset, suggest(options.dataset, datasets)));
+Dataset labelled_images(const DataOptions& options, const Model& model, bool shows_progress) {
+  if (!options.dataset.empty() && options.data.empty()) require_known(options.dataset, {});
   if (options.dataset == shapes) {
     if (!options.data.empty())
       throw bad_input("--data beside --dataset shapes, whose images are made and not read: leave one of them out");
@@ -166,20 +205,26 @@ Dataset labelled_images(const DataOptions& options, const Model& model) {
     return made;
   }
   if (options.data.empty()) return without_a_folder(options, model);
-  return read_dataset(place_in_folder(options, model), options.train_images, options.test_images);
+  ProgressBar bar(read_environment().progress && shows_progress, 1);
+  return read_dataset(place_in_folder(options, model), options.train_images, options.test_images,
+                      [&](std::int64_t done, std::int64_t all) {
+                        bar.update(done, all, "images");
+                        return !interrupted();
+                      });
 }
 
 Json describe(const Dataset& dataset, bool with_training) {
   Json json = {{"name", dataset.name}, {"origin", dataset.origin}};
   if (with_training) json["train"] = dataset.train.count;
   json["test"] = dataset.test.count;
+  if (dataset.is_split) json["test_is_of_training"] = true;
   return json;
 }
 
 std::string print(const Dataset& dataset, bool with_training) {
   const std::string training = with_training ? fmt::format(" {} images for training,", dataset.train.count) : "";
-  return fmt::format("{}:{} {}{} for the test ({})", dataset.name, training, dataset.test.count,
-                     with_training ? "" : " images", dataset.origin);
+  return fmt::format("{}:{} {}{}{} for the test ({})", dataset.name, training, dataset.test.count,
+                     with_training ? "" : " images", dataset.is_split ? " kept apart" : "", dataset.origin);
 }
 
 Json describe(const Evaluation& result) {

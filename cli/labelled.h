@@ -19,15 +19,23 @@ struct DataOptions {
 };
 void add_data(CLI::App& command, DataOptions& options);
 
+// --chunk, as chunk_images() takes it; and what a report says of what it gave: nothing where all images are on the
+// device.
+void add_chunk(CLI::App& command, std::int64_t& chunk);
+// Before any work: what train() and evaluate() would refuse.
+void require_chunk(std::int64_t chunk, std::int64_t batch);
+std::string print_chunk(std::int64_t images);
+
 // --solver, as NetworkOptions::solvers has them.
 void add_solvers(CLI::App& command, std::vector<std::string>& solvers);
 std::map<std::string, std::string> parse_solvers(const std::vector<std::string>& given);
 
 std::string print(const ModelShape& shape);
 
-// The set that the model's input fits, of those in the folder; as much of it as is asked for. Without a folder one that
-// is installed, comes with omniconv, or is made.
-Dataset labelled_images(const DataOptions& options, const Model& model);
+// The set that the model's input fits, of those in the folder; as much of it as is asked for. Folders of images fit
+// every model, and are taken where nothing else does, or by their name. Without a folder one that is installed, comes
+// with omniconv, or is made. Many files show how far they are.
+Dataset labelled_images(const DataOptions& options, const Model& model, bool shows_progress);
 // What a report says of it, and the line that says which it is.
 Json describe(const Dataset& dataset, bool with_training);
 std::string print(const Dataset& dataset, bool with_training);

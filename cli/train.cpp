@@ -26,6 +26,7 @@
 #include "plot.h"
 #include "progress.h"
 #include "report.h"
+#include "train/event_file.h"
 
 namespace omniconv::cli {
 namespace {
@@ -33,9 +34,10 @@ namespace {
 struct TrainOptions {
   Common common;
   DataOptions data;
-  std::string model, optimizer = "sgd", schedule = "constant", augment, precision = "f32", checkpoint, log, plot;
+  std::string model, optimizer = "sgd", schedule = "constant", augment, precision = "f32", checkpoint, log, plot,
+                     tensorboard;
   std::vector<std::string> solvers;
-  std::int64_t epochs = 5, batch = 64, seed = 1, validation = 0, early_stop = 0, checkpoint_every = 0;
+  std::int64_t epochs = 5, batch = 64, seed = 1, validation = 0, early_stop = 0, checkpoint_every = 0, chunk = 0;
   double rate = 0.01, momentum = 0.9, l1 = 0, l2 = 0, clip = 0;
   bool list_models = false, deterministic = false, has_momentum = false, resume = false, operations = false;
 };
@@ -74,20 +76,20 @@ struct Kept {
   std::map<std::string, std::string> fixed, free;
 };
 Kept kept_of(const TrainOptions& options, const Dataset& dataset) {
-  return {.fixed = {{"batch", std::to_string(options.batch)},
-                    {"seed", std::to_string(options.seed)},
-                    {"optimizer", options.optimizer},
-                    {"precision", options.precision},
-                    {"augment", options.augment},
-                    {"validation", std::to_string(options.validation)},
-                    {"train-size", std::to_string(dataset.train.count)}},
-          .free = {{"epochs", std::to_string(options.epochs)},
-                   {"rate", fmt::format("{}", options.rate)},
-                   {"momentum", fmt::format("{}", options.momentum)},
-                   {"l1", fmt::format("{}", options.l1)},
-                   {"l2", fmt::format("{}", options.l2)},
-                   {"clip", fmt::format("{}", options.clip)},
-                   {"schedule", options.schedule}}};
+  Kept kept{.fixed = {{"batch", std::to_string(options.batch)},
+                      {"seed", std::to_string(options.seed)},
+                      {"optimizer", options.optimizer},
+                      {"precision", options.precision},
+                      {"augment", options.augment},
+                      {"validation", std::to_string(options.validation)},
+                      {"train-size", std::to_string(dataset.train.count)}},
+            .free = {{"epochs", std::to_string(options.epochs)},
+                     {"rate", fmt::format("{}", options.rate)},
+                     {"momentum", fmt::format("{}", options.momentum)},
+                     {"l2", fmt::format("{}", options.l2)},
+                     {"schedule", options.schedule}}};
+  if (dataset.is_split) kept.fixed["test-size"] = std::to_string(dataset.test.count);
+  return kept;
 }
 
 // The last checkpoint of the folder, for this training; none where the folder has none yet.
@@ -164,6 +166,20 @@ void write_log(const std::string& path, const std::vector<EpochReport>& epochs) 
   file.commit();
 }
 
+// What TensorBoard shows of an epoch, and of the test.
+void add_events(training::EventFile& to, const EpochReport& report) {
+  std::vector<training::NamedNumber> numbers = {
+      {"loss/training", report.loss}, {"rate", report.rate}, {"images_per_second", report.images_a_second}};
+  if (report.validation_images > 0)
+    numbers.insert(numbers.end(),
+                   {{"loss/validation", report.validation_loss}, {"accuracy/validation", report.validation_accuracy}});
+  to.add(report.epoch * report.steps, numbers);
+}
+void add_events(training::EventFile& to, const Network& network, const Evaluation& result) {
+  const training::NamedNumber numbers[] = {{"loss/test", result.loss}, {"accuracy/test", result.accuracy()}};
+  to.add(network.updates(), numbers);
+}
+
 Json epoch_json(const EpochReport& report) {
   Json json = {{"epoch", report.epoch},
                {"loss", report.loss},
@@ -229,7 +245,7 @@ TrainingOptions training_options(const TrainOptions& options) {
   made.seed = static_cast<std::uint64_t>(options.seed);
   made.validation = options.validation, made.early_stop = options.early_stop;
   made.augmentation = parse_augmentation(options.augment);
-  made.checkpoint_every = options.checkpoint_every;
+  made.checkpoint_every = options.checkpoint_every, made.chunk = options.chunk;
   return made;
 }
 
@@ -281,13 +297,16 @@ int run(const TrainOptions& options, Json& json) {
     throw bad_input("--early-stop needs --validation N: the images that it looks at");
   if (options.checkpoint.empty() && options.checkpoint_every > 0)
     throw bad_input("--checkpoint-every needs --checkpoint DIR, where the checkpoints go");
+  require_chunk(options.chunk, options.batch);
   const bool prints = !options.common.quiet && options.common.json != "-";
   const Model model = load_model(options.model);
   PlotOutput plot(options.plot);
-  Dataset dataset = labelled_images(options.data, model);
+  Dataset dataset = labelled_images(options.data, model, prints);
   require_fit(model, dataset, options.batch, options.validation);
   dataset.standard = standard_of(dataset);  // once, and not for each checkpoint
   std::optional<Checkpoint> begin = checkpoint_to_resume(options, model, dataset);
+  std::optional<training::EventFile> events;
+  if (!options.tensorboard.empty()) events.emplace(options.tensorboard, begin ? begin->progress.updates : 0);
   const Context context(context_options(options.common));
   if (begin && begin->options["device"] == context.device().id)
     of_network.solvers.insert(begin->solvers.begin(), begin->solvers.end());
@@ -298,9 +317,11 @@ int run(const TrainOptions& options, Json& json) {
   json["model"] = model.name, json["parameters"] = model.parameters();
   json["dataset"] = describe(dataset, true);
   describe_options(options, network, json);
+  const std::int64_t chunk = chunk_images(network, dataset.train, options.chunk);
+  json["options"]["chunk"] = chunk;
   if (prints) {
-    fmt::print("{}: {} parameters, {} on {}\n{}\n", model.name, model.parameters(), print_bytes(network.memory_bytes()),
-               context.device().id, print(dataset, true));
+    fmt::print("{}: {} parameters, {} on {}\n{}\n{}", model.name, model.parameters(),
+               print_bytes(network.memory_bytes()), context.device().id, print(dataset, true), print_chunk(chunk));
     if (begin)
       fmt::print("goes on after {} steps: {} of epoch {}\n", progress.updates, progress.step, progress.epoch);
     else if (options.resume)
@@ -322,6 +343,7 @@ int run(const TrainOptions& options, Json& json) {
     epochs.push_back(report);
     json["epochs"].push_back(epoch_json(report));
     write_log(options.log, epochs);
+    if (events) add_events(*events, report);
     if (prints) print_epoch(report, options.epochs);
     return !interrupted();
   };
@@ -338,8 +360,9 @@ int run(const TrainOptions& options, Json& json) {
                 last.empty() ? "interrupted: nothing is kept of the training: --checkpoint DIR would keep it"
                              : fmt::format("interrupted: {} keeps the training; --resume goes on from there", last));
   if (prints && !last.empty()) fmt::print("checkpoint: {}\n", last);
-  const Evaluation result = evaluate(network, dataset, dataset.test);
+  const Evaluation result = evaluate(network, dataset, dataset.test, options.chunk);
   json["test"] = describe(result);
+  if (events) add_events(*events, network, result);
   if (prints) print_evaluation(dataset, result);
   plot.write(picture_of(model, dataset, epochs, result));
   if (prints && !options.plot.empty()) fmt::print("plot: {}\n", options.plot);
@@ -395,9 +418,12 @@ void add_training_options(CLI::App& command, TrainOptions& options) {
       ->type_name("f32|tf32|bf16|f16")
       ->check(known_words({std::begin(precisions), std::end(precisions)}))
       ->capture_default_str();
-  command.add_option("--train-size", options.data.train_images, "only so many images for training, the first ones")
+  command
+      .add_option("--train-size", options.data.train_images,
+                  "only so many images for training, the first ones; of folders drawn ones")
       ->type_name("N")
       ->check(whole_number(1, 1 << 28));
+  add_chunk(command, options.chunk);
   command.add_option("--validation", options.validation, "so many of them are kept apart and looked at each epoch")
       ->type_name("N")
       ->check(whole_number(1, 1 << 28));
@@ -416,6 +442,9 @@ void add_keeping_options(CLI::App& command, TrainOptions& options) {
   command.add_flag("--resume", options.resume, "go on from the folder's last checkpoint, if it has one");
   command.add_option("--log", options.log, "a line for each epoch, as comma-separated values")
       ->type_name("FILE.csv")
+      ->check(not_empty());
+  command.add_option("--tensorboard", options.tensorboard, "a folder for curves that TensorBoard shows meanwhile")
+      ->type_name("DIR")
       ->check(not_empty());
   command
       .add_option("--plot", options.plot,
@@ -439,7 +468,9 @@ void add_train(CLI::App& app, Body& body) {
       "  omniconv train mnist-conv --data ~/data --dataset fashion-mnist --epochs 5\n"
       "  omniconv train cifar10-vgg3 --data ~/data --device cuda --optimizer nesterov --rate 0.02\n"
       "  omniconv train mnist-big --data ~/data --checkpoint run1 --resume\n"
+      "  omniconv train my-model.txt --data ~/flowers --epochs 20 --tensorboard curves\n"
       "  omniconv train my-model.txt --data ~/data --train-size 5000 --epochs 1\n"
+      "  omniconv train my-model.txt --data ~/photos --chunk 10000\n"
       "  omniconv train --list-models\n"
       "docs/training.md has the text of models, and the files of data sets.");
   const auto options = std::make_shared<TrainOptions>();

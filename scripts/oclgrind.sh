@@ -109,6 +109,8 @@ batch nhwc m5n3c2h5w3
 batch bf16 flip m5n3c5h3w5s1
 batch flip m5n3c2h5w8s3
 batch f16 m5n2c3h20w24
+batch gathered m5n3c1h4w4
+batch gathered flip m5n3c2h5w7s2
 batch nhwc flip m5n3c3h5w4s2
 bias_add n1c3h8w100
 bias_add nhwc f16 n2c10h9w7

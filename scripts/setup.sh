@@ -70,7 +70,7 @@ if [[ $tests == yes ]]; then
   need python3-scipy package:python3-scipy "  SciPy"
   need python3-opencv package:python3-opencv "  OpenCV,"
   need python3-torch package:python3-torch "  and PyTorch"
-  need python3-pip package:python3-pip "  pip: fetches ONNX Runtime, which Debian has not"
+  need python3-pip package:python3-pip "  pip: fetches ONNX Runtime and TensorBoard, which Debian has not"
   need pkgconf command:pkg-config "pkg-config: the installed library,"
   need mandoc command:mandoc "  the manual page"
   need zsh command:zsh "  and completion are tried"
@@ -86,17 +86,21 @@ if [[ $fuzz == yes ]]; then
   need clang command:clang++ "Clang: the compiler of the fuzz targets"
   need libclang-rt-14-dev package:libclang-rt-14-dev "  with libFuzzer and its sanitizers"
 fi
-# From the Python Package Index, into a folder of the build: its test is skipped where it cannot be had.
+# From the Python Package Index, into a folder of the build: tests are skipped where it cannot be had.
 python_folder=$(dirname "$0")/../build/python
-fetch_onnxruntime() {
-  [[ $tests == yes && ! -d $python_folder/onnxruntime ]] || return 0
-  echo "  fetching ONNX Runtime, with which networks in ONNX files are compared"
-  /usr/bin/python3 -m pip install --quiet --root-user-action ignore --no-deps --target "$python_folder" onnxruntime flatbuffers >/dev/null 2>&1 ||
-    echo "  it could not be fetched: the test peers/onnx will be skipped"
+fetch() { # WHAT MODULE TEST PACKAGE...
+  [[ $tests == yes && ! -d $python_folder/$2 ]] || return 0
+  echo "  fetching $1"
+  /usr/bin/python3 -m pip install --quiet --root-user-action ignore --no-deps --target "$python_folder" "${@:4}" >/dev/null 2>&1 ||
+    echo "  it could not be fetched: the test $3 will be skipped"
+}
+fetch_python() {
+  fetch "ONNX Runtime, with which networks in ONNX files are compared" onnxruntime peers/onnx onnxruntime flatbuffers
+  fetch "TensorBoard, which reads the curves of trainings" tensorboard peers/events tensorboard protobuf absl-py google-crc32c
 }
 
 if ((${#missing[@]} == 0)); then
-  fetch_onnxruntime
+  fetch_python
   echo "  nothing is missing"
   exit 0
 fi
@@ -139,5 +143,5 @@ if ! install; then
     fail "apt-get could not install ${missing[*]}: $(reason)"
   fi
 fi
-fetch_onnxruntime
+fetch_python
 echo "  installed in $SECONDS s"

@@ -4,6 +4,10 @@
 //
 //   y[i,k,p,q] = table[k][images[order[first + i], k, p + dp, q' + dq]]          classes[i] = labels[order[first + i]]
 //
+// Where images are gathered those of the order lie in the order's order, as a part of a set that is on its way does:
+//
+//   y[i,k,p,q] = table[k][images[first + i, k, p + dp, q' + dq]]                 classes[i] = labels[first + i]
+//
 // q' is q, or, of an image that is mirrored, w - 1 - q; a pixel outside of the image counts as 0. The bits are
 // promised, those of chance too, the same on every device. docs/notation.md has the text and the draws.
 #pragma once
@@ -25,6 +29,7 @@ struct BatchProblem {
 
   DataType type = DataType::f32;  // of y: f32, f64, f16 or bf16
   Layout layout = Layout::nchw;   // of y
+  bool gathered = false;          // images and labels lie in the order's order
   bool flip = false;              // one image of two, by chance, is mirrored
   std::int64_t m = 0;             // images of the set, most_images at most
   std::int64_t n = 0;             // of the batch
@@ -36,12 +41,12 @@ struct BatchProblem {
 };
 const operations::Operation& operation_of(const BatchProblem*);
 
-// Packed. An entry of the order that names no image of the set, and a position behind its end, stand for an image whose
-// pixels are all 0, of the class -1.
+// Packed. An entry of the order that names no image of the set (where images are gathered: that is less than 0), and a
+// position behind its end, stand for an image whose pixels are all 0, of the class -1.
 struct BatchRun {
   Operand images = {};  // u8, m x c x h x w
   Operand labels = {};  // u8, m
-  Operand order = {};   // s32, m: which image is where in the epoch
+  Operand order = {};   // s32, m: which image is where in the epoch; its number is what draws depend on
   Operand table = {};   // f32, c x 256: what a pixel of a channel becomes
   // What is written: of the problem's type and layout, n x c x h x w; and s32, n.
   Operand y = {}, classes = {};

@@ -1,9 +1,11 @@
-// Labelled images for training: sets in their classical files, read whole into memory.
+// Labelled images for training: sets in their classical files, and folders of images, read whole into memory.
 //
 //   IDX (MNIST, Fashion-MNIST)   train-images-idx3-ubyte, train-labels-idx1-ubyte, t10k-images-idx3-ubyte and
 //                                t10k-labels-idx1-ubyte, each of them as it is or compressed (.gz)
 //   CIFAR-10, its binary form    data_batch_1.bin to data_batch_5.bin and test_batch.bin; batches.meta.txt if it is
 //   there
+//   folders of images            train/CLASS/IMAGE and test/CLASS/IMAGE, or CLASS/IMAGE, of which some are kept apart
+//                                for the test
 //
 // A sample of Fashion-MNIST comes with omniconv, and coloured shapes are made by it, so that there is always something
 // to learn.
@@ -13,6 +15,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -37,30 +40,41 @@ struct Dataset {
   Examples train = {}, test = {};
   Standard standard = {};   // empty: that of the images for training
   std::string origin = {};  // the folder that it was read from, or how it was made
+  // The folder has no images for the test: those of it are images for training that were kept apart.
+  bool is_split = false;
 
   std::int64_t image_bytes() const { return channels * height * width; }
 };
 
 // A set that lies in a folder, not read yet.
 struct DatasetPlace {
-  enum class Format : std::uint8_t { idx, cifar };
+  enum class Format : std::uint8_t { idx, cifar, folders };
 
   Format format = Format::idx;
   std::string name, folder;
-  std::int64_t channels = 0, height = 0, width = 0;  // 0 of one that is damaged
-  std::string damage = {};                           // why its images' extents are not known; empty: they are
+  // 0 of one that is damaged. Of folders 0 until they are set: images are made as large, grey or coloured.
+  std::int64_t channels = 0, height = 0, width = 0;
+  std::string damage = {};  // why its images' extents are not known; empty: they are
 };
 
 // The sets in a folder, and in its folders mnist, fashion-mnist, fashion-mnist-sample and cifar-10-batches-bin, those
-// of names that the folder itself has left out.
+// of names that the folder itself has left out. Behind them folders of images: the folder itself, or else its folders;
+// they are called as the folder is.
 std::vector<DatasetPlace> find_datasets(const std::string& folder);
 
 // The folder of the sets that come with omniconv, share/omniconv where the library was installed or built: for
 // find_datasets(). Empty where there is none.
 std::string bundled_datasets();
 
-// At most so many images of each part, the first ones; negative: all.
-Dataset read_dataset(const DatasetPlace& place, std::int64_t train_images = -1, std::int64_t test_images = -1);
+// Called now and then, of one thread, while many files are read: how many images are there, of how many; false ends it
+// (ErrorKind::interrupted).
+using ReadingProgress = std::function<bool(std::int64_t done, std::int64_t all)>;
+
+// At most so many images of each part, the first ones; negative: all. Of folders' images, which are in the order of
+// classes and names, ones that are drawn; where there are none for the test, so many of those for training are kept
+// apart, or else a tenth. The draws depend on the numbers of images alone.
+Dataset read_dataset(const DatasetPlace& place, std::int64_t train_images = -1, std::int64_t test_images = -1,
+                     const ReadingProgress& progress = {});
 
 // The set "shapes": 3 x 32 x 32, ten classes of figures (disk, ring, square, ...), each of any size, place, slant and
 // colours, and noise. Image i is of class i mod 10. The same bytes everywhere: Philox4x32-10 of the seed, counted by

@@ -154,6 +154,7 @@ struct TrainingOptions {
   std::int64_t early_stop = 0;  // epochs without a better validation accuracy after which it ends; 0: never
   Augmentation augmentation = {};
   std::int64_t checkpoint_every = 0;  // steps; 0: at the end of each epoch
+  std::int64_t chunk = 0;             // chunk_images()
 };
 
 struct EpochReport {
@@ -182,6 +183,12 @@ struct TrainingHooks {
   std::function<void(const TrainingProgress&, std::vector<NamedTensor>&&)> checkpoint = {};
 };
 
+// So many images of a part of a set are brought to the device at a time, in the order in which they are needed, while
+// it works on those before; 0: all lie there. The bits do not depend on it. `chunk` asks for a number, of which whole
+// batches are taken; with 0 all lie there if the device's memory has room for them beside the network. Throws where a
+// chunk holds no batch.
+std::int64_t chunk_images(const Network& network, const Examples& examples, std::int64_t chunk = 0);
+
 // Images of an incomplete last batch are left out of an epoch, others in each one. Their order is of the seed and the
 // epoch (Philox, Fisher and Yates). Throws environment_error at the first number that is not finite, with its step and
 // layer. `begin` is what a checkpoint had; the network has its tensors and updates then.
@@ -196,7 +203,7 @@ struct Evaluation {
   double accuracy() const { return images > 0 ? static_cast<double>(right) / static_cast<double>(images) : 0; }
 };
 // Every image of `examples`; the class is that of the largest output, the first of equal ones, among the set's classes.
-// Throws environment_error where an output is not finite.
-Evaluation evaluate(Network& network, const Dataset& dataset, const Examples& examples);
+// Throws environment_error where an output is not finite. chunk: chunk_images().
+Evaluation evaluate(Network& network, const Dataset& dataset, const Examples& examples, std::int64_t chunk = 0);
 
 }  // namespace omniconv

@@ -17,6 +17,7 @@
 #endif
 
 #include "omniconv/error.h"
+#include "train/folders.h"
 
 namespace omniconv {
 namespace {
@@ -268,11 +269,14 @@ std::vector<DatasetPlace> find_datasets(const std::string& folder) {
   for (const std::string_view name : idx_sets)
     if (!is_there(name)) add_idx(fs::path(folder) / name, std::string(name), places);
   if (!is_there("cifar-10")) add_cifar(fs::path(folder) / "cifar-10-batches-bin", places);
+  training::add_folders(folder, places);
   return places;
 }
 
-Dataset read_dataset(const DatasetPlace& place, std::int64_t train_images, std::int64_t test_images) {
+Dataset read_dataset(const DatasetPlace& place, std::int64_t train_images, std::int64_t test_images,
+                     const ReadingProgress& progress) {
   if (!place.damage.empty()) throw bad_input(place.damage);
+  if (place.format == Format::folders) return training::read_folders(place, train_images, test_images, progress);
   Dataset set{.name = place.name,
               .channels = place.channels,
               .height = place.height,

@@ -1,12 +1,15 @@
-// Images in a device's memory, and recordings that take their batches from there.
+// Images in a device's memory, or on their way there, and recordings that take their batches from there.
 #pragma once
 
+#include <array>
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
 
 #include "omniconv/training.h"
+#include "train/chunks.h"
 #include "train/network_state.h"
 #include "train/steps.h"
 
@@ -14,32 +17,33 @@ namespace omniconv::training {
 
 // What a pixel of each channel becomes: 256 numbers a channel.
 std::vector<float> pixel_table(const Standard& standard);
-// Waits for all that is under way, whatever becomes of it.
-void settle(Queue& queue);
-
 // Where a number that is not finite came up first.
 struct NotFinite {
   std::size_t layer = 0;  // the number of layers: behind them
   std::string what;
 };
 
-// A part of a set as bytes, its classes, and what a pixel of each channel becomes.
+// A part of a set as bytes, its classes, and what a pixel of each channel becomes. With a chunk the images stay with
+// the host, as long as this, and so many of them at a time are brought by each feed.
 struct DeviceExamples {
-  DeviceExamples(const Context& context, Queue& queue, const Dataset& dataset, const Examples& examples);
+  DeviceExamples(const Context& context, Queue& queue, const Dataset& of, const Examples& examples,
+                 std::int64_t chunk_images);
 
-  std::int64_t count = 0, channels = 0, height = 0, width = 0;
+  const Dataset& dataset;
+  const Examples& host;
+  std::int64_t chunk = 0;  // 0: all images are on the device
   Buffer images, labels, table;
 };
 
 // A network's steps, each on a batch of such images that it makes itself.
 class Feed {
  public:
-  // trains: steps of the training, whose losses are added up; else forward alone.
-  Feed(Network::State& network, const DeviceExamples& examples, const Augmentation& augmentation, std::uint64_t seed,
-       bool trains);
+  // trains: steps of the training, whose losses are added up; else forward alone. Orders have so many images at most.
+  Feed(Network::State& network, const DeviceExamples& examples, std::int64_t most_images,
+       const Augmentation& augmentation, std::uint64_t seed, bool trains);
 
-  // The images that batches have, one after the other, by their numbers; as many as the examples at most. `order` stays
-  // until the queue has passed this.
+  // The images that batches have, one after the other, by their numbers. `order` stays until the queue has passed this,
+  // and those of chunks as long as batches of it are run.
   void set_order(std::span<const std::int32_t> order);
   // A batch from this place in the order on.
   void run(std::int64_t first, std::int64_t epoch);
@@ -52,11 +56,20 @@ class Feed {
   Event read_outputs(std::byte* to, std::int64_t images);
 
  private:
+  // A batch out of arrays on the device, and the steps behind it.
+  struct Source {
+    Steps steps;
+    Recording recording;
+  };
+
+  // The source that has the batch from this place in the order on, where it is set to.
+  std::size_t bring(std::int64_t first, std::int64_t epoch);
+
   Network::State& network_;
   Buffer order_, sums_, workspace_;
   Scalar first_ = Scalar::changing(0), epoch_ = Scalar::changing(0);
-  Steps source_;
-  Recording recording_;
+  std::vector<Source> sources_;   // of all images, or of each place of the chunks
+  std::optional<Chunks> chunks_;  // goes first: what is on its way waits for what is read
 };
 
 }  // namespace omniconv::training

@@ -16,6 +16,7 @@
 #include "core/philox.h"
 #include "omniconv/error.h"
 #include "train/feed.h"
+#include "train/shuffle.h"
 
 namespace omniconv {
 namespace {
@@ -59,14 +60,6 @@ void check_fits(const Model& model, const Dataset& dataset) {
   check_examples(dataset, dataset.train);
 }
 
-// Of so many numbers, in the order that the generator gives them (Fisher and Yates).
-void shuffle(std::vector<std::int32_t>& order, PhiloxStream stream) {
-  for (std::size_t i = order.size(); i > 1; --i) {
-    const auto other = static_cast<std::size_t>(static_cast<std::uint64_t>(stream.word(i)) * i >> 32);
-    std::swap(order[i - 1], order[other]);
-  }
-}
-
 // The images for training and for validation: by the seed, where there are any of these; else all, as they are.
 struct Split {
   std::vector<std::int32_t> train, validation;
@@ -75,7 +68,7 @@ struct Split {
     train.resize(static_cast<std::size_t>(images));
     std::iota(train.begin(), train.end(), 0);
     if (validation_images == 0) return;
-    shuffle(train, PhiloxStream(seed, PhiloxUse::split, 0));
+    training::shuffle(train, PhiloxStream(seed, PhiloxUse::split, 0));
     validation.assign(train.end() - validation_images, train.end());
     train.resize(train.size() - static_cast<std::size_t>(validation_images));
     std::sort(train.begin(), train.end()), std::sort(validation.begin(), validation.end());
@@ -196,9 +189,10 @@ class Training {
         state_(network.state()),
         split_(dataset.train.count, options.validation, options.seed),
         steps_(static_cast<std::int64_t>(split_.train.size()) / network.options().batch),
-        examples_(network.context(), state_.queue, dataset, dataset.train),
-        feed_(state_, examples_, options.augmentation, options.seed, true) {
-    if (options.validation > 0) validating_.emplace(state_, examples_, Augmentation{}, 0, false);
+        examples_(network.context(), state_.queue, dataset, dataset.train,
+                  chunk_images(network, dataset.train, options.chunk)),
+        feed_(state_, examples_, dataset.train.count, options.augmentation, options.seed, true) {
+    if (options.validation > 0) validating_.emplace(state_, examples_, options.validation, Augmentation{}, 0, false);
   }
   ~Training() { training::settle(state_.queue); }
 
@@ -326,7 +320,7 @@ class Training {
 
   std::vector<std::int32_t> order_of(std::int64_t epoch) const {
     std::vector<std::int32_t> order = split_.train;
-    shuffle(order, PhiloxStream(options_.seed, PhiloxUse::order, static_cast<std::uint32_t>(epoch)));
+    training::shuffle(order, PhiloxStream(options_.seed, PhiloxUse::order, static_cast<std::uint32_t>(epoch)));
     return order;
   }
 
@@ -371,7 +365,7 @@ void train(Network& network, const Dataset& dataset, const TrainingOptions& opti
   Training(network, dataset, options, hooks).run(begin);
 }
 
-Evaluation evaluate(Network& network, const Dataset& dataset, const Examples& examples) {
+Evaluation evaluate(Network& network, const Dataset& dataset, const Examples& examples, std::int64_t chunk) {
   check_shapes(network.model(), dataset);
   check_examples(dataset, examples);
   std::vector<std::int32_t> order(static_cast<std::size_t>(examples.count));
@@ -381,8 +375,9 @@ Evaluation evaluate(Network& network, const Dataset& dataset, const Examples& ex
     const std::size_t classes = dataset.classes.size();
     return {.confusion = std::vector<std::int64_t>(classes * classes)};
   }
-  const training::DeviceExamples on_device(network.context(), state.queue, dataset, examples);
-  training::Feed feed(state, on_device, {}, 0, false);
+  const training::DeviceExamples on_device(network.context(), state.queue, dataset, examples,
+                                           chunk_images(network, examples, chunk));
+  training::Feed feed(state, on_device, examples.count, {}, 0, false);
   return evaluate_on(feed, network, dataset, examples, order);
 }
 

@@ -1,6 +1,8 @@
 // train: with no data of the user's, and the picture of what came out.
 #include <cstddef>
 #include <cstdint>
+#include <filesystem>
+#include <iterator>
 #include <nlohmann/json.hpp>
 #include <string>
 
@@ -106,6 +108,26 @@ TEST_F(TrainWithoutData, MemoryOfLayers) {
   EXPECT_EQ(layers[0]["memory_bytes"], 196 * 4 * 32);
   ASSERT_EQ(run("train colour.txt --list-models --batch 32 --precision bf16 --json r.json").status, 0);
   EXPECT_EQ(json::parse(read_here("r.json"))["models"][0]["layers"][0]["memory_bytes"], 196 * 2 * 32);
+}
+
+// What is in them tests/train/event_file_test.cpp and tests/oracle/compare_events.py look at.
+TEST_F(TrainWithoutData, FilesOfEvents) {
+  put_models();
+  const std::string command = "train colour.txt --dataset shapes --train-size 100 --test-size 20 --device cpu --quiet";
+  const auto files = [&](const char* inside) {
+    const std::filesystem::directory_iterator all(folder_ / inside);
+    return std::distance(begin(all), end(all));
+  };
+  ASSERT_EQ(run(command + " --epochs 2 --validation 20 --tensorboard a/b --checkpoint run").status, 0);
+  EXPECT_EQ(files("a/b"), 1);
+  ASSERT_EQ(run(command + " --epochs 3 --validation 20 --tensorboard a/b --checkpoint run --resume").status, 0);
+  EXPECT_EQ(files("a/b"), 2);
+  write("file", "no folder");
+  refuses(command + " --tensorboard file", {"file: the folder of events cannot be made: Not a directory"});
+  refuses(command + " --tensorboard /dev/null/x", {"/dev/null/x: the folder of events cannot be made: "});
+  refuses(command + " --tensorboard ''", {"--tensorboard"});
+  // What fails before an epoch is over leaves nothing.
+  refuses(command + " --rate 1e30 --batch 10 --epochs 9 --tensorboard new", {"a number is not finite"}, 3);
 }
 
 #if OMNICONV_HAS_PLOT

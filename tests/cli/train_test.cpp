@@ -162,6 +162,45 @@ TEST_F(TrainCommand, ResumesToTheSameBits) {
   EXPECT_EQ(run(all + "--checkpoint none --resume").status, 0);
 }
 
+// Images come in parts, and everything else is as without.
+TEST_F(TrainCommand, ChunksChangeNothing) {
+  leave_kernels_unoptimized();
+  put_set("", 207, 33);
+  put_model();
+  for (const std::string& device : devices_here()) {
+    const std::string all =
+        "train net.txt --data . --batch 10 --deterministic --epochs 3 --validation 20 "
+        "--augment flip,crop1 --checkpoint-every 7 --device " +
+        device;
+    ASSERT_EQ(run(all + " --checkpoint whole-" + device + " --json whole.json").status, 0);
+    const Outcome outcome = run(all + " --chunk 37 --checkpoint part-" + device + " --json part.json");
+    ASSERT_EQ(outcome.status, 0) << outcome.error;
+    EXPECT_NE(outcome.out.find("\nimages are brought to the device in chunks of 30\n"), std::string::npos)
+        << outcome.out;
+    const std::string last = device + "/step-00000054.safetensors";
+    EXPECT_EQ(read_here("part-" + last), read_here("whole-" + last));
+    const json whole = json::parse(read_here("whole.json")), part = json::parse(read_here("part.json"));
+    EXPECT_EQ(whole["options"]["chunk"], 0);
+    EXPECT_EQ(part["options"]["chunk"], 30);
+    EXPECT_EQ(part["test"], whole["test"]);
+    for (int i = 0; i < 3; ++i) EXPECT_EQ(part["epochs"][i]["validation"], whole["epochs"][i]["validation"]);
+    // From the middle of an epoch on, in other chunks.
+    for (const char* const kind : {".json", ".safetensors"})
+      std::filesystem::remove(folder_ / ("part-" + device + "/step-00000054" + kind));
+    ASSERT_EQ(run(all + " --chunk 50 --resume --checkpoint part-" + device).status, 0);
+    EXPECT_EQ(read_here("part-" + last), read_here("whole-" + last));
+    const Outcome found =
+        run("evaluate part-" + device + " --data . --chunk 16 --batch 8 --json e.json --device " + device);
+    ASSERT_EQ(found.status, 0) << found.error;
+    EXPECT_NE(found.out.find("\nimages are brought to the device in chunks of 16\n"), std::string::npos) << found.out;
+    EXPECT_EQ(json::parse(read_here("e.json"))["test"]["confusion"], whole["test"]["confusion"]);
+  }
+  refuses("train net.txt --data . --batch 10 --chunk 9",
+          {"--chunk 9 beside --batch 10: a chunk holds a batch at least"});
+  refuses("train net.txt --data . --chunk 0", {"--chunk: '0' must be a whole number from 1 to "});
+  refuses("evaluate whole-cpu --data . --chunk 9", {"--chunk 9 beside --batch 64: a chunk holds a batch at least"});
+}
+
 TEST_F(TrainCommand, EvaluatesAndPredicts) {
   put_set("", 400, 100);
   put_model();

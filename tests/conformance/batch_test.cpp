@@ -35,8 +35,9 @@ TEST(Batch, EveryTypeLayoutAndDraw) {
   const Context context({.device = "cpu", .threads = 2});
   for (const char* const layout : {"nchw", "nhwc"})
     for (const char* const type : {"f32", "f64", "f16", "bf16"})
-      for (const char* const geometry : {"m9n4c3h7w9", "flip m9n4c3h7w9", "m9n4c1h7w9s6", "flip m40n12c3h8w8s4",
-                                         "flip m2n1c5h1w1", "m1n3c70h2w2", "flip m6n3c2h1w30", "m6n3c2h30w2s1"}) {
+      for (const char* const geometry :
+           {"m9n4c3h7w9", "flip m9n4c3h7w9", "m9n4c1h7w9s6", "flip m40n12c3h8w8s4", "flip m2n1c5h1w1", "m1n3c70h2w2",
+            "flip m6n3c2h1w30", "m6n3c2h30w2s1", "gathered m9n4c3h7w9", "gathered flip m40n12c3h8w8s4"}) {
         EXPECT_EQ(
             expect_exact_and_bounded(context, parse_problem(fmt::format("batch {} {} {}", type, layout, geometry)),
                                      {.solver = {.solver = "all"}}),
@@ -71,7 +72,8 @@ TEST(Batch, ArraysBeginAnywhereAndThreadsDoNotMatter) {
 TEST(Batch, NothingOutsideIsRead) {
   const Context context({.device = "cpu", .threads = 2});
   for (const char* const solver : {direct, reference})
-    for (const char* const text : {"m8n5c3h4w5", "bf16 nhwc flip m8n5c2h4w5s2"})
+    for (const char* const text :
+         {"m8n5c3h4w5", "bf16 nhwc flip m8n5c2h4w5s2", "gathered m8n5c3h4w5", "gathered flip m8n5c2h4w5s2"})
       expect_nothing_outside(context, batch(text), solver);
 }
 
@@ -124,6 +126,26 @@ TEST(Batch, SeedsAndImagesMakeTheDraw) {
   EXPECT_TRUE(reversed.made(plan, {.seed = 9, .epoch = 4}).y == turned);
 }
 
+// What a training does with a set that its device has no room for.
+TEST(Batch, APartThatIsGatheredHasTheBitsOfTheWhole) {
+  const Context context({.device = "cpu", .threads = 1});
+  const BatchProblem whole = batch("flip m30n6c2h9w9s4");
+  const BatchSet set = some_set(whole);
+  BatchProblem part = whole;
+  part.gathered = true, part.m = 12;
+  BatchSet here{
+      .images = {}, .labels = {}, .order = {set.order.begin() + 12, set.order.begin() + 24}, .table = set.table};
+  for (const std::int32_t image : here.order) {
+    here.images.insert(here.images.end(), set.images.begin() + image * 162, set.images.begin() + (image + 1) * 162);
+    here.labels.push_back(set.labels[static_cast<std::size_t>(image)]);
+  }
+  BatchOnDevice all(context, whole, set), some(context, part, here);
+  for (const char* const solver : {direct, reference})
+    EXPECT_TRUE(some.made(BatchPlan(context, part, {.solver = solver}), {.first = 6, .seed = 5, .epoch = 2}) ==
+                all.made(BatchPlan(context, whole, {.solver = solver}), {.first = 18, .seed = 5, .epoch = 2}))
+        << solver;
+}
+
 TEST(Batch, SeedsAreThreeScalars) {
   EXPECT_EQ(seed_scalars(0), (std::array<double, 3>{0, 0, 0}));
   EXPECT_EQ(seed_scalars(0xFFFFFFFFFFFFFFFF), (std::array<double, 3>{16777215, 16777215, 65535}));
@@ -166,6 +188,7 @@ TEST(Batch, RefusesWhatIsNone) {
   for (const auto& [text, part] : refused) EXPECT_NE(refusal(text).find(part), std::string::npos) << refusal(text);
   EXPECT_EQ(to_text(parse_problem("batch f32 nchw s0 m4n2c3h4w5 \"few\"")), "batch m4n2c3h4w5 \"few\"");
   EXPECT_EQ(to_text(parse_problem("batch flip s3 m4n2c3h4w5 nhwc bf16")), "batch bf16 nhwc flip m4n2c3h4w5s3");
+  EXPECT_EQ(to_text(parse_problem("batch flip gathered m4n2c3h4w5")), "batch gathered flip m4n2c3h4w5");
   const Context context({.device = "cpu", .threads = 1});
   BatchProblem problem = batch("m4n2c3h4w5");
   problem.layout = static_cast<Layout>(2);

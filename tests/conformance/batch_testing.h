@@ -29,7 +29,8 @@ struct BatchSet {
   std::vector<float> table;
 };
 
-// A set whose images, rows and columns all differ, in an order in which every image is once.
+// A set whose images, rows and columns all differ, in an order in which every image is once; gathered ones have numbers
+// of a larger set.
 inline BatchSet some_set(const BatchProblem& p) {
   BatchSet set;
   for (std::int64_t i = 0; i < p.m * p.c * p.h * p.w; ++i)
@@ -40,6 +41,8 @@ inline BatchSet some_set(const BatchProblem& p) {
   }
   for (std::int64_t i = p.m; i > 1; --i)
     std::swap(set.order[static_cast<std::size_t>(i - 1)], set.order[static_cast<std::size_t>((i * 7919 + 3) % i)]);
+  if (p.gathered)
+    for (std::int32_t& number : set.order) number += 1 << 24;
   for (std::int64_t i = 0; i < 256 * p.c; ++i)
     set.table.push_back(static_cast<float>(std::sin(static_cast<double>(i * 13 + 1))));
   return set;
@@ -62,15 +65,15 @@ inline BatchResult defined(const BatchProblem& p, const BatchSet& set, const Bat
   BatchResult result;
   result.y.resize(static_cast<std::size_t>(p.n * p.c * p.h * p.w));
   for (std::int64_t i = 0; i < p.n; ++i) {
-    std::int64_t image = -1, dp = 0, dq = 0;
+    std::int64_t image = -1, number = -1, dp = 0, dq = 0;
     bool mirrored = false;
     if (const std::int64_t position = scalars.first + i; position < p.m) {
       const std::int32_t entry = set.order[static_cast<std::size_t>(position)];
-      if (entry >= 0 && entry < p.m) image = entry;
+      if (entry >= 0 && (p.gathered || entry < p.m)) image = p.gathered ? position : entry, number = entry;
     }
     if (image >= 0) {
       const auto words = philox(
-          {static_cast<std::uint32_t>(image), 0, static_cast<std::uint32_t>(scalars.epoch), operations::use_of_draws},
+          {static_cast<std::uint32_t>(number), 0, static_cast<std::uint32_t>(scalars.epoch), operations::use_of_draws},
           {static_cast<std::uint32_t>(scalars.seed), static_cast<std::uint32_t>(scalars.seed >> 32)});
       const std::uint64_t choices = 2 * static_cast<std::uint64_t>(p.shift) + 1;
       mirrored = p.flip && words[0] >= 0x80000000u;

@@ -413,8 +413,8 @@ std::vector<devices::RecordingDevice::Text> pool2d_texts() {
 TEST_F(CudaCompile, BatchesKeepToRegisters) {
   for (const char* const layout : {"nchw", "nhwc"})
     for (const char* const type : {"f32", "f16", "bf16"})
-      for (const char* const geometry :
-           {"m60000n64c1h28w28", "flip m50000n1024c3h32w32s4", "m50000n64c3h224w224s8", "flip m5000n64c5h224w224"}) {
+      for (const char* const geometry : {"m60000n64c1h28w28", "flip m50000n1024c3h32w32s4", "m50000n64c3h224w224s8",
+                                         "flip m5000n64c5h224w224", "gathered flip m50000n1024c3h32w32s4"}) {
         const std::string problem = fmt::format("batch {} {} {}", type, layout, geometry);
         const auto device = std::make_shared<devices::RecordingDevice>(devices::DeviceKind::cuda);
         offer_by(operations::batch_direct_gpu(), get<BatchProblem>(parse_problem(problem)),

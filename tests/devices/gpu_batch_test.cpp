@@ -15,7 +15,8 @@ TEST_F(GpuBatch, EveryTypeLayoutAndDraw) {
   const Context context(device);
   for (const char* const layout : {"nchw", "nhwc"})
     for (const char* const type : {"f32", "f16", "bf16"})
-      for (const char* const geometry : {"m9n4c3h8w8", "flip m9n4c3h7w9", "m9n4c1h8w12s6", "flip m40n12c3h16w16s4"}) {
+      for (const char* const geometry : {"m9n4c3h8w8", "flip m9n4c3h7w9", "m9n4c1h8w12s6", "flip m40n12c3h16w16s4",
+                                         "gathered m9n4c3h8w8", "gathered flip m40n12c3h7w9s4"}) {
         const std::string text = fmt::format("{} {} {}", type, layout, geometry);
         EXPECT_EQ(expect_exact_and_bounded(context, batch(text), {.solver = {.solver = direct}}), 1);
         expect_defined(context, batch(text), direct, {.first = 2, .seed = 0xFEDCBA9876543210, .epoch = 7});
@@ -43,7 +44,8 @@ TEST_F(GpuBatch, ArraysBeginAnywhere) {
 
 TEST_F(GpuBatch, NothingOutsideIsRead) {
   const Context context(device);
-  for (const char* const text : {"m8n5c3h4w5", "m8n5c1h4w4", "bf16 nhwc flip m8n5c2h4w5s2"})
+  for (const char* const text :
+       {"m8n5c3h4w5", "m8n5c1h4w4", "bf16 nhwc flip m8n5c2h4w5s2", "gathered m8n5c1h4w4", "gathered flip m8n5c3h4w5s1"})
     expect_nothing_outside(context, batch(text), direct);
 }
 

@@ -36,13 +36,17 @@ struct BatchNumbers {
   }
 };
 
-// The place in the set of the batch's image `i`; -1 where there is none.
-inline std::int64_t image_of(const BatchProblem& problem, const std::byte* order, const BatchNumbers& numbers,
-                             std::int64_t i) {
-  if (numbers.first < 0 || i >= problem.m - numbers.first) return -1;
+// The batch's image `i`: where it lies, and its number in the set; -1 where there is none.
+struct BatchImage {
+  std::int64_t place = -1, number = -1;
+};
+inline BatchImage image_of(const BatchProblem& problem, const std::byte* order, const BatchNumbers& numbers,
+                           std::int64_t i) {
+  if (numbers.first < 0 || i >= problem.m - numbers.first) return {};
   std::int32_t image = 0;
   std::memcpy(&image, order + (numbers.first + i) * std::int64_t{sizeof image}, sizeof image);
-  return image >= 0 && image < problem.m ? image : -1;
+  if (problem.gathered) return image >= 0 ? BatchImage{numbers.first + i, image} : BatchImage{};
+  return image >= 0 && image < problem.m ? BatchImage{image, image} : BatchImage{};
 }
 
 // The pixel of element (k, p, q) is that of row p + rows and column q + columns, mirrored w - 1 - q + columns.
@@ -51,6 +55,7 @@ struct ImageDraw {
   std::int64_t rows = 0, columns = 0;
 };
 
+// Of the image of that number in the set.
 inline ImageDraw draw_of(const BatchProblem& problem, const BatchNumbers& numbers, std::int64_t image) {
   if (!problem.flip && problem.shift == 0) return {};
   const PhiloxWords words = philox({static_cast<std::uint32_t>(image), 0, numbers.epoch, use_of_draws}, numbers.key);

@@ -69,12 +69,13 @@ class BatchOperation final : public OperationOf<BatchProblem> {
 
   std::vector<DataKind> data_kinds(const AnyTask&) const override { return {DataKind::reals}; }
 
-  // Every pixel and label; the order is of images of the set, some of them several times.
+  // Every pixel and label; the order is of images of the set, some of them several times, or of a larger one's numbers.
   void fill(const AnyTask& task, std::size_t array, DataKind, std::uint64_t seed,
             std::span<std::byte> data) const override {
     if (array == of_table) return fill_random(DataType::f32, 0, seed, data);
-    const std::uint64_t limit =
-        array == of_order ? static_cast<std::uint64_t>(task.as<BatchProblem>().m) : std::uint64_t{256};
+    const auto& problem = task.as<BatchProblem>();
+    const std::uint64_t numbers = problem.gathered ? std::uint64_t{1} << 31 : static_cast<std::uint64_t>(problem.m),
+                        limit = array == of_order ? numbers : 256;
     fill_by(array == of_order ? DataType::s32 : DataType::u8, seed, data,
             [=](std::uint64_t bits) { return static_cast<double>((bits >> 16) % limit); });
   }

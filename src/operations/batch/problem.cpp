@@ -30,13 +30,14 @@ constexpr std::array<LetterGroup<Task>, 6> batch_letters{{
     {"s", "shift", 0, false, {&Task::shift}},
 }};
 
-constexpr std::array<ExactWord<Task>, 7> batch_words{{
+constexpr std::array<ExactWord<Task>, 8> batch_words{{
     {"f32", "type", [](Task& t) { t.type = DataType::f32; }},
     {"f64", "type", [](Task& t) { t.type = DataType::f64; }},
     {"f16", "type", [](Task& t) { t.type = DataType::f16; }},
     {"bf16", "type", [](Task& t) { t.type = DataType::bf16; }},
     {"nchw", "layout", [](Task& t) { t.layout = Layout::nchw; }},
     {"nhwc", "layout", [](Task& t) { t.layout = Layout::nhwc; }},
+    {"gathered", "gathered", [](Task& t) { t.gathered = true; }},
     {"flip", "flip", [](Task& t) { t.flip = true; }},
 }};
 
@@ -76,7 +77,7 @@ std::optional<BrokenRule> first_broken_rule(const BatchProblem& problem) {
 std::string print(const BatchProblem& t) {
   return text::join_words(
       {"batch", t.type == DataType::f32 ? "" : name(t.type), t.layout == Layout::nhwc ? "nhwc" : "",
-       t.flip ? "flip" : "",
+       t.gathered ? "gathered" : "", t.flip ? "flip" : "",
        fmt::format("m{}n{}c{}h{}w{}{}", t.m, t.n, t.c, t.h, t.w, t.shift == 0 ? "" : fmt::format("s{}", t.shift)),
        text::in_quotes(t.name)});
 }
@@ -84,7 +85,7 @@ std::string print(const BatchProblem& t) {
 bool BatchProblem::operator==(const BatchProblem& other) const {
   for (const auto& field : batch_fields)
     if (this->*field.member != other.*field.member) return false;
-  return type == other.type && layout == other.layout && flip == other.flip;
+  return type == other.type && layout == other.layout && gathered == other.gathered && flip == other.flip;
 }
 
 const text::Notation<BatchProblem>& operations::batch_notation() {

@@ -54,10 +54,11 @@ class Plan final : public BatchPlanBody {
 
   void make(const BatchArrays& run, const BatchNumbers& numbers, std::int64_t i) const {
     const BatchProblem& p = problem();
-    const std::int64_t image = image_of(p, host(run.order), numbers, i), elements = elements_of_image(p);
-    kernels::make_image(p, image < 0 ? nullptr : host(run.images) + image * elements, draw_of(p, numbers, image),
+    const auto [place, number] = image_of(p, host(run.order), numbers, i);
+    const std::int64_t elements = elements_of_image(p);
+    kernels::make_image(p, place < 0 ? nullptr : host(run.images) + place * elements, draw_of(p, numbers, number),
                         host(run.table), host(run.y) + i * elements * size_of(p.type));
-    const std::int32_t label = image < 0 ? -1 : std::to_integer<std::int32_t>(host(run.labels)[image]);
+    const std::int32_t label = place < 0 ? -1 : std::to_integer<std::int32_t>(host(run.labels)[place]);
     std::memcpy(host(run.classes) + i * std::int64_t{sizeof label}, &label, sizeof label);
   }
 

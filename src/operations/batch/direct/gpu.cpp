@@ -49,6 +49,7 @@ class Plan final : public BatchPlanBody {
         {"TYPE", type},
         {"OUTPUT", type},
         {"IS_NHWC", flag(shape_.is_nhwc)},
+        {"GATHERED", flag(problem.gathered)},
         {"FLIP", flag(problem.flip)},
         {"SHIFT", flag(problem.shift > 0)},
         {"CHANNELS", std::to_string(problem.c <= most_local_channels ? problem.c : 0)},
