@@ -19,6 +19,7 @@
 #include "core/suggest.h"
 #include "image/atomic_file.h"
 #include "labelled.h"
+#include "ladder.h"
 #include "models.h"
 #include "omniconv/checkpoint.h"
 #include "omniconv/error.h"
@@ -33,6 +34,7 @@ namespace {
 struct TrainOptions {
   Common common;
   DataOptions data;
+  RungWords rungs;
   std::string model, optimizer = "sgd", schedule = "constant", augment, precision = "f32", checkpoint, log, plot;
   std::vector<std::string> solvers;
   std::int64_t epochs = 5, batch = 64, seed = 1, validation = 0, early_stop = 0, checkpoint_every = 0;
@@ -80,7 +82,8 @@ Kept kept_of(const TrainOptions& options, const Dataset& dataset) {
                     {"precision", options.precision},
                     {"augment", options.augment},
                     {"validation", std::to_string(options.validation)},
-                    {"train-size", std::to_string(dataset.train.count)}},
+                    {"train-size", std::to_string(dataset.train.count)},
+                    {"rung", print(parse_rungs(options.rungs))}},
           .free = {{"epochs", std::to_string(options.epochs)},
                    {"rate", fmt::format("{}", options.rate)},
                    {"momentum", fmt::format("{}", options.momentum)},
@@ -101,6 +104,7 @@ std::optional<Checkpoint> checkpoint_to_resume(const TrainOptions& options, cons
   if (found.dataset != dataset.name)
     throw bad_input(fmt::format("{}: its checkpoint is of {}, and the images are {}", options.checkpoint, found.dataset,
                                 dataset.name));
+  found.options.try_emplace("rung", "own");  // checkpoints before there were rungs
   for (const auto& [name, value] : kept_of(options, dataset).fixed)
     if (found.options[name] != value)
       throw bad_input(
@@ -215,6 +219,7 @@ NetworkOptions network_options(const TrainOptions& options) {
   made.precision = known[place_of_word("precision", options.precision, precisions)];
   made.seed = static_cast<std::uint64_t>(options.seed);
   made.solvers = parse_solvers(options.solvers);
+  made.rungs = parse_rungs(options.rungs);
   return made;
 }
 
@@ -242,6 +247,7 @@ void describe_options(const TrainOptions& options, const Network& network, Json&
                      {"validation", options.validation},
                      {"deterministic", options.deterministic},
                      {"seed", options.seed},
+                     {"rung", print(network.options().rungs)},
                      {"memory_bytes", network.memory_bytes()}};
   json["steps"] = Json::array();
   for (const NetworkStep& step : network.steps())
@@ -257,6 +263,18 @@ TrainingPicture picture_of(const Model& model, const Dataset& dataset, const std
           .epochs = epochs,
           .classes = dataset.classes,
           .test = result};
+}
+
+// What a ladder, of which nothing is kept but its table, has no use for.
+void require_no_more(const TrainOptions& options) {
+  for (const auto& [option, is_given] : {std::pair("--checkpoint", !options.checkpoint.empty()),
+                                         {"--resume", options.resume},
+                                         {"--log", !options.log.empty()},
+                                         {"--plot", !options.plot.empty()},
+                                         {"--operations", options.operations}})
+    if (is_given)
+      throw bad_input(fmt::format(
+          "{} beside --ladder, which trains several networks and shows a table of them: leave one out", option));
 }
 
 int run(const TrainOptions& options, Json& json) {
@@ -275,6 +293,7 @@ int run(const TrainOptions& options, Json& json) {
     throw bad_input("--early-stop needs --validation N: the images that it looks at");
   if (options.checkpoint.empty() && options.checkpoint_every > 0)
     throw bad_input("--checkpoint-every needs --checkpoint DIR, where the checkpoints go");
+  if (options.rungs.ladder) require_no_more(options);
   const bool prints = !options.common.quiet && options.common.json != "-";
   const Model model = load_model(options.model);
   PlotOutput plot(options.plot);
@@ -283,8 +302,24 @@ int run(const TrainOptions& options, Json& json) {
   dataset.standard = standard_of(dataset);  // once, and not for each checkpoint
   std::optional<Checkpoint> begin = checkpoint_to_resume(options, model, dataset);
   const Context context(context_options(options.common));
+  if (options.rungs.ladder) {
+    climb({.context = context,
+           .model = model,
+           .dataset = dataset,
+           .network = of_network,
+           .training = of_training,
+           .seed = static_cast<std::uint64_t>(options.seed),
+           .epoch =
+               [&](const EpochReport& report) {
+                 if (prints) print_epoch(report, options.epochs);
+               },
+           .prints = prints},
+          json);
+    return 0;
+  }
   if (begin && begin->options["device"] == context.device().id)
-    of_network.solvers.insert(begin->solvers.begin(), begin->solvers.end());
+    for (const auto& one : begin->solvers)
+      if (one.second.find("/rungs/") == std::string::npos) of_network.solvers.insert(one);  // the rung names the others
   Network network = begin ? network_of(context, *begin, of_network) : Network(context, model, of_network);
   if (!begin) network.initialise(static_cast<std::uint64_t>(options.seed));
   const TrainingProgress progress = begin ? begin->progress : TrainingProgress();
@@ -409,6 +444,7 @@ void add_keeping_options(CLI::App& command, TrainOptions& options) {
       ->type_name("FILE.png")
       ->check(not_empty());
   add_solvers(command, options.solvers);
+  add_rungs(command, options.rungs);
   command.add_flag("--operations", options.operations, "time each operation of a step by itself, at the end");
   command.add_flag("--deterministic", options.deterministic, "the same bits in every run");
   command.add_flag("--list-models", options.list_models,
@@ -425,6 +461,7 @@ void add_train(CLI::App& app, Body& body) {
       "  omniconv train mnist-conv --data ~/data --dataset fashion-mnist --epochs 5\n"
       "  omniconv train cifar10-vgg3 --data ~/data --device cuda --optimizer nesterov --rate 0.02\n"
       "  omniconv train mnist-big --data ~/data --checkpoint run1 --resume\n"
+      "  omniconv train mnist-conv --device opencl --epochs 1 --ladder\n"
       "  omniconv train my-model.txt --data ~/data --train-size 5000 --epochs 1\n"
       "  omniconv train --list-models\n"
       "docs/training.md has the text of models, and the files of data sets.");

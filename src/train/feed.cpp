@@ -72,8 +72,8 @@ Feed::Feed(Network::State& network, const DeviceExamples& examples, const Augmen
     after.add({0, "losses", sum, {{"x", lasting(sums_)}, {"s", lasting(network.losses)}, {"y", lasting(sums_)}}});
   }
   const SolverOptions options{.deterministic = network.options.deterministic};
-  workspace_ = network.context.allocate(std::max(
-      {source_.plan(network.context, options, {}), after.plan(network.context, options, {}), std::int64_t{1}}));
+  workspace_ = network.context.allocate(
+      std::max({source_.plan(network.context, options), after.plan(network.context, options), std::int64_t{1}}));
   Sequence sequence = network.context.make_sequence();
   source_.append(sequence, {}, workspace_);
   (trains ? network.training : network.evaluating.steps).append(sequence, network.passing, network.workspace);

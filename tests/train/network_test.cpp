@@ -179,12 +179,13 @@ constexpr const char* residual_model =
     "c\nbatchnorm\navgpool "
     "2x2\nsigmoid\nadd a\ndense 3 nobias\n";
 
-void expect_slopes(const char* text) {
+void expect_slopes(const char* text, const RungOptions& rungs = {}) {
   const Model model = parse_model(text, "small");
   const std::int64_t batch = 4;
   const Batch data = batch_for(model, batch);
   for (const std::string& id : devices_here()) {
-    Network network(Context({.device = id, .threads = 2}), model, {.batch = batch});
+    if (id == "cpu" && rungs.rung < Rung::own) continue;
+    Network network(Context({.device = id, .threads = 2}), model, {.batch = batch, .rungs = rungs});
     network.initialise(3);
     Oracle oracle(model, batch);
     for (std::size_t i = 0; i < model.layers.size(); ++i) {
@@ -219,6 +220,60 @@ TEST(Networks, GradientsAreTheSlopesOfTheLoss) {
 }
 TEST(Networks, GradientsOfResidualNetworksAreTheSlopesOfTheLoss) {
   expect_slopes(residual_model);
+}
+TEST(Networks, GradientsOnEachRungAreTheSlopesOfTheLoss) {
+  for (const char* const model : {small_model, residual_model})
+    for (const RungOptions& rungs :
+         {RungOptions{.rung = Rung::naive}, RungOptions{.rung = Rung::tiled, .tile_rows = 8, .tile_columns = 4},
+          RungOptions{.rung = Rung::work_per_thread}})
+      expect_slopes(model, rungs);
+}
+
+// Of a step on a rung: each function is an operation of its own, by the study's solver where it has one.
+TEST(Networks, RungsTakeTheirOperations) {
+  const Model model = parse_model(residual_model, "residual");
+  for (const std::string& id : devices_here()) {
+    if (id == "cpu") continue;
+    const Context context({.device = id});
+    const Network network(context, model, {.batch = 2, .rungs = {.rung = Rung::tiled}});
+    int by_rungs = 0, by_others = 0;
+    for (const NetworkStep& step : network.steps()) {
+      const Problem problem = parse_problem(step.problem);
+      const std::string rungs = std::string(problem.operation_name()) + "/rungs/gpu.1";
+      bool has_rungs = false;
+      for (const Candidate& candidate : explain(context, problem)) has_rungs |= candidate.solver == rungs;
+      EXPECT_EQ(step.solver == rungs, has_rungs) << step.problem << ": " << step.solver;
+      ++(has_rungs ? by_rungs : by_others);
+    }
+    EXPECT_GT(by_rungs, 20);
+    EXPECT_GT(by_others, 5);  // of batch_norm, pool2d and dropout
+    const Network named(context, model,
+                        {.batch = 2, .solvers = {{"conv2d", "conv2d/direct"}}, .rungs = {.rung = Rung::naive}});
+    for (const NetworkStep& step : named.steps()) {
+      if (parse_problem(step.problem).operation_name() == "conv2d") EXPECT_EQ(step.solver, "conv2d/direct/gpu.1");
+      EXPECT_EQ(step.problem.find("bias "), std::string::npos) << step.problem;
+    }
+  }
+}
+
+TEST(Networks, RungsThatADeviceHasNotAreRefused) {
+  const Model model = parse_model("input 1 4 4\ndense 2\n", "one");
+  const auto refusal = [&](const std::string& id, const NetworkOptions& options) {
+    return error_of([&] { Network(Context({.device = id}), model, options); }, ErrorKind::bad_input);
+  };
+  EXPECT_NE(
+      refusal("cpu", {.rungs = {.rung = Rung::naive}})
+          .find("the rung naive is kernels of OpenCL and CUDA devices, and cpu is neither: choose the device opencl"),
+      std::string::npos);
+  EXPECT_NE(refusal("cpu", {.rungs = {.rung = Rung::vendor}}).find("cuDNN is for CUDA devices"), std::string::npos);
+  for (const std::string& id : devices_here()) {
+    if (id == "cpu") continue;
+    EXPECT_NE(refusal(id, {.precision = Precision::bf16, .rungs = {.rung = Rung::tiled}})
+                  .find("the rung tiled is kernels of f32: choose the precision f32"),
+              std::string::npos);
+    EXPECT_NE(refusal(id, {.rungs = {.rung = Rung::tiled, .tile_rows = 5}}).find("tile_m=5: must be one of 4, 8, 16"),
+              std::string::npos);
+  }
 }
 
 // Means and variances of training become those of inference, in whose outputs nothing is dropped.
