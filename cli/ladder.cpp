@@ -81,10 +81,21 @@ std::string kind_of(const NetworkStep& step) {
   return step.what.starts_with(operation) ? step.what : operation + " " + step.what;
 }
 
+// One that is no part of the training: while it runs, some devices compile what is launched for the first time.
+void take_first_step(Network& network) {
+  const std::int64_t count = network.options().batch;
+  const std::vector<float> images(static_cast<std::size_t>(count * network.model().input.elements()), 0);
+  const std::vector<std::int32_t> labels(static_cast<std::size_t>(count), 0);
+  std::vector<float> losses(static_cast<std::size_t>(count));
+  std::int32_t stop = 0;
+  network.step(images.data(), labels.data(), {}, losses.data(), &stop).wait();
+}
+
 void train_on(const Ladder& ladder, Step& step) {
   NetworkOptions options = ladder.network;
   options.rungs = step.rungs;
   Network network(ladder.context, ladder.model, options);
+  take_first_step(network);
   network.initialise(ladder.seed);
   std::vector<double> seconds;
   std::int64_t steps = 0;
