@@ -19,6 +19,7 @@
 #include "core/suggest.h"
 #include "image/atomic_file.h"
 #include "labelled.h"
+#include "ladder.h"
 #include "models.h"
 #include "omniconv/checkpoint.h"
 #include "omniconv/error.h"
@@ -34,6 +35,7 @@ namespace {
 struct TrainOptions {
   Common common;
   DataOptions data;
+  RungWords rungs;
   std::string model, optimizer = "sgd", schedule = "constant", augment, precision = "f32", checkpoint, log, plot,
                      tensorboard;
   std::vector<std::string> solvers;
@@ -82,11 +84,14 @@ Kept kept_of(const TrainOptions& options, const Dataset& dataset) {
                       {"precision", options.precision},
                       {"augment", options.augment},
                       {"validation", std::to_string(options.validation)},
-                      {"train-size", std::to_string(dataset.train.count)}},
+                      {"train-size", std::to_string(dataset.train.count)},
+                      {"rung", print(parse_rungs(options.rungs))}},
             .free = {{"epochs", std::to_string(options.epochs)},
                      {"rate", fmt::format("{}", options.rate)},
                      {"momentum", fmt::format("{}", options.momentum)},
+                     {"l1", fmt::format("{}", options.l1)},
                      {"l2", fmt::format("{}", options.l2)},
+                     {"clip", fmt::format("{}", options.clip)},
                      {"schedule", options.schedule}}};
   if (dataset.is_split) kept.fixed["test-size"] = std::to_string(dataset.test.count);
   return kept;
@@ -105,6 +110,7 @@ std::optional<Checkpoint> checkpoint_to_resume(const TrainOptions& options, cons
   if (found.dataset != dataset.name)
     throw bad_input(fmt::format("{}: its checkpoint is of {}, and the images are {}", options.checkpoint, found.dataset,
                                 dataset.name));
+  found.options.try_emplace("rung", "own");  // checkpoints before there were rungs
   for (const auto& [name, value] : kept_of(options, dataset).fixed)
     if (found.options[name] != value)
       throw bad_input(
@@ -233,6 +239,7 @@ NetworkOptions network_options(const TrainOptions& options) {
   made.precision = known[place_of_word("precision", options.precision, precisions)];
   made.seed = static_cast<std::uint64_t>(options.seed);
   made.solvers = parse_solvers(options.solvers);
+  made.rungs = parse_rungs(options.rungs);
   return made;
 }
 
@@ -264,6 +271,7 @@ void describe_options(const TrainOptions& options, const Network& network, Json&
                      {"validation", options.validation},
                      {"deterministic", options.deterministic},
                      {"seed", options.seed},
+                     {"rung", print(network.options().rungs)},
                      {"memory_bytes", network.memory_bytes()}};
   json["steps"] = Json::array();
   for (const NetworkStep& step : network.steps())
@@ -279,6 +287,18 @@ TrainingPicture picture_of(const Model& model, const Dataset& dataset, const std
           .epochs = epochs,
           .classes = dataset.classes,
           .test = result};
+}
+
+// What a ladder, of which nothing is kept but its table, has no use for.
+void require_no_more(const TrainOptions& options) {
+  for (const auto& [option, is_given] : {std::pair("--checkpoint", !options.checkpoint.empty()),
+                                         {"--resume", options.resume},
+                                         {"--log", !options.log.empty()},
+                                         {"--plot", !options.plot.empty()},
+                                         {"--operations", options.operations}})
+    if (is_given)
+      throw bad_input(fmt::format(
+          "{} beside --ladder, which trains several networks and shows a table of them: leave one out", option));
 }
 
 int run(const TrainOptions& options, Json& json) {
@@ -298,6 +318,7 @@ int run(const TrainOptions& options, Json& json) {
   if (options.checkpoint.empty() && options.checkpoint_every > 0)
     throw bad_input("--checkpoint-every needs --checkpoint DIR, where the checkpoints go");
   require_chunk(options.chunk, options.batch);
+  if (options.rungs.ladder) require_no_more(options);
   const bool prints = !options.common.quiet && options.common.json != "-";
   const Model model = load_model(options.model);
   PlotOutput plot(options.plot);
@@ -308,8 +329,24 @@ int run(const TrainOptions& options, Json& json) {
   std::optional<training::EventFile> events;
   if (!options.tensorboard.empty()) events.emplace(options.tensorboard, begin ? begin->progress.updates : 0);
   const Context context(context_options(options.common));
+  if (options.rungs.ladder) {
+    climb({.context = context,
+           .model = model,
+           .dataset = dataset,
+           .network = of_network,
+           .training = of_training,
+           .seed = static_cast<std::uint64_t>(options.seed),
+           .epoch =
+               [&](const EpochReport& report) {
+                 if (prints) print_epoch(report, options.epochs);
+               },
+           .prints = prints},
+          json);
+    return 0;
+  }
   if (begin && begin->options["device"] == context.device().id)
-    of_network.solvers.insert(begin->solvers.begin(), begin->solvers.end());
+    for (const auto& one : begin->solvers)
+      if (one.second.find("/rungs/") == std::string::npos) of_network.solvers.insert(one);  // the rung names the others
   Network network = begin ? network_of(context, *begin, of_network) : Network(context, model, of_network);
   if (!begin) network.initialise(static_cast<std::uint64_t>(options.seed));
   const TrainingProgress progress = begin ? begin->progress : TrainingProgress();
@@ -452,6 +489,7 @@ void add_keeping_options(CLI::App& command, TrainOptions& options) {
       ->type_name("FILE.png")
       ->check(not_empty());
   add_solvers(command, options.solvers);
+  add_rungs(command, options.rungs);
   command.add_flag("--operations", options.operations, "time each operation of a step by itself, at the end");
   command.add_flag("--deterministic", options.deterministic, "the same bits in every run");
   command.add_flag("--list-models", options.list_models,
@@ -469,6 +507,7 @@ void add_train(CLI::App& app, Body& body) {
       "  omniconv train cifar10-vgg3 --data ~/data --device cuda --optimizer nesterov --rate 0.02\n"
       "  omniconv train mnist-big --data ~/data --checkpoint run1 --resume\n"
       "  omniconv train my-model.txt --data ~/flowers --epochs 20 --tensorboard curves\n"
+      "  omniconv train mnist-conv --device opencl --epochs 1 --ladder\n"
       "  omniconv train my-model.txt --data ~/data --train-size 5000 --epochs 1\n"
       "  omniconv train my-model.txt --data ~/photos --chunk 10000\n"
       "  omniconv train --list-models\n"

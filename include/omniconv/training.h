@@ -31,6 +31,19 @@ namespace omniconv {
 // those of 128 times the loss, so that small ones are not lost below f16's range; the update divides them.
 enum class Precision : std::uint8_t { f32, tf32, bf16, f16 };
 
+// Which kernels compute, as docs/study.md has them. The first three are those of a classic study of OpenCL kernels, on
+// OpenCL and CUDA devices, in f32, a launch for each function: naive, through tiles in local memory, and with several
+// results a work item. Where an operation has no such kernels our own serves. vendor: convolutions by cuDNN, on CUDA.
+enum class Rung : std::uint8_t { naive, tiled, work_per_thread, own, vendor };
+std::string_view name(Rung rung);  // "work-per-thread"
+
+struct RungOptions {
+  Rung rung = Rung::own;
+  // Of tiled and work_per_thread: results of a group of work items, 4, 8, 16, 32 or 64 each way.
+  std::int64_t tile_rows = 16, tile_columns = 16;
+  std::int64_t work_per_thread = 4;  // results of a work item: 1, 2, 4 or 8
+};
+
 struct NetworkOptions {
   std::int64_t batch = 64;  // images of a step
   bool trains = true;       // else it has no gradients
@@ -40,6 +53,7 @@ struct NetworkOptions {
   std::uint64_t seed = 1;  // of dropout
   // Of an operation by its name ("conv2d"), or of one problem by its text: a solver's id, or what it begins with.
   std::map<std::string, std::string> solvers = {};
+  RungOptions rungs = {};  // of operations whose solver is not named
 };
 
 // One of a network's operations, as it was planned.

@@ -80,9 +80,12 @@ bool is_named(std::string_view id, const SolverOptions& options) {
 }
 
 // Why the options exclude a solver that would serve; empty if they do not.
-std::string excluded(std::string_view id, const Offer& offer, const SolverOptions& options, bool as_named) {
+std::string excluded(const Solver& solver, const Offer& offer, const SolverOptions& options, bool as_named) {
+  const std::string_view id = solver.id();
   if (!options.allow.empty() && !any_names(options.allow, id)) return "is not among those allowed";
   if (any_names(options.deny, id)) return "is denied";
+  if (solver.role() == operations::SolverRole::study && !as_named && !is_named(id, options))
+    return fmt::format("is a rung of the classic study: it serves where it is named, as by the solver {}", id);
   if (!offer.is_as_promised && !as_named && !is_named(id, options))
     return fmt::format(
         "an integer image has promised bits, of which its results may be neighbours: it serves where it "
@@ -132,8 +135,7 @@ bool served_by_cpu(const Operation& operation, const AnyTask& task) {
     if (!operations::is_for(one.solver->id(), device->kind())) continue;
     reasons += fmt::format("; {}: {}", one.solver->id(), one.reason);
     const Offer* const offer = one.answer.offer();
-    if (options.max_workspace_bytes >= 0 && offer != nullptr &&
-        excluded(one.solver->id(), *offer, unlimited, false).empty())
+    if (options.max_workspace_bytes >= 0 && offer != nullptr && excluded(*one.solver, *offer, unlimited, false).empty())
       least = least < 0 ? offer->workspace_bytes : std::min(least, offer->workspace_bytes);
   }
   const std::string& id = device->info().id;
@@ -163,7 +165,7 @@ std::vector<Considered> consider(const Operation& operation, const AnyTask& task
     if (options.solver != "auto" && options.solver != solver->id()) continue;
     Considered one{solver, answer_of(*solver, task, device, options)};
     const Offer* const offer = one.answer.offer();
-    one.reason = offer == nullptr ? one.answer.refusal() : excluded(solver->id(), *offer, options, as_named);
+    one.reason = offer == nullptr ? one.answer.refusal() : excluded(*solver, *offer, options, as_named);
     all.push_back(std::move(one));
   }
   std::stable_sort(all.begin(), all.end(), [](const Considered& a, const Considered& b) {

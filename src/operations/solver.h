@@ -65,7 +65,8 @@ class PlanBody : public std::enable_shared_from_this<PlanBody> {
                               const Operand& to) const;
 };
 
-enum class SolverRole : std::uint8_t { own, reference, vendor };
+// study: a kernel as others teach it, beside which ours are seen: it serves where it is named (docs/study.md).
+enum class SolverRole : std::uint8_t { own, reference, vendor, study };
 
 // What a run takes of a device: the longer of the arithmetic, in multiply-adds at the device's peak, which may hold
 // traffic too, and of memory's traffic that overlaps it.

@@ -13,6 +13,8 @@
 #include "embedded/philox.kernel.h"
 #include "embedded/plain_sums.kernel.h"
 #include "embedded/register_tiles.kernel.h"
+#include "embedded/rung_products.kernel.h"
+#include "embedded/rung_tiles.kernel.h"
 #include "embedded/scales.kernel.h"
 #include "embedded/stored_elements.kernel.h"
 #include "embedded/tensor_tiles.kernel.h"
@@ -54,6 +56,14 @@ std::string_view register_tiles() {
 
 std::string_view philox() {
   return philox_kernel;
+}
+
+std::string_view rung_tiles() {
+  return rung_tiles_kernel;
+}
+
+std::string_view rung_products() {
+  return rung_products_kernel;
 }
 
 std::string_view plain_sums() {

@@ -36,6 +36,12 @@ std::string_view stored_elements();
 // Random numbers by counting.
 std::string_view philox();
 
+// How the kernels of the classic study are spread over work items.
+std::string_view rung_tiles();
+
+// Its products of matrices; follows rung_tiles.
+std::string_view rung_products();
+
 // Sums by the definition, term by term; follows gemm_elements.
 std::string_view plain_sums();
 

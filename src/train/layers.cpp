@@ -58,7 +58,7 @@ class Layers {
   }
   // A relu that the layer before it computes with its own output.
   bool is_fused(std::size_t i) const {
-    if (i == 0 || i == model_.layers.size() || layer(i).kind != Kind::relu) return false;
+    if (options_.is_unfused || i == 0 || i == model_.layers.size() || layer(i).kind != Kind::relu) return false;
     const ModelLayer& before = layer(i - 1);
     return (before.has_parameters() || before.kind == Kind::add) && !is_marked(i - 1);
   }
@@ -127,13 +127,7 @@ class Layers {
     outputs_[has_relu ? i + 1 : i] = y;
     switch (own.kind) {
       case Kind::convolution:
-      case Kind::dense: {
-        Conv2dProblem problem = convolution(own, Pass::forward);
-        problem.relu = has_relu, problem.bias = own.has_bias;
-        std::vector<NamedPlace> places = {{"x", x}, {"w", lasting(arrays_.layers[i].weights)}, {"y", y}};
-        if (own.has_bias) places.push_back({"bias", lasting(arrays_.layers[i].biases)});
-        return add(i, "forward", problem, places);
-      }
+      case Kind::dense: return add_filters(i, x, y, has_relu);
       case Kind::batch_norm: return add_batch_norm(i, x, y, has_relu);
       case Kind::max_pool:
       case Kind::average_pool: {
@@ -149,6 +143,22 @@ class Layers {
       }
       default: return add(i, "forward", activation(own, false), {{"x", x}, {"y", y}});
     }
+  }
+
+  void add_filters(std::size_t i, const Place& x, const Place& y, bool has_relu) {
+    const ModelLayer& own = layer(i);
+    const LayerArrays& lasts = arrays_.layers[i];
+    const bool has_own_bias = options_.is_unfused && own.has_bias;
+    Conv2dProblem problem = convolution(own, Pass::forward);
+    problem.relu = has_relu, problem.bias = own.has_bias && !has_own_bias;
+    const Place sums = has_own_bias ? array(own.out) : y;
+    std::vector<NamedPlace> places = {{"x", x}, {"w", lasting(lasts.weights)}, {"y", sums}};
+    if (problem.bias) places.push_back({"bias", lasting(lasts.biases)});
+    add(i, "forward", problem, places);
+    if (!has_own_bias) return;
+    BiasAddProblem bias;
+    set_extents(bias, own.out);
+    add(i, "forward-bias", bias, {{"x", sums}, {"b", lasting(lasts.biases)}, {"y", y}});
   }
 
   void add_batch_norm(std::size_t i, const Place& x, const Place& y, bool has_relu) {

@@ -28,6 +28,7 @@ struct LayerOptions {
   double loss_scale = 1;              // gradients are of so many times the loss
   std::uint64_t seed = 0;             // of dropout
   Scalar step = 0;                    // which step it is: of dropout
+  bool is_unfused = false;            // biases and relus are operations of their own
 };
 
 // Forward alone, as it is behind the training; the last layer's outputs are kept in `outputs`.

@@ -12,6 +12,7 @@
 #include "core/philox.h"
 #include "omniconv/error.h"
 #include "train/network_state.h"
+#include "train/rungs.h"
 
 namespace omniconv {
 namespace {
@@ -57,13 +58,15 @@ Network::State::State(const Context& of, Model given, const NetworkOptions& aske
       loss_scale(asked.precision == Precision::f16 ? f16_loss_scale : 1),
       queue(context.make_queue({.timing = false})) {
   if (options.batch < 1) throw bad_input(fmt::format("a batch of {} images: must be at least 1", options.batch));
+  training::require_rung(context, options);
   place_parameters();
   const training::LayerOptions of_layers{.batch = options.batch,
                                          .type = type,
                                          .products = options.precision == Precision::tf32 ? DataType::tf32 : type,
                                          .loss_scale = loss_scale,
                                          .seed = options.seed,
-                                         .step = number};
+                                         .step = number,
+                                         .is_unfused = training::is_unfused(options.rungs)};
   // Sizes first, with arrays of no memory, so that too much is refused before anything is allocated.
   const auto plan_bytes = [&](const training::NetworkArrays& lasting) {
     evaluating = training::evaluating_steps(model, of_layers, lasting);
@@ -84,8 +87,8 @@ Network::State::State(const Context& of, Model given, const NetworkOptions& aske
   }
   passing = allocate(std::max<std::int64_t>(plan_bytes(arrays()), 1));
   const SolverOptions of_plans{.deterministic = options.deterministic};
-  std::int64_t most = evaluating.steps.plan(context, of_plans, options.solvers);
-  if (options.trains) most = std::max(most, training.plan(context, of_plans, options.solvers));
+  std::int64_t most = evaluating.steps.plan(context, of_plans, options.solvers, options.rungs);
+  if (options.trains) most = std::max(most, training.plan(context, of_plans, options.solvers, options.rungs));
   workspace = allocate(std::max<std::int64_t>(most, 1));
   evaluate_recording = recorded(evaluating.steps);
   if (options.trains) train_recording = recorded(training);

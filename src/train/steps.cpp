@@ -2,8 +2,10 @@
 
 #include <algorithm>
 #include <numeric>
+#include <optional>
 
 #include "core/checked.h"
+#include "train/rungs.h"
 
 namespace omniconv::training {
 
@@ -51,26 +53,32 @@ std::int64_t Steps::lay_out() {
 }
 
 std::int64_t Steps::plan(const Context& context, const SolverOptions& options,
-                         const std::map<std::string, std::string>& solvers) {
-  // Side by side where no solver is named.
-  const auto solver_of = [&](const Problem& problem) {
-    const auto by_text = solvers.find(to_text(problem));
-    return by_text != solvers.end() ? by_text : solvers.find(std::string(problem.operation_name()));
+                         const std::map<std::string, std::string>& solvers, const RungOptions& rungs) {
+  // Where a solver is named, by whom it may be.
+  const auto named = [&](const Problem& problem) -> std::optional<SolverOptions> {
+    SolverOptions own = options;
+    auto found = solvers.find(to_text(problem));
+    if (found == solvers.end()) found = solvers.find(std::string(problem.operation_name()));
+    if (found != solvers.end()) {
+      own.allow = {found->second};
+      return own;
+    }
+    const RungSolver of_rung = solver_on(rungs, problem.operation_name());
+    if (of_rung.solver.empty()) return std::nullopt;
+    own.solver = of_rung.solver, own.tuning = of_rung.tuning;
+    return own;
   };
+  // Side by side where none is.
   std::vector<Problem> problems;
   for (const StepOperation& operation : operations_)
-    if (solver_of(operation.problem) == solvers.end()) problems.push_back(operation.problem);
+    if (!named(operation.problem)) problems.push_back(operation.problem);
   std::vector<Plan> made = make_plans(context, problems, options);
   std::size_t next = 0;
   for (const StepOperation& operation : operations_) {
-    const auto named = solver_of(operation.problem);
-    if (named == solvers.end()) {
+    if (const std::optional<SolverOptions> own = named(operation.problem))
+      plans_.emplace_back(context, operation.problem, *own);
+    else
       plans_.push_back(std::move(made[next++]));
-      continue;
-    }
-    SolverOptions own = options;
-    own.allow = {named->second};
-    plans_.emplace_back(context, operation.problem, own);
   }
   std::int64_t most = 0;
   for (const Plan& plan : plans_) most = std::max(most, plan.workspace_bytes());

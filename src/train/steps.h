@@ -12,6 +12,7 @@
 #include "omniconv/context.h"
 #include "omniconv/plan.h"
 #include "omniconv/problem.h"
+#include "omniconv/training.h"
 
 namespace omniconv::training {
 
@@ -46,10 +47,10 @@ class Steps {
 
   // Lays the passing arrays over each other; no more are added then. Returns the bytes of the memory that holds them.
   std::int64_t lay_out();
-  // Makes the plans, by the solvers that are named for an operation or a problem, and returns the bytes of the
-  // workspace that they share.
+  // Makes the plans, by the solvers that are named for an operation or a problem, else by the rung's, and returns the
+  // bytes of the workspace that they share.
   std::int64_t plan(const Context& context, const SolverOptions& options,
-                    const std::map<std::string, std::string>& solvers);
+                    const std::map<std::string, std::string>& solvers = {}, const RungOptions& rungs = {});
   void append(Sequence& sequence, const Buffer& passing, const Buffer& workspace) const;
   // One of them, so many times.
   void append_one(Sequence& sequence, std::size_t operation, const Buffer& passing, const Buffer& workspace) const;

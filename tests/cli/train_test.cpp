@@ -68,6 +68,50 @@ TEST_F(TrainCommand, TrainsAndReports) {
   }
 }
 
+// All rungs learn the same; what each computes by itself stands beside the others'.
+TEST_F(TrainCommand, ClimbsTheLadder) {
+  put_set("", 400, 100);
+  put_model();
+  for (const std::string& device : devices_here()) {
+    if (device == "cpu") continue;
+    const std::string common = "train net.txt --data . --epochs 2 --batch 10 --rate 0.02 --seed 5 --device " + device;
+    const Outcome outcome = run(common + " --ladder --tile 8x4 --work-per-thread 2 --json r.json");
+    ASSERT_EQ(outcome.status, 0) << outcome.error;
+    const json report = json::parse(read_here("r.json")), &ladder = report["ladder"];
+    ASSERT_EQ(ladder.size(), 5u);
+    const char* const rungs[] = {"naive", "tiled", "work-per-thread", "own", "vendor"};
+    for (std::size_t i = 0; i < std::size(rungs); ++i) EXPECT_EQ(ladder[i]["rung"], rungs[i]);
+    for (std::size_t i = 0; i < 4; ++i) {
+      ASSERT_FALSE(ladder[i].contains("reason")) << ladder[i]["reason"];
+      EXPECT_EQ(ladder[i]["accuracy"], ladder[0]["accuracy"]);
+      EXPECT_EQ(ladder[i].contains("tile"), i == 1 || i == 2);
+      EXPECT_GT(ladder[i]["seconds_an_epoch"], 0);
+      EXPECT_DOUBLE_EQ(ladder[i]["speed_up"],
+                       ladder[0]["seconds_an_epoch"].get<double>() / ladder[i]["seconds_an_epoch"].get<double>());
+      EXPECT_EQ(ladder[i]["operations"].contains("bias_add forward-bias"), i < 3);
+      for (const char* const kind :
+           {"conv2d forward", "conv2d backward-filter", "activation backward-data", "loss", "update"})
+        EXPECT_TRUE(ladder[i]["operations"].contains(kind)) << kind;
+    }
+    EXPECT_EQ(ladder[2]["tile"], "8x4");
+    EXPECT_EQ(ladder[2]["work"], 2);
+    EXPECT_EQ(ladder[1]["work"], 1);
+    EXPECT_NE(outcome.out.find("speed-up over naive"), std::string::npos) << outcome.out;
+    EXPECT_NE(outcome.out.find("vendor: left out: "), std::string::npos) << outcome.out;
+    // A training on a rung goes on as it began.
+    ASSERT_EQ(run(common + " --rung tiled --tile 8 --checkpoint run --json r.json").status, 0);
+    const json steps = json::parse(read_here("r.json"))["steps"];
+    EXPECT_EQ(steps[0]["solver"], "conv2d/rungs/gpu.1");
+    EXPECT_EQ(steps[1]["solver"], "bias_add/rungs/gpu.1");
+    EXPECT_EQ(run(common + " --rung tiled --tile 8 --checkpoint run --resume").status, 0);
+    const Outcome other = run(common + " --rung tiled --checkpoint run --resume");
+    EXPECT_EQ(other.status, 2);
+    EXPECT_NE(other.error.find("was made with --rung tiled --tile 8x8, and this is tiled --tile 16x16"),
+              std::string::npos)
+        << other.error;
+  }
+}
+
 TEST_F(TrainCommand, ListsModels) {
   const Outcome outcome = run("train --list-models");
   EXPECT_EQ(outcome.status, 0) << outcome.error;
@@ -263,6 +307,23 @@ TEST_F(TrainCommand, BadInput) {
   refuses("train net.txt --validation 35" + to,
           {"35 images for validation, of 40 of mnist for training: at most 30, so that a batch of 10 is left"});
   refuses("train net.txt --early-stop 3" + to, {"--early-stop needs --validation N"});
+  refuses("train net.txt --rung tilde" + to, {"unknown rung 'tilde': did you mean tiled?"});
+  refuses("train net.txt --rung naive" + to,
+          {"the rung naive is kernels of OpenCL and CUDA devices, and cpu is neither: choose the device opencl"});
+  refuses("train net.txt --rung vendor" + to, {"conv2d/cudnn/gpu.1 cannot serve ", "cuDNN is for CUDA devices"});
+  refuses("train net.txt --rung tiled --tile 12" + to, {"--tile '12': rows x columns", "4, 8, 16, 32 or 64 each"});
+  refuses("train net.txt --rung tiled --tile 8x" + to, {"--tile '8x': "});
+  refuses("train net.txt --rung tiled --tile 8x8x8" + to, {"--tile '8x8x8': "});
+  refuses("train net.txt --rung naive --tile 8" + to, {"--tile 8: the rung naive has no tiles"});
+  refuses("train net.txt --tile 8" + to, {"--tile 8: the rung own has no tiles"});
+  refuses("train net.txt --rung work-per-thread --work-per-thread 3" + to,
+          {"--work-per-thread 3: must be 1, 2, 4 or 8"});
+  refuses("train net.txt --rung tiled --work-per-thread 2" + to,
+          {"--work-per-thread 2: it is of the rung work-per-thread, not of tiled"});
+  refuses("train net.txt --ladder" + to, {"--ladder: its rungs are kernels of OpenCL and CUDA devices"});
+  refuses("train net.txt --ladder --rung own" + to, {"--rung beside --ladder"});
+  refuses("train net.txt --ladder --log l.csv" + to, {"--log beside --ladder"});
+  refuses("train net.txt --ladder --checkpoint run" + to, {"--checkpoint beside --ladder"});
   refuses("train net.txt --rate 1e30 --device cpu --data . --batch 40 --epochs 1 --quiet",
           {"image 0: an output is not finite"}, 3);
   refuses("train net.txt --rate 1e30 --device cpu --data . --batch 10 --epochs 9 --quiet",

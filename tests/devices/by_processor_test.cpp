@@ -530,5 +530,23 @@ TEST_F(FewChannelsByProcessor, InfinitiesAndNaN) {
                                std::array{Pass::forward});
 }
 
+// The classic study's kernels, each of the two rungs that share local memory.
+using RungsByProcessor = SolversByProcessor;
+
+TEST_F(RungsByProcessor, EachOperation) {
+  for (const char* const tuning : {"rung=2 tile_m=4 tile_n=8 work=1", "rung=3 tile_m=16 tile_n=8 work=4"})
+    for (const auto& [operation, problem] :
+         std::initializer_list<std::pair<const char*, const char*>>{{"gemm", "gemm f32 tn m9n21k20"},
+                                                                    {"conv2d", "n2c3h9w7k5r3s3p1u2"},
+                                                                    {"conv2d", "bwd_data n2c3h9w7k5r3s3p1u2"},
+                                                                    {"conv2d", "bwd_filter n2c3h9w7k5r3s3p1u2"},
+                                                                    {"bias_add", "bias_add bwd n3c7h5w5"},
+                                                                    {"loss", "loss softmax bwd n19c10"},
+                                                                    {"activation", "activation relu bwd n3c5h5w7"},
+                                                                    {"update", "update sgd guarded n203"},
+                                                                    {"add", "add n2c5h4w6k5"}})
+      expect_right(std::string(operation) + "/rungs/gpu.1", problem, tuning);
+}
+
 }  // namespace
 }  // namespace omniconv

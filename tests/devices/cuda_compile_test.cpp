@@ -526,6 +526,35 @@ TEST_F(CudaCompile, NormalisationsKeepToRegisters) {
         }
 }
 
+// The rungs of the classic study: each kernel of each rung.
+TEST_F(CudaCompile, RungsOfTheStudy) {
+  for (const char* const text :
+       {"gemm f32 nn m33n21k50", "gemm f32 tt m33n21k50", "n3c5h9w11k7r3s3p1u2", "bwd_data n3c5h9w11k7r3s3p1u2",
+        "bias_add n3c7h9w5", "bias_add bwd nhwc n3c7h9w5", "loss softmax n37c10", "loss softmax bwd n37c10",
+        "loss mse n37c10", "loss mse bwd n37c10", "activation relu n3c5h9w7", "activation sigmoid bwd n3c5h9w7",
+        "update sgd guarded n1003", "update adam guarded scaled n1003", "add n3c5h8w6k5", "add bwd n2c4h9w7k8u2"})
+    for (const char* const tuning : {"rung=1 tile_m=16 tile_n=16 work=1", "rung=2 tile_m=32 tile_n=32 work=1",
+                                     "rung=3 tile_m=64 tile_n=32 work=8"}) {
+      const Problem problem = parse_problem(text);
+      const std::string id = std::string(problem.operation_name()) + "/rungs/gpu.1";
+      const auto device = std::make_shared<devices::RecordingDevice>(devices::DeviceKind::cuda);
+      for (const operations::Solver* const solver : problem.operation().solvers()) {
+        if (solver->id() != id) continue;
+        const operations::Answer answer = solver->offer_any(problem.operation().task(problem, 1),
+                                                            operations::DevicePointer(device), {.tuning = tuning});
+        ASSERT_NE(answer.offer(), nullptr) << text << ", " << tuning << ": " << answer.refusal();
+        answer.offer()->plan();
+      }
+      EXPECT_GE(device->built.size(), 1u) << text;
+      for (const auto& built : device->built) {
+        EXPECT_FALSE(nvrtc->compile(built.text, built.definitions, 90).image.empty()) << text << ", " << tuning;
+        const std::string ptx = nvrtc->compile(built.text, built.definitions, 81).image;
+        EXPECT_EQ(count(ptx, ".f64"), 0) << text << ", " << tuning;
+        EXPECT_EQ(count(ptx, "ld.local"), 0) << text << ", " << tuning;
+      }
+    }
+}
+
 // activation: every function, pass and type, 16 bytes of f32 at a time.
 TEST_F(CudaCompile, ActivationsReadAndWriteVectors) {
   for (const char* const function : {"relu", "sigmoid", "tanh"})

@@ -35,7 +35,8 @@ struct Before {
 // y, or dx, of f32.
 template <typename Target>
 std::vector<float> results(const Context& context, LossProblem problem, const std::vector<float>& x,
-                           const std::vector<Target>& target, const Before& places = {}) {
+                           const std::vector<Target>& target, const Before& places = {},
+                           const SolverOptions& options = {}) {
   Queue queue = context.make_queue();
   const auto placed = [&](const auto& values, std::int64_t before) {
     const auto bytes = static_cast<std::int64_t>(values.size() * 4);
@@ -48,7 +49,7 @@ std::vector<float> results(const Context& context, LossProblem problem, const st
   LossRun run{.x = placed(x, places.x), .scale = 0.75};
   (problem.loss == Loss::softmax ? run.labels : run.t) = placed(target, places.target);
   (problem.backward ? run.dx : run.y) = to;
-  LossPlan(context, problem).run(queue, run).wait();
+  LossPlan(context, problem, options).run(queue, run).wait();
   queue.download(result.data(), to.buffer, to.offset_bytes, static_cast<std::int64_t>(result.size() * 4)).wait();
   return result;
 }
@@ -57,8 +58,7 @@ LossProblem problem_of(const std::string& text) {
 }
 
 // Rows alone, and behind so many classes more of -infinity, which change nothing.
-TEST_F(GpuLoss, EndsOfTheNumbers) {
-  const Context context(device);
+void expect_ends_of_the_numbers(const Context& context, const SolverOptions& options) {
   const float infinity = std::numeric_limits<float>::infinity(), nan = std::numeric_limits<float>::quiet_NaN();
   struct Row {
     std::vector<float> x;
@@ -94,9 +94,9 @@ TEST_F(GpuLoss, EndsOfTheNumbers) {
       x.insert(x.end(), more, -infinity);
       labels.push_back(row.label == 3 ? 3 + static_cast<std::int32_t>(more) : row.label);
     }
-    const std::vector<float> y = results(context, problem, x, labels);
+    const std::vector<float> y = results(context, problem, x, labels, {}, options);
     problem.backward = true;
-    const std::vector<float> dx = results(context, problem, x, labels);
+    const std::vector<float> dx = results(context, problem, x, labels, {}, options);
     for (std::size_t i = 0; i < examples.size(); ++i) {
       const std::string what = fmt::format("row {} and {}", i, more);
       expect(y[i], examples[i].y, what);
@@ -104,6 +104,20 @@ TEST_F(GpuLoss, EndsOfTheNumbers) {
       for (std::size_t j = 3; j < 3 + more; ++j)
         expect(dx[i * (3 + more) + j], std::isnan(examples[i].dx[0]) ? nan : 0, what);
     }
+  }
+}
+
+TEST_F(GpuLoss, EndsOfTheNumbers) {
+  expect_ends_of_the_numbers(Context(device), {});
+}
+// Of the classic study's kernels: rows that a work item has by itself, and that several share.
+TEST_F(GpuLoss, EndsOfTheNumbersOnRungs) {
+  for (const char* const tuning : {"rung=1 tile_m=16 tile_n=16 work=1", "rung=3 tile_m=16 tile_n=8 work=2"}) {
+    const SolverOptions options{.solver = "loss/rungs/gpu.1", .tuning = tuning};
+    const Context context(device);
+    // A PoCL that is not trusted with barriers has no tiles.
+    if (explain(context, parse_problem("loss n4c3"), options).front().applicable)
+      expect_ends_of_the_numbers(context, options);
   }
 }
 

@@ -7,6 +7,7 @@
 #include <cmath>
 #include <cstdint>
 #include <limits>
+#include <map>
 #include <stdexcept>
 #include <string>
 #include <tuple>
@@ -180,18 +181,40 @@ constexpr const char* residual_model =
     "c\nbatchnorm\navgpool "
     "2x2\nsigmoid\nadd a\ndense 3 nobias\n";
 
-void expect_slopes(const char* text) {
+// Of a model from the seed's parameters, worked out once.
+struct Slopes {
+  std::vector<std::vector<float>> parameters;
+  double loss = 0;
+  std::vector<std::vector<double>> of;  // by layer
+};
+const Slopes& slopes_of(const char* text, const Model& model, const Batch& data, const Network& network) {
+  static std::map<std::string, Slopes> known;
+  Slopes& made = known[text];
+  if (!made.of.empty()) return made;
+  const auto batch = static_cast<std::int64_t>(data.labels.size());
+  Oracle oracle(model, batch);
+  for (std::size_t i = 0; i < model.layers.size(); ++i) {
+    const std::vector<float>& values = made.parameters.emplace_back(network.parameters(i));
+    oracle.parameters.emplace_back(values.begin(), values.end());
+  }
+  made.loss = oracle.loss(data.images, data.labels);
+  for (std::size_t i = 0; i < model.layers.size(); ++i) {
+    std::vector<double>& own = made.of.emplace_back();
+    for (std::size_t k = 0; k < made.parameters[i].size(); ++k)
+      own.push_back(oracle.slope(i, k, data.images, data.labels));
+  }
+  return made;
+}
+
+void expect_slopes(const char* text, const RungOptions& rungs = {}) {
   const Model model = parse_model(text, "small");
   const std::int64_t batch = 4;
   const Batch data = batch_for(model, batch);
   for (const std::string& id : devices_here()) {
-    Network network(Context({.device = id, .threads = 2}), model, {.batch = batch});
+    if (id == "cpu" && rungs.rung < Rung::own) continue;
+    Network network(Context({.device = id, .threads = 2}), model, {.batch = batch, .rungs = rungs});
     network.initialise(3);
-    Oracle oracle(model, batch);
-    for (std::size_t i = 0; i < model.layers.size(); ++i) {
-      const std::vector<float> values = network.parameters(i);
-      oracle.parameters.emplace_back(values.begin(), values.end());
-    }
+    const Slopes& slopes = slopes_of(text, model, data, network);
     std::vector<float> losses(static_cast<std::size_t>(batch));
     std::int32_t stop = -1;
     network.step(data.images.data(), data.labels.data(), {.rate = 0}, losses.data(), &stop).wait();
@@ -202,14 +225,15 @@ void expect_slopes(const char* text) {
     // the layers, twice, 288 of a bias's sum, and some of functions; each moves a number by 2^-24 of its magnitude.
     // What is normalised may be smaller than its channel's terms: all gradients stay within the largest one's.
     constexpr double roundings = 600 * 0x1p-24;
-    EXPECT_NEAR(mean, oracle.loss(data.images, data.labels), roundings * mean) << id;
+    EXPECT_NEAR(mean, slopes.loss, roundings * mean) << id;
     for (std::size_t i = 0; i < model.layers.size(); ++i) {
       const std::vector<float> gradients = network.gradients(i);
       ASSERT_EQ(static_cast<std::int64_t>(gradients.size()), model.layers[i].parameters());
+      ASSERT_EQ(network.parameters(i), slopes.parameters[i]) << id;
       double largest = 0;
       for (const float one : gradients) largest = std::max(largest, std::fabs(static_cast<double>(one)));
       for (std::size_t k = 0; k < gradients.size(); ++k)
-        EXPECT_NEAR(gradients[k], oracle.slope(i, k, data.images, data.labels), roundings * largest)
+        EXPECT_NEAR(gradients[k], slopes.of[i][k], roundings * largest)
             << id << ": " << model.layers[i].text() << ", parameter " << k;
     }
   }
@@ -220,6 +244,62 @@ TEST(Networks, GradientsAreTheSlopesOfTheLoss) {
 }
 TEST(Networks, GradientsOfResidualNetworksAreTheSlopesOfTheLoss) {
   expect_slopes(residual_model);
+}
+TEST(Networks, GradientsOnEachRungAreTheSlopesOfTheLoss) {
+  for (const char* const model : {small_model, residual_model})
+    for (const RungOptions& rungs :
+         {RungOptions{.rung = Rung::naive}, RungOptions{.rung = Rung::tiled, .tile_rows = 8, .tile_columns = 4},
+          RungOptions{.rung = Rung::work_per_thread}})
+      expect_slopes(model, rungs);
+}
+
+// Of a step on a rung: each function is an operation of its own, by the study's solver where it has one.
+TEST(Networks, RungsTakeTheirOperations) {
+  const Model model = parse_model(residual_model, "residual");
+  for (const std::string& id : devices_here()) {
+    if (id == "cpu") continue;
+    const Context context({.device = id});
+    const Network network(context, model, {.batch = 2, .rungs = {.rung = Rung::tiled}});
+    int by_rungs = 0, by_others = 0;
+    for (const NetworkStep& step : network.steps()) {
+      const Problem problem = parse_problem(step.problem);
+      const std::string rungs = std::string(problem.operation_name()) + "/rungs/gpu.1";
+      bool has_rungs = false;
+      for (const Candidate& candidate : explain(context, problem)) has_rungs |= candidate.solver == rungs;
+      EXPECT_EQ(step.solver == rungs, has_rungs) << step.problem << ": " << step.solver;
+      ++(has_rungs ? by_rungs : by_others);
+    }
+    EXPECT_GT(by_rungs, 20);
+    EXPECT_GT(by_others, 5);  // of batch_norm, pool2d and dropout
+    const Network named(context, model,
+                        {.batch = 2, .solvers = {{"conv2d", "conv2d/direct"}}, .rungs = {.rung = Rung::naive}});
+    for (const NetworkStep& step : named.steps()) {
+      if (parse_problem(step.problem).operation_name() == "conv2d") {
+        EXPECT_EQ(step.solver, "conv2d/direct/gpu.1");
+      }
+      EXPECT_EQ(step.problem.find("bias "), std::string::npos) << step.problem;
+    }
+  }
+}
+
+TEST(Networks, RungsThatADeviceHasNotAreRefused) {
+  const Model model = parse_model("input 1 4 4\ndense 2\n", "one");
+  const auto refusal = [&](const std::string& id, const NetworkOptions& options) {
+    return error_of([&] { Network(Context({.device = id}), model, options); }, ErrorKind::bad_input);
+  };
+  EXPECT_NE(
+      refusal("cpu", {.rungs = {.rung = Rung::naive}})
+          .find("the rung naive is kernels of OpenCL and CUDA devices, and cpu is neither: choose the device opencl"),
+      std::string::npos);
+  EXPECT_NE(refusal("cpu", {.rungs = {.rung = Rung::vendor}}).find("cuDNN is for CUDA devices"), std::string::npos);
+  for (const std::string& id : devices_here()) {
+    if (id == "cpu") continue;
+    EXPECT_NE(refusal(id, {.precision = Precision::bf16, .rungs = {.rung = Rung::tiled}})
+                  .find("the rung tiled is kernels of f32: choose the precision f32"),
+              std::string::npos);
+    EXPECT_NE(refusal(id, {.rungs = {.rung = Rung::tiled, .tile_rows = 5}}).find("tile_m=5: must be one of 4, 8, 16"),
+              std::string::npos);
+  }
 }
 
 // Means and variances of training become those of inference, in whose outputs nothing is dropped.

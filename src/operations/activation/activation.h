@@ -37,6 +37,7 @@ std::span<const Solver* const> activation_solvers();
 
 const ActivationSolver& activation_direct_cpu();
 const ActivationSolver& activation_direct_gpu();
+const ActivationSolver& activation_rungs_gpu();
 const ActivationSolver& activation_reference();
 
 }  // namespace omniconv::operations

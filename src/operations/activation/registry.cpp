@@ -6,9 +6,10 @@
 namespace omniconv::operations {
 
 std::span<const Solver* const> activation_solvers() {
-  static const std::array<const Solver*, 3> solvers = {
+  static const std::array<const Solver*, 4> solvers = {
       &activation_direct_cpu(),  //
       &activation_direct_gpu(),  //
+      &activation_rungs_gpu(),   //
       &activation_reference(),   //
   };
   return solvers;

@@ -91,6 +91,7 @@ std::span<const Solver* const> add_solvers();
 
 const AddSolver& add_direct_cpu();
 const AddSolver& add_direct_gpu();
+const AddSolver& add_rungs_gpu();
 const AddSolver& add_reference();
 
 }  // namespace omniconv::operations

@@ -6,9 +6,10 @@
 namespace omniconv::operations {
 
 std::span<const Solver* const> add_solvers() {
-  static const std::array<const Solver*, 3> solvers = {
+  static const std::array<const Solver*, 4> solvers = {
       &add_direct_cpu(),  //
       &add_direct_gpu(),  //
+      &add_rungs_gpu(),   //
       &add_reference(),   //
   };
   return solvers;

@@ -52,6 +52,7 @@ std::span<const Solver* const> bias_add_solvers();
 
 const BiasAddSolver& bias_add_direct_cpu();
 const BiasAddSolver& bias_add_direct_gpu();
+const BiasAddSolver& bias_add_rungs_gpu();
 const BiasAddSolver& bias_add_reference();
 
 }  // namespace omniconv::operations

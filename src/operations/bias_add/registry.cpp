@@ -6,9 +6,10 @@
 namespace omniconv::operations {
 
 std::span<const Solver* const> bias_add_solvers() {
-  static const std::array<const Solver*, 3> solvers = {
+  static const std::array<const Solver*, 4> solvers = {
       &bias_add_direct_cpu(),  //
       &bias_add_direct_gpu(),  //
+      &bias_add_rungs_gpu(),   //
       &bias_add_reference(),   //
   };
   return solvers;

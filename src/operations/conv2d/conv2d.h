@@ -63,6 +63,7 @@ const Conv2dSolver& conv2d_fft_cpu();
 const Conv2dSolver& conv2d_fft_gpu();
 const Conv2dSolver& conv2d_direct_cpu();
 const Conv2dSolver& conv2d_direct_gpu();
+const Conv2dSolver& conv2d_rungs_gpu();
 const Conv2dSolver& conv2d_reference();
 
 }  // namespace omniconv::operations

@@ -16,7 +16,7 @@ struct GpuProduct {
 inline GpuProduct best_gpu_product(const GemmTask& task, const DevicePointer& device) {
   GpuProduct best;
   for (const Solver* const solver : gemm_solvers()) {
-    if (solver->role() == SolverRole::reference) continue;
+    if (solver->role() != SolverRole::own) continue;
     const auto* const gemm = static_cast<const GemmSolver*>(solver);
     const Answer answer = gemm->offer(task, device, {});
     const Offer* const offer = answer.offer();

@@ -27,6 +27,7 @@ std::span<const Solver* const> conv2d_solvers() {
       &conv2d_fft_gpu(),                  //
       &conv2d_direct_cpu(),               //
       &conv2d_direct_gpu(),               //
+      &conv2d_rungs_gpu(),                //
       &conv2d_reference(),                //
   };
   return solvers;

@@ -11,12 +11,13 @@
 namespace omniconv::operations {
 
 std::span<const Solver* const> gemm_solvers() {
-  static const std::array<const Solver*, 6> solvers = {
+  static const std::array<const Solver*, 7> solvers = {
       &gemm_packed_cpu(),  //
       &gemm_split_gpu(),   //
       &gemm_tiled_gpu(),   //
       &gemm_short_gpu(),   //
       &gemm_plain_gpu(),   //
+      &gemm_rungs_gpu(),   //
       &gemm_reference(),   //
   };
   return solvers;
@@ -26,6 +27,7 @@ Offer best_gemm(const GemmTask& task, const DevicePointer& device, std::int64_t 
   const SolverOptions request{.max_workspace_bytes = workspace_limit};
   std::optional<Offer> best;
   for (const Solver* const solver : gemm_solvers()) {
+    if (solver->role() == SolverRole::study) continue;
     Answer answer = static_cast<const GemmSolver*>(solver)->offer(task, device, request);
     if (const Offer* const offer = answer.offer(); offer != nullptr && offer->uses_only_fma)
       if (!best || offer->cost.multiply_adds < best->cost.multiply_adds) best = *offer;
@@ -38,7 +40,7 @@ Answer tuned_gemm(const GemmTask& task, const DevicePointer& device, std::int64_
                   const Tuning& tuning) {
   const SolverOptions request{.max_workspace_bytes = workspace_limit, .tuning = tuning.to_text()};
   for (const Solver* const solver : gemm_solvers())
-    if (domain_refusal(tuning, solver->tunables()).empty()) {
+    if (solver->role() != SolverRole::study && domain_refusal(tuning, solver->tunables()).empty()) {
       Answer answer = static_cast<const GemmSolver*>(solver)->offer(task, device, request);
       if (answer.offer() == nullptr || answer.offer()->uses_only_fma) return answer;
     }

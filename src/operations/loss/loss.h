@@ -48,6 +48,7 @@ std::span<const Solver* const> loss_solvers();
 
 const LossSolver& loss_direct_cpu();
 const LossSolver& loss_direct_gpu();
+const LossSolver& loss_rungs_gpu();
 const LossSolver& loss_reference();
 
 }  // namespace omniconv::operations

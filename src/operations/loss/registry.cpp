@@ -6,9 +6,10 @@
 namespace omniconv::operations {
 
 std::span<const Solver* const> loss_solvers() {
-  static const std::array<const Solver*, 3> solvers = {
+  static const std::array<const Solver*, 4> solvers = {
       &loss_direct_cpu(),  //
       &loss_direct_gpu(),  //
+      &loss_rungs_gpu(),   //
       &loss_reference(),   //
   };
   return solvers;

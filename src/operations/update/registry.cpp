@@ -6,9 +6,10 @@
 namespace omniconv::operations {
 
 std::span<const Solver* const> update_solvers() {
-  static const std::array<const Solver*, 3> solvers = {
+  static const std::array<const Solver*, 4> solvers = {
       &update_direct_cpu(),  //
       &update_direct_gpu(),  //
+      &update_rungs_gpu(),   //
       &update_reference(),   //
   };
   return solvers;

@@ -52,6 +52,7 @@ std::span<const Solver* const> update_solvers();
 
 const UpdateSolver& update_direct_cpu();
 const UpdateSolver& update_direct_gpu();
+const UpdateSolver& update_rungs_gpu();
 const UpdateSolver& update_reference();
 
 }  // namespace omniconv::operations

@@ -1,6 +1,7 @@
 // Activations on OpenCL and CUDA devices.
 #include "core/checked.h"
 #include "embedded/activation.kernel.h"
+#include "embedded/activation_element.kernel.h"
 #include "operations/activation/activation.h"
 #include "operations/gpu_limits.h"
 #include "text/device_text.h"
@@ -28,7 +29,7 @@ class Plan final : public ActivationPlanBody {
   Plan(const ActivationProblem& problem, devices::Device& device)
       : ActivationPlanBody(problem),
         program_(device.build(std::string(kernels::gemm_elements()) + std::string(kernels::stored_elements()) +
-                                  std::string(activation_kernel),
+                                  std::string(activation_element_kernel) + std::string(activation_kernel),
                               definitions_of(problem))) {}
   double compile_seconds() const override { return program_->compile_seconds(); }
 

@@ -4,6 +4,7 @@
 
 #include "core/checked.h"
 #include "embedded/add.kernel.h"
+#include "embedded/add_element.kernel.h"
 #include "operations/add/add.h"
 #include "operations/gpu_limits.h"
 #include "text/device_text.h"
@@ -37,9 +38,9 @@ class Plan final : public AddPlanBody {
  public:
   Plan(const AddProblem& problem, devices::Device& device)
       : AddPlanBody(problem),
-        program_(device.build(
-            std::string(kernels::gemm_elements()) + std::string(kernels::stored_elements()) + std::string(add_kernel),
-            definitions_of(problem))) {}
+        program_(device.build(std::string(kernels::gemm_elements()) + std::string(kernels::stored_elements()) +
+                                  std::string(add_element_kernel) + std::string(add_kernel),
+                              definitions_of(problem))) {}
   double compile_seconds() const override { return program_->compile_seconds(); }
 
   void append(devices::Sequence& sequence, const AddArrays& run) const override {

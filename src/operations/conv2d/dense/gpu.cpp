@@ -59,7 +59,7 @@ Answer best_product(const GemmTask& task, const DevicePointer& device, const Sol
                      offer.cost.multiply_adds);
   };
   for (const Solver* const solver : gemm_solvers()) {
-    if (solver->role() == SolverRole::reference) continue;
+    if (solver->role() != SolverRole::own) continue;
     const Answer answer = static_cast<const GemmSolver*>(solver)->offer(task, device, request);
     if (answer.offer() == nullptr) continue;
     if (keeps_to(request, *answer.offer()) && (!best || rank(*answer.offer()) < rank(*best))) best = *answer.offer();

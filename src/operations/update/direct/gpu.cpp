@@ -3,6 +3,7 @@
 
 #include "core/checked.h"
 #include "embedded/update.kernel.h"
+#include "embedded/update_element.kernel.h"
 #include "operations/gpu_limits.h"
 #include "operations/update/update.h"
 #include "text/device_text.h"
@@ -32,7 +33,8 @@ class Plan final : public UpdatePlanBody {
   Plan(const UpdateProblem& problem, devices::Device& device)
       : UpdatePlanBody(problem),
         program_(device.build(std::string(kernels::gemm_elements()) + std::string(kernels::exact_root()) +
-                                  std::string(kernels::exact_division()) + std::string(update_kernel),
+                                  std::string(kernels::exact_division()) + std::string(update_element_kernel) +
+                                  std::string(update_kernel),
                               definitions_of(problem))) {}
   double compile_seconds() const override { return program_->compile_seconds(); }
 

@@ -1,0 +1,45 @@
+// The rungs of the classic study (docs/study.md), for the solvers of each operation that has them: how their kernels
+// are spread over work items, as tunings.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "devices/device.h"
+#include "operations/solver.h"
+#include "operations/tuning.h"
+
+namespace omniconv::operations {
+
+// rung_tiles.kernel has what these are.
+struct RungTile {
+  static constexpr std::int64_t naive = 1, tiled = 2, work_per_thread = 3;
+
+  std::int64_t rung = naive, m = 16, n = 16, work = 1;
+
+  std::int64_t group() const { return m / work * n; }  // work items
+  bool is_naive() const { return rung == naive; }
+  Tuning tuning() const { return {{"rung", rung}, {"tile_m", m}, {"tile_n", n}, {"work", work}}; }
+  std::vector<devices::Definition> definitions() const;
+};
+
+std::span<const Tunable> rung_tunables();
+
+// The request's, the naive one where it has none.
+RungTile rung_tile_of(const SolverOptions& request);
+
+// Why a device cannot hold groups of such tiles, which have so many bytes of local memory, or what does not go
+// together; empty if it can. Of devices without such kernels, too.
+std::string rung_refusal(const devices::Device& device, const RungTile& tile, std::int64_t local_bytes);
+
+// The kernels are of f32 alone.
+inline std::string rung_type_refusal(DataType type) {
+  return type == DataType::f32 ? "" : "the study's kernels are of f32";
+}
+
+// A study's solver is for those who name it: its cost is the bytes of its definition and what it computes, without more
+// thought.
+Cost rung_cost(const devices::Device& device, double bytes, double multiply_adds, double launches = 1);
+
+}  // namespace omniconv::operations

@@ -1,0 +1,114 @@
+// Updates as the classic study makes them, on OpenCL and CUDA devices.
+#include <array>
+#include <string>
+#include <vector>
+
+#include "core/checked.h"
+#include "embedded/rung_update.kernel.h"
+#include "embedded/update_element.kernel.h"
+#include "operations/gpu_limits.h"
+#include "operations/rungs/rungs.h"
+#include "operations/update/update.h"
+#include "text/device_text.h"
+
+namespace omniconv::operations {
+namespace {
+
+class Plan final : public UpdatePlanBody {
+ public:
+  Plan(const UpdateProblem& problem, devices::Device& device, const RungTile& tile)
+      : UpdatePlanBody(problem), tile_(tile) {
+    using Rule = UpdateProblem::Rule;
+    std::vector<devices::Definition> definitions = tile.definitions();
+    definitions.push_back({"TYPE", "TYPE_f32"});
+    definitions.push_back({"OUTPUT", "TYPE_f32"});
+    definitions.push_back({"RULE", problem.rule == Rule::sgd        ? "RULE_sgd"
+                                   : problem.rule == Rule::nesterov ? "RULE_nesterov"
+                                                                    : "RULE_adam"});
+    definitions.push_back({"SCALED", problem.scaled ? "1" : "0"});
+    definitions.push_back({"GUARDED", problem.guarded ? "1" : "0"});
+    program_ = device.build(std::string(kernels::gemm_elements()) + std::string(kernels::exact_root()) +
+                                std::string(kernels::exact_division()) + std::string(update_element_kernel) +
+                                std::string(kernels::rung_tiles()) + std::string(rung_update_kernel),
+                            definitions);
+  }
+  double compile_seconds() const override { return program_->compile_seconds(); }
+
+  void append(devices::Sequence& sequence, const UpdateArrays& run, std::span<const Scalar> numbers,
+              const Scalar& number) const override {
+    if (problem().guarded) append_check(sequence, run, number);
+    const Operand &v = run.v.buffer ? run.v : run.m, &factor = factor_of(run),
+                  &stop = run.stop.buffer ? run.stop : run.m;
+    launch_groups(tiles(), [&](std::int64_t first, std::int64_t groups) {
+      std::array<devices::KernelArgument, 14 + most_update_numbers> arguments = {run.g.buffer.impl().get(),
+                                                                                 run.g.offset_bytes / 4,
+                                                                                 run.w.buffer.impl().get(),
+                                                                                 run.w.offset_bytes / 4,
+                                                                                 run.m.buffer.impl().get(),
+                                                                                 run.m.offset_bytes / 4,
+                                                                                 v.buffer.impl().get(),
+                                                                                 v.offset_bytes / 4,
+                                                                                 factor.buffer.impl().get(),
+                                                                                 factor.offset_bytes / 4,
+                                                                                 stop.buffer.impl().get(),
+                                                                                 stop.offset_bytes / 4,
+                                                                                 problem().n,
+                                                                                 first};
+      for (std::size_t i = 0; i < numbers.size(); ++i) arguments[14 + i] = numbers[i];
+      sequence.launch(program_, "rung_update", {{groups * tile_.group()}, {tile_.group()}},
+                      std::span(arguments).first(14 + numbers.size()));
+    });
+  }
+
+ private:
+  static const Operand& factor_of(const UpdateArrays& run) { return run.factor.buffer ? run.factor : run.w; }
+  std::int64_t tiles() const { return divide_up(problem().n, tile_.m * tile_.n); }
+
+  void append_check(devices::Sequence& sequence, const UpdateArrays& run, const Scalar& number) const {
+    const Operand& factor = factor_of(run);
+    launch_groups(tiles(), [&](std::int64_t first, std::int64_t groups) {
+      const std::array<devices::KernelArgument, 9> arguments = {run.g.buffer.impl().get(),
+                                                                run.g.offset_bytes / 4,
+                                                                factor.buffer.impl().get(),
+                                                                factor.offset_bytes / 4,
+                                                                run.stop.buffer.impl().get(),
+                                                                run.stop.offset_bytes / 4,
+                                                                problem().n,
+                                                                first,
+                                                                number};
+      sequence.launch(program_, "rung_gradient_check", {{groups * tile_.group()}, {tile_.group()}}, arguments);
+    });
+  }
+
+  RungTile tile_;
+  std::shared_ptr<devices::Program> program_;
+};
+
+class RungsGpu final : public UpdateSolver {
+ public:
+  std::string_view id() const override { return "update/rungs/gpu.1"; }
+  SolverRole role() const override { return SolverRole::study; }
+  Answer offer(const UpdateProblem& problem, const DevicePointer& device, const SolverOptions& request) const override {
+    if (std::string reason = rung_type_refusal(problem.type); !reason.empty()) return reason;
+    const RungTile tile = rung_tile_of(request);
+    const std::int64_t local_bytes = tile.rung == RungTile::tiled ? 4 * tile.m * tile.n * 4 : 0;
+    if (std::string reason = rung_refusal(*device, tile, local_bytes); !reason.empty()) return reason;
+    const double element = problem.rule == UpdateProblem::Rule::adam ? 40 : 10, launches = problem.guarded ? 2 : 1;
+    return Offer{
+        .cost = rung_cost(*device, least_bytes(problem), element * static_cast<double>(problem.n), launches),
+        .bound = update_bound(problem),
+        .tuning = tile.tuning(),
+        .plan = [=] { return std::make_shared<Plan>(problem, *device, tile); },
+    };
+  }
+  std::span<const Tunable> tunables() const override { return rung_tunables(); }
+};
+
+}  // namespace
+
+const UpdateSolver& update_rungs_gpu() {
+  static const RungsGpu solver;
+  return solver;
+}
+
+}  // namespace omniconv::operations
