@@ -2,11 +2,13 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <chrono>
 #include <cmath>
 #include <cstdint>
 #include <memory>
 #include <numeric>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "common.h"
@@ -23,8 +25,21 @@ struct PredictOptions {
   Common common;
   std::string checkpoint;
   std::vector<std::string> images, solvers;
-  std::int64_t top = 5;
+  std::int64_t top = 5, repeat = 1;
 };
+
+// What the network finds in an image, and the seconds from its numbers to that, the median of several runs.
+std::pair<std::vector<float>, double> found_by(Network& network, const std::vector<float>& image, std::int64_t runs) {
+  std::vector<float> outputs;
+  std::vector<double> seconds;
+  for (std::int64_t i = 0; i < runs; ++i) {
+    const auto begin = std::chrono::steady_clock::now();
+    outputs = network.outputs(image.data());
+    seconds.push_back(std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count());
+  }
+  std::sort(seconds.begin(), seconds.end());
+  return {outputs, seconds[seconds.size() / 2]};
+}
 
 std::vector<float> standardised(const std::vector<std::uint8_t>& pixels, const Standard& standard) {
   std::vector<float> values;
@@ -50,7 +65,7 @@ int run(const PredictOptions& options, Json& json) {
   for (const std::string& path : options.images) {
     if (interrupted()) throw Error(ErrorKind::interrupted, "interrupted");
     const std::vector<std::uint8_t> pixels = training::read_picture(path, checkpoint.model.input);
-    const std::vector<float> outputs = network.outputs(standardised(pixels, checkpoint.standard).data());
+    const auto [outputs, seconds] = found_by(network, standardised(pixels, checkpoint.standard), options.repeat);
     const double most = *std::max_element(outputs.begin(), outputs.end());
     std::vector<double> shares;
     for (const float one : outputs) shares.push_back(std::exp(static_cast<double>(one) - most));
@@ -65,7 +80,9 @@ int run(const PredictOptions& options, Json& json) {
       table.push_back(
           {c == order.front() ? path : "", checkpoint.classes[c], fmt::format("{:.2f} %", 100 * shares[c] / sum)});
     }
-    json["images"].push_back({{"image", path}, {"found", found}, {"logits", outputs}});
+    json["images"].push_back({{"image", path}, {"found", found}, {"logits", outputs}, {"seconds", seconds}});
+    if (prints && options.repeat > 1)
+      fmt::print("{}: {:.1f} us, the median of {} runs\n", path, seconds * 1e6, options.repeat);
   }
   if (prints) print_table(table);
   return 0;
@@ -79,6 +96,7 @@ void add_predict(CLI::App& app, Body& body) {
       "Examples:\n"
       "  omniconv predict run1 shoe.png\n"
       "  omniconv predict run1 photos/*.jpg --top 1 --json found.json\n"
+      "  omniconv predict run1 shoe.png --repeat 1000 --device cpu\n"
       "Images are made as large as the model takes them. docs/training.md says what a checkpoint is.");
   const auto options = std::make_shared<PredictOptions>();
   command
@@ -90,6 +108,12 @@ void add_predict(CLI::App& app, Body& body) {
   command->add_option("--top", options->top, "classes of each image, the likeliest ones")
       ->type_name("N")
       ->check(whole_number(1, 1000))
+      ->capture_default_str();
+  command
+      ->add_option("--repeat", options->repeat,
+                   "run the network on each image so many times, and say the median of its seconds")
+      ->type_name("N")
+      ->check(whole_number(1, 1000000))
       ->capture_default_str();
   add_solvers(*command, options->solvers);
   add_common(*command, options->common);

@@ -24,6 +24,7 @@
 #include "omniconv/checkpoint.h"
 #include "omniconv/error.h"
 #include "omniconv/training.h"
+#include "operations.h"
 #include "plot.h"
 #include "progress.h"
 #include "report.h"
@@ -207,27 +208,6 @@ void print_epoch(const EpochReport& report, std::int64_t epochs) {
   if (left >= 60) line += fmt::format(", {:.0f} min left", left / 60);
   fmt::print("{}\n", line);
   std::fflush(stdout);
-}
-
-// The time of each operation of a step by itself; of the same kind of a layer together.
-void report_operations(Network& network, bool prints, Json& json) {
-  const std::vector<double> seconds = network.measure();
-  double all = 0;
-  for (const double one : seconds) all += one;
-  std::vector<std::vector<std::string>> table = {{"layer", "operation", "us", "share", "solver", "problem"}};
-  for (std::size_t i = 0; i < seconds.size(); ++i) {
-    const NetworkStep& step = network.steps()[i];
-    const std::vector<ModelLayer>& layers = network.model().layers;
-    json["steps"][i]["seconds"] = seconds[i];
-    table.push_back({step.layer < layers.size() ? fmt::format("{} {}", step.layer + 1, layers[step.layer].text()) : "",
-                     step.what, fmt::format("{:.1f}", seconds[i] * 1e6),
-                     fmt::format("{:.1f} %", 100 * seconds[i] / all), step.solver, step.problem});
-  }
-  json["operations_seconds"] = all;
-  if (!prints) return;
-  fmt::print("\n");
-  print_table(table);
-  fmt::print("all operations, each by itself: {:.3f} ms a step\n", all * 1e3);
 }
 
 NetworkOptions network_options(const TrainOptions& options) {

@@ -1,0 +1,13 @@
+// The table of train --operations.
+#pragma once
+
+#include "omniconv/training.h"
+#include "report.h"
+
+namespace omniconv::cli {
+
+// What each operation of a step takes by itself, beside what it could not do without: its arithmetic or its bytes at
+// the device's measured peaks, and its launches. It changes the network's parameters: for the end.
+void report_operations(Network& network, bool prints, Json& json);
+
+}  // namespace omniconv::cli
