@@ -43,6 +43,7 @@ std::span<const Solver* const> conv2d_solvers();
 
 const Conv2dSolver& conv2d_im2col_gemm_cpu();
 const Conv2dSolver& conv2d_im2col_gemm_gpu();
+const Conv2dSolver& conv2d_dense_cpu();
 const Conv2dSolver& conv2d_dense_gpu();
 const Conv2dSolver& conv2d_implicit_gemm_gpu();
 const Conv2dSolver& conv2d_few_pixels_gpu();

@@ -7,6 +7,7 @@ std::span<const Solver* const> conv2d_solvers() {
   static const Solver* const solvers[] = {
       &conv2d_im2col_gemm_cpu(),          //
       &conv2d_im2col_gemm_gpu(),          //
+      &conv2d_dense_cpu(),                //
       &conv2d_dense_gpu(),                //
       &conv2d_implicit_gemm_gpu(),        //
       &conv2d_split_gemm_gpu(),           //

@@ -89,11 +89,17 @@ class Plan final : public Conv2dPlanBody {
   std::shared_ptr<const GemmPlanBody> product_;
 };
 
-class DenseGpu final : public Conv2dSolver {
+// Of devices of one kind: what it multiplies by are that kind's.
+class Dense final : public Conv2dSolver {
  public:
-  std::string_view id() const override { return "conv2d/dense/gpu.1"; }
+  Dense(std::string_view id, bool is_for_cpu) : id_(id), is_for_cpu_(is_for_cpu) {}
+  std::string_view id() const override { return id_; }
   Answer offer(const Conv2dProblem& problem, const DevicePointer& device, const SolverOptions& request) const override {
-    if (std::string reason = conv2d_gpu_refusal(problem, *device, 1); !reason.empty()) return reason;
+    if (is_for_cpu_ && device->kind() != devices::DeviceKind::cpu) return "this variant runs on the CPU";
+    // Pixels of nhwc are few columns for each thread's cache there, which others cut better.
+    if (is_for_cpu_ && (problem.h != problem.r || problem.w != problem.s))
+      return "multiplies where filters are as large as images";
+    if (std::string reason = is_for_cpu_ ? "" : conv2d_gpu_refusal(problem, *device, 1); !reason.empty()) return reason;
     if (std::string reason = shape_refusal(problem); !reason.empty()) return reason;
     const Answer product = best_product(task_of(problem), device, request);
     if (product.offer() == nullptr) return product.refusal();
@@ -102,12 +108,20 @@ class DenseGpu final : public Conv2dSolver {
     offer.plan = [problem, product = *product.offer()] { return std::make_shared<Plan>(problem, plan_of(product)); };
     return offer;
   }
+
+ private:
+  std::string_view id_;
+  bool is_for_cpu_;
 };
 
 }  // namespace
 
+const Conv2dSolver& conv2d_dense_cpu() {
+  static const Dense solver("conv2d/dense/cpu.1", true);
+  return solver;
+}
 const Conv2dSolver& conv2d_dense_gpu() {
-  static const DenseGpu solver;
+  static const Dense solver("conv2d/dense/gpu.1", false);
   return solver;
 }
 
