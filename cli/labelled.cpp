@@ -64,12 +64,12 @@ std::optional<DatasetPlace> fitting(const std::vector<DatasetPlace>& places, con
 }
 
 // Of a folder that is named its own sets' names are known, too.
-void require_known(const std::string& name, const std::vector<DatasetPlace>& places) {
+void require_known(const std::string& name, const std::vector<DatasetPlace>& places, const char* mend = "") {
   std::vector<std::string_view> known(std::begin(datasets), std::end(datasets));
   for (const DatasetPlace& place : places)
     if (std::find(known.begin(), known.end(), place.name) == known.end()) known.push_back(place.name);
   if (std::find(known.begin(), known.end(), name) == known.end())
-    throw bad_input(fmt::format("unknown data set '{}': {}", name, suggest(name, known)));
+    throw bad_input(fmt::format("unknown data set '{}': {}{}", name, suggest(name, known), mend));
 }
 
 DatasetPlace place_in_folder(const DataOptions& options, const Model& model) {
@@ -195,7 +195,8 @@ std::map<std::string, std::string> parse_solvers(const std::vector<std::string>&
 }
 
 Dataset labelled_images(const DataOptions& options, const Model& model, bool shows_progress) {
-  if (!options.dataset.empty() && options.data.empty()) require_known(options.dataset, {});
+  if (!options.dataset.empty() && options.data.empty())
+    require_known(options.dataset, {}, "; one of your own is named by --data DIR");
   if (options.dataset == shapes) {
     if (!options.data.empty())
       throw bad_input("--data beside --dataset shapes, whose images are made and not read: leave one of them out");

@@ -54,6 +54,8 @@ TEST_F(TrainFolders, TrainsEvaluatesAndPredicts) {
   const json images = json::parse(read_here("p.json"))["images"];
   EXPECT_EQ(images[0]["found"][0]["name"], "down");
   EXPECT_EQ(images[1]["found"][0]["name"], "across");
+  refuses("evaluate run --device cpu",
+          {"unknown data set 'lines': known are: ", "; one of your own is named by --data DIR"});
   // Classes of other names are other classes.
   std::filesystem::rename(folder_ / "lines/train/down", folder_ / "lines/train/up");
   std::filesystem::rename(folder_ / "lines/test/down", folder_ / "lines/test/up");
