@@ -170,12 +170,12 @@ pool2d avg_inside bf16 bwd nhwc n1c3h5w7r3s3p1u2
 LIST
 }
 
-# verify_all NAME ARGUMENT...
+# verify_all NAME ARGUMENT...: by all solvers, or that of `solver`.
 verify_all() {
   local name=$1 status=0
   shift
   step "$name"
-  under_oclgrind "$work/log" "$bin/omniconv" verify --device opencl --solver all "$@" >"$work/out" || status=$?
+  under_oclgrind "$work/log" "$bin/omniconv" verify --device opencl --solver "${solver:-all}" "$@" >"$work/out" || status=$?
   tail -n 1 "$work/out" | sed 's/^/  /'
   if [[ -s $work/log ]]; then
     head -n 40 "$work/log" >&2
@@ -204,6 +204,21 @@ verify_all "Convolutions: Fourier transforms of one channel a group" --allow con
 verify_all "Matrix products: sums of few terms" --allow gemm/short "gemm f32 tn m9n132k3" "gemm bf16 nt m6n37k5batch2"
 layer_problems >"$work/layers"
 verify_all "Poolings, activations, biases, shortcuts, normalisations, dropout, losses, updates and batches" --problems "$work/layers"
+# Of each of these the naive rung has been run above.
+rungs() { # OPERATION PROBLEM...
+  local operation=$1 tuning
+  shift
+  for tuning in "rung=2 tile_m=4 tile_n=8 work=1" "rung=3 tile_m=8 tile_n=4 work=2"; do
+    solver=$operation/rungs/gpu.1 verify_all "The classic study's rungs of $operation: $tuning" --tuning "$tuning" "$@"
+  done
+}
+rungs gemm "gemm f32 tn m9n5k6" "gemm f32 nt m3n9k7batch2"
+rungs conv2d "n2c2h5w4k3r3s3p1u2" "bwd_data n2c2h5w4k3r3s3p1u2" "bwd_filter n2c2h5w4k3r3s3p1" "bwd_filter n3c2h3w3k5r3s3"
+rungs bias_add "bias_add n2c3h3w5" "bias_add nhwc n2c5h3w2" "bias_add bwd n2c3h3w5" "bias_add bwd nhwc n2c5h3w2"
+rungs loss "loss n5c11" "loss bwd n5c11" "loss mse n5c11" "loss mse bwd n5c11"
+rungs activation "activation n1c2h5w7" "activation sigmoid bwd n1c2h5w7"
+rungs update "update guarded n70" "update adam guarded scaled n70"
+rungs add "add relu n2c2h5w3k4u2" "add bwd n2c2h5w3k4u2"
 # Their buffers end with the arrays, so that every byte beside these is reported.
 fitting() { # NAME TESTS FILTER
   step "$1"
