@@ -46,8 +46,8 @@ TEST(Dense, RefusesWhatIsNoProduct) {
 
 // Weights that many images share are read once, not for each image.
 TEST(Dense, IsChosenForManyImages) {
-  for (const char* const text :
-       {"bias relu n64c64h7w7k128r7s7", "bwd_data n64c64h7w7k128r7s7", "bwd_data n64c784h1w1k1000r1s1"}) {
+  for (const char* const text : {"bias relu n64c64h7w7k128r7s7", "bwd_data n64c64h7w7k128r7s7",
+                                 "bwd_filter n64c128h1w1k10r1s1", "bwd_data n2c784h1w1k1000r1s1"}) {
     const Plan plan(cpu(), conv2d_problem(text));
     EXPECT_EQ(plan.solver(), id) << text;
   }
