@@ -91,9 +91,9 @@ inline double multiply_adds(const GemmProblem& problem) {
 // The candidates, in order; the reference closes the list.
 std::span<const Solver* const> gemm_solvers();
 
-// For solvers that multiply inside, but by no rung of the study, and promise that they use fused multiply-adds alone: of offers that do, the one of
-// least cost, within a limit of its workspace's bytes (negative: none) or as near to it as can be: never none, since
-// the reference (on the CPU) and `plain` (elsewhere) serve all tasks that store matrices.
+// For solvers that multiply inside, but by no rung of the study, and promise that they use fused multiply-adds alone:
+// of offers that do, the one of least cost, within a limit of its workspace's bytes (negative: none) or as near to it
+// as can be: never none, since the reference (on the CPU) and `plain` (elsewhere) serve all tasks that store matrices.
 Offer best_gemm(const GemmTask& task, const DevicePointer& device, std::int64_t workspace_limit);
 // With a tuning: that of such a solver whose names it has, or why it has none.
 Answer tuned_gemm(const GemmTask& task, const DevicePointer& device, std::int64_t workspace_limit,
