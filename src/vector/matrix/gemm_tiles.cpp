@@ -112,32 +112,43 @@ void add_chains(const GemmPanels<Real>& p, std::int64_t row, std::int64_t count,
   }
 }
 
-// Of rows whose steps lie side by side.
-template <typename Real>
-void multiply_along_steps(const GemmPanels<Real>& p) {
+// Of R rows from one on, whose steps lie side by side. Meanwhile the rows behind them are fetched: a chunk of a row is
+// too short for the processor to see them come.
+template <int R, typename Real>
+void multiply_rows_along_steps(const GemmPanels<Real>& p, std::int64_t row) {
   const hn::ScalableTag<Real> d;
   constexpr auto lanes = static_cast<std::int64_t>(hn::MaxLanes(d));
   constexpr int V = chains / static_cast<int>(lanes);
-  for (std::int64_t row = 0; row < p.rows; ++row) {
-    const Real *a = p.a + row * p.a_row, *b = p.b;
-    hn::Vec<decltype(d)> sums[1][V];
-    zero_sums(d, sums);
-    std::int64_t left = p.steps;
-    for (; left >= chains; left -= chains, a += chains, b += chains) {
+  const Real *a = p.a + row * p.a_row, *b = p.b;
+  hn::Vec<decltype(d)> sums[R][V];
+  zero_sums(d, sums);
+  std::int64_t left = p.steps;
+  for (; left >= chains; left -= chains, a += chains, b += chains) {
+    OMNICONV_UNROLL for (int r = 0; r < R; ++r) {
+      hwy::Prefetch(a + (r + R) * p.a_row);
       OMNICONV_UNROLL for (int v = 0; v < V; ++v) {
-        sums[0][v] = hn::MulAdd(hn::LoadU(d, a + v * lanes), hn::LoadU(d, b + v * lanes), sums[0][v]);
+        sums[r][v] = hn::MulAdd(hn::LoadU(d, a + r * p.a_row + v * lanes), hn::LoadU(d, b + v * lanes), sums[r][v]);
       }
     }
-    HWY_ALIGN Real of_chain[chains];
-    OMNICONV_UNROLL for (int v = 0; v < V; ++v) {
+  }
+  HWY_ALIGN Real of_chain[chains];
+  for (int r = 0; r < R; ++r, a += p.a_row) {
+    for (int v = 0; v < V; ++v) {
       const std::int64_t count = std::clamp<std::int64_t>(left - v * lanes, 0, lanes);
       const auto more =
-          hn::MulAdd(load_first(d, a + v * lanes, count), load_first(d, b + v * lanes, count), sums[0][v]);
-      hn::Store(hn::IfThenElse(hn::FirstN(d, static_cast<std::size_t>(count)), more, sums[0][v]), d,
+          hn::MulAdd(load_first(d, a + v * lanes, count), load_first(d, b + v * lanes, count), sums[r][v]);
+      hn::Store(hn::IfThenElse(hn::FirstN(d, static_cast<std::size_t>(count)), more, sums[r][v]), d,
                 of_chain + v * lanes);
     }
-    add_chains(p, row, 1, of_chain, 1);
+    add_chains(p, row + r, 1, of_chain, 1);
   }
+}
+template <typename Real>
+void multiply_along_steps(const GemmPanels<Real>& p) {
+  constexpr int at_once = 4;
+  std::int64_t row = 0;
+  for (; row + at_once <= p.rows; row += at_once) multiply_rows_along_steps<at_once>(p, row);
+  for (; row < p.rows; ++row) multiply_rows_along_steps<1>(p, row);
 }
 
 // Of rows that lie side by side.
