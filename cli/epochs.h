@@ -1,0 +1,18 @@
+// The epochs of a training: in a report, as lines, and in a log.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "omniconv/training.h"
+#include "report.h"
+
+namespace omniconv::cli {
+
+Json epoch_json(const EpochReport& report);
+void print_epoch(const EpochReport& report, std::int64_t epochs);
+// A line for each epoch, as a file that is whole at any time; none without a path.
+void write_log(const std::string& path, const std::vector<EpochReport>& epochs);
+
+}  // namespace omniconv::cli
