@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "core/suggest.h"
+#include "epochs.h"
 #include "labelled.h"
 #include "omniconv/error.h"
 #include "progress.h"
@@ -108,7 +109,7 @@ void train_on(const Ladder& ladder, Step& step) {
   hooks.epoch = [&](const EpochReport& report) {
     bar.clear();
     seconds.push_back(report.seconds), steps = report.steps;
-    if (ladder.epoch) ladder.epoch(report);
+    if (ladder.prints) print_epoch(report, ladder.training.epochs);
     return !interrupted();
   };
   train(network, ladder.dataset, ladder.training, hooks);
@@ -161,7 +162,7 @@ void print_ladder(const std::vector<Step>& steps) {
   for (const std::string& kind : kinds_of(steps))
     add(kind, [&](const Step& step) {
       const double seconds = step.seconds_of(kind);
-      return seconds < 0 ? "-" : fmt::format("{:.4f}", seconds);
+      return seconds < 0 ? "-" : fmt::format("{:.5f}", seconds);
     });
   fmt::print("\n");
   print_table(table);

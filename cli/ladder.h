@@ -2,7 +2,6 @@
 #pragma once
 
 #include <cstdint>
-#include <functional>
 #include <string>
 
 #include "common.h"
@@ -29,7 +28,6 @@ struct Ladder {
   NetworkOptions network;
   TrainingOptions training;
   std::uint64_t seed = 1;
-  std::function<void(const EpochReport&)> epoch = {};  // behind each one
   bool prints = true;
 };
 // A network anew on each rung from the same seed, then all of them side by side; rungs that the device does not have

@@ -22,6 +22,12 @@ struct RungProduct {
 // Bytes of local memory of a group.
 std::int64_t rung_product_bytes(const RungTile& tile);
 
+// What a multiply-add of a product takes, in multiply-adds at the peak: a compute unit of a GPU makes 128 of them while
+// it loads 32 numbers, of which each takes 1 + 1 / work.
+inline double rung_product_cost(const RungTile& tile) {
+  return 1 + 4 * (1 + 1 / static_cast<double>(tile.work));
+}
+
 class RungProducts {
  public:
   RungProducts(devices::Device& device, const RungTile& tile, bool transpose_a, bool transpose_b);

@@ -38,8 +38,7 @@ inline std::string rung_type_refusal(DataType type) {
   return type == DataType::f32 ? "" : "the study's kernels are of f32";
 }
 
-// A study's solver is for those who name it: its cost is the bytes of its definition and what it computes, without more
-// thought.
+// A study's solver is for those who name it, so that its cost chooses nothing: bytes, and what is computed.
 Cost rung_cost(const devices::Device& device, double bytes, double multiply_adds, double launches = 1);
 
 }  // namespace omniconv::operations

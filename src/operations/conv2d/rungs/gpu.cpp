@@ -212,7 +212,8 @@ class RungsGpu final : public Conv2dSolver {
     const double columns = 2 * static_cast<double>(parts.image_bytes) * static_cast<double>(problem.n),
                  launches = is_dense(problem) ? 1 : 2 * static_cast<double>(parts.count(problem));
     return Offer{
-        .cost = rung_cost(*device, least_bytes(problem) + columns, multiply_adds(problem), launches),
+        .cost = rung_cost(*device, least_bytes(problem) + columns, rung_product_cost(tile) * multiply_adds(problem),
+                          launches),
         .bound = conv2d_bound(problem, chain_of(problem, parts)),
         .workspace_bytes = parts.image_bytes > 0 ? parts.bytes() : 0,
         .tuning = tile.tuning(),

@@ -45,7 +45,7 @@ class RungsGpu final : public GemmSolver {
     const RungTile tile = rung_tile_of(request);
     if (std::string reason = rung_refusal(*device, tile, rung_product_bytes(tile)); !reason.empty()) return reason;
     return Offer{
-        .cost = rung_cost(*device, least_bytes(task), multiply_adds(task.problem)),
+        .cost = rung_cost(*device, least_bytes(task), rung_product_cost(tile) * multiply_adds(task.problem)),
         .bound = gemm_bound(task, static_cast<double>(task.problem.k)),
         .tuning = tile.tuning(),
         .plan = [=] { return std::make_shared<Plan>(task, *device, tile); },
