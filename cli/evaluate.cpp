@@ -34,6 +34,16 @@ std::int64_t kept_apart_by(const Checkpoint& checkpoint, const std::string& path
   return count;
 }
 
+// Images that are kept apart of others must be those that the training kept apart, if it did.
+void require_not_learnt(const Dataset& dataset, const Checkpoint& checkpoint, const std::string& path) {
+  const auto kept = checkpoint.options.find("kept-apart");
+  if (dataset.kept_apart.empty() || kept == checkpoint.options.end() || kept->second == dataset.kept_apart) return;
+  throw bad_input(
+      fmt::format("{}: the training of {} kept {} images apart for the test, and they are not those here, which it may "
+                  "have learnt: --test-size {}, or a folder test with images of each class",
+                  dataset.origin, path, kept_apart_by(checkpoint, path), kept_apart_by(checkpoint, path)));
+}
+
 // As many, and where both have names that are more than numbers, the same.
 void require_same_classes(const Dataset& dataset, const Checkpoint& checkpoint, const std::string& path) {
   const std::vector<std::string>&own = dataset.classes, &other = checkpoint.classes;
@@ -56,11 +66,12 @@ int run(const EvaluateOptions& options, Json& json) {
       data.dataset == checkpoint.dataset ? kept_apart_by(checkpoint, options.checkpoint) : -1;
   if (data.test_images < 0) data.test_images = kept_apart;
   Dataset dataset = labelled_images(data, checkpoint.model, !options.common.quiet && options.common.json != "-");
-  if (dataset.is_split && kept_apart >= 0 && dataset.test.count != kept_apart)
+  if (!dataset.kept_apart.empty() && kept_apart >= 0 && dataset.test.count != kept_apart)
     throw bad_input(fmt::format(
         "--test-size {}, and the checkpoint's training kept {} images apart for the test: it may have learnt "
         "others: leave --test-size out",
         dataset.test.count, kept_apart));
+  require_not_learnt(dataset, checkpoint, options.checkpoint);
   require_same_classes(dataset, checkpoint, options.checkpoint);
   dataset.standard = checkpoint.standard;
   const Context context(context_options(options.common));

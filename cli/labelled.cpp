@@ -55,6 +55,11 @@ std::optional<DatasetPlace> fitting(const std::vector<DatasetPlace>& places, con
     }
     if (ModelShape{place.channels, place.height, place.width} == model.input) found.push_back(place);
   }
+  if (found.empty() && options.dataset.empty() && !folders.empty())
+    for (const DatasetPlace& place : places)
+      if (!place.damage.empty() && place.format != DatasetPlace::Format::folders)
+        throw bad_input(
+            fmt::format("{}; --dataset {} takes the images of folders beside it", place.damage, folders.front().name));
   if (found.empty()) found = folders;
   if (found.empty()) return std::nullopt;
   if (found.size() > 1)
@@ -218,14 +223,14 @@ Json describe(const Dataset& dataset, bool with_training) {
   Json json = {{"name", dataset.name}, {"origin", dataset.origin}};
   if (with_training) json["train"] = dataset.train.count;
   json["test"] = dataset.test.count;
-  if (dataset.is_split) json["test_is_of_training"] = true;
+  if (!dataset.kept_apart.empty()) json["test_is_of_training"] = true;
   return json;
 }
 
 std::string print(const Dataset& dataset, bool with_training) {
   const std::string training = with_training ? fmt::format(" {} images for training,", dataset.train.count) : "";
   return fmt::format("{}:{} {}{}{} for the test ({})", dataset.name, training, dataset.test.count,
-                     with_training ? "" : " images", dataset.is_split ? " kept apart" : "", dataset.origin);
+                     with_training ? "" : " images", dataset.kept_apart.empty() ? "" : " kept apart", dataset.origin);
 }
 
 Json describe(const Evaluation& result) {

@@ -82,21 +82,23 @@ std::string kind_of(const NetworkStep& step) {
   return step.what.starts_with(operation) ? step.what : operation + " " + step.what;
 }
 
-// One that is no part of the training: while it runs, some devices compile what is launched for the first time.
-void take_first_step(Network& network) {
-  const std::int64_t count = network.options().batch;
-  const std::vector<float> images(static_cast<std::size_t>(count * network.model().input.elements()), 0);
-  const std::vector<std::int32_t> labels(static_cast<std::size_t>(count), 0);
-  std::vector<float> losses(static_cast<std::size_t>(count));
-  std::int32_t stop = 0;
-  network.step(images.data(), labels.data(), {}, losses.data(), &stop).wait();
+// One epoch of a batch, which is no part of the training: while it runs, some devices compile what is launched for the
+// first time.
+void take_first_step(Network& network, const Ladder& ladder) {
+  Dataset one = ladder.dataset;
+  one.train.count = network.options().batch;
+  one.train.pixels.resize(static_cast<std::size_t>(one.train.count * one.image_bytes()));
+  one.train.labels.resize(static_cast<std::size_t>(one.train.count));
+  TrainingOptions options = ladder.training;
+  options.epochs = 1, options.validation = options.early_stop = 0;
+  train(network, one, options, {});
 }
 
 void train_on(const Ladder& ladder, Step& step) {
   NetworkOptions options = ladder.network;
   options.rungs = step.rungs;
   Network network(ladder.context, ladder.model, options);
-  take_first_step(network);
+  take_first_step(network, ladder);
   network.initialise(ladder.seed);
   std::vector<double> seconds;
   std::int64_t steps = 0;
@@ -116,7 +118,7 @@ void train_on(const Ladder& ladder, Step& step) {
   bar.clear();
   if (interrupted()) throw Error(ErrorKind::interrupted, "interrupted: a ladder keeps nothing of its trainings");
   step.epoch_seconds = median_of(seconds);
-  step.accuracy = evaluate(network, ladder.dataset, ladder.dataset.test).accuracy();
+  step.accuracy = evaluate(network, ladder.dataset, ladder.dataset.test, ladder.training.chunk).accuracy();
   // Several runs in one submission hide what a short one costs; long ones need not.
   constexpr double long_step = 0.1;
   const std::vector<double> measured =
@@ -242,6 +244,13 @@ void climb(const Ladder& ladder, Json& json) {
         fmt::format("--ladder: its rungs are kernels of OpenCL and CUDA devices, and {} is neither: "
                     "--device opencl",
                     ladder.context.device().id));
+  // What was asked for, and not what the device lacks, is no reason to leave a rung out.
+  if (ladder.network.precision != Precision::f32)
+    throw bad_input("--ladder: its rungs are kernels of f32: leave --precision out");
+  const RungOptions& tile = ladder.network.rungs;
+  if (tile.tile_rows % tile.work_per_thread != 0)
+    throw bad_input(
+        fmt::format("--work-per-thread {}: must divide the {} rows of a tile", tile.work_per_thread, tile.tile_rows));
   const Model& model = ladder.model;
   json["device"] = describe(ladder.context.device());
   json["model"] = model.name, json["parameters"] = model.parameters();
@@ -264,6 +273,8 @@ void climb(const Ladder& ladder, Json& json) {
     }
     json["ladder"].push_back(json_of_step(step, steps.front()));
   }
+  if (std::all_of(steps.begin(), steps.end(), [](const Step& step) { return !step.reason.empty(); }))
+    throw bad_input(fmt::format("--ladder: no rung serves: {}", steps.front().reason));
   if (ladder.prints) print_ladder(steps);
 }
 

@@ -17,7 +17,8 @@ namespace omniconv::cli {
 namespace {
 
 // As bench would have timed it, but where arrays may lie in caches.
-checking::MeasureResult timed(const NetworkStep& step, double seconds, const devices::Device::Peaks& peaks) {
+checking::MeasureResult timed(const NetworkStep& step, double seconds, const devices::Device::Peaks& peaks,
+                              bool is_gpu) {
   const Problem problem = parse_problem(step.problem);
   const operations::Operation& operation = problem.operation();
   const operations::Figures figures = operation.figures(operation.task(problem, 1));
@@ -26,7 +27,10 @@ checking::MeasureResult timed(const NetworkStep& step, double seconds, const dev
   result.seconds.median = seconds;
   result.operations = figures.operations, result.least_operations = figures.least_operations;
   result.bytes = checking::moved_bytes(figures, operation.arrays(problem));
+  // Matrix units pass the rate of multiply-adds that is measured of a GPU: there bytes alone are a floor.
   set_floor(result, peaks);
+  if (!is_gpu || result.memory_binds || peaks.gbps <= 0) return result;
+  result.floor_seconds = result.bytes / (peaks.gbps * 1e9), result.memory_binds = true;
   return result;
 }
 
@@ -52,7 +56,7 @@ void report_operations(Network& network, bool prints, Json& json) {
   for (std::size_t i = 0; i < seconds.size(); ++i) {
     const NetworkStep& step = network.steps()[i];
     const std::vector<ModelLayer>& layers = network.model().layers;
-    const checking::MeasureResult result = timed(step, seconds[i], peaks);
+    const checking::MeasureResult result = timed(step, seconds[i], peaks, network.context().device().is_gpu);
     const std::int64_t own_launches = launches_of(network, i);
     Json& own = json["steps"][i];
     own["seconds"] = seconds[i], own["floor_seconds"] = result.floor_seconds, own["bytes"] = result.bytes;

@@ -33,6 +33,7 @@ std::pair<std::vector<float>, double> found_by(Network& network, const std::vect
   std::vector<float> outputs;
   std::vector<double> seconds;
   for (std::int64_t i = 0; i < runs; ++i) {
+    if (interrupted()) throw Error(ErrorKind::interrupted, "interrupted");
     const auto begin = std::chrono::steady_clock::now();
     outputs = network.outputs(image.data());
     seconds.push_back(std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count());

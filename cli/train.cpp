@@ -94,7 +94,10 @@ Kept kept_of(const TrainOptions& options, const Dataset& dataset) {
                      {"l2", fmt::format("{}", options.l2)},
                      {"clip", fmt::format("{}", options.clip)},
                      {"schedule", options.schedule}}};
-  if (dataset.is_split) kept.fixed["test-size"] = std::to_string(dataset.test.count);
+  if (!dataset.kept_apart.empty()) {
+    kept.fixed["test-size"] = std::to_string(dataset.test.count);
+    kept.fixed["kept-apart"] = dataset.kept_apart;
+  }
   return kept;
 }
 
@@ -112,12 +115,18 @@ std::optional<Checkpoint> checkpoint_to_resume(const TrainOptions& options, cons
     throw bad_input(fmt::format("{}: its checkpoint is of {}, and the images are {}", options.checkpoint, found.dataset,
                                 dataset.name));
   found.options.try_emplace("rung", "own");  // checkpoints before there were rungs
-  for (const auto& [name, value] : kept_of(options, dataset).fixed)
-    if (found.options[name] != value)
+  const Kept kept = kept_of(options, dataset);
+  for (const auto& [name, value] : kept.fixed)
+    if (name != "kept-apart" && found.options[name] != value)
       throw bad_input(
           fmt::format("{}: its checkpoint was made with --{} {}, and this is {}: a training goes on as it "
                       "began",
                       options.checkpoint, name, found.options[name], value));
+  if (!dataset.kept_apart.empty() && found.options["kept-apart"] != dataset.kept_apart)
+    throw bad_input(fmt::format(
+        "{}: images have come to {}, or gone, since its checkpoint was made, and others would be kept apart for "
+        "the test: make the folder as it was, or begin anew",
+        options.checkpoint, dataset.origin));
   return found;
 }
 
@@ -184,23 +193,27 @@ TrainingOptions training_options(const TrainOptions& options) {
   return made;
 }
 
+Json options_json(const TrainOptions& options) {
+  return {{"epochs", options.epochs},
+          {"batch", options.batch},
+          {"rate", options.rate},
+          {"schedule", options.schedule},
+          {"momentum", options.momentum},
+          {"l1", options.l1},
+          {"l2", options.l2},
+          {"clip", options.clip},
+          {"optimizer", options.optimizer},
+          {"precision", options.precision},
+          {"augment", options.augment},
+          {"validation", options.validation},
+          {"deterministic", options.deterministic},
+          {"seed", options.seed},
+          {"rung", print(parse_rungs(options.rungs))}};
+}
+
 void describe_options(const TrainOptions& options, const Network& network, Json& json) {
-  json["options"] = {{"epochs", options.epochs},
-                     {"batch", options.batch},
-                     {"rate", options.rate},
-                     {"schedule", options.schedule},
-                     {"momentum", options.momentum},
-                     {"l1", options.l1},
-                     {"l2", options.l2},
-                     {"clip", options.clip},
-                     {"optimizer", options.optimizer},
-                     {"precision", options.precision},
-                     {"augment", options.augment},
-                     {"validation", options.validation},
-                     {"deterministic", options.deterministic},
-                     {"seed", options.seed},
-                     {"rung", print(network.options().rungs)},
-                     {"memory_bytes", network.memory_bytes()}};
+  json["options"] = options_json(options);
+  json["options"]["memory_bytes"] = network.memory_bytes();
   json["steps"] = Json::array();
   for (const NetworkStep& step : network.steps())
     json["steps"].push_back(
@@ -223,6 +236,8 @@ void require_no_more(const TrainOptions& options) {
                                          {"--resume", options.resume},
                                          {"--log", !options.log.empty()},
                                          {"--plot", !options.plot.empty()},
+                                         {"--tensorboard", !options.tensorboard.empty()},
+                                         {"--solver", !options.solvers.empty()},
                                          {"--operations", options.operations}})
     if (is_given)
       throw bad_input(fmt::format(
@@ -266,6 +281,8 @@ int run(const TrainOptions& options, Json& json) {
            .seed = static_cast<std::uint64_t>(options.seed),
            .prints = prints},
           json);
+    json["options"] = options_json(options);
+    json["options"].erase("rung");  // all of them
     return 0;
   }
   if (begin && begin->options["device"] == context.device().id)

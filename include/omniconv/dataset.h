@@ -40,8 +40,9 @@ struct Dataset {
   Examples train = {}, test = {};
   Standard standard = {};   // empty: that of the images for training
   std::string origin = {};  // the folder that it was read from, or how it was made
-  // The folder has no images for the test: those of it are images for training that were kept apart.
-  bool is_split = false;
+  // Where the folder has no images for the test, and images for training were kept apart: what these files' names hash
+  // to, by which a later one knows whether they are the same. Empty: it has some.
+  std::string kept_apart = {};
 
   std::int64_t image_bytes() const { return channels * height * width; }
 };

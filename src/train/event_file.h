@@ -26,7 +26,7 @@ class EventFile {
   // Makes the folder where it is missing. Of `steps_done` steps of the training other files of the folder may tell;
   // what they have of later ones is void. Throws bad_input where no file can be made there.
   EventFile(const std::string& folder, std::int64_t steps_done);
-  // Removes a file that has got no numbers, and the folder if it was made for it.
+  // Removes a file that has got no numbers, and the last of its folders if it was made for it.
   ~EventFile();
   EventFile(const EventFile&) = delete;
   EventFile& operator=(const EventFile&) = delete;

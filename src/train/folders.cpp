@@ -17,6 +17,7 @@
 #include <utility>
 
 #include "core/checked.h"
+#include "core/fnv.h"
 #include "core/problem_rules.h"
 #include "image/formats/extension.h"
 #include "omniconv/error.h"
@@ -99,7 +100,8 @@ std::optional<DatasetPlace> place_of(const fs::path& folder, bool may_hold_class
 // As the name of a set or class, which goes into checkpoints and reports.
 void require_plain(const std::string& name, const fs::path& above) {
   if (const std::optional<BrokenRule> broken = name_rule(name))
-    throw bad_input(fmt::format("{}: of a folder in it the {}", above.string(), broken->message));
+    throw bad_input(
+        fmt::format("{}: of a folder in it the {}: rename it", above.empty() ? "." : above.string(), broken->message));
 }
 
 // Files of one part, in the order of classes and names.
@@ -186,6 +188,13 @@ std::pair<Part, Part> split(const Part& all, const std::string& folder, std::int
   const auto wanted =
       static_cast<std::size_t>(train_images < 0 ? std::ssize(rest) : std::min(train_images, std::ssize(rest)));
   return {those(all, rest.first(wanted)), those(all, std::span(order).last(static_cast<std::size_t>(test)))};
+}
+
+std::string hash_of_names(const Part& part, const fs::path& folder) {
+  std::uint64_t hash = fnv_hash("");
+  for (const std::string& file : part.files)
+    hash = fnv_hash(fs::path(file).lexically_relative(folder).generic_string() + '\n', hash);
+  return fmt::format("{:016x}", hash);
 }
 
 // Many files at once, by as many threads as there are cores. The error is that of the first file that has one.
@@ -276,11 +285,11 @@ Dataset read_folders(const DatasetPlace& place, std::int64_t train_images, std::
               .height = place.height,
               .width = place.width,
               .classes = classes_in(of_train),
-              .origin = place.folder,
-              .is_split = !has_parts || !is_folder(folder / "test")};
+              .origin = place.folder};
   std::pair<Part, Part> parts;
-  if (set.is_split) {
+  if (!has_parts || !is_folder(folder / "test")) {
     parts = split(part_in(of_train, set.classes), place.folder, train_images, test_images);
+    set.kept_apart = hash_of_names(parts.second, of_train);
   } else {
     const fs::path of_tests = folder / "test";
     if (const std::vector<std::string> classes = classes_in(of_tests); classes != set.classes)

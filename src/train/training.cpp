@@ -197,13 +197,23 @@ class Training {
   ~Training() { training::settle(state_.queue); }
 
   void run(const TrainingProgress& begin) {
+    const std::int64_t batch = network_.options().batch;
+    if (begin.step < 0 || begin.step > steps_ || begin.epoch < 1 ||
+        (!begin.losses.empty() && std::ssize(begin.losses) != batch))
+      throw bad_input(fmt::format(
+          "the progress to go on from is none of {} steps an epoch in batches of {}: epoch {}, step {}, {} losses",
+          steps_, batch, begin.epoch, begin.step, begin.losses.size()));
     progress_ = begin;
     if (!begin.losses.empty()) feed_.set_losses(begin.losses);
     while (progress_.epoch <= options_.epochs) {
       if (!run_epoch()) return checkpoint();
-      const bool goes_on = end_epoch();
-      if (options_.checkpoint_every == 0 || !goes_on || progress_.epoch > options_.epochs) checkpoint();
-      if (!goes_on) return;
+      const EpochReport report = end_epoch();
+      // Kept before it is told: who is told may fail.
+      const bool is_last = progress_.epoch > options_.epochs || is_over();
+      if (options_.checkpoint_every == 0 || is_last) checkpoint();
+      const bool goes_on = !hooks_.epoch || hooks_.epoch(report);
+      if (!goes_on && options_.checkpoint_every != 0 && !is_last) checkpoint();
+      if (!goes_on || is_last) return;
     }
   }
 
@@ -252,7 +262,7 @@ class Training {
     next.event = state_.queue.download(&next.stop, state_.stop, 0, 4), next.is_open = true;
   }
 
-  bool end_epoch() {
+  EpochReport end_epoch() {
     for (std::size_t i = 0; i < polls_.size(); ++i) polls_[(polled_ + i) % polls_.size()].settle(*this);
     std::int32_t stop = 0;
     std::vector<float> losses;
@@ -272,8 +282,7 @@ class Training {
     feed_.set_losses(std::vector<float>(losses.size(), 0));
     ++progress_.epoch, progress_.step = 0;
     progress_.epochs.push_back(report);
-    const bool goes_on = !hooks_.epoch || hooks_.epoch(report);
-    return goes_on && !is_over();
+    return report;
   }
 
   // Whether the validation has not become better for long enough.
@@ -311,11 +320,11 @@ class Training {
         found.layer < network_.model().layers.size()
             ? fmt::format("layer {} ({}), {}", found.layer + 1, network_.model().layers[found.layer].text(), found.what)
             : "the " + found.what;
-    throw environment_error(
-        fmt::format("epoch {}, step {}: a number is not finite, first in {}; no parameter was changed any more: try a "
-                    "smaller rate, "
-                    "momentum or l2",
-                    epoch + 1, step + 1, where));
+    throw environment_error(fmt::format(
+        "epoch {}, step {}: a number is not finite, first in {}; no parameter was changed any more: try a "
+        "smaller rate, momentum or l2{}",
+        epoch + 1, step + 1, where,
+        state_.type == DataType::f16 ? ", or bf16: f16 ends at 65504, and gradients are of 128 times the loss" : ""));
   }
 
   std::vector<std::int32_t> order_of(std::int64_t epoch) const {

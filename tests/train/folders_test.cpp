@@ -78,14 +78,14 @@ TEST_F(Folders, ClassesAndImagesAreInTheOrderOfTheirNames) {
   EXPECT_EQ(set.train.labels, (Bytes{0, 1, 1, 2}));
   EXPECT_EQ(firsts(set.test), (Bytes{21, 20, 22}));
   EXPECT_EQ(set.test.labels, (Bytes{0, 1, 2}));
-  EXPECT_FALSE(set.is_split);
+  EXPECT_EQ(set.kept_apart, "");
   EXPECT_EQ(set.origin, folder.string());
 }
 
 TEST_F(Folders, ATenthIsKeptApartWhereNoneAreForTheTest) {
   two_classes("", 40);
   const Dataset set = read_dataset(place());
-  EXPECT_TRUE(set.is_split);
+  EXPECT_EQ(set.kept_apart.size(), 16u);
   EXPECT_EQ(set.train.count, 72);
   EXPECT_EQ(set.test.count, 8);
   const Bytes train = firsts(set.train), test = firsts(set.test);
@@ -108,6 +108,23 @@ TEST_F(Folders, ATenthIsKeptApartWhereNoneAreForTheTest) {
   EXPECT_NE(text.find("80 images for the test, of 80 that are there: at most 79"), std::string::npos) << text;
 }
 
+// By their names in the folder, wherever that lies.
+TEST_F(Folders, WhatIsKeptApartIsKnownAgain) {
+  two_classes("set/", 40);
+  const auto kept = [&](const char* name, std::int64_t count) {
+    DatasetPlace own = place();
+    own.folder = (folder / name).string();
+    return read_dataset(own, -1, count).kept_apart;
+  };
+  const std::string hash = kept("set", 10);
+  EXPECT_EQ(kept("set", 10), hash);
+  EXPECT_NE(kept("set", 11), hash);
+  fs::rename(folder / "set", folder / "moved");
+  EXPECT_EQ(kept("moved", 10), hash);
+  grey("moved/dog/zz.pgm", 9);
+  EXPECT_NE(kept("moved", 10), hash);
+}
+
 TEST_F(Folders, SomeOfEachPartAreDrawn) {
   two_classes("train/", 40), two_classes("test/", 40);
   const Dataset set = read_dataset(place(), 20, 10);
@@ -120,7 +137,7 @@ TEST_F(Folders, SomeOfEachPartAreDrawn) {
   }
   EXPECT_EQ(read_dataset(place(), 1000, 1000).train.count, 80);
   fs::remove_all(folder / "test");
-  EXPECT_TRUE(read_dataset(place()).is_split);
+  EXPECT_NE(read_dataset(place()).kept_apart, "");
 }
 
 TEST_F(Folders, AreFoundBehindOtherSets) {

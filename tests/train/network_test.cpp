@@ -510,6 +510,19 @@ TEST(Training, SmallGradientsOfF16) {
   }
 }
 
+// As a damaged checkpoint may have it: none of it reaches the device.
+TEST(Training, ProgressThatIsNoneIsRefused) {
+  const Dataset set = stripes(64, 10);
+  Network network(Context({.device = "cpu", .threads = 1}), parse_model("input 1 12 12\ndense 3\n", "stripes"),
+                  {.batch = 16});
+  network.initialise(1);
+  for (const TrainingProgress& begin : {TrainingProgress{.losses = std::vector<float>(15)}, TrainingProgress{.step = 5},
+                                        TrainingProgress{.step = -1}, TrainingProgress{.epoch = 0}}) {
+    const std::string error = error_of([&] { train(network, set, {.epochs = 2}, {}, begin); }, ErrorKind::bad_input);
+    EXPECT_NE(error.find("in batches of 16"), std::string::npos) << error;
+  }
+}
+
 TEST(Training, Learns) {
   const Dataset set = stripes(300, 90);
   const Model model = parse_model("input 1 12 12\nconv 4 3x3 pad 1\nrelu\nmaxpool 2x2\ndense 3\n", "stripes");
