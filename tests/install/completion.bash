@@ -39,7 +39,7 @@ expect 'premultiply ignore filter drop' filter --alpha =
 expect 'cpu cuda' filter --device c
 expect 'filter2d/box/cpu.1' filter --solver filter2d/box/c
 expect '' filter --solver conv2d/
-expect 'auto all activation/direct/cpu.1 activation/direct/gpu.1 activation/double/cpu.1 add/direct/cpu.1 add/direct/gpu.1 add/double/cpu.1' verify --solver a
+expect 'auto all activation/direct/cpu.1 activation/direct/gpu.1 activation/rungs/gpu.1 activation/double/cpu.1 add/direct/cpu.1 add/direct/gpu.1 add/rungs/gpu.1 add/double/cpu.1' verify --solver a
 expect 'fwd,bwd_data fwd,bwd_filter' verify --pass fwd,bwd_
 expect 'gemm/packed/cpu.1' explain --deny gemm/pa
 expect 'pool2d' bench poo
