@@ -7,7 +7,8 @@
 namespace omniconv::cli {
 
 // What each operation of a step takes by itself, again and again, so that its arrays may lie in caches, beside what it
-// could not do without: its bytes, or on the CPU its arithmetic, at the device's measured peaks, and its launches. It changes the network's parameters: for the end.
+// could not do without: its bytes, or on the CPU its arithmetic, at the device's measured peaks, and its launches. It
+// changes the network's parameters: for the end.
 void report_operations(Network& network, bool prints, Json& json);
 
 }  // namespace omniconv::cli
