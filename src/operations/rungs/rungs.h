@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -40,5 +41,25 @@ inline std::string rung_type_refusal(DataType type) {
 
 // A study's solver is for those who name it, so that its cost chooses nothing: bytes, and what is computed.
 Cost rung_cost(const devices::Device& device, double bytes, double multiply_adds, double launches = 1);
+
+// An operation's solver on the rungs: all but what is its own.
+template <typename Task>
+class RungSolver : public SolverOf<Task> {
+ public:
+  SolverRole role() const final { return SolverRole::study; }
+  std::span<const Tunable> tunables() const final { return rung_tunables(); }
+  Answer offer(const Task& task, const DevicePointer& device, const SolverOptions& request) const final {
+    if (std::string reason = rung_type_refusal(task.type); !reason.empty()) return reason;
+    const RungTile tile = rung_tile_of(request);
+    if (std::string reason = rung_refusal(*device, tile, local_bytes(task, tile)); !reason.empty()) return reason;
+    Offer made = offer_on(task, device, tile);
+    made.tuning = tile.tuning();
+    return made;
+  }
+
+ private:
+  virtual std::int64_t local_bytes(const Task& task, const RungTile& tile) const = 0;  // of a group
+  virtual Offer offer_on(const Task& task, const DevicePointer& device, const RungTile& tile) const = 0;
+};
 
 }  // namespace omniconv::operations

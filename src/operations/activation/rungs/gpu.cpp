@@ -55,25 +55,22 @@ class Plan final : public ActivationPlanBody {
   std::shared_ptr<devices::Program> program_;
 };
 
-class RungsGpu final : public ActivationSolver {
+class RungsGpu final : public RungSolver<ActivationProblem> {
  public:
   std::string_view id() const override { return "activation/rungs/gpu.1"; }
-  SolverRole role() const override { return SolverRole::study; }
-  Answer offer(const ActivationProblem& problem, const DevicePointer& device,
-               const SolverOptions& request) const override {
-    if (std::string reason = rung_type_refusal(problem.type); !reason.empty()) return reason;
-    const RungTile tile = rung_tile_of(request);
-    const std::int64_t local_bytes = tile.rung == RungTile::tiled ? 2 * tile.m * tile.n * 4 : 0;
-    if (std::string reason = rung_refusal(*device, tile, local_bytes); !reason.empty()) return reason;
+
+ private:
+  std::int64_t local_bytes(const ActivationProblem&, const RungTile& tile) const override {
+    return tile.rung == RungTile::tiled ? 2 * tile.m * tile.n * 4 : 0;
+  }
+  Offer offer_on(const ActivationProblem& problem, const DevicePointer& device, const RungTile& tile) const override {
     const double element = problem.function == Activation::relu || problem.backward ? 4 : 30;
-    return Offer{
+    return {
         .cost = rung_cost(*device, least_bytes(problem), element * static_cast<double>(elements_of(problem))),
         .bound = activation_bound(problem),
-        .tuning = tile.tuning(),
         .plan = [=] { return std::make_shared<Plan>(problem, *device, tile); },
     };
   }
-  std::span<const Tunable> tunables() const override { return rung_tunables(); }
 };
 
 }  // namespace

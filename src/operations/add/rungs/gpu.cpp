@@ -63,23 +63,21 @@ class Plan final : public AddPlanBody {
   std::shared_ptr<devices::Program> program_;
 };
 
-class RungsGpu final : public AddSolver {
+class RungsGpu final : public RungSolver<AddProblem> {
  public:
   std::string_view id() const override { return "add/rungs/gpu.1"; }
-  SolverRole role() const override { return SolverRole::study; }
-  Answer offer(const AddProblem& problem, const DevicePointer& device, const SolverOptions& request) const override {
-    if (std::string reason = rung_type_refusal(problem.type); !reason.empty()) return reason;
-    const RungTile tile = rung_tile_of(request);
-    const std::int64_t local_bytes = tile.rung == RungTile::tiled ? 2 * tile.m * tile.n * 4 : 0;
-    if (std::string reason = rung_refusal(*device, tile, local_bytes); !reason.empty()) return reason;
-    return Offer{
+
+ private:
+  std::int64_t local_bytes(const AddProblem&, const RungTile& tile) const override {
+    return tile.rung == RungTile::tiled ? 2 * tile.m * tile.n * 4 : 0;
+  }
+  Offer offer_on(const AddProblem& problem, const DevicePointer& device, const RungTile& tile) const override {
+    return {
         .cost = rung_cost(*device, least_bytes(problem), 30 * static_cast<double>(elements_of_result(problem))),
         .bound = add_bound(problem),
-        .tuning = tile.tuning(),
         .plan = [=] { return std::make_shared<Plan>(problem, *device, tile); },
     };
   }
-  std::span<const Tunable> tunables() const override { return rung_tunables(); }
 };
 
 }  // namespace

@@ -55,23 +55,21 @@ double chain_of(const LossProblem& problem, const RungTile& tile) {
   return static_cast<double>(tile.is_naive() ? problem.c : divide_up(problem.c, tile.n) + of_tree);
 }
 
-class RungsGpu final : public LossSolver {
+class RungsGpu final : public RungSolver<LossProblem> {
  public:
   std::string_view id() const override { return "loss/rungs/gpu.1"; }
-  SolverRole role() const override { return SolverRole::study; }
-  Answer offer(const LossProblem& problem, const DevicePointer& device, const SolverOptions& request) const override {
-    if (std::string reason = rung_type_refusal(problem.type); !reason.empty()) return reason;
-    const RungTile tile = rung_tile_of(request);
-    if (std::string reason = rung_refusal(*device, tile, tile.is_naive() ? 0 : tile.m * tile.n * 4); !reason.empty())
-      return reason;
-    return Offer{
+
+ private:
+  std::int64_t local_bytes(const LossProblem&, const RungTile& tile) const override {
+    return tile.is_naive() ? 0 : tile.m * tile.n * 4;
+  }
+  Offer offer_on(const LossProblem& problem, const DevicePointer& device, const RungTile& tile) const override {
+    return {
         .cost = rung_cost(*device, least_bytes(problem), 40 * static_cast<double>(elements_of(problem))),
         .bound = loss_bound(problem, chain_of(problem, tile), 0),
-        .tuning = tile.tuning(),
         .plan = [=] { return std::make_shared<Plan>(problem, *device, tile); },
     };
   }
-  std::span<const Tunable> tunables() const override { return rung_tunables(); }
 };
 
 }  // namespace

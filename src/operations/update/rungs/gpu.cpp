@@ -84,24 +84,22 @@ class Plan final : public UpdatePlanBody {
   std::shared_ptr<devices::Program> program_;
 };
 
-class RungsGpu final : public UpdateSolver {
+class RungsGpu final : public RungSolver<UpdateProblem> {
  public:
   std::string_view id() const override { return "update/rungs/gpu.1"; }
-  SolverRole role() const override { return SolverRole::study; }
-  Answer offer(const UpdateProblem& problem, const DevicePointer& device, const SolverOptions& request) const override {
-    if (std::string reason = rung_type_refusal(problem.type); !reason.empty()) return reason;
-    const RungTile tile = rung_tile_of(request);
-    const std::int64_t local_bytes = tile.rung == RungTile::tiled ? 4 * tile.m * tile.n * 4 : 0;
-    if (std::string reason = rung_refusal(*device, tile, local_bytes); !reason.empty()) return reason;
+
+ private:
+  std::int64_t local_bytes(const UpdateProblem&, const RungTile& tile) const override {
+    return tile.rung == RungTile::tiled ? 4 * tile.m * tile.n * 4 : 0;
+  }
+  Offer offer_on(const UpdateProblem& problem, const DevicePointer& device, const RungTile& tile) const override {
     const double element = problem.rule == UpdateProblem::Rule::adam ? 40 : 10, launches = problem.guarded ? 2 : 1;
-    return Offer{
+    return {
         .cost = rung_cost(*device, least_bytes(problem), element * static_cast<double>(problem.n), launches),
         .bound = update_bound(problem),
-        .tuning = tile.tuning(),
         .plan = [=] { return std::make_shared<Plan>(problem, *device, tile); },
     };
   }
-  std::span<const Tunable> tunables() const override { return rung_tunables(); }
 };
 
 }  // namespace
