@@ -9,6 +9,15 @@
 
 namespace omniconv::cli {
 
+TrainingHooks hooks_of(ProgressBar& bar) {
+  TrainingHooks hooks;
+  hooks.progress = [&bar](std::int64_t done, std::int64_t all) {
+    bar.update(done, all, "steps");
+    return !interrupted();
+  };
+  return hooks;
+}
+
 void write_log(const std::string& path, const std::vector<EpochReport>& epochs) {
   if (path.empty()) return;
   std::string text = "epoch,steps,loss,rate,seconds,images_per_second,validation_loss,validation_accuracy\n";

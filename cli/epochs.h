@@ -6,10 +6,14 @@
 #include <vector>
 
 #include "omniconv/training.h"
+#include "progress.h"
 #include "report.h"
 #include "train/event_file.h"
 
 namespace omniconv::cli {
+
+// Steps as the bar shows them, until the command is interrupted.
+TrainingHooks hooks_of(ProgressBar& bar);
 
 Json epoch_json(const EpochReport& report);
 void print_epoch(const EpochReport& report, std::int64_t epochs);

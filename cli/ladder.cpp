@@ -103,11 +103,7 @@ void train_on(const Ladder& ladder, Step& step) {
   std::vector<double> seconds;
   std::int64_t steps = 0;
   ProgressBar bar(read_environment().progress && ladder.prints, 1);
-  TrainingHooks hooks;
-  hooks.progress = [&](std::int64_t done, std::int64_t all) {
-    bar.update(done, all, "steps");
-    return !interrupted();
-  };
+  TrainingHooks hooks = hooks_of(bar);
   hooks.epoch = [&](const EpochReport& report) {
     bar.clear();
     seconds.push_back(report.seconds), steps = report.steps;

@@ -311,11 +311,7 @@ int run(const TrainOptions& options, Json& json) {
   for (const EpochReport& epoch : epochs) json["epochs"].push_back(epoch_json(epoch));
   ProgressBar bar(read_environment().progress && prints, 1);
   CheckpointWriter writer(options, network, dataset);
-  TrainingHooks hooks;
-  hooks.progress = [&](std::int64_t done, std::int64_t all) {
-    bar.update(done, all, "steps");
-    return !interrupted();
-  };
+  TrainingHooks hooks = hooks_of(bar);
   hooks.epoch = [&](const EpochReport& report) {
     bar.clear();
     epochs.push_back(report);

@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "../error_testing.h"
+#include "folder_testing.h"
 
 namespace omniconv::dataset_tests {
 namespace {
@@ -21,19 +22,10 @@ namespace {
 namespace fs = std::filesystem;
 using Bytes = std::vector<std::uint8_t>;
 
-class Datasets : public testing::Test {
+class Datasets : public FolderTest {
  protected:
-  void SetUp() override {
-    folder = fs::temp_directory_path() /
-             fmt::format("omniconv-{}-{}", testing::UnitTest::GetInstance()->current_test_info()->name(), getpid());
-    fs::create_directories(folder);
-  }
-  void TearDown() override { fs::remove_all(folder); }
-
   void put(const std::string& name, const Bytes& bytes) const {
-    fs::create_directories((folder / name).parent_path());
-    std::ofstream(folder / name, std::ios::binary)
-        .write(reinterpret_cast<const char*>(bytes.data()), static_cast<std::streamsize>(bytes.size()));
+    FolderTest::put(name, {reinterpret_cast<const char*>(bytes.data()), bytes.size()});
   }
   static Bytes header(std::initializer_list<std::uint32_t> words) {
     Bytes bytes;
@@ -69,8 +61,6 @@ class Datasets : public testing::Test {
     const std::string text = refusal();
     EXPECT_NE(text.find(part), std::string::npos) << text;
   }
-
-  fs::path folder;
 };
 
 TEST_F(Datasets, Idx) {

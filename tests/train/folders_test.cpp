@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "../error_testing.h"
+#include "folder_testing.h"
 #include "omniconv/dataset.h"
 #include "train/picture.h"
 
@@ -22,19 +23,8 @@ namespace {
 namespace fs = std::filesystem;
 using Bytes = std::vector<std::uint8_t>;
 
-class Folders : public testing::Test {
+class Folders : public FolderTest {
  protected:
-  void SetUp() override {
-    folder = fs::temp_directory_path() /
-             fmt::format("omniconv-{}-{}", testing::UnitTest::GetInstance()->current_test_info()->name(), getpid());
-    fs::create_directories(folder);
-  }
-  void TearDown() override { fs::remove_all(folder); }
-
-  void put(const std::string& name, const std::string& text) const {
-    fs::create_directories((folder / name).parent_path());
-    std::ofstream(folder / name, std::ios::binary) << text;
-  }
   // Of 2 x 3 pixels, all alike.
   void grey(const std::string& name, int value) const {
     put(name, "P5\n3 2\n255\n" + std::string(6, static_cast<char>(value)));
@@ -61,8 +51,6 @@ class Folders : public testing::Test {
     for (std::size_t i = 0; i < examples.pixels.size(); i += 6) all.push_back(examples.pixels[i]);
     return all;
   }
-
-  fs::path folder;
 };
 
 TEST_F(Folders, ClassesAndImagesAreInTheOrderOfTheirNames) {
