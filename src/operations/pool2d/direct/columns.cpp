@@ -1,4 +1,7 @@
 // nchw of f32, windows of two or three columns two apart: a vector is every other column of x where it lies.
+//
+// The last vector of a row begins earlier than where the one before it ends. Of a row that is shorter than a vector the
+// vector's end is written over the next row, which is made behind it, or not at all where the part's units end.
 #include "operations/pool2d/direct/planes.h"
 
 #undef HWY_TARGET_INCLUDE
@@ -46,10 +49,19 @@ struct ReadEdge {
   IndexVec<Tag> before;  // taps of each window that lie before the row, of which the first alone has any
 };
 
-// Windows [q, q + lanes) of a row, whose rows of taps begin at `row`.
+// A vector, of which so many elements at most may be written.
+template <class D>
+HWY_INLINE void store_within(D d, hn::Vec<D> value, hn::TFromD<D>* to, std::int64_t room) {
+  if (HWY_LIKELY(room >= lanes_of(d))) return hn::StoreU(value, d, to);
+  hn::TFromD<D> all[hn::MaxLanes(d)];
+  hn::StoreU(value, d, all);
+  std::memcpy(to, all, static_cast<std::size_t>(room) * sizeof *to);
+}
+
+// Windows [q, q + lanes) of a row, whose rows of taps begin at `row`; so many elements may be written from q on.
 template <bool is_maximum, int taps, bool is_inside>
 HWY_INLINE void forward_vector(const PoolPlanes& g, const float* row, const PoolRange& rows, std::int64_t q,
-                               const ReadEdge& edge, float* y, std::int32_t* indices) {
+                               const ReadEdge& edge, float* y, std::int32_t* indices, std::int64_t room) {
   const Tag d;
   const std::int64_t lanes = lanes_of(d);
   const float outside = is_maximum ? -std::numeric_limits<float>::infinity() : 0.0F;
@@ -71,13 +83,13 @@ HWY_INLINE void forward_vector(const PoolPlanes& g, const float* row, const Pool
                               load<is_inside>(row + 1, edge.low_next, outside)));
   }
   if constexpr (!is_maximum) value = hn::Div(value, hn::Set(d, static_cast<float>(g.rows.taps * taps)));
-  hn::StoreU(value, d, y + q);
-  if constexpr (is_maximum) hn::StoreU(winner, IndexTag<Tag>(), indices + q);
+  store_within(d, value, y + q, room);
+  if constexpr (is_maximum) store_within(IndexTag<Tag>(), winner, indices + q, room);
 }
 
 template <bool is_maximum, int taps>
 HWY_NOINLINE void columns_forward_row(const PoolPlanes& g, const PoolArrays& a, const Soon& soon, const ReadEdge& left,
-                                      const ReadEdge& right, std::int64_t unit) {
+                                      const ReadEdge& right, std::int64_t unit, std::int64_t end) {
   soon.fetch(unit, 0, soon.bytes_of_unit());
   const std::int64_t plane = unit / g.rows.outputs, p = unit % g.rows.outputs, lanes = lanes_of(Tag()),
                      outputs = g.columns.outputs;
@@ -87,12 +99,13 @@ HWY_NOINLINE void columns_forward_row(const PoolPlanes& g, const PoolArrays& a, 
   float* const y = reinterpret_cast<float*>(a.y) + unit * outputs - a.before;
   std::int32_t* const indices = is_maximum ? a.indices + unit * outputs - a.before : nullptr;
   for (std::int64_t from = 0; from < outputs; from += lanes) {
-    const std::int64_t q = std::min(from, outputs - lanes), begin = g.columns.begin(q);
+    const std::int64_t q = std::max<std::int64_t>(0, std::min(from, outputs - lanes)), begin = g.columns.begin(q),
+                       room = (end - unit) * outputs - q;
     const ReadEdge& edge = q == 0 ? left : right;  // those between are inside
     if (begin >= 0 && begin + 2 * lanes + taps - 2 <= g.columns.extent)
-      forward_vector<is_maximum, taps, true>(g, row, rows, q, edge, y, indices);
+      forward_vector<is_maximum, taps, true>(g, row, rows, q, edge, y, indices, room);
     else
-      forward_vector<is_maximum, taps, false>(g, row, rows, q, edge, y, indices);
+      forward_vector<is_maximum, taps, false>(g, row, rows, q, edge, y, indices, room);
   }
 }
 
@@ -113,11 +126,11 @@ struct WriteEdge {
   M masks[Held<taps, pad>::last - Held<taps, pad>::first + 1];
 };
 
-// Columns [2 * j, 2 * (j + lanes)) of row h of dx, from rows of windows.
+// Columns [2 * j, 2 * (j + lanes)) of row h of dx, from rows of windows; so many elements may be written from 2 * j on.
 template <bool is_maximum, int taps, int pad, bool is_inside>
 HWY_INLINE void backward_vector(const PoolPlanes& g, const float* dy, const std::int32_t* indices, std::int64_t h,
                                 const PoolRange& rows, std::int64_t j, const WriteEdge<taps, pad>& edge,
-                                const Divider<Tag>& divided, float* dx) {
+                                const Divider<Tag>& divided, float* dx, std::int64_t room) {
   const Tag d;
   const IndexTag<Tag> integers;
   const std::int64_t lanes = lanes_of(d);
@@ -148,18 +161,17 @@ HWY_INLINE void backward_vector(const PoolPlanes& g, const float* dy, const std:
     even = divided(even);
     odd = divided(odd);
   }
-  const std::int64_t there = g.columns.extent - 2 * j;
-  if (HWY_LIKELY(there >= 2 * lanes)) return hn::StoreInterleaved2(even, odd, d, dx + 2 * j);
+  if (HWY_LIKELY(room >= 2 * lanes)) return hn::StoreInterleaved2(even, odd, d, dx + 2 * j);
   float both[2 * hn::MaxLanes(d)];
   hn::StoreInterleaved2(even, odd, d, both);
-  std::memcpy(dx + 2 * j, both, static_cast<std::size_t>(there) * sizeof *dx);
+  std::memcpy(dx + 2 * j, both, static_cast<std::size_t>(room) * sizeof *dx);
 }
 
 template <bool is_maximum, int taps, int pad>
 HWY_NOINLINE void columns_backward_row(const PoolPlanes& g, const PoolArrays& a, const Divider<Tag>& divided,
                                        const Soon& soon, const Soon& indices_soon, const WriteEdge<taps, pad>& left,
-                                       const WriteEdge<taps, pad>& right, std::int64_t unit, std::int64_t plane,
-                                       const Windows& windows) {
+                                       const WriteEdge<taps, pad>& right, std::int64_t unit, std::int64_t end,
+                                       std::int64_t plane, const Windows& windows) {
   soon.fetch(unit, 0, soon.bytes_of_unit());
   if constexpr (is_maximum) indices_soon.fetch(unit, 0, indices_soon.bytes_of_unit());
   const std::int64_t h = windows.at, lanes = lanes_of(Tag()), pairs = (g.columns.extent + 1) / 2,
@@ -170,14 +182,16 @@ HWY_NOINLINE void columns_backward_row(const PoolPlanes& g, const PoolArrays& a,
   const std::int32_t* const indices = is_maximum ? a.indices + at : nullptr;
   float* const dx = reinterpret_cast<float*>(a.x) + unit * g.columns.extent - a.before;
   for (std::int64_t from = 0; from < pairs; from += lanes) {
-    const std::int64_t j = std::min(from, pairs - lanes);
+    const std::int64_t j = std::max<std::int64_t>(0, std::min(from, pairs - lanes)),
+                       room = (end - unit) * g.columns.extent - 2 * j;
     if (j + Held<taps, pad>::first >= 0 && j + Held<taps, pad>::last + lanes <= outputs)
-      backward_vector<is_maximum, taps, pad, true>(g, dy, indices, h, rows, j, left, divided, dx);
+      backward_vector<is_maximum, taps, pad, true>(g, dy, indices, h, rows, j, left, divided, dx, room);
     else if (j == 0 || j == pairs - lanes)
-      backward_vector<is_maximum, taps, pad, false>(g, dy, indices, h, rows, j, j == 0 ? left : right, divided, dx);
+      backward_vector<is_maximum, taps, pad, false>(g, dy, indices, h, rows, j, j == 0 ? left : right, divided, dx,
+                                                    room);
     else  // the last but one, where windows end before columns do
       backward_vector<is_maximum, taps, pad, false>(g, dy, indices, h, rows, j, WriteEdge<taps, pad>(g.columns, j),
-                                                    divided, dx);
+                                                    divided, dx, room);
   }
 }
 
@@ -189,16 +203,17 @@ void make_columns_of(const PoolPlanes& g, const PoolArrays& a, std::int64_t firs
   const Soon x(a.x, x_bytes, g, x_bytes / g.units() + 1024), dy(a.y, y_bytes, g, g.columns.outputs * 4 + 1024),
       indices(a.indices, y_bytes, g, g.columns.outputs * 4 + 1024);
   if (!g.backward) {
-    const ReadEdge left(g.columns, 0), right(g.columns, g.columns.outputs - lanes_of(Tag()));
+    const ReadEdge left(g.columns, 0), right(g.columns, std::max<std::int64_t>(0, g.columns.outputs - lanes_of(Tag())));
     for (std::int64_t unit = first; unit < end; ++unit)
-      columns_forward_row<is_maximum, taps>(g, a, x, left, right, unit);
+      columns_forward_row<is_maximum, taps>(g, a, x, left, right, unit, end);
     return;
   }
-  const WriteEdge<taps, pad> left(g.columns, 0), right(g.columns, (g.columns.extent + 1) / 2 - lanes_of(Tag()));
+  const WriteEdge<taps, pad> left(g.columns, 0),
+      right(g.columns, std::max<std::int64_t>(0, (g.columns.extent + 1) / 2 - lanes_of(Tag())));
   Windows windows(g.rows, first % g.rows.extent);
   for (std::int64_t unit = first, plane = first / g.rows.extent; unit < end; ++unit, windows.next()) {
     if (unit > first && windows.at == 0) ++plane;
-    columns_backward_row<is_maximum, taps, pad>(g, a, divided, dy, indices, left, right, unit, plane, windows);
+    columns_backward_row<is_maximum, taps, pad>(g, a, divided, dy, indices, left, right, unit, end, plane, windows);
   }
 }
 

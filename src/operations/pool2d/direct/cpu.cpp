@@ -36,7 +36,7 @@ kernels::PoolPlanes::PoolPlanes(const Pool2dProblem& problem)
     if (depth >= lanes && rows.taps * columns.taps <= most_pool_taps)
       form = PoolForm::channels;
     else if (depth == 1 && columns.stride == 2 && (columns.taps == 2 || columns.taps == 3) &&
-             columns.pad <= columns.taps - 2 && columns.outputs >= lanes && columns.extent >= 2 * lanes - 1)
+             columns.pad <= columns.taps - 2 && columns.outputs > 1)
       form = PoolForm::columns;
   }
   first_position = columns.pad / columns.stride;
@@ -108,9 +108,10 @@ class Plan final : public Pool2dPlanBody {
         planes_(planes),
         staging_(staging),
         streams_(planes.can_stream() && writes_much(problem, planes)) {
-    // Work is shared out in parts of some microseconds.
-    constexpr double part_bytes = 1 << 17;
-    const double unit_bytes = least_bytes(problem) / static_cast<double>(planes.units());
+    // Work is shared out in parts of some microseconds; what is little, evenly.
+    constexpr double most_bytes = 1 << 17, fewest_bytes = 1 << 14;
+    const double all_bytes = least_bytes(problem), unit_bytes = all_bytes / static_cast<double>(planes.units()),
+                 part_bytes = std::clamp(all_bytes / device->info().compute_units, fewest_bytes, most_bytes);
     part_ = static_cast<std::int64_t>(std::clamp(part_bytes / unit_bytes, 1.0, 0x1p40));
     if (staging.units > 0) part_ = round_up(part_, staging.units);
   }
