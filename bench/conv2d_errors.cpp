@@ -10,13 +10,13 @@
 
 #include <algorithm>
 #include <cmath>
-#include <execution>
 #include <limits>
 #include <numeric>
 #include <random>
 #include <span>
 
 #include "comparing.h"
+#include "devices/cpu/crew.h"
 #include "operations/random.h"
 
 namespace {
@@ -31,8 +31,7 @@ std::vector<float> random_array(std::int64_t count, std::uint64_t seed, bool is_
   std::vector<float> values(static_cast<std::size_t>(count));
   operations::fill_random(DataType::f32, 0, seed, std::as_writable_bytes(std::span(values)));
   if (!is_signed)
-    std::for_each(std::execution::par_unseq, values.begin(), values.end(),
-                  [](float& value) { value = std::fabs(value); });
+    for (float& value : values) value = std::fabs(value);
   return values;
 }
 
@@ -104,7 +103,7 @@ Errors errors_of(const Conv2dProblem& problem, const std::vector<float>& first, 
     for (std::int64_t& element : elements)
       element = static_cast<std::int64_t>(generator() % static_cast<std::uint64_t>(count));
   std::vector<Errors> each(elements.size());
-  std::transform(std::execution::par, elements.begin(), elements.end(), each.begin(), [&](std::int64_t element) {
+  const auto errors_of = [&](std::int64_t element) {
     double exact = 0, norm = 0;
     float chain = 0;
     for_each_term(problem, element, [&](std::int64_t a, std::int64_t b) {
@@ -118,7 +117,13 @@ Errors errors_of(const Conv2dProblem& problem, const std::vector<float>& first, 
                                                 : std::fabs(value - exact) / norm * 0x1p24;
     };
     return Errors{error(result[static_cast<std::size_t>(element)]), error(chain)};
-  });
+  };
+  const auto at = [&](std::int64_t i) {
+    each[static_cast<std::size_t>(i)] = errors_of(elements[static_cast<std::size_t>(i)]);
+  };
+  devices::Crew crew(devices::usable_cores());
+  crew.run(
+      std::ssize(elements), [](const void* body, std::int64_t i, int) { (*static_cast<decltype(at)*>(body))(i); }, &at);
   Errors worst;
   for (const Errors& one : each)
     worst.own = std::max(worst.own, one.own), worst.chain = std::max(worst.chain, one.chain);

@@ -18,7 +18,7 @@ cd "$(dirname "$0")/.."
 source scripts/common.sh
 
 # They hold headers, CMake's configuration and static libraries; the shared libraries that they link to are followed.
-packages=(libhwy-dev libtbb-dev libfmt-dev libcli11-dev nlohmann-json3-dev libgtest-dev)
+packages=(libhwy-dev libfmt-dev libcli11-dev nlohmann-json3-dev libgtest-dev)
 loader=ocl-icd-libopencl1
 
 if [[ ${1:-} == --clblast ]]; then

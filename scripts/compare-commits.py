@@ -165,7 +165,7 @@ class Build:
 
 
 def instructions_of_library(profile):
-    """Of libomniconv and TBB, and those of memory being copied and filled, by callgrind's file: clocks that are read in loops, and what they allocate, are
+    """Of libomniconv, and those of memory being copied and filled, by callgrind's file: clocks that are read in loops, and what they allocate, are
     another number each time. The file gives names once (`ob=(3) libm.so`, then `ob=(3)`), and after `calls=` the cost of what was called."""
     names, place, count, is_call = {}, {"ob": "", "fn": ""}, 0, False
     for line in profile.splitlines():
@@ -178,7 +178,7 @@ def instructions_of_library(profile):
         elif line.startswith("calls="):
             is_call = True
         elif re.match(r"[\d+*-]", line):
-            is_ours = re.search(r"/lib(omniconv|tbb)\.", place["ob"]) or place["fn"].startswith("__mem")
+            is_ours = re.search(r"/libomniconv\.", place["ob"]) or place["fn"].startswith("__mem")
             count += int(line.split()[1]) if is_ours and not is_call else 0
             is_call = False
     return count

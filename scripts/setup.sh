@@ -40,7 +40,7 @@ need() { # PACKAGE CHECK WHY
 }
 
 if ! command -v apt-get >/dev/null || ! command -v dpkg-query >/dev/null; then
-  fail "this is not Debian or Ubuntu (no apt-get); install a C++20 compiler, CMake 3.25, Ninja, Highway, oneTBB, fmt," \
+  fail "this is not Debian or Ubuntu (no apt-get); install a C++20 compiler, CMake 3.25, Ninja, Highway, fmt," \
     "CLI11, nlohmann-json, OpenImageIO, libpng, libtiff, libjpeg, libwebp, cairo, libonnx and, for the tests, GoogleTest yourself, then run again with --no-setup"
 fi
 
@@ -49,7 +49,6 @@ need cmake cmake "configures the build (3.25 or newer)"
 need ninja-build command:ninja "runs the build"
 need git command:git "tells the build its commit"
 need libhwy-dev package:libhwy-dev "Highway: vector instructions, chosen at run time"
-need libtbb-dev package:libtbb-dev "oneTBB: threads"
 need libfmt-dev package:libfmt-dev "fmt: text"
 need libcli11-dev package:libcli11-dev "CLI11: the command line"
 need nlohmann-json3-dev package:nlohmann-json3-dev "JSON reports"

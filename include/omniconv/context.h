@@ -144,6 +144,9 @@ class Recording {
 
 struct QueueOptions {
   bool timing = true;  // of what is submitted (Event::seconds); without, submitting costs less
+  // On the CPU work begins when somebody waits for it, on that thread: for small work that its submitter waits for at
+  // once, which waking another thread would outlast.
+  bool begins_at_wait = false;
 };
 
 // Runs what is submitted to it in order, asynchronously.

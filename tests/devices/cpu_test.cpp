@@ -98,6 +98,34 @@ TEST(CpuQueue, WhoWaitsRunsWhatHasNotBegun) {
   EXPECT_GT(by_this_thread, 0);  // which of them is first is the system's choice
 }
 
+// Where work begins when somebody waits, it is the thread's that waits, in order; what nobody waits for is done when
+// the queue goes, or when the ring has no room.
+TEST(CpuQueue, BeginsWhenSomebodyWaits) {
+  const Context context({.device = "cpu", .threads = 1});
+  std::vector<int> order;
+  int others = 0;
+  {
+    omniconv::Queue queue = context.make_queue({.begins_at_wait = true});
+    const std::thread::id here = std::this_thread::get_id();
+    const auto note = [&](int i) {
+      return submit(*queue.impl(), HostTask([&order, &others, here, i] {
+        order.push_back(i);
+        others += std::this_thread::get_id() != here;
+      }));
+    };
+    note(0);
+    Event second = note(1);
+    std::this_thread::sleep_for(std::chrono::milliseconds(2));
+    EXPECT_TRUE(order.empty());
+    second.wait();
+    EXPECT_EQ(order, (std::vector{0, 1}));
+    for (int i = 2; i < 200; ++i) note(i);
+  }
+  ASSERT_EQ(order.size(), 200u);
+  for (int i = 0; i < 200; ++i) EXPECT_EQ(order[static_cast<std::size_t>(i)], i);
+  EXPECT_EQ(others, 0);
+}
+
 TEST(CpuQueue, ErrorsArriveAtWaitAndSkipWhatFollows) {
   const Context context({.device = "cpu", .threads = 1});
   omniconv::Queue queue = context.make_queue();

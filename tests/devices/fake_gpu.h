@@ -66,8 +66,7 @@ inline Filter2dPlan plan_on(const std::shared_ptr<FakeGpu>& fake, const Filter2d
   return Filter2dPlan(Plan(std::make_shared<const choice::PlanRecord>(std::move(record))));
 }
 
-// The CPU's work, as a body of the fake's own: each run on a device with a thread of its own, since what oneTBB hands
-// from thread to thread, the thread sanitizer does not see.
+// The CPU's work, as a body of the fake's own: each run on a device with a thread of its own.
 class FakePlan final : public operations::Filter2dPlanBody {
  public:
   FakePlan(const std::shared_ptr<FakeGpu>& fake, const Filter2dProblem& problem, const Filter& filter,

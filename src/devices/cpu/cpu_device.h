@@ -1,10 +1,11 @@
-// The CPU as a device: a oneTBB arena for work, and queues that take host functions.
+// The CPU as a device: a crew of threads for work, and queues that take host functions.
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
 #include <memory>
 
+#include "devices/cpu/crew.h"
 #include "devices/device.h"
 #include "devices/host_task.h"
 
@@ -13,7 +14,6 @@ namespace omniconv::devices {
 class CpuDevice final : public Device {
  public:
   explicit CpuDevice(int threads);
-  ~CpuDevice() override;
 
   std::shared_ptr<Buffer> allocate(std::int64_t bytes) override;
   std::shared_ptr<Buffer> borrow(void* memory, std::int64_t bytes) override;
@@ -25,21 +25,17 @@ class CpuDevice final : public Device {
 
   int threads() const { return info().compute_units; }
 
-  // Calls body(i, slot) for every i in [0, count) on the arena's threads, at most threads() at once; calls that run at
+  // Calls body(i, slot) for every i in [0, count) on the crew's threads, at most threads() at once; calls that run at
   // the same time have different slots in [0, threads()). Returns when all are done; the first exception is rethrown.
   template <typename Body>
   void parallel_for(std::int64_t count, const Body& body) {
-    parallel_for(
+    crew_.run(
         count, [](const void* context, std::int64_t i, int slot) { (*static_cast<const Body*>(context))(i, slot); },
         &body);
   }
 
  private:
-  void parallel_for(std::int64_t count, void (*body)(const void*, std::int64_t, int), const void* context);
-
-  struct Workers;
-
-  const std::unique_ptr<Workers> workers_;
+  Crew crew_;
 };
 
 }  // namespace omniconv::devices

@@ -17,7 +17,7 @@ double seconds_between(Clock::time_point start, Clock::time_point end) {
   return std::max(std::chrono::duration<double>(end - start).count(), 0.0);
 }
 
-// Calls body(first, bytes) for pieces, so that the arena's threads share the memory's bandwidth.
+// Calls body(first, bytes) for pieces, so that the device's threads share the memory's bandwidth.
 template <typename Body>
 void in_pieces(CpuDevice& device, std::int64_t bytes, const Body& body) {
   constexpr std::int64_t piece = std::int64_t{1} << 20;
@@ -79,7 +79,9 @@ void check_cpu_steps(const Sequence& sequence) {
 }
 
 CpuQueue::CpuQueue(std::shared_ptr<CpuDevice> device, const QueueOptions& options)
-    : RingQueue("cpu", "", options.timing), device_(std::move(device)), thread_([this] { work(); }) {}
+    : RingQueue("cpu", "", options.timing), device_(std::move(device)) {
+  if (!options.begins_at_wait) thread_ = std::thread([this] { work(); });
+}
 
 CpuQueue::~CpuQueue() {
   {
@@ -87,7 +89,7 @@ CpuQueue::~CpuQueue() {
     stopping_ = true;
   }
   changed_.notify_all();
-  thread_.join();
+  thread_.joinable() ? thread_.join() : work();
 }
 
 // The next work in the ring, while no other is run. `lock` is released meanwhile.

@@ -38,7 +38,9 @@ class CpuQueue final : public RingQueue<CpuTimes> {
   void begin(CpuTimes& times) override { times.is_done = false; }
   void enqueue(const Sequence& sequence, CpuTimes& times) override;  // the thread finds it in the ring
   void end(CpuTimes&) override {}
-  void pushed() override { changed_.notify_all(); }
+  void pushed() override {
+    if (thread_.joinable()) changed_.notify_all();
+  }
   bool is_done(const CpuTimes& times) const override { return times.is_done; }
   void await(const CpuTimes& times) override;
   double seconds_of(const CpuTimes& first, const CpuTimes& last) const override;
@@ -54,7 +56,7 @@ class CpuQueue final : public RingQueue<CpuTimes> {
   mutable std::condition_variable changed_;
   std::uint64_t begun_ = 0;  // positions in the ring, as of pushed_
   bool is_running_ = false, stopping_ = false;
-  std::thread thread_;
+  std::thread thread_;  // none, where work begins when somebody waits
 };
 
 }  // namespace omniconv::devices

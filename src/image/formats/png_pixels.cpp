@@ -103,8 +103,8 @@ void filter_row(const RowPair& rows, unsigned char* to) {
   }
 }
 
-// Calls task(i) for i from 0 to count, on as many threads, this one among them. Threads of its own, not oneTBB's: a
-// thread sanitizer sees how they are ordered, and a piece takes a hundred times as long as a thread to start.
+// Calls task(i) for i from 0 to count, on as many threads, this one among them. Threads of its own: a
+// piece takes a hundred times as long as a thread to start.
 template <typename Task>
 void on_threads(int threads, std::int64_t count, const Task& task) {
   const auto workers = static_cast<std::size_t>(std::min<std::int64_t>(threads, count));

@@ -1,4 +1,4 @@
-// What solvers of activation on the CPU share: pieces of the arrays, over the arena's threads.
+// What solvers of activation on the CPU share: pieces of the arrays, over the device's threads.
 #pragma once
 
 #include "operations/activation/activation.h"

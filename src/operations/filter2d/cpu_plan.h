@@ -1,4 +1,4 @@
-// The plan that the CPU's solvers share: tiles of the output over the arena's threads.
+// The plan that the CPU's solvers share: tiles of the output over the device's threads.
 #pragma once
 
 #include "operations/filter2d/filter2d.h"

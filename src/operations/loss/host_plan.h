@@ -1,4 +1,4 @@
-// What solvers of loss on the CPU share: rows over the arena's threads.
+// What solvers of loss on the CPU share: rows over the device's threads.
 #pragma once
 
 #include "operations/loss/loss.h"

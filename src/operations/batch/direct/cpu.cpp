@@ -1,4 +1,4 @@
-// Batches on the CPU: some images at a time, over the arena's threads.
+// Batches on the CPU: some images at a time, over the device's threads.
 #include <algorithm>
 
 #include "core/checked.h"

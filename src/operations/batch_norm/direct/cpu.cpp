@@ -1,4 +1,4 @@
-// Batch normalisation on the CPU: pieces of channels, over the arena's threads, that do not depend on how many these
+// Batch normalisation on the CPU: pieces of channels, over the device's threads, that do not depend on how many these
 // are.
 #include <algorithm>
 #include <cmath>

@@ -1,4 +1,4 @@
-// Biases on the CPU: pieces of a channel's elements, over the arena's threads, that do not depend on how many these
+// Biases on the CPU: pieces of a channel's elements, over the device's threads, that do not depend on how many these
 // are.
 #include <algorithm>
 

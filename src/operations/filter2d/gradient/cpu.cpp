@@ -1,4 +1,4 @@
-// Magnitudes on the CPU: tiles of the output over the arena's threads.
+// Magnitudes on the CPU: tiles of the output over the device's threads.
 #include "core/checked.h"
 #include "devices/cpu/cpu_device.h"
 #include "operations/filter2d/candidates.h"
