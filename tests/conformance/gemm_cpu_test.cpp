@@ -1,4 +1,5 @@
-// gemm/packed/cpu: exact on integers, within its bound on the rest, and the same bits however the work is cut.
+// gemm/packed/cpu and gemm/vector/cpu: exact on integers, within its bound on the rest, and the same bits however the
+// work is cut.
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 #include <hwy/targets.h>
@@ -132,8 +133,8 @@ ExpectedSums expected_of(const Product& product) {
 }
 
 // c after a run, in a workspace of NaN with guards behind it and behind c.
-std::vector<std::byte> run(const Machine& machine, const Product& product, std::int64_t limit = -1) {
-  const GemmSolver& solver = gemm_packed_cpu();
+std::vector<std::byte> run(const Machine& machine, const Product& product, std::int64_t limit = -1,
+                           const GemmSolver& solver = gemm_packed_cpu()) {
   const Offer offer = offer_by(solver, product.task, machine.context.impl(), limit);
   const auto plan = plan_of(offer);
   const auto borrowed = [&](const Stored& stored) {
@@ -169,7 +170,8 @@ std::string text_of(const GemmTask& task) {
                      static_cast<int>(task.bias), task.accumulate, task.relu);
 }
 
-void expect_exact(const Machine& machine, const GemmTask& task, std::int64_t limit = -1) {
+void expect_exact(const Machine& machine, const GemmTask& task, std::int64_t limit = -1,
+                  const GemmSolver& solver = gemm_packed_cpu()) {
   const Product product(task, true);
   const ExpectedSums expected = expected_of(product);
   Stored wanted = product.c;
@@ -177,7 +179,7 @@ void expect_exact(const Machine& machine, const GemmTask& task, std::int64_t lim
   for (std::int64_t matrix = 0; matrix < task.problem.batch; ++matrix)
     for (std::int64_t i = 0; i < task.problem.m; ++i)
       for (std::int64_t j = 0; j < task.problem.n; ++j) wanted.set(product.at_c(matrix, i, j), expected.sums[at++]);
-  EXPECT_TRUE(run(machine, product, limit) == wanted.bytes) << text_of(task) << ", limit " << limit;
+  EXPECT_TRUE(run(machine, product, limit, solver) == wanted.bytes) << text_of(task) << ", limit " << limit;
 }
 
 GemmTask task_of(const std::string& text) {
@@ -448,6 +450,98 @@ double expect_within_bound(const Machine& machine, const GemmTask& task) {
     if (rounding == 0) largest = std::max(largest, error / allowed);
   }
   return largest;
+}
+
+// Tasks of a matrix and a vector, of all that gemm/vector serves.
+std::vector<GemmTask> vector_tasks(std::int64_t rows, std::int64_t steps) {
+  std::vector<GemmTask> tasks;
+  int number = 0;
+  for (const char* type : {"f32", "f64", "f16", "bf16", "tf32"})
+    for (const char* form : {"nn m{0}n1k{1}", "nt m{0}n1k{1}", "nt m1n{0}k{1}", "tt m1n{0}k{1}", "nt m1n{0}k{1}batch3"})
+      for (const BiasAlong bias : {BiasAlong::none, BiasAlong::rows, BiasAlong::columns}) {
+        GemmTask task = task_of(fmt::format("{} {}", type, fmt::format(fmt::runtime(form), rows, steps)));
+        task.bias = bias, task.accumulate = ++number % 2 == 0, task.relu = number % 3 == 0;
+        if (number % 5 == 0) task.output = DataType::f32;
+        tasks.push_back(task);
+      }
+  return tasks;
+}
+
+TEST(VectorGemm, EveryShapeUpTo70) {
+  const Machine machine(2);
+  const std::int64_t step = instrumented ? 23 : 3;
+  for (std::int64_t rows = 1; rows <= 70; rows += step)
+    for (std::int64_t steps = 1; steps <= 70; steps += step)
+      for (const char* form : {"nn m{0}n1k{1}", "nt m1n{0}k{1}"})
+        expect_exact(machine, task_of("f32 " + fmt::format(fmt::runtime(form), rows, steps)), -1, gemm_vector_cpu());
+}
+
+TEST(VectorGemm, EveryTypeAndFinish) {
+  const Machine machine(3);
+  for (const auto& [rows, steps] : {std::pair(131, 77), std::pair(1, 1000), std::pair(517, 33)})
+    for (const GemmTask& task : vector_tasks(rows, steps)) expect_exact(machine, task, -1, gemm_vector_cpu());
+}
+
+TEST(VectorGemm, LeadingDimensions) {
+  const Machine machine(2);
+  for (const char* text : {"f32 nn m90n1k45batch2", "f64 nt m1n90k45batch2", "bf16 nt m90n1k45"})
+    for (const int shared : {0, 1, 2}) {
+      GemmTask task = task_of(text);
+      const GemmProblem& p = task.problem;
+      task.lda += 3, task.ldc += 7;
+      if (p.m == 1) task.ldb += 5;
+      task.batch_a = shared == 1 ? 0 : task.lda * p.m + 11;
+      task.batch_b = shared == 2 ? 0 : task.ldb * (p.transpose_b ? p.n : p.k) + 1;
+      task.batch_c = task.ldc * p.m + 2;
+      expect_exact(machine, task, -1, gemm_vector_cpu());
+    }
+}
+
+TEST(VectorGemm, RefusesWhatIsNoVectorInOnePiece) {
+  const Machine machine(1);
+  const auto refusal = [&](const GemmTask& task) {
+    return gemm_vector_cpu().offer(task, machine.context.impl(), {}).refusal();
+  };
+  GemmTask apart = task_of("f32 nn m20n1k30"), part = apart, prepared = apart;
+  apart.ldb = 2, part.is_whole = false, prepared.prepared_a = true;
+  const std::string rows = "multiplies rows as they lie with one vector: n is 1, or m is 1 and b is transposed";
+  for (const GemmTask& task :
+       {apart, task_of("f32 tn m20n1k30"), task_of("f32 nn m1n20k30"), task_of("f32 nt m2n20k30")})
+    EXPECT_EQ(refusal(task), rows) << text_of(task);
+  EXPECT_EQ(refusal(part), "is no part of a product whose other parts have more columns");
+  EXPECT_EQ(refusal(prepared), "reads matrices as they lie");
+}
+
+// Whatever vectors are, and however rows are shared out, but for fused multiply-adds.
+TEST(VectorGemm, ThreadsAndRowsAtOnceGiveTheSameBits) {
+  for (const char* text : {"f32 nn m999n1k1003", "f64 nt m1n310k517"}) {
+    const Product product(task_of(text), false);
+    const std::vector<std::byte> expected = run(Machine(1), product, -1, gemm_vector_cpu());
+    for (const int threads : {2, 3, 5})
+      EXPECT_TRUE(run(Machine(threads), product, -1, gemm_vector_cpu()) == expected) << text << ", " << threads;
+    // A row by itself has the bits that it has among others.
+    const GemmProblem& p = product.p();
+    const std::int64_t size = size_of(p.type), row = 7;
+    GemmTask one = product.task;
+    (p.m == 1 ? one.problem.n : one.problem.m) = 1;
+    if (p.m == 1) one.ldc = 1;
+    Product alone(one, false);
+    alone.a.bytes = product.a.bytes, alone.b.bytes = product.b.bytes;
+    Stored& rows = p.m == 1 ? alone.b : alone.a;
+    rows.bytes.assign(rows.bytes.begin() + row * p.k * size, rows.bytes.begin() + (row + 1) * p.k * size);
+    const std::vector<std::byte> found = run(Machine(1), alone, -1, gemm_vector_cpu());
+    EXPECT_TRUE(std::equal(found.begin(), found.begin() + size, expected.begin() + row * size)) << text;
+  }
+}
+
+TEST(VectorGemm, AtAnyInstructionSet) {
+  const Machine machine(2);
+  for (const std::int64_t target : {HWY_SCALAR, HWY_SSE4, HWY_AVX2, HWY_AVX3}) {
+    if (target != HWY_SCALAR && (hwy::SupportedTargets() & HWY_TARGETS & target) == 0) continue;
+    hwy::GetChosenTarget().Update(target);
+    for (const GemmTask& task : vector_tasks(13, 101)) expect_exact(machine, task, -1, gemm_vector_cpu());
+  }
+  hwy::GetChosenTarget().Update(hwy::SupportedTargets());
 }
 
 TEST(PackedGemm, RandomDataWithinTheBound) {

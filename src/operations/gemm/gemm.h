@@ -43,7 +43,9 @@ struct GemmTask {
   bool prepared_a = false, prepared_b = false;  // runs give it in the solver's own form
   bool may_pair = true;                         // bf16 by the processor's products of pairs, where it has them
   bool may_set_last_apart = true;               // the last column's sums may have another order than the others'
-  std::shared_ptr<const ImageColumns> images;   // else b and c are stored matrices; `packed` alone reads images
+  bool is_whole =
+      true;  // else one of several products, whose sums have one order, however many rows and columns it has
+  std::shared_ptr<const ImageColumns> images;  // else b and c are stored matrices; `packed` alone reads images
 };
 
 // The packed problem, nothing else asked.
@@ -102,6 +104,7 @@ std::shared_ptr<const GemmPlanBody> plan_of(const Offer& gemm);
 
 // One of each folder.
 const GemmSolver& gemm_packed_cpu();
+const GemmSolver& gemm_vector_cpu();
 const GemmSolver& gemm_split_gpu();
 const GemmSolver& gemm_tiled_gpu();
 const GemmSolver& gemm_short_gpu();

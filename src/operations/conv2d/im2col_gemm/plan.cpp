@@ -282,6 +282,7 @@ GemmTask product_for(const Conv2dProblem& problem, const Parting& parting, const
                       : product_over_columns(problem, parting, part, accumulate);
   // Else the bits of a pixel would follow from how images and rows are cut into parts.
   const bool has_parts = problem.n > 1 || part.rows < P(problem);
+  task.is_whole = !has_parts;
   if (problem.pass == Pass::forward && problem.layout == Layout::nchw) task.may_set_last_apart = !has_parts;
   if (parting.has_prepared_filters) (filters_are_a(problem) ? task.prepared_a : task.prepared_b) = true;
   return task;
