@@ -12,6 +12,7 @@
 #include <cstring>
 
 #include "core/convert.h"
+#include "vector/partial-inl.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace omniconv::kernels::HWY_NAMESPACE {
@@ -70,10 +71,16 @@ HWY_INLINE void store_stored(D d, hn::Vec<D> value, std::byte* to) {
   }
 }
 
-// The first `count` of them, where there are no more.
+// Stored as they are computed with.
+template <DataType type, typename Real>
+constexpr bool is_kept = (type == DataType::f32 && sizeof(Real) == 4) || (type == DataType::f64 && sizeof(Real) == 8);
+
+// The first `count` of them, where there are no more; the others are zero.
 template <DataType type, class D>
 HWY_INLINE hn::Vec<D> load_stored(D d, const std::byte* from, std::int64_t count) {
   if (count >= static_cast<std::int64_t>(hn::Lanes(d))) return load_stored<type>(d, from);
+  using Real = hn::TFromD<D>;
+  if constexpr (is_kept<type, Real>) return load_first(d, reinterpret_cast<const Real*>(from), count);
   alignas(64) std::byte stored[hn::MaxLanes(d) * 8]{};
   std::memcpy(stored, from, static_cast<std::size_t>(count * size_of(type)));
   return load_stored<type>(d, stored);
@@ -82,6 +89,8 @@ HWY_INLINE hn::Vec<D> load_stored(D d, const std::byte* from, std::int64_t count
 template <DataType type, class D>
 HWY_INLINE void store_stored(D d, hn::Vec<D> value, std::byte* to, std::int64_t count) {
   if (count >= static_cast<std::int64_t>(hn::Lanes(d))) return store_stored<type>(d, value, to);
+  using Real = hn::TFromD<D>;
+  if constexpr (is_kept<type, Real>) return store_first(d, value, reinterpret_cast<Real*>(to), count);
   alignas(64) std::byte stored[hn::MaxLanes(d) * 8];
   store_stored<type>(d, value, stored);
   std::memcpy(to, stored, static_cast<std::size_t>(count * size_of(type)));

@@ -310,6 +310,25 @@ TEST(Winograd, FewTilesKeepTheirBits) {
   }
 }
 
+// Nor do they where each thread takes a range of prepared filters, which begin and end within panels, with all inputs.
+TEST(Winograd, RangesOfPreparedFiltersKeepTheirBits) {
+  for (const char* text :
+       {"bias relu n1c64h8w8k64r3s3p1", "acc n1c20h13w15k70r3s3p1g2", "bwd_data n2c70h7w7k33r3s3p1"}) {
+    const Problem problem = parse_problem(text);
+    const SolverOptions options = {.solver = id, .tuning = "tile=4 tiles=1024 steps=128", .prepared = {"w"}};
+    const auto needed = [&](int threads, const SolverOptions& of) {
+      return explain(cpu(threads), problem, of).front().workspace_bytes;
+    };
+    const std::vector<float> expected = output_of(cpu(1), problem, options);
+    EXPECT_GT(needed(2, options), needed(1, options)) << text << ": no inputs of their own";
+    for (const int threads : {2, 3, 5, 16}) EXPECT_EQ(output_of(cpu(threads), problem, options), expected) << text;
+    SolverOptions limited = options;
+    limited.max_workspace_bytes = needed(2, options) - 1;
+    EXPECT_EQ(needed(2, limited), needed(1, options)) << text;
+    EXPECT_EQ(output_of(cpu(2), problem, limited), expected) << text;
+  }
+}
+
 // Tiles that one vector just holds; a limit cuts them into blocks where a vector holds more than a register tile has
 // rows.
 TEST(Winograd, BlocksOfFewTilesKeepTheirBits) {

@@ -20,8 +20,9 @@ class Plan final : public AddPlanBody {
 
  private:
   void execute(const AddArrays& run) const {
-    constexpr std::int64_t piece = 1 << 14;  // elements, some microseconds
-    const std::int64_t elements = elements_of_result(problem());
+    constexpr std::int64_t most = 1 << 14, fewest = 1 << 11;  // elements, some microseconds
+    const std::int64_t elements = elements_of_result(problem()),
+                       piece = std::clamp(divide_up(elements, cpu_.threads()), fewest, most);
     cpu_.parallel_for(divide_up(elements, piece), [&](std::int64_t i, int) {
       add_(problem(),
            {host(run.result), host(run.base), host(run.other), i * piece, std::min(piece, elements - i * piece)});

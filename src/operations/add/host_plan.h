@@ -1,4 +1,4 @@
-// What solvers of add on the CPU share: pieces of the result, over the arena's threads.
+// What solvers of add on the CPU share: pieces of the result, over the device's threads.
 #pragma once
 
 #include <cstddef>

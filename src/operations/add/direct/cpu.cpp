@@ -1,5 +1,5 @@
-// Sums with shortcuts on the CPU: a line of the result at a time, to which a line of the other array is added as a
-// whole; what lies apart there, or has gaps, is gathered first.
+// Sums with shortcuts on the CPU: a plane of the result (nchw) or the channels of a pixel (nhwc) at a time, to which
+// what lies in the other array is added as a whole; what lies apart there, or has gaps, is gathered first.
 #include <algorithm>
 #include <array>
 #include <cstring>
@@ -20,20 +20,24 @@ std::array<std::byte, 8> negative_zero(std::int64_t size) {
   return bytes;
 }
 
+template <std::int64_t size>
+void fill(std::int64_t count, std::byte* to) {
+  const std::array<std::byte, 8> none = negative_zero(size);
+  for (std::int64_t i = 0; i < count; ++i) std::memcpy(to + i * size, none.data(), size);
+}
+
 // Elements of the result's line from `column` on to those of another line at `other`, of size `size`.
-template <std::size_t size>
+template <std::int64_t size>
 void gather(const AddShape& shape, const std::byte* other, std::int64_t column, std::int64_t count, std::byte* to) {
   if (!shape.backward) {
     for (std::int64_t i = 0; i < count; ++i, to += size)
-      std::memcpy(to, other + (column + i) * shape.stride * static_cast<std::int64_t>(size), size);
+      std::memcpy(to, other + (column + i) * shape.stride * size, size);
     return;
   }
-  const std::array<std::byte, 8> none = negative_zero(size);
-  for (std::int64_t i = 0; i < count; ++i) std::memcpy(to + i * static_cast<std::int64_t>(size), none.data(), size);
+  fill<size>(count, to);
   const std::int64_t first = (column + shape.stride - 1) / shape.stride;
   for (std::int64_t from = first; from * shape.stride < column + count; ++from)
-    std::memcpy(to + (from * shape.stride - column) * static_cast<std::int64_t>(size),
-                other + from * static_cast<std::int64_t>(size), size);
+    std::memcpy(to + (from * shape.stride - column) * size, other + from * size, size);
 }
 
 class Lines {
@@ -43,11 +47,11 @@ class Lines {
 
   void add() const {
     if (shape_.is_plain()) return with(piece_.first, piece_.other + piece_.first * size_, piece_.elements);
-    const std::int64_t length = shape_.nhwc ? shape_.result.channels : shape_.result.columns,
+    const std::int64_t length = shape_.nhwc ? shape_.result.channels : shape_.result.rows * shape_.result.columns,
                        last = piece_.first + piece_.elements;
     for (std::int64_t at = piece_.first; at < last;) {
       const std::int64_t line = at / length, begin = at % length, count = std::min(length - begin, last - at);
-      shape_.nhwc ? channels(line, at, begin, count) : columns(line, at, begin, count);
+      shape_.nhwc ? channels(line, at, begin, count) : plane(line, at, begin, count);
       at += count;
     }
   }
@@ -83,22 +87,35 @@ class Lines {
     if (begin + count > to) without(at + to - begin, begin + count - to);
   }
 
-  // The columns [begin, begin + count) of a row.
-  void columns(std::int64_t line, std::int64_t at, std::int64_t begin, std::int64_t count) const {
-    const std::int64_t row = shape_.other_line(line % shape_.result.rows), plane = line / shape_.result.rows,
-                       channel = shape_.other_channel(plane % shape_.result.channels),
-                       image = plane / shape_.result.channels;
-    if (row == AddShape::none || channel == AddShape::none) return without(at, count);
-    const std::int64_t other_line = (image * shape_.other.channels + channel) * shape_.other.rows + row;
-    const std::byte* const other = piece_.other + other_line * shape_.other.columns * size_;
+  // Elements [begin, begin + count) of a channel's plane.
+  void plane(std::int64_t line, std::int64_t at, std::int64_t begin, std::int64_t count) const {
+    const std::int64_t channel = shape_.other_channel(line % shape_.result.channels),
+                       image = line / shape_.result.channels;
+    if (channel == AddShape::none) return without(at, count);
+    const std::byte* const other =
+        piece_.other + (image * shape_.other.channels + channel) * shape_.other.rows * shape_.other.columns * size_;
     if (shape_.stride == 1) return with(at, other + begin * size_, count);
     for (std::int64_t i = 0; i < count; i += most_gathered) {
       const std::int64_t some = std::min(most_gathered, count - i);
       alignas(64) std::byte gathered[most_gathered * 8];
-      if (size_ == 2) gather<2>(shape_, other, begin + i, some, gathered);
-      if (size_ == 4) gather<4>(shape_, other, begin + i, some, gathered);
-      if (size_ == 8) gather<8>(shape_, other, begin + i, some, gathered);
+      if (size_ == 2) gather_rows<2>(other, begin + i, some, gathered);
+      if (size_ == 4) gather_rows<4>(other, begin + i, some, gathered);
+      if (size_ == 8) gather_rows<8>(other, begin + i, some, gathered);
       with(at + i, gathered, some);
+    }
+  }
+
+  // What lies in the other plane for the plane's elements from `first` on.
+  template <std::int64_t size>
+  void gather_rows(const std::byte* other, std::int64_t first, std::int64_t count, std::byte* to) const {
+    std::int64_t row = first / shape_.result.columns, column = first % shape_.result.columns;
+    while (count > 0) {
+      const std::int64_t some = std::min(shape_.result.columns - column, count), other_row = shape_.other_line(row);
+      if (other_row == AddShape::none)
+        fill<size>(some, to);
+      else
+        gather<size>(shape_, other + other_row * shape_.other.columns * size, column, some, to);
+      to += some * size, count -= some, ++row, column = 0;
     }
   }
 

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <limits>
 
 #include "core/checked.h"
 #include "devices/cpu/cpu_device.h"
@@ -100,15 +101,45 @@ void BlockedCut::set_block(std::int64_t bytes) {
       set_geometry();
     }
   }
+  share_out(bytes);
+}
+
+// Panels of an item, whose sums the second cache holds.
+std::int64_t BlockedCut::most_range(std::int64_t bytes) const {
+  if (finishes_panels()) return filters.panels;
   const std::int64_t of_panel =
-                         static_cast<std::int64_t>(along.classes.size()) * panel_rows * sums_pitch * size_of(real),
-                     most = finishes_panels()
-                                ? filters.panels
-                                : std::clamp<std::int64_t>(sums_of_plane * bytes / of_panel, 1, filters.panels);
-  range_panels = filters.panels;
-  const std::int64_t enough = items_per_thread * threads, of_all = items();
-  const std::int64_t wanted = std::clamp<std::int64_t>(divide_up(enough, of_all), 1, filters.panels);
-  range_panels = even_part(filters.panels, std::min(most, divide_up(filters.panels, wanted)));
+      static_cast<std::int64_t>(along.classes.size()) * panel_rows * sums_pitch * size_of(real);
+  return std::clamp<std::int64_t>(sums_of_plane * bytes / of_panel, 1, filters.panels);
+}
+
+// Where blocks are few, they become smaller, or are multiplied with a part of the filters, so that the last thread ends
+// as soon as can be.
+void BlockedCut::share_out(std::int64_t bytes) {
+  const std::int64_t enough = items_per_thread * threads, all_rows = rows, all_images = images;
+  range_panels = even_part(filters.panels, most_range(bytes));
+  if (items() >= enough) return;
+  struct Cut {
+    std::int64_t images, rows, range_panels;
+  };
+  Cut best{images, rows, range_panels};
+  double least = std::numeric_limits<double>::infinity();
+  for (std::int64_t parts = 1; parts <= enough; ++parts) {
+    const Cut before{images, rows, 0};
+    if (all_images > 1)
+      images = even_part(shape.n, divide_up(all_images, parts));
+    else
+      rows = even_part(down.count(), divide_up(all_rows, parts));
+    if (parts > 1 && images == before.images && rows == before.rows) continue;
+    set_geometry();
+    const double copy = copy_products(), of_panel = panel_products();
+    for (std::int64_t ranges = 1; ranges <= std::min(filters.panels, enough); ++ranges) {
+      range_panels = even_part(filters.panels, std::min(most_range(bytes), divide_up(filters.panels, ranges)));
+      const double last = static_cast<double>(rounds()) * (copy + static_cast<double>(range_panels) * of_panel);
+      if (last < least) least = last, best = {images, rows, range_panels};
+    }
+  }
+  images = best.images, rows = best.rows, range_panels = best.range_panels;
+  set_geometry();
 }
 
 void BlockedCut::set_geometry() {
@@ -239,19 +270,32 @@ double BlockedCut::chain() const {
   return static_cast<double>(depth) + static_cast<double>(source / depth) * static_cast<double>(most);
 }
 
-double BlockedCut::tile_products() const {
-  constexpr double above_peak = 1.1;
-  const auto real_of = [](std::int64_t value) { return static_cast<double>(value); };
-  const double blocks = real_of(divide_up(shape.n, images)) * real_of(divide_up(down.count(), rows)) *
-                        real_of(divide_up(along.count(), columns)),
-               runs = real_of((flattened ? 1 : rows) * images);
-  const double vector_lanes = real_of(kernels::register_tile(real, target).lanes);
-  return above_peak * 2 * vector_lanes * (depth == 0 ? tile_cycles() : matrix_cycles()) * runs * blocks *
-         real_of(filters.panels) * real_of(shape.groups);
+std::int64_t BlockedCut::rounds() const {
+  return divide_up(items(), threads);
 }
 
-// Of a run of a panel's tiles. A step takes a cycle for two vectors of sums, and no less than an addition takes; a tile
-// takes some cycles to begin and end.
+double BlockedCut::item_products() const {
+  return copy_products() + static_cast<double>(range_panels) * panel_products();
+}
+
+// Channels side by side to rows; or the other way for the matrix unit.
+double BlockedCut::copy_products() const {
+  const double of_element = shape.nhwc == (depth == 0) ? 16 : 4;
+  return of_element * static_cast<double>(source) * static_cast<double>(images) * static_cast<double>(plane);
+}
+
+double BlockedCut::panel_products() const {
+  constexpr double above_peak = 1.1;
+  const auto real_of = [](std::int64_t value) { return static_cast<double>(value); };
+  const double runs = real_of((flattened ? 1 : rows) * images),
+               vector_lanes = real_of(kernels::register_tile(real, target).lanes);
+  const double of_all_classes = depth == 0 ? tile_cycles() : matrix_cycles();
+  return above_peak * 2 * vector_lanes * runs * of_all_classes / real_of(std::ssize(down.classes));
+}
+
+// Of a run of a panel's tiles. A step takes a cycle for two vectors of sums, or for two loads: of each filter's
+// element, and two of a vector that begins anywhere; and no less than an addition takes. A tile takes some cycles to
+// begin and end.
 double BlockedCut::tile_cycles() const {
   constexpr double addition = 4, of_tile = 30;
   const auto real_of = [](std::int64_t value) { return static_cast<double>(value); };
@@ -259,14 +303,24 @@ double BlockedCut::tile_cycles() const {
                      whole = vectors / most;
   const double high = real_of(target) / real_of(filters.panels);
   double cycles = 0;
-  for (const BlockedTaps& some : taps) {
-    const double steps = real_of(source) * real_of(static_cast<std::int64_t>(some.taps.size()));
+  for (const std::int64_t count_of_taps : tap_counts()) {
+    const double steps = real_of(source) * real_of(count_of_taps);
     const auto of_vectors = [&](std::int64_t count) {
-      return steps * std::max(high * real_of(count) / 2, addition) + of_tile * real_of(channels.panels);
+      const double products = high * real_of(count) / 2, loads = (high + 2 * real_of(count)) / 2;
+      return steps * std::max({products, loads, addition}) + of_tile * real_of(channels.panels);
     };
     cycles += real_of(whole) * of_vectors(most) + (vectors % most > 0 ? of_vectors(vectors % most) : 0);
   }
   return cycles;
+}
+
+// Of all pairs of classes.
+std::vector<std::int64_t> BlockedCut::tap_counts() const {
+  std::vector<std::int64_t> counts;
+  for (const BlockedClass& of_rows : down.classes)
+    for (const BlockedClass& of_columns : along.classes)
+      counts.push_back(std::ssize(of_rows.taps) * std::ssize(of_columns.taps));
+  return counts;
 }
 
 // The same of the matrix unit: an instruction takes a cycle for each row of its sums, whatever its depth and columns;
@@ -276,8 +330,8 @@ double BlockedCut::matrix_cycles() const {
   const double pixels = real_of(flattened ? slots() : columns),
                tiles = real_of(divide_up(panel_rows, kernels::matrix_side));
   double cycles = 0;
-  for (const BlockedTaps& some : taps) {
-    const double blocks = real_of(source / depth) * real_of(static_cast<std::int64_t>(some.taps.size()));
+  for (const std::int64_t count_of_taps : tap_counts()) {
+    const double blocks = real_of(source / depth) * real_of(count_of_taps);
     cycles += tiles * pixels * (blocks + 4 * real_of(channels.panels));
   }
   return cycles;
@@ -338,16 +392,14 @@ const char* tiles_refusal(const Conv2dProblem& problem, const SolverOptions& req
 // Of a run. README.md says where the numbers come from.
 double blocked_cost(const Conv2dProblem& problem, const BlockedCut& cut, const devices::Device& device) {
   constexpr double phase = 1e5, of_filter = 10;
-  // Channels side by side to rows, and back; or the other way for the matrix unit.
-  const bool turns = (problem.layout == Layout::nhwc) == (cut.depth == 0);
-  const double of_source = turns ? 16 : 4, of_output = turns ? 16 : 2;
+  // Channels from rows to side by side; or the other way for the matrix unit.
+  const double of_output = (problem.layout == Layout::nhwc) == (cut.depth == 0) ? 16 : 2;
   const auto real = [](std::int64_t value) { return static_cast<double>(value); };
-  const double copied = real(cut.items()) * real(cut.source) * real(cut.images) * real(cut.plane),
+  const double multiplied = real(cut.rounds()) * real(cut.threads) * cut.item_products(),
                stored = real(cut.forward ? elements_of(problem).y : elements_of(problem).x),
                packed = cut.prepared ? 0 : real(elements_of(problem).w);
   return phase * (cut.prepared ? 1 : 2) +
-         (cut.tile_products() + of_source * copied + of_output * stored + of_filter * packed) *
-             (cut.real == DataType::f64 ? 2 : 1) +
+         (multiplied + of_output * stored + of_filter * packed) * (cut.real == DataType::f64 ? 2 : 1) +
          byte_cost(device) * least_bytes(problem);
 }
 

@@ -106,14 +106,22 @@ class BlockedCut {
   std::int64_t row_elements() const;
   std::int64_t workspace_bytes() const;
   PreparedFormat format(const Conv2dProblem& problem) const;
-  double chain() const;          // L of the bound
-  double tile_products() const;  // multiply-adds at the peak that take as long as the tiles
+  double chain() const;  // L of the bound
+  // Multiply-adds at the peak, of one thread, that take as long as an item: its copy, and its tiles.
+  double item_products() const;
+  // How many items the last thread takes, one after the other.
+  std::int64_t rounds() const;
 
  private:
+  double copy_products() const;   // of a block
+  double panel_products() const;  // of its product with a panel of filters
   double tile_cycles() const;
   double matrix_cycles() const;
+  std::vector<std::int64_t> tap_counts() const;
   std::int64_t whole_plane_bytes() const;  // under no limit
   void set_block(std::int64_t plane_bytes);
+  void share_out(std::int64_t plane_bytes);
+  std::int64_t most_range(std::int64_t plane_bytes) const;
   void set_geometry();
   void set_taps();
 };

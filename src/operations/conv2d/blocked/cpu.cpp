@@ -48,7 +48,8 @@ class Plan final : public Conv2dPlanBody {
         size_(size_of(problem.type)),
         // What is added to outputs as they were comes in the same order, wherever sums lie: bits tell of no limit.
         stores_sums_(cut.stores_rows && size_of(problem.type) == static_cast<std::int64_t>(sizeof(Real)) &&
-                     !(problem.accumulate && (problem.bias || cut.channels.panels > 1))) {}
+                     !(problem.accumulate && (problem.bias || cut.channels.panels > 1))),
+        copies_rows_(!has_pairs && !g_.nhwc && size_ == static_cast<std::int64_t>(sizeof(Real))) {}
 
   void append(devices::Sequence& sequence, const Conv2dRun& run) const override {
     sequence.call(devices::HostTask([self = shared_from_this(), this, run] { execute(run); }));
@@ -69,6 +70,8 @@ class Plan final : public Conv2dPlanBody {
   void clear_planes(const Memory<Element>& memory, const BlockedBlock& block) const;
   void copy_source(const Memory<Element>& memory, const BlockedBlock& block, std::int64_t chunk,
                    const Room<Element>& room) const;
+  void copy_plane(const Memory<Element>& memory, const BlockedBlock& block, std::int64_t channel, std::int64_t image,
+                  std::int64_t first, const BlockedRow& part, Element* to) const;
   void fetch_row(const std::byte* from, const BlockedRow& part) const;
   void copy_row(const std::byte* from, std::int64_t elements, std::int64_t channels, const BlockedRow& part,
                 const Room<Element>& room, Element* to) const;
@@ -108,6 +111,7 @@ class Plan final : public Conv2dPlanBody {
   Conv2dShape g_;
   std::int64_t size_;  // of a stored element
   bool stores_sums_;   // where the results lie
+  bool copies_rows_;   // of the source as they are, but for the stride
 };
 
 template <typename Element>
@@ -187,6 +191,10 @@ void Plan<Element>::copy_source(const Memory<Element>& memory, const BlockedBloc
           Element* const plane = room.planes + c * channel_pitch() + image * cut_.plane +
                                  static_cast<std::int64_t>(i * along.phases.size() + j) * cut_.phase_plane;
           const std::int64_t first = (block.row + down.low) * down.unit + down.phases[i];
+          if (copies_rows_) {
+            copy_plane(memory, block, channel + first_element + c, block.image + image, first, part, plane);
+            continue;
+          }
           for (std::int64_t row = 0; row < block.rows + down.reach(); ++row) {
             const std::int64_t h = first + row * down.unit;
             const bool is_there = h >= 0 && h < down.extent;
@@ -195,11 +203,40 @@ void Plan<Element>::copy_source(const Memory<Element>& memory, const BlockedBloc
                 is_there ? memory.source +
                                cut_.source_at(block.image + image, channel + cut_.terms * at, h, part.from) * size_
                          : nullptr;
-            for (std::int64_t term = 0; is_there && !g_.nhwc && term < cut_.terms; ++term)
+            const bool has_later =
+                channel + cut_.terms * (at + channels_ahead + 1) <= g_.groups * cut_.source_channels();
+            for (std::int64_t term = 0; is_there && has_later && !g_.nhwc && term < cut_.terms; ++term)
               fetch_row(from + (cut_.terms * channels_ahead + term) * plane_bytes, part);
             copy_row(from, together, channels, is_there ? part : cut_.nowhere(), room, plane + row * cut_.pitch);
           }
         }
+  }
+}
+
+// Rows of one channel whose elements are copied as they are.
+template <typename Element>
+void Plan<Element>::copy_plane(const Memory<Element>& memory, const BlockedBlock& block, std::int64_t channel,
+                               std::int64_t image, std::int64_t first, const BlockedRow& part, Element* to) const {
+  const std::int64_t unit = cut_.along.unit, count = part.end - part.begin;
+  std::int64_t h = first;
+  for (std::int64_t row = 0; row < block.rows + cut_.down.reach(); ++row, h += cut_.down.unit, to += cut_.pitch) {
+    if (h < 0 || h >= cut_.down.extent || count == 0) {
+      std::fill_n(to, cut_.width, Element{});
+      continue;
+    }
+    const auto* const from =
+        reinterpret_cast<const Element*>(memory.source) + cut_.source_at(image, channel, h, part.from);
+    if (channel + channels_ahead < g_.groups * cut_.source_channels())
+      fetch_row(reinterpret_cast<const std::byte*>(from + cut_.source_at(0, channels_ahead, 0, 0)), part);
+    for (std::int64_t i = 0; i < part.begin; ++i) to[i] = {};
+    for (std::int64_t i = part.end; i < cut_.width; ++i) to[i] = {};
+    Element* const inside = to + part.begin;
+    if (unit == 1)
+      for (std::int64_t i = 0; i < count; ++i) inside[i] = from[i];
+    else if (unit == 2)
+      for (std::int64_t i = 0; i < count; ++i) inside[i] = from[2 * i];
+    else
+      for (std::int64_t i = 0; i < count; ++i) inside[i] = from[unit * i];
   }
 }
 
@@ -244,13 +281,10 @@ void Plan<Element>::copy_reals(const std::byte* from, std::int64_t channels, std
                                         .to = to,
                                         .pitch = channel_pitch(),
                                         .add = false});
-  } else if (!is_real) {
-    unit == 1 ? kernels::pack_panel({from, type, count, false}, count, count, 1, to)
-              : kernels::pack_panel({from, type, unit, false}, 1, 1, count, to);
   } else if (unit == 1) {
-    for (std::int64_t i = 0; i < count; ++i) to[i] = elements[i];
+    kernels::pack_panel({from, type, count, false}, count, count, 1, to);
   } else {
-    for (std::int64_t i = 0; i < count; ++i) to[i] = elements[i * unit];
+    kernels::pack_panel({from, type, unit, false}, 1, 1, count, to);
   }
 }
 

@@ -80,6 +80,8 @@ WinogradBlocking::WinogradBlocking(const Conv2dProblem& problem, WinogradForm of
   // Whether a limit is kept is not the threads' matter: items are taken where it is kept without them.
   if (passes_limit()) return;
   if (!prepared && has_few_tiles() && block_tiles == shape.tiles) set_item_filters();
+  set_ranges();
+  if (passes_limit()) ranges = 0;
   while (item_filters > 0 && passes_limit()) item_filters /= 2;
 }
 
@@ -107,6 +109,15 @@ void WinogradBlocking::set_item_filters() {
   item_filters = std::clamp<std::int64_t>(item_bytes / of_panel, 1, divide_up(filter_panels, least_items * threads_));
 }
 
+// A range's inputs take a quarter of its products at most, and stay in its thread's cache.
+void WinogradBlocking::set_ranges() {
+  constexpr std::int64_t fewest_lines = 16, cached_bytes = std::int64_t{512} << 10;
+  const std::int64_t most = std::min<std::int64_t>(threads_, shape.target / fewest_lines);
+  if (prepared && tiles.is_columns && most > 1 && block_tiles == shape.tiles && block_filters == filter_panels &&
+      tile_elements() * size_of(real) <= cached_bytes)
+    ranges = most;
+}
+
 std::int64_t WinogradBlocking::item_pitch() const {
   return pitch_of(filters.widest, steps);
 }
@@ -123,7 +134,7 @@ std::int64_t WinogradBlocking::product_elements() const {
   return round_up(block_tiles, tiles.most) * panels * filters.most * form.products();
 }
 std::int64_t WinogradBlocking::workspace_bytes() const {
-  return (tile_elements() + slots() * (filter_elements() + product_elements())) * size_of(real);
+  return (tile_slots() * tile_elements() + slots() * (filter_elements() + product_elements())) * size_of(real);
 }
 
 PreparedFormat WinogradBlocking::format(const Conv2dProblem& problem) const {

@@ -48,6 +48,9 @@ class WinogradBlocking {
   bool prepared, keeps_filters;  // they come transformed; or are, all of a group, before its first block
   // Panels that an item of work takes from taps to outputs; 0: all threads transform, then multiply, then combine.
   std::int64_t item_filters = 0;
+  // Prepared filters are shared out in so many ranges, each from a block's inputs, which it transforms for itself, to
+  // outputs: threads then hand each other nothing. 0: they are not.
+  std::int64_t ranges = 0;
 
   bool has_few_tiles() const;             // which items suit
   std::int64_t tile_elements() const;     // of a block's transformed inputs
@@ -55,6 +58,7 @@ class WinogradBlocking {
   std::int64_t product_elements() const;  // of a block's products with block_filters, or an item's
   std::int64_t item_pitch() const;        // of a panel's steps
   int slots() const { return item_filters > 0 ? threads_ : 1; }  // that have filters and products of their own
+  int tile_slots() const { return ranges > 0 ? threads_ : 1; }   // and transformed inputs
   std::int64_t workspace_bytes() const;
   std::int64_t prepared_elements() const { return filter_panels * form.products() * filters.pitch; }  // of a group
   PreparedFormat format(const Conv2dProblem& problem) const;
@@ -65,6 +69,7 @@ class WinogradBlocking {
   void set_block_tiles(std::int64_t tiles_at_most);
   void set_block_filters();
   void set_item_filters();
+  void set_ranges();
 
   int threads_;
 };

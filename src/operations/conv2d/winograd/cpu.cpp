@@ -89,11 +89,13 @@ class Plan final : public Conv2dPlanBody {
  private:
   void execute(const Conv2dRun& run) const;
   void run_items(const Memory<Real>& memory, const TileBlock& tiles) const;
+  void run_ranges(const Memory<Real>& memory, const TileBlock& tiles) const;
+  void multiply_range(const Memory<Real>& memory, const TileBlock& tiles, std::int64_t first, std::int64_t last) const;
   TapsAhead<Real> taps_ahead(const Real* w, std::int64_t panel, std::int64_t step) const;
   void multiply_panel(const Memory<Real>& memory, const TileBlock& tiles, const FilterBlock& filters,
                       std::int64_t panel, std::int64_t step) const;
   void add_products(const Real* a, std::int64_t rows, const Real* b, std::int64_t columns, std::int64_t step,
-                    Real* sums, const Real* ahead = nullptr, std::int64_t ahead_step = 0) const;
+                    Real* sums, const Real* ahead = nullptr, std::int64_t ahead_step = 0, std::int64_t lines = 0) const;
   Memory<Real> memory_of(const Conv2dRun& run, std::int64_t group) const;
   void transform_filters(const Real* w, const FilterBlock& block, Real* to) const;
   void transform_channels(const Real* w, std::int64_t panel, std::int64_t source, std::int64_t channels, Real* to,
@@ -164,8 +166,8 @@ Memory<Real> Plan<Real>::memory_of(const Conv2dRun& run, std::int64_t group) con
           .bias = problem().bias ? real(run.bias) + group * g_.k_group : nullptr,
           .target = forward() ? y : x,
           .tiles = workspace,
-          .transformed = workspace + cut_.tile_elements(),
-          .products = workspace + cut_.tile_elements() + cut_.slots() * cut_.filter_elements()};
+          .transformed = workspace + cut_.tile_slots() * cut_.tile_elements(),
+          .products = workspace + cut_.tile_slots() * cut_.tile_elements() + cut_.slots() * cut_.filter_elements()};
 }
 
 template <typename Real>
@@ -177,6 +179,10 @@ void Plan<Real>::execute(const Conv2dRun& run) const {
     for (std::int64_t first = 0; first < shape_.tiles; first += cut_.block_tiles) {
       const std::int64_t count = std::min(cut_.block_tiles, shape_.tiles - first);
       const TileBlock tiles{first, count, cut_.tiles.cut(count)};
+      if (cut_.ranges > 0) {
+        run_ranges(memory, tiles);
+        continue;
+      }
       transform(memory, tiles);
       if (cut_.item_filters > 0) {
         run_items(memory, tiles);
@@ -222,10 +228,46 @@ void Plan<Real>::run_items(const Memory<Real>& memory, const TileBlock& tiles) c
   });
 }
 
-// The products of a panel of rows and one of columns, at one point, of a run of steps that begins at `step`.
+// What a parallel_for within an item's own body does, its thread does alone.
+template <typename Real>
+void Plan<Real>::run_ranges(const Memory<Real>& memory, const TileBlock& tiles) const {
+  const FilterBlock filters = panels_from(0, filters_.panels);
+  cpu_.parallel_for(cut_.ranges, [&](std::int64_t i, int slot) {
+    Memory<Real> own = memory;
+    own.tiles += slot * cut_.tile_elements();
+    transform(own, tiles);
+    const std::int64_t first = i * filters.lines / cut_.ranges, last = (i + 1) * filters.lines / cut_.ranges;
+    multiply_range(own, tiles, first, last);
+    for (std::int64_t panel = 0; panel < tiles.cut.panels; ++panel)
+      combine_planes(own, tiles, filters, panel, first, last);
+  });
+}
+
+// Products of filters [first, last), which begin and end anywhere in their panels.
+template <typename Real>
+void Plan<Real>::multiply_range(const Memory<Real>& memory, const TileBlock& tiles, std::int64_t first,
+                                std::int64_t last) const {
+  const std::int64_t products = cut_.form.products();
+  for (std::int64_t p = 0; p < filters_.panels; ++p) {
+    const std::int64_t start = filters_.start(p), lines = filters_.count(p), row = std::max(first, start),
+                       rows = std::min(last, start + lines) - row;
+    if (rows <= 0) continue;
+    for (std::int64_t e = 0; e < products; ++e)
+      for (std::int64_t step = 0; step < shape_.source; step += cut_.steps)
+        for (std::int64_t q = 0; q < tiles.cut.panels; ++q) {
+          const std::int64_t columns = tiles.cut.count(q);
+          add_products(memory.filters + (p * products + e) * cut_.filters.pitch + step * lines + row - start, rows,
+                       memory.tiles + (q * products + e) * cut_.tiles.pitch + step * cut_.tiles.width(columns), columns,
+                       step, products_at(memory, shape_.target, row, q) + e * cut_.tile.columns, nullptr, 0, lines);
+        }
+  }
+}
+
+// The products of a panel of rows and one of columns, at one point, of a run of steps that begins at `step`. With
+// lines: the rows are some of a panel of so many.
 template <typename Real>
 void Plan<Real>::add_products(const Real* a, std::int64_t rows, const Real* b, std::int64_t columns, std::int64_t step,
-                              Real* sums, const Real* ahead, std::int64_t ahead_step) const {
+                              Real* sums, const Real* ahead, std::int64_t ahead_step, std::int64_t lines) const {
   kernels::multiply_panels(kernels::GemmPanels<Real>{.a = a,
                                                      .b = b,
                                                      .steps = std::min(cut_.steps, shape_.source - step),
@@ -234,6 +276,7 @@ void Plan<Real>::add_products(const Real* a, std::int64_t rows, const Real* b, s
                                                      .sums = sums,
                                                      .ld = cut_.form.products() * cut_.tile.columns,
                                                      .add = step > 0,
+                                                     .a_step = lines == rows ? 0 : lines,
                                                      .ahead = ahead,
                                                      .ahead_step = ahead_step});
 }
@@ -462,10 +505,15 @@ void Plan<Real>::multiply(const Memory<Real>& memory, const TileBlock& tiles, co
   const bool has_columns = cut_.tiles.is_columns;
   const Side &rows = has_columns ? of_filters : of_tiles, &columns = has_columns ? of_tiles : of_filters;
   const std::int64_t products = cut_.form.products(), all_rows = has_columns ? filters.lines : tiles.count;
+  // A thread has neighbouring items: where its cache holds all tiles, those of some rows, whose sums it may combine,
+  // too.
+  constexpr std::int64_t cached_bytes = std::int64_t{512} << 10;
+  const bool by_rows = has_columns && cut_.tile_elements() * static_cast<std::int64_t>(sizeof(Real)) <= cached_bytes;
   const std::int64_t parts =
-      std::clamp<std::int64_t>(divide_up(items_per_thread * cpu_.threads(), products), 1, rows.panels);
+      by_rows ? rows.panels
+              : std::clamp<std::int64_t>(divide_up(items_per_thread * cpu_.threads(), products), 1, rows.panels);
   cpu_.parallel_for(products * parts, [&](std::int64_t i, int) {
-    const std::int64_t e = i / parts, part = i % parts;
+    const std::int64_t e = by_rows ? i % products : i / parts, part = by_rows ? i / products : i % parts;
     for (std::int64_t step = 0; step < shape_.source; step += cut_.steps)
       for (std::int64_t p = part * rows.panels / parts; p < (part + 1) * rows.panels / parts; ++p) {
         const std::int64_t row = rows.cut.start(rows.first + p) - rows.start, count = rows.cut.count(rows.first + p);
@@ -485,10 +533,15 @@ void Plan<Real>::combine(const Memory<Real>& memory, const TileBlock& tiles, con
     cpu_.parallel_for(tiles.count, [&](std::int64_t tile, int) { combine_pixels(memory, tiles, filters, tile); });
     return;
   }
-  const std::int64_t parts = divide_up(filters.lines, item_channels);
-  cpu_.parallel_for(combined_panels(tiles) * parts, [&](std::int64_t i, int) {
-    const std::int64_t channel = i % parts * item_channels;
-    combine_planes(memory, tiles, filters, i / parts, channel, std::min(channel + item_channels, filters.lines));
+  // Of whole vectors, where these are of filters.
+  constexpr std::int64_t fewest = 4;
+  const std::int64_t panels = combined_panels(tiles),
+                     channels = cut_.tiles.is_columns
+                                    ? std::clamp(divide_up(filters.lines, 2 * cpu_.threads()), fewest, item_channels)
+                                    : item_channels;
+  cpu_.parallel_for(panels * divide_up(filters.lines, channels), [&](std::int64_t i, int) {
+    const std::int64_t channel = i / panels * channels;
+    combine_planes(memory, tiles, filters, i % panels, channel, std::min(channel + channels, filters.lines));
   });
 }
 
@@ -557,7 +610,7 @@ double cost_of(const Conv2dProblem& problem, const WinogradBlocking& cut, double
   // Fitted with vectors of 16 lanes. What waits for memory and turns vectors takes as long with 8, and fewer
   // multiply-adds meanwhile.
   const double narrow = 16.0 / static_cast<double>(kernels::register_tile(DataType::f32, 64).lanes);
-  const double phase = 4e5 / narrow, of_input = narrow > 1 ? 30 : 40, of_output = of_input,
+  const double phase = 2e5, of_input = narrow > 1 ? 30 : 40, of_output = of_input,
                gathered_filter = 45 / std::sqrt(narrow), adjacent_filter = narrow > 1 ? 26 : 10;
   constexpr std::int64_t least_rows = 4;  // fewer take as long
   constexpr std::int64_t cached_bytes = std::int64_t{16} << 20;
