@@ -45,7 +45,15 @@ std::int64_t launches_of(const Network& network, std::size_t operation) {
 
 }  // namespace
 
+Json steps_json(const Network& network) {
+  Json steps = Json::array();
+  for (const NetworkStep& step : network.steps())
+    steps.push_back({{"layer", step.layer}, {"what", step.what}, {"problem", step.problem}, {"solver", step.solver}});
+  return steps;
+}
+
 void report_operations(Network& network, bool prints, Json& json) {
+  json["steps"] = steps_json(network);
   const devices::Device::Peaks peaks = network.context().impl()->measure_peaks(0.2);
   const std::vector<double> seconds = network.measure();
   double all = 0, floors = 0, bytes = 0, operations = 0;
@@ -76,7 +84,7 @@ void report_operations(Network& network, bool prints, Json& json) {
   fmt::print("\n");
   print_table(table);
   fmt::print(
-      "all operations, each by itself: {:.3f} ms a step, {} launches; floors {:.3f} ms, of {:.3g} GFLOP at {:.3g} "
+      "all operations, each by itself: {:.3f} ms, {} launches; floors {:.3f} ms, of {:.3g} GFLOP at {:.3g} "
       "TFLOP/s and {:.3g} MB at {:.0f} GB/s\n",
       all * 1e3, launches, floors * 1e3, operations / 1e9, peaks.tflops, bytes / 1e6, peaks.gbps);
 }

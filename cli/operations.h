@@ -1,4 +1,4 @@
-// The table of train --operations.
+// A network's operations, and the table of train --operations and predict --operations.
 #pragma once
 
 #include "omniconv/training.h"
@@ -6,9 +6,12 @@
 
 namespace omniconv::cli {
 
+// Its operations in their order, with their solvers.
+Json steps_json(const Network& network);
+
 // What each operation of a step takes by itself, again and again, so that its arrays may lie in caches, beside what it
 // could not do without: its bytes, or on the CPU its arithmetic, at the device's measured peaks, and its launches. It
-// changes the network's parameters: for the end.
+// changes the network's parameters: for the end. json["steps"] gets what was seen.
 void report_operations(Network& network, bool prints, Json& json);
 
 }  // namespace omniconv::cli

@@ -15,6 +15,7 @@
 #include "labelled.h"
 #include "omniconv/checkpoint.h"
 #include "omniconv/error.h"
+#include "operations.h"
 #include "report.h"
 #include "train/picture.h"
 
@@ -26,6 +27,7 @@ struct PredictOptions {
   std::string checkpoint;
   std::vector<std::string> images, solvers;
   std::int64_t top = 5, repeat = 1;
+  bool operations = false;
 };
 
 // What the network finds in an image, and the seconds from its numbers to that, the median of several runs.
@@ -86,6 +88,7 @@ int run(const PredictOptions& options, Json& json) {
       fmt::print("{}: {:.1f} us, the median of {} runs\n", path, seconds * 1e6, options.repeat);
   }
   if (prints) print_table(table);
+  if (options.operations) report_operations(network, prints, json);
   return 0;
 }
 
@@ -97,7 +100,7 @@ void add_predict(CLI::App& app, Body& body) {
       "Examples:\n"
       "  omniconv predict run1 shoe.png\n"
       "  omniconv predict run1 photos/*.jpg --top 1 --json found.json\n"
-      "  omniconv predict run1 shoe.png --repeat 1000 --device cpu\n"
+      "  omniconv predict run1 shoe.png --repeat 1000 --operations --device cpu\n"
       "Images are made as large as the model takes them. docs/training.md says what a checkpoint is.");
   const auto options = std::make_shared<PredictOptions>();
   command
@@ -116,6 +119,7 @@ void add_predict(CLI::App& app, Body& body) {
       ->type_name("N")
       ->check(whole_number(1, 1000000))
       ->capture_default_str();
+  command->add_flag("--operations", options->operations, "time each operation of the network by itself, at the end");
   add_solvers(*command, options->solvers);
   add_common(*command, options->common);
   command->callback([options, &body] {

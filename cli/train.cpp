@@ -214,10 +214,7 @@ Json options_json(const TrainOptions& options) {
 void describe_options(const TrainOptions& options, const Network& network, Json& json) {
   json["options"] = options_json(options);
   json["options"]["memory_bytes"] = network.memory_bytes();
-  json["steps"] = Json::array();
-  for (const NetworkStep& step : network.steps())
-    json["steps"].push_back(
-        {{"layer", step.layer}, {"what", step.what}, {"problem", step.problem}, {"solver", step.solver}});
+  json["steps"] = steps_json(network);
 }
 
 TrainingPicture picture_of(const Model& model, const Dataset& dataset, const std::vector<EpochReport>& epochs,

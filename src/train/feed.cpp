@@ -116,6 +116,7 @@ std::size_t Feed::bring(std::int64_t first, std::int64_t epoch) {
 
 void Feed::run(std::int64_t first, std::int64_t epoch) {
   const std::size_t place = bring(first, epoch);
+  network_.follow_parameters();
   Event event = sources_[place].recording.replay(network_.queue);
   if (chunks_) chunks_->read_until(place, std::move(event));
 }

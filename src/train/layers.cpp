@@ -18,6 +18,12 @@ namespace {
 
 using Kind = ModelLayer::Kind;
 
+// Whether a later layer adds what this one gives.
+bool is_marked(const Model& model, std::size_t i) {
+  return std::any_of(model.layers.begin(), model.layers.end(),
+                     [i](const ModelLayer& other) { return other.kind == Kind::add && other.from == i; });
+}
+
 // Adds the operations of one direction after the other.
 class Layers {
  public:
@@ -26,6 +32,7 @@ class Layers {
         options_(options),
         arrays_(arrays),
         trains_(trains),
+        is_made_(model.layers.size()),
         outputs_(model.layers.size()),
         gradients_(model.layers.size()),
         kept_(model.layers.size()) {}
@@ -52,15 +59,28 @@ class Layers {
   };
 
   const ModelLayer& layer(std::size_t i) const { return model_.layers[i]; }
-  bool is_marked(std::size_t i) const {
-    return std::any_of(model_.layers.begin(), model_.layers.end(),
-                       [i](const ModelLayer& other) { return other.kind == Kind::add && other.from == i; });
-  }
   // A relu that the layer before it computes with its own output.
   bool is_fused(std::size_t i) const {
     if (options_.is_unfused || i == 0 || i == model_.layers.size() || layer(i).kind != Kind::relu) return false;
     const ModelLayer& before = layer(i - 1);
-    return (before.has_parameters() || before.kind == Kind::add) && !is_marked(i - 1);
+    return (before.has_parameters() || before.kind == Kind::add) && !is_marked(model_, i - 1);
+  }
+  bool is_folded(std::size_t i) const { return options_.is_folded && can_fold(model_, i); }
+  // An add that the filters of layer i, whose work ends just before it, add to the shortcut where that lies.
+  bool is_added_in_place(std::size_t add, std::size_t i) const {
+    if (!options_.is_folded || add == model_.layers.size() || layer(add).kind != Kind::add) return false;
+    const ModelLayer& own = layer(add);
+    const std::size_t shortcut = outputs_[own.from].passing;
+    const auto reads_it = [&](std::size_t later) {
+      return layer(later).kind == Kind::add && layer(later).from < add &&
+             outputs_[layer(later).from].passing == shortcut;
+    };
+    if (is_marked(model_, add - 1) || own.stride_h != 1 || layer(own.from).out.channels != own.out.channels ||
+        shortcut == Place::none || shortcut == input_of(i).passing)
+      return false;
+    for (std::size_t later = add + 1; later < model_.layers.size(); ++later)
+      if (reads_it(later)) return false;
+    return true;
   }
   Place array(const ModelShape& shape, DataType type) {
     return steps_.passing(checked_multiply(checked_multiply(options_.batch, shape.elements(), "a batch's layer"),
@@ -117,17 +137,16 @@ class Layers {
 
   void add_forward(std::size_t i) {
     const ModelLayer& own = layer(i);
-    if (is_fused(i)) return;
+    if (is_made_[i] || is_fused(i) || is_folded(i)) return;
     if (own.kind == Kind::dropout && !trains_) {
       outputs_[i] = input_of(i);
       return;
     }
+    if (own.kind == Kind::convolution || own.kind == Kind::dense) return add_filters(i);
     const bool has_relu = is_fused(i + 1);
     const Place x = input_of(i), y = array(own.out);
     outputs_[has_relu ? i + 1 : i] = y;
     switch (own.kind) {
-      case Kind::convolution:
-      case Kind::dense: return add_filters(i, x, y, has_relu);
       case Kind::batch_norm: return add_batch_norm(i, x, y, has_relu);
       case Kind::max_pool:
       case Kind::average_pool: {
@@ -145,14 +164,23 @@ class Layers {
     }
   }
 
-  void add_filters(std::size_t i, const Place& x, const Place& y, bool has_relu) {
+  // With the layers behind that it computes, too.
+  void add_filters(std::size_t i) {
     const ModelLayer& own = layer(i);
     const LayerArrays& lasts = arrays_.layers[i];
     const bool has_own_bias = options_.is_unfused && own.has_bias;
+    std::size_t last = is_folded(i + 1) ? i + 1 : i;
     Conv2dProblem problem = convolution(own, Pass::forward);
-    problem.relu = has_relu, problem.bias = own.has_bias && !has_own_bias;
-    const Place sums = has_own_bias ? array(own.out) : y;
-    std::vector<NamedPlace> places = {{"x", x}, {"w", lasting(lasts.weights)}, {"y", sums}};
+    problem.bias = (own.has_bias || last > i) && !has_own_bias;
+    problem.accumulate = is_added_in_place(last + 1, i);
+    const Place y = problem.accumulate ? outputs_[layer(last + 1).from] : array(own.out),
+                sums = has_own_bias ? array(own.out) : y;
+    if (problem.accumulate) ++last;
+    problem.relu = is_fused(last + 1);
+    if (problem.relu) ++last;
+    outputs_[last] = y;
+    for (std::size_t made = i; made <= last; ++made) is_made_[made] = true;
+    std::vector<NamedPlace> places = {{"x", input_of(i)}, {"w", lasting(lasts.weights)}, {"y", sums}};
     if (problem.bias) places.push_back({"bias", lasting(lasts.biases)});
     add(i, "forward", problem, places);
     if (!has_own_bias) return;
@@ -298,6 +326,7 @@ class Layers {
   const NetworkArrays& arrays_;
   bool trains_;
   Steps steps_;
+  std::vector<bool> is_made_;               // by a layer before
   std::vector<Place> outputs_, gradients_;  // of each layer; gradients are of its output
   std::vector<Kept> kept_;
 };
@@ -318,6 +347,12 @@ Steps training_steps(const Model& model, const LayerOptions& options, const Netw
   layers.forward();
   layers.backward();
   return layers.steps();
+}
+
+bool can_fold(const Model& model, std::size_t layer) {
+  if (layer == 0 || layer >= model.layers.size() || model.layers[layer].kind != Kind::batch_norm) return false;
+  const ModelLayer& before = model.layers[layer - 1];
+  return (before.kind == Kind::convolution || before.kind == Kind::dense) && !is_marked(model, layer - 1);
 }
 
 std::size_t first_trained(const Model& model) {

@@ -29,6 +29,9 @@ struct LayerOptions {
   std::uint64_t seed = 0;             // of dropout
   Scalar step = 0;                    // which step it is: of dropout
   bool is_unfused = false;            // biases and relus are operations of their own
+  // Forward alone: filters and biases of a layer before a batch_norm have that in them, and what adds a shortcut that
+  // nobody else reads adds it to that.
+  bool is_folded = false;
 };
 
 // Forward alone, as it is behind the training; the last layer's outputs are kept in `outputs`.
@@ -40,6 +43,9 @@ Evaluating evaluating_steps(const Model& model, const LayerOptions& options, con
 
 // Forward, the losses of the images, and backward: the gradients of all parameters.
 Steps training_steps(const Model& model, const LayerOptions& options, const NetworkArrays& arrays);
+
+// A batch_norm that filters and biases of the layer before it may have in them.
+bool can_fold(const Model& model, std::size_t layer);
 
 // The first layer with parameters: no gradient is asked for before it. The number of layers where none has.
 std::size_t first_trained(const Model& model);

@@ -56,17 +56,19 @@ Network::State::State(const Context& of, Model given, const NetworkOptions& aske
       options(asked),
       type(type_of(asked.precision)),
       loss_scale(asked.precision == Precision::f16 ? f16_loss_scale : 1),
-      queue(context.make_queue({.timing = false})) {
+      queue(context.make_queue({.timing = false, .begins_at_wait = !asked.trains})) {
   if (options.batch < 1) throw bad_input(fmt::format("a batch of {} images: must be at least 1", options.batch));
   training::require_rung(context, options);
-  place_parameters();
+  const bool folds = !options.trains && type == DataType::f32 && !training::is_unfused(options.rungs);
+  place_parameters(folds);
   const training::LayerOptions of_layers{.batch = options.batch,
                                          .type = type,
                                          .products = options.precision == Precision::tf32 ? DataType::tf32 : type,
                                          .loss_scale = loss_scale,
                                          .seed = options.seed,
                                          .step = number,
-                                         .is_unfused = training::is_unfused(options.rungs)};
+                                         .is_unfused = training::is_unfused(options.rungs),
+                                         .is_folded = folds};
   // Sizes first, with arrays of no memory, so that too much is refused before anything is allocated.
   const auto plan_bytes = [&](const training::NetworkArrays& lasting) {
     evaluating = training::evaluating_steps(model, of_layers, lasting);
@@ -87,11 +89,17 @@ Network::State::State(const Context& of, Model given, const NetworkOptions& aske
   }
   passing = allocate(std::max<std::int64_t>(plan_bytes(arrays()), 1));
   const SolverOptions of_plans{.deterministic = options.deterministic};
-  std::int64_t most = evaluating.steps.plan(context, of_plans, options.solvers, options.rungs);
+  std::int64_t most = evaluating.steps.plan(context, of_plans, options.solvers, options.rungs, !options.trains);
+  evaluating.steps.allocate_prepared([this](std::int64_t bytes) { return allocate(bytes); });
   if (options.trains) most = std::max(most, training.plan(context, of_plans, options.solvers, options.rungs));
   workspace = allocate(std::max<std::int64_t>(most, 1));
   evaluate_recording = recorded(evaluating.steps);
   if (options.trains) train_recording = recorded(training);
+  if (evaluating.steps.has_prepared()) {
+    Sequence sequence = context.make_sequence();
+    evaluating.steps.append_prepare(sequence);
+    prepare_recording = context.record(std::move(sequence));
+  }
   const training::Steps& listed = options.trains ? training : evaluating.steps;
   for (std::size_t i = 0; i < listed.operations().size(); ++i) {
     const training::StepOperation& operation = listed.operations()[i];
@@ -109,7 +117,7 @@ std::int64_t Network::State::image_bytes() const {
                           "a batch of images");
 }
 
-void Network::State::place_parameters() {
+void Network::State::place_parameters(bool folds) {
   groups[0].type = type;
   std::int64_t all = 0;
   for (const ModelLayer& layer : model.layers) {
@@ -124,6 +132,10 @@ void Network::State::place_parameters() {
       running_elements += 2 * round_up(layer.outputs, alignment);
     }
     all = checked_add(all, layer.parameters(), "the model's parameters");
+    if (folds && training::can_fold(model, parts.size() + 1)) {
+      own.folded = folded_elements;
+      folded_elements += round_up(layer.weights(), alignment) + round_up(layer.outputs, alignment);
+    }
     parts.push_back(own);
   }
   if (all == 0) throw bad_input(fmt::format("{}: no layer has parameters", model.name));
@@ -133,7 +145,7 @@ void Network::State::place_parameters() {
 void Network::State::require_memory(std::int64_t passing_bytes) const {
   const char* const what = "the network's memory";
   const std::int64_t states = !options.trains ? 1 : options.rule == UpdateProblem::Rule::adam ? 3 : 2;
-  std::int64_t fixed = running_elements * 4;
+  std::int64_t fixed = (running_elements + folded_elements) * 4;
   for (const Group& group : groups) {
     const std::int64_t size = size_of(group.type),
                        of_element = 4 * states + (options.trains ? size : 0) + (group.type == DataType::f32 ? 0 : size);
@@ -152,6 +164,7 @@ void Network::State::require_memory(std::int64_t passing_bytes) const {
 void Network::State::allocate_lasting() {
   images = allocate(image_bytes());
   if (running_elements > 0) running = allocate(running_elements * 4);
+  if (folded_elements > 0) folded = allocate(folded_elements * 4);
   for (Group& group : groups) {
     if (group.elements == 0) continue;
     group.w = allocate(group.elements * 4);
@@ -174,6 +187,10 @@ training::NetworkArrays Network::State::arrays() const {
     const Parts& at = parts[i];
     const Group& group = groups[at.group];
     own.weights = group.read(at.weights), own.biases = group.read(at.biases);
+    if (at.folded >= 0) {
+      own.weights = {folded, at.folded * 4};
+      own.biases = {folded, (at.folded + round_up(layer.weights(), alignment)) * 4};
+    }
     own.weight_gradients = group.gradient(at.weights), own.bias_gradients = group.gradient(at.biases);
     if (at.running < 0) continue;
     own.running_mean = {running, at.running * 4};
@@ -260,6 +277,7 @@ void Network::State::write_part(std::size_t layer, Buffer Group::*which, std::sp
   const ModelLayer& own = layer_at(layer);
   const Parts& at = parts[layer];
   const Group& group = groups[at.group];
+  is_stale = true;
   const auto write = [&](std::int64_t begin, std::span<const float> part) {
     if (part.empty()) return;
     queue.upload(group.*which, begin * 4, part.data(), static_cast<std::int64_t>(part.size_bytes())).wait();
@@ -275,6 +293,7 @@ void Network::State::write_copy(const Group& group, std::int64_t begin, std::spa
 }
 
 void Network::State::write_running(std::size_t layer, std::span<const float> means, std::span<const float> variances) {
+  is_stale = true;
   const std::int64_t at = parts[layer].running, bytes = layer_at(layer).outputs * 4;
   queue.upload(running, at * 4, means.data(), bytes).wait();
   queue.upload(running, (at + round_up(layer_at(layer).outputs, alignment)) * 4, variances.data(), bytes).wait();
@@ -288,6 +307,38 @@ void Network::State::upload_images(const float* from) {
   const std::vector<std::byte> stored =
       stored_as(type, {from, static_cast<std::size_t>(options.batch * model.input.elements())});
   queue.upload(images, 0, stored.data(), images.bytes()).wait();
+}
+
+// w' = w gamma / sqrt(variance + epsilon), b' = (b - mean) gamma / sqrt(variance + epsilon) + beta, in double precision
+// and rounded once.
+void Network::State::fold(std::size_t layer) {
+  const ModelLayer &own = model.layers[layer], &norm = model.layers[layer + 1];
+  std::vector<float> values = part_of(layer, &Group::w), of_norm = part_of(layer + 1, &Group::w);
+  const auto outputs = static_cast<std::size_t>(own.outputs),
+             inputs = static_cast<std::size_t>(own.weights()) / outputs;
+  std::vector<float> means(outputs), variances(outputs);
+  const std::int64_t at = parts[layer + 1].running, bytes = own.outputs * 4;
+  queue.download(means.data(), running, at * 4, bytes).wait();
+  queue.download(variances.data(), running, (at + round_up(own.outputs, alignment)) * 4, bytes).wait();
+  std::vector<float> biases(outputs);
+  for (std::size_t k = 0; k < outputs; ++k) {
+    const double scale = of_norm[k] / std::sqrt(static_cast<double>(variances[k]) + norm.epsilon),
+                 bias = own.has_bias ? values[static_cast<std::size_t>(own.weights()) + k] : 0;
+    for (std::size_t i = 0; i < inputs; ++i)
+      values[k * inputs + i] = static_cast<float>(values[k * inputs + i] * scale);
+    biases[k] = static_cast<float>((bias - means[k]) * scale + of_norm[outputs + k]);
+  }
+  const std::int64_t to = parts[layer].folded;
+  queue.upload(folded, to * 4, values.data(), own.weights() * 4).wait();
+  queue.upload(folded, (to + round_up(own.weights(), alignment)) * 4, biases.data(), bytes).wait();
+}
+
+void Network::State::follow_parameters() {
+  if (options.trains || !is_stale) return;
+  for (std::size_t i = 0; i < parts.size(); ++i)
+    if (parts[i].folded >= 0) fold(i);
+  if (prepare_recording) prepare_recording->replay(queue);
+  is_stale = false;
 }
 
 Network::Network(const Context& context, Model model, const NetworkOptions& options)
@@ -428,6 +479,7 @@ void Network::set_tensors(const std::vector<NamedTensor>& tensors) {
                                   given.values.size()));
     places.push_back(&*found);
   }
+  s.is_stale = true;
   for (std::size_t i = 0; i < tensors.size(); ++i) {
     const State::Tensor& own = *places[i];
     const std::span<const float> values = tensors[i].values;
@@ -439,7 +491,7 @@ void Network::set_tensors(const std::vector<NamedTensor>& tensors) {
 std::vector<double> Network::measure(int at_once) {
   State& s = *state_;
   const training::Steps& steps = s.options.trains ? s.training : s.evaluating.steps;
-  Queue timed = s.context.make_queue();
+  Queue timed = s.context.make_queue({.begins_at_wait = true});
   // Classes that the model has: where an image has none, its gradients are NaN, which some solvers take long for.
   std::vector<std::int32_t> labels(static_cast<std::size_t>(s.options.batch));
   for (std::size_t i = 0; i < labels.size(); ++i)
@@ -487,6 +539,7 @@ std::vector<float> Network::outputs(const float* images) {
   std::vector<std::byte> stored(static_cast<std::size_t>(count * size));
   settled(s.queue, [&] {
     s.upload_images(images);
+    s.follow_parameters();
     s.evaluate_recording.replay(s.queue);
     s.queue.download(stored.data(), from.buffer, from.offset_bytes, count * size).wait();
   });

@@ -3,6 +3,7 @@
 
 #include <array>
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -29,6 +30,7 @@ struct Network::State {
   struct Parts {
     std::size_t group = 0;
     std::int64_t weights = 0, biases = 0, running = -1;
+    std::int64_t folded = -1;  // of filters and biases with the batch_norm behind them, in `folded`
   };
 
   struct Tensor {
@@ -45,7 +47,7 @@ struct Network::State {
   };
 
   Buffer allocate(std::int64_t bytes);
-  void place_parameters();
+  void place_parameters(bool folds);
   void require_memory(std::int64_t passing_bytes) const;
   void allocate_lasting();
   training::NetworkArrays arrays() const;
@@ -62,6 +64,9 @@ struct Network::State {
   void write_copy(const Group& group, std::int64_t begin, std::span<const float> values);
   std::vector<Tensor> tensors() const;
   void upload_images(const float* from);
+  // Of a network that does not train: what is made of its parameters for its runs, where they have changed.
+  void follow_parameters();
+  void fold(std::size_t layer);
 
   Context context;
   Model model;
@@ -71,8 +76,9 @@ struct Network::State {
   Queue queue;
   std::array<Group, 2> groups;  // of filters and biases; of batch_norm's where the type is not f32
   std::vector<Parts> parts;     // of each layer
-  std::int64_t running_elements = 0, memory_bytes = 0, updates = 0;
-  Buffer images, labels, losses, stop, factor, running, passing, workspace;
+  std::int64_t running_elements = 0, folded_elements = 0, memory_bytes = 0, updates = 0;
+  bool is_stale = true;  // what follow_parameters() makes
+  Buffer images, labels, losses, stop, factor, running, folded, passing, workspace;
   Scalar rate = Scalar::changing(0), momentum = Scalar::changing(0), l1 = Scalar::changing(0), l2 = Scalar::changing(0),
          clip = Scalar::changing(0), correction1 = Scalar::changing(1), correction2 = Scalar::changing(1),
          number = Scalar::changing(1);  // of the step, from 1
@@ -80,6 +86,7 @@ struct Network::State {
   training::Evaluating evaluating;
   std::vector<NetworkStep> steps;
   Recording train_recording, evaluate_recording;  // on images that are there
+  std::optional<Recording> prepare_recording;
 };
 
 }  // namespace omniconv

@@ -8,6 +8,22 @@
 #include "train/rungs.h"
 
 namespace omniconv::training {
+namespace {
+
+constexpr std::string_view filters = "w";
+
+// The same with filters in a solver's own form, where one has it and then costs less.
+std::optional<SolverOptions> prepared(const Context& context, const Problem& problem, const SolverOptions& options) {
+  if (problem.operation_name() != "conv2d") return std::nullopt;
+  SolverOptions made = options;
+  made.prepared = {std::string(filters)};
+  const auto cost = [](const Candidate& best) { return best.cost * best.counted; };
+  const Candidate with = explain(context, problem, made).front(), without = explain(context, problem, options).front();
+  if (!with.applicable || (without.applicable && cost(without) <= cost(with))) return std::nullopt;
+  return made;
+}
+
+}  // namespace
 
 Place Steps::passing(std::int64_t bytes) {
   constexpr std::int64_t alignment = 256;
@@ -53,7 +69,7 @@ std::int64_t Steps::lay_out() {
 }
 
 std::int64_t Steps::plan(const Context& context, const SolverOptions& options,
-                         const std::map<std::string, std::string>& solvers, const RungOptions& rungs) {
+                         const std::map<std::string, std::string>& solvers, const RungOptions& rungs, bool prepares) {
   // Where a solver is named, by whom it may be.
   const auto named = [&](const Problem& problem) -> std::optional<SolverOptions> {
     SolverOptions own = options;
@@ -68,17 +84,34 @@ std::int64_t Steps::plan(const Context& context, const SolverOptions& options,
     own.solver = of_rung.solver, own.tuning = of_rung.tuning;
     return own;
   };
-  // Side by side where none is.
-  std::vector<Problem> problems;
-  for (const StepOperation& operation : operations_)
-    if (!named(operation.problem)) problems.push_back(operation.problem);
-  std::vector<Plan> made = make_plans(context, problems, options);
-  std::size_t next = 0;
+  // Side by side where none is, with filters as they lie and prepared.
+  struct Together {
+    SolverOptions options;
+    std::vector<Problem> problems = {};
+    std::vector<Plan> made = {};
+    std::size_t next = 0;
+  };
+  std::vector<Together> together = {{options}, {options}};
+  together[1].options.prepared = {std::string(filters)};
+  std::vector<std::optional<SolverOptions>> own;
+  std::vector<bool> is_prepared;
   for (const StepOperation& operation : operations_) {
-    if (const std::optional<SolverOptions> own = named(operation.problem))
-      plans_.emplace_back(context, operation.problem, *own);
+    own.push_back(named(operation.problem));
+    const std::optional<SolverOptions> with =
+        prepares ? prepared(context, operation.problem, own.back().value_or(options)) : std::nullopt;
+    is_prepared.push_back(with.has_value());
+    if (!own.back())
+      together[with ? 1 : 0].problems.push_back(operation.problem);
+    else if (with)
+      own.back() = with;
+  }
+  for (Together& some : together) some.made = make_plans(context, some.problems, some.options);
+  for (std::size_t i = 0; i < operations_.size(); ++i) {
+    Together& some = together[is_prepared[i] ? 1 : 0];
+    if (own[i])
+      plans_.emplace_back(context, operations_[i].problem, *own[i]);
     else
-      plans_.push_back(std::move(made[next++]));
+      plans_.push_back(std::move(some.made[some.next++]));
   }
   std::int64_t most = 0;
   for (const Plan& plan : plans_) most = std::max(most, plan.workspace_bytes());
@@ -93,8 +126,35 @@ void Steps::append_one(Sequence& sequence, std::size_t operation, const Buffer& 
                        const Buffer& workspace) const {
   const StepOperation& own = operations_[operation];
   std::vector<NamedOperand> arrays;
-  for (const NamedPlace& array : own.arrays) arrays.push_back({array.name, at(array.place, passing)});
+  for (const NamedPlace& array : own.arrays) {
+    const Operand as_it_lies = at(array.place, passing);
+    arrays.push_back({array.name, is_prepared(operation, array.name)
+                                      ? Operand{prepared_[operation], 0, plans_[operation].format(filters)}
+                                      : as_it_lies});
+  }
   plans_[operation].append(sequence, arrays, workspace, own.scalars);
+}
+
+void Steps::allocate_prepared(const std::function<Buffer(std::int64_t)>& allocate) {
+  for (const Plan& plan : plans_) {
+    const bool has_filters = plan.problem().operation_name() == "conv2d";
+    const std::shared_ptr<const PreparedFormat> format = has_filters ? plan.format(filters) : nullptr;
+    prepared_.push_back(format == nullptr ? Buffer() : allocate(format->bytes));
+  }
+}
+
+bool Steps::has_prepared() const {
+  return std::any_of(prepared_.begin(), prepared_.end(), [](const Buffer& one) { return static_cast<bool>(one); });
+}
+
+bool Steps::is_prepared(std::size_t operation, std::string_view array) const {
+  return array == filters && operation < prepared_.size() && prepared_[operation];
+}
+
+void Steps::append_prepare(Sequence& sequence) const {
+  for (std::size_t i = 0; i < operations_.size(); ++i)
+    for (const NamedPlace& array : operations_[i].arrays)
+      if (is_prepared(i, array.name)) plans_[i].append_prepare(sequence, filters, array.place.lasting, prepared_[i]);
 }
 
 void Steps::append(Sequence& sequence, const Buffer& passing, const Buffer& workspace) const {

@@ -3,6 +3,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <limits>
 #include <map>
 #include <string>
@@ -48,9 +49,16 @@ class Steps {
   // Lays the passing arrays over each other; no more are added then. Returns the bytes of the memory that holds them.
   std::int64_t lay_out();
   // Makes the plans, by the solvers that are named for an operation or a problem, else by the rung's, and returns the
-  // bytes of the workspace that they share.
+  // bytes of the workspace that they share. With `prepares` filters are given in their solver's own form where that
+  // costs less: they do not change from run to run.
   std::int64_t plan(const Context& context, const SolverOptions& options,
-                    const std::map<std::string, std::string>& solvers = {}, const RungOptions& rungs = {});
+                    const std::map<std::string, std::string>& solvers = {}, const RungOptions& rungs = {},
+                    bool prepares = false);
+  // Allocates what holds the forms that `prepares` asked for: before anything is appended. They are made by what
+  // append_prepare() appends, again whenever filters have changed.
+  void allocate_prepared(const std::function<Buffer(std::int64_t bytes)>& allocate);
+  bool has_prepared() const;
+  void append_prepare(Sequence& sequence) const;
   void append(Sequence& sequence, const Buffer& passing, const Buffer& workspace) const;
   // One of them, so many times.
   void append_one(Sequence& sequence, std::size_t operation, const Buffer& passing, const Buffer& workspace) const;
@@ -60,6 +68,8 @@ class Steps {
   const std::vector<Plan>& plans() const { return plans_; }
 
  private:
+  bool is_prepared(std::size_t operation, std::string_view array) const;
+
   struct Array {
     std::int64_t bytes = 0, offset = 0;
     std::size_t first = Place::none, last = 0;  // of the operations that have it
@@ -67,6 +77,7 @@ class Steps {
 
   std::vector<StepOperation> operations_;
   std::vector<Array> arrays_;
+  std::vector<Buffer> prepared_;  // of each operation that has any
   std::vector<Plan> plans_;
 };
 

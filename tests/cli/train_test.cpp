@@ -282,6 +282,14 @@ TEST_F(TrainCommand, EvaluatesAndPredicts) {
       EXPECT_GT(report["images"][1]["found"][0]["share"], 0.5);
     }
   write("two.pam", "P7\nWIDTH 1\nHEIGHT 1\nDEPTH 5\nMAXVAL 255\nENDHDR\n12345");
+  // What each operation takes, and how often it was asked.
+  const Outcome timed = run("predict run line.pnm --device cpu --repeat 3 --operations --json t.json");
+  ASSERT_EQ(timed.status, 0) << timed.error;
+  EXPECT_NE(timed.out.find(" us, the median of 3 runs"), std::string::npos) << timed.out;
+  EXPECT_NE(timed.out.find("all operations, each by itself: "), std::string::npos) << timed.out;
+  const json steps = json::parse(read_here("t.json"))["steps"];
+  ASSERT_FALSE(steps.empty());
+  for (const json& step : steps) EXPECT_TRUE(step["seconds"] > 0 && step["what"] == "forward") << step;
   refuses("predict run two.pam --device cpu", {"two.pam has 5 channels, and the model takes 1"});
   refuses("predict run none.png --device cpu", {"none.png"});
   refuses("predict none line.pnm", {"none: a checkpoint is named by its file step-NUMBER.json, or by its folder"});

@@ -358,6 +358,73 @@ TEST(Networks, InferenceUsesTheMomentsOfTheTraining) {
   }
 }
 
+// Whole numbers for a network's tensors, few of them not 0, of which all that layers make are whole, too, and below
+// 2^24: variances with which a batch_norm divides by 1, and biases behind it so large that what is lost of a 1 is lost
+// again.
+void set_whole_numbers(std::vector<NamedTensor>& tensors, std::uint64_t seed) {
+  PhiloxStream stream(seed, PhiloxUse::weights, 7);
+  std::uint64_t at = 0;
+  const auto below = [&](std::uint32_t limit) { return static_cast<int>(stream.word(at++) % limit); };
+  const float variance = 1 - 1e-5F;
+  ASSERT_EQ(1 / std::sqrt(variance + 1e-5F), 1.0F);
+  std::erase_if(tensors, [](const NamedTensor& one) { return !one.name.starts_with("layers."); });
+  for (NamedTensor& one : tensors) {
+    const std::int64_t inputs = static_cast<std::int64_t>(one.values.size()) / one.extents[0];
+    for (std::size_t i = 0; i < one.values.size(); ++i)
+      one.values[i] = one.name.ends_with("running_var")               ? variance
+                      : one.name.ends_with("running_mean")            ? static_cast<float>(below(5) - 2)
+                      : one.name.ends_with("bias")                    ? static_cast<float>(below(8) + 40)
+                      : inputs == 1                                   ? static_cast<float>(below(2) + 1)
+                      : below(static_cast<std::uint32_t>(inputs)) < 3 ? static_cast<float>(2 * below(2) - 1)
+                                                                      : 0.0F;
+  }
+}
+
+// A network that does not train has its batch_norms in filters and biases, adds shortcuts where they lie, and has
+// filters in a solver's own form: it finds what one that trains finds, and follows its parameters.
+TEST(Networks, InferenceFoldsAndFollowsItsParameters) {
+  const Model model = parse_model(
+      "input 3 12 12\nconv 8 3x3 pad 1 nobias\nbatchnorm\nrelu\nmark a\nconv 8 3x3 pad 1 nobias\nbatchnorm\nrelu\n"
+      "conv 8 3x3 pad 1\nbatchnorm\nadd a\nrelu\nmark b\nconv 8 3x3 pad 1\nadd b\nmark c\nconv 16 3x3 pad 1 stride 2\n"
+      "batchnorm\nadd c\nbatchnorm\nmark d\ndropout 0.5\nconv 16 1x1\nadd d\ndense 12\nbatchnorm\nrelu\ndense 4\n",
+      "folded");
+  const std::int64_t batch = 2;
+  Batch data = batch_for(model, batch);
+  for (float& pixel : data.images) pixel = std::round(4 * pixel);
+  for (const std::string& id : devices_here()) {
+    const Context context({.device = id, .threads = 2});
+    // Sums of whole numbers are exact there, whatever their order.
+    const std::map<std::string, std::string> solvers = {{"conv2d", "conv2d/im2col_gemm"}};
+    Network trained(context, model, {.batch = batch, .solvers = solvers}),
+        infers(context, model, {.batch = batch, .trains = false, .solvers = solvers});
+    const auto operations = [&](std::string_view kind) {
+      return std::count_if(infers.steps().begin(), infers.steps().end(),
+                           [&](const NetworkStep& step) { return step.problem.find(kind) != std::string::npos; });
+    };
+    // One batch_norm stands behind an add. Of the adds one changes the extents, and two have the shortcut for what the
+    // convolution before them reads, one of them through a dropout.
+    EXPECT_EQ(operations("batch_norm "), 1) << id;
+    EXPECT_EQ(operations("add "), 3) << id;
+    std::vector<NamedTensor> tensors;
+    std::vector<float> before;
+    for (const std::uint64_t seed : {1, 2, 3}) {
+      trained.read_tensors(tensors).wait();
+      set_whole_numbers(tensors, seed);
+      trained.set_tensors(tensors), infers.set_tensors(tensors);
+      const std::vector<float> expected = trained.outputs(data.images.data());
+      for (const float value : expected) ASSERT_LT(std::fabs(value), 0x1p24F) << id;
+      EXPECT_NE(expected, before) << id;
+      EXPECT_EQ(infers.outputs(data.images.data()), expected) << id;
+      before = expected;
+    }
+    const std::vector<float> zeros(static_cast<std::size_t>(model.layers[0].parameters()));
+    trained.set_parameters(0, zeros), infers.set_parameters(0, zeros);
+    const std::vector<float> expected = trained.outputs(data.images.data());
+    EXPECT_NE(expected, before) << id;
+    EXPECT_EQ(infers.outputs(data.images.data()), expected) << id;
+  }
+}
+
 // w = w - rate * gradient of the first step, from momenta of 0, to the rounding of a multiply-add.
 TEST(Networks, AStepFollowsTheGradient) {
   const Model model = parse_model(small_model, "small");
