@@ -225,9 +225,65 @@ def accuracies(report):
         shown = sorted(row["accuracies"])
         yield (f"| `{row['model']}` | {row['dataset']} | {'`' + row['options'] + '`' if row['options'] else ''} | {row['epochs']} | {', '.join(f'{100 * one:.2f}' for one in row['accuracies'])} | "
                f"{100 * shown[len(shown) // 2]:.2f} % | {row['seconds']:.1f} |\n")
+    yield "\n![losses of three seeds by epoch](training-curves.svg)\n\nThe losses by epoch, drawn by `scripts/training-plots.py`.\n"
 
 
-MAKERS = {"omniconv-training-peers/1": training, "omniconv-accuracies/1": accuracies, "omniconv-compare/1": compared, "omniconv-compare-conv2d/1": compared_layers, "omniconv-compare-gemm/1": compared_products,
+def predicting(report):
+    device = report["device"]
+    threads = f", {report['threads']} threads" if device["id"] == "cpu" else ""
+    yield (f"## One image on {device['name']}{threads}, beside {report['rows'][0]['library']}\n\n`scripts/compare-predict.py`, commit {report['commit']}, {report['date'][:10]}. From the image's "
+           f"numbers on the host to the classes' logits there, f32{'; the peer runs a CUDA graph' if device['gpu'] else ''}: medians of many runs, in turns.\n\n"
+           "| model | omniconv, µs | peer, µs | ratio |\n| --- | --- | --- | --- |\n")
+    for row in report["rows"]:
+        yield f"| `{row['model']}` | {row['omniconv'] * 1e6:.0f} | {row['peer'] * 1e6:.0f} | {row['peer'] / row['omniconv']:.2f} |\n"
+
+
+def trained(report):
+    """The ladder of a training, or the operations of its step."""
+    if "ladder" in report:
+        yield from ladder(report)
+    else:
+        yield from step_operations(report)
+
+
+def heading(report):
+    return f"`omniconv train {report['model']}`, commit {report['commit']}, {report['date'][:10]}. "
+
+
+def device_of(report):
+    return f"{report['device']['name']}, {'CUDA' if report['device']['id'].startswith('cuda') else 'OpenCL'}"
+
+
+def ladder(report):
+    steps = [step for step in report["ladder"] if "reason" not in step]
+    kinds = list(dict.fromkeys(kind for step in steps for kind in step["operations"]))
+    yield (f"## The classic study's ladder on {device_of(report)}: `{report['model']}`\n\n{heading(report)}Seconds an epoch of {report['dataset']['training']} images of {report['dataset']['name']}; "
+           "below, of an epoch's operations, each timed by itself ([the study](../study.md)).\n\n")
+    yield "| | " + " | ".join(step["rung"] for step in steps) + " |\n" + "| --- " * (len(steps) + 1) + "|\n"
+    yield "| tile, results of a work item | " + " | ".join(f"{step.get('tile', '–')}, {step.get('work', '–')}" for step in steps) + " |\n"
+    yield "| seconds an epoch | " + " | ".join(f"{step['seconds_an_epoch']:.3f}" for step in steps) + " |\n"
+    yield "| speed-up over naive | " + " | ".join(f"{step['speed_up']:.2f}" for step in steps) + " |\n"
+    yield "| test accuracy | " + " | ".join(f"{100 * step['accuracy']:.2f} %" for step in steps) + " |\n"
+    for kind in kinds:
+        yield f"| {kind} | " + " | ".join(f"{step['operations'][kind]:.5f}" if kind in step["operations"] else "–" for step in steps) + " |\n"
+    for step in report["ladder"]:
+        if "reason" in step:
+            yield f"\nLeft out: {step['rung']}, since {step['reason']}.\n"
+
+
+def step_operations(report):
+    every = report["operations_seconds"]
+    options = report["options"]
+    yield (f"## A step's operations on {device_of(report)}: `{report['model']}`, {options['batch']} images, {options['precision']}\n\n{heading(report)}`--operations`: each operation timed by itself, again and "
+           f"again, its arrays in caches where they fit; floors by its bytes at {report['device']['peak_gbps']:.0f} GB/s. All of them {every * 1e3:.3f} ms, {report['launches']} launches; floors "
+           f"{report['floor_seconds'] * 1e3:.3f} ms.\n\n"
+           "| operation | problem | µs | share | floor, µs | TFLOP/s | GB/s | launches | solver |\n| --- | --- | --- | --- | --- | --- | --- | --- | --- |\n")
+    for step in report["steps"]:
+        yield (f"| {step['what']} | `{step['problem']}` | {step['seconds'] * 1e6:.1f} | {100 * step['seconds'] / every:.1f} % | {step['floor_seconds'] * 1e6:.1f} | "
+               f"{significant(step['operations'] / step['seconds'] / 1e12)} | {step['bytes'] / step['seconds'] / 1e9:.0f} | {step['launches']} | `{step['solver']}` |\n")
+
+
+MAKERS = {"omniconv-predict-peers/1": predicting, "omniconv-train/1": trained, "omniconv-training-peers/1": training, "omniconv-accuracies/1": accuracies, "omniconv-compare/1": compared, "omniconv-compare-conv2d/1": compared_layers, "omniconv-compare-gemm/1": compared_products,
           "omniconv-bench/1": benched, "omniconv-files/1": files, "omniconv-huge/1": huge,
           "omniconv-peers/1": peers, "omniconv-end-to-end/1": end_to_end, "omniconv-huge-gpu/1": huge_gpu, "omniconv-gpu-check/1": gpu_check, "omniconv-random/1": random_problems,
           "omniconv-before-after/1": before_after, "omniconv-convolutions/1": layers, "omniconv-errors/1": errors}
