@@ -79,7 +79,7 @@ def main():
     parser.add_argument("--device", default="cpu")
     parser.add_argument("--threads", type=int, default=os.cpu_count(), help="of both, on the CPU")
     parser.add_argument("--models", nargs="+", default=MODELS)
-    parser.add_argument("--runs", type=int, default=500)
+    parser.add_argument("--runs", type=int, default=2000)
     parser.add_argument("--json")
     arguments = parser.parse_args()
     device = ["--device", arguments.device] + (["--threads", str(arguments.threads)] if arguments.device == "cpu" else [])
