@@ -257,7 +257,7 @@ def device_of(report):
 def ladder(report):
     steps = [step for step in report["ladder"] if "reason" not in step]
     kinds = list(dict.fromkeys(kind for step in steps for kind in step["operations"]))
-    yield (f"## The classic study's ladder on {device_of(report)}: `{report['model']}`\n\n{heading(report)}Seconds an epoch of {report['dataset']['training']} images of {report['dataset']['name']}; "
+    yield (f"## The classic study's ladder on {device_of(report)}: `{report['model']}`\n\n{heading(report)}Seconds an epoch of {report['dataset']['train']} images of {report['dataset']['name']}; "
            "below, of an epoch's operations, each timed by itself ([the study](../study.md)).\n\n")
     yield "| | " + " | ".join(step["rung"] for step in steps) + " |\n" + "| --- " * (len(steps) + 1) + "|\n"
     yield "| tile, results of a work item | " + " | ".join(f"{step.get('tile', '–')}, {step.get('work', '–')}" for step in steps) + " |\n"
