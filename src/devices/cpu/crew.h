@@ -58,7 +58,7 @@ class Crew {
   const void* context_ = nullptr;
   std::exception_ptr error_;
   std::mutex error_mutex_;
-  bool is_stopping_ = false;
+  std::atomic<bool> is_stopping_ = false;
 
   alignas(line) std::atomic<std::uint32_t> state_ = 0;  // odd: the call with that number is open
   std::atomic<int> sharers_ = 0, sleeping_ = 0;         // slots that have a share
