@@ -41,7 +41,7 @@ struct TrainOptions {
                      tensorboard;
   std::vector<std::string> solvers;
   std::int64_t epochs = 5, batch = 64, seed = 1, validation = 0, early_stop = 0, checkpoint_every = 0, chunk = 0;
-  double rate = 0.01, momentum = 0.9, l1 = 0, l2 = 0, clip = 0;
+  double rate = 0.01, momentum = 0.9, l1 = 0, l2 = 0, clip = 0, clip_norm = 0;
   bool list_models = false, deterministic = false, has_momentum = false, resume = false, operations = false;
 };
 
@@ -93,6 +93,7 @@ Kept kept_of(const TrainOptions& options, const Dataset& dataset) {
                      {"l1", fmt::format("{}", options.l1)},
                      {"l2", fmt::format("{}", options.l2)},
                      {"clip", fmt::format("{}", options.clip)},
+                     {"clip-norm", fmt::format("{}", options.clip_norm)},
                      {"schedule", options.schedule}}};
   if (!dataset.kept_apart.empty()) {
     kept.fixed["test-size"] = std::to_string(dataset.test.count);
@@ -174,6 +175,7 @@ NetworkOptions network_options(const TrainOptions& options) {
   constexpr Precision known[] = {Precision::f32, Precision::tf32, Precision::bf16, Precision::f16};
   made.rule = rules[place_of_word("optimizer", options.optimizer, optimizers)];
   made.precision = known[place_of_word("precision", options.precision, precisions)];
+  made.clips_norm = options.clip_norm > 0;
   made.seed = static_cast<std::uint64_t>(options.seed);
   made.solvers = parse_solvers(options.solvers);
   made.rungs = parse_rungs(options.rungs);
@@ -185,6 +187,7 @@ TrainingOptions training_options(const TrainOptions& options) {
   made.rates.rate = options.rate, made.rates.momentum = options.momentum, made.rates.l2 = options.l2;
   made.rates.l1 = options.l1;
   if (options.clip > 0) made.rates.clip = options.clip;
+  if (options.clip_norm > 0) made.rates.clip_norm = options.clip_norm;
   made.schedule = parse_schedule(options.schedule);
   made.seed = static_cast<std::uint64_t>(options.seed);
   made.validation = options.validation, made.early_stop = options.early_stop;
@@ -202,6 +205,7 @@ Json options_json(const TrainOptions& options) {
           {"l1", options.l1},
           {"l2", options.l2},
           {"clip", options.clip},
+          {"clip_norm", options.clip_norm},
           {"optimizer", options.optimizer},
           {"precision", options.precision},
           {"augment", options.augment},
@@ -374,6 +378,10 @@ void add_training_options(CLI::App& command, TrainOptions& options) {
       ->capture_default_str();
   command.add_option("--clip", options.clip, "the largest magnitude of a gradient's number; 0: any")
       ->type_name("G")
+      ->check(finite_number(0))
+      ->capture_default_str();
+  command.add_option("--clip-norm", options.clip_norm, "the largest norm of the gradient of all parameters; 0: any")
+      ->type_name("N")
       ->check(finite_number(0))
       ->capture_default_str();
   command.add_option("--seed", options.seed, "of the first weights, the order of images, and all else that is drawn")

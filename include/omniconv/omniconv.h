@@ -18,6 +18,7 @@
 #include "omniconv/kernels.h"
 #include "omniconv/loss.h"
 #include "omniconv/model.h"
+#include "omniconv/norm.h"
 #include "omniconv/opencl.h"
 #include "omniconv/plan.h"
 #include "omniconv/pool2d.h"

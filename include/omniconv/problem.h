@@ -1,6 +1,6 @@
 // Problems: what is to be computed, as plain values with a one-line text form (docs/notation.md). Each operation's is
 // in its own header (activation.h, add.h, batch.h, batch_norm.h, bias_add.h, conv2d.h, dropout.h, filter2d.h, gemm.h,
-// loss.h, pool2d.h, update.h); Problem holds any of them.
+// loss.h, norm.h, pool2d.h, update.h); Problem holds any of them.
 #pragma once
 
 #include <memory>

@@ -48,6 +48,7 @@ struct NetworkOptions {
   std::int64_t batch = 64;  // images of a step
   bool trains = true;       // else it has no gradients
   UpdateProblem::Rule rule = UpdateProblem::Rule::sgd;
+  bool clips_norm = false;     // steps clip the gradient of all parameters by its norm: Network::Rates::clip_norm
   bool deterministic = false;  // the same bits in every run
   Precision precision = Precision::f32;
   std::uint64_t seed = 1;  // of dropout
@@ -58,7 +59,7 @@ struct NetworkOptions {
 
 // One of a network's operations, as it was planned.
 struct NetworkStep {
-  std::size_t layer = 0;  // of the model; the number of its layers: the loss and the update
+  std::size_t layer = 0;  // of the model; the number of its layers: the loss, the norm and the update
   std::string what;       // "forward", "backward-data", ...
   std::string problem, solver;
 };
@@ -114,7 +115,9 @@ class Network {
   // Of the update; kept from step to step.
   struct Rates {
     double rate = 0.01, momentum = 0.9, l1 = 0, l2 = 0;
-    double clip = std::numeric_limits<double>::infinity();
+    double clip = std::numeric_limits<double>::infinity();  // the largest magnitude of a gradient's number
+    // The largest 2-norm of the gradient of all parameters, before that; for networks that clip norms.
+    double clip_norm = std::numeric_limits<double>::infinity();
   };
   // A step on a batch of images, standardised (Standard), and their classes, of which one that the model has not makes
   // the step's gradients NaN. The losses of its images go to `losses`, and what stops the training (UpdateRun::stop) to

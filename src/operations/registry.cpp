@@ -11,6 +11,7 @@
 #include "omniconv/filter2d.h"
 #include "omniconv/gemm.h"
 #include "omniconv/loss.h"
+#include "omniconv/norm.h"
 #include "omniconv/pool2d.h"
 #include "omniconv/update.h"
 #include "operations/operation.h"
@@ -18,7 +19,7 @@
 namespace omniconv::operations {
 
 std::span<const Operation* const> operations() {
-  static const std::array<const Operation*, 12> all = {
+  static const std::array<const Operation*, 13> all = {
       &operation_of(static_cast<const Filter2dProblem*>(nullptr)),
       &operation_of(static_cast<const GemmProblem*>(nullptr)),
       &operation_of(static_cast<const Pool2dProblem*>(nullptr)),
@@ -28,6 +29,7 @@ std::span<const Operation* const> operations() {
       &operation_of(static_cast<const DropoutProblem*>(nullptr)),
       &operation_of(static_cast<const BatchNormProblem*>(nullptr)),
       &operation_of(static_cast<const LossProblem*>(nullptr)),
+      &operation_of(static_cast<const NormProblem*>(nullptr)),
       &operation_of(static_cast<const UpdateProblem*>(nullptr)),
       &operation_of(static_cast<const BatchProblem*>(nullptr)),
       &operation_of(static_cast<const Conv2dProblem*>(nullptr)),

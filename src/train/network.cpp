@@ -11,6 +11,7 @@
 #include "core/convert.h"
 #include "core/philox.h"
 #include "omniconv/error.h"
+#include "omniconv/norm.h"
 #include "train/network_state.h"
 #include "train/rungs.h"
 
@@ -75,6 +76,7 @@ Network::State::State(const Context& of, Model given, const NetworkOptions& aske
     std::int64_t bytes = evaluating.steps.lay_out();
     if (!options.trains) return bytes;
     training = training::training_steps(model, of_layers, lasting);
+    if (options.clips_norm) add_norms();
     add_updates();
     return std::max(bytes, training.lay_out());
   };
@@ -175,7 +177,8 @@ void Network::State::allocate_lasting() {
   }
   labels = allocate(options.batch * 4);
   if (options.trains) losses = allocate(options.batch * 4), stop = allocate(4);
-  if (options.trains && loss_scale != 1) factor = allocate(4);
+  if (options.trains && is_scaled()) factor = allocate(4);
+  if (options.trains && options.clips_norm) squares = allocate(4);
 }
 
 training::NetworkArrays Network::State::arrays() const {
@@ -199,13 +202,29 @@ training::NetworkArrays Network::State::arrays() const {
   return made;
 }
 
+// Of one group after the other; the factor that the last one leaves is that of all.
+void Network::State::add_norms() {
+  const auto lasting = [](const Buffer& buffer) { return training::Place{.lasting = {buffer}}; };
+  bool is_first = true;
+  for (const Group& group : groups) {
+    if (group.elements == 0) continue;
+    const NormProblem problem{.accumulate = !is_first, .type = group.type, .n = group.elements};
+    training.add({model.layers.size(),
+                  "norm",
+                  problem,
+                  {{"g", lasting(group.g)}, {"factor", lasting(factor)}, {"sum", lasting(squares)}},
+                  {{"most", clip_norm}, {"scale", 1 / loss_scale}}});
+    is_first = false;
+  }
+}
+
 void Network::State::add_updates() {
   const auto lasting = [](const Buffer& buffer) { return training::Place{.lasting = {buffer}}; };
   for (const Group& group : groups) {
     if (group.elements == 0) continue;
     UpdateProblem problem;
     problem.rule = options.rule, problem.guarded = true, problem.type = group.type, problem.n = group.elements;
-    problem.scaled = loss_scale != 1;
+    problem.scaled = is_scaled();
     training::StepOperation update{
         model.layers.size(),
         "update",
@@ -239,9 +258,13 @@ void Network::State::zero(const Buffer& buffer) {
 }
 
 void Network::State::set_rates(const Rates& rates) {
+  if (!(rates.clip_norm >= 0))
+    throw bad_input(fmt::format("gradients are clipped to a norm of {}: must be at least 0", rates.clip_norm));
+  if (!options.clips_norm && rates.clip_norm < std::numeric_limits<double>::infinity())
+    throw bad_input("gradients are clipped by their norm in networks that are made with clips_norm alone");
   ++updates;
   number.set(static_cast<double>(updates)), rate.set(rates.rate), momentum.set(rates.momentum), l1.set(rates.l1),
-      l2.set(rates.l2), clip.set(rates.clip);
+      l2.set(rates.l2), clip.set(rates.clip), clip_norm.set(rates.clip_norm);
   if (options.rule != UpdateProblem::Rule::adam) return;
   const AdamCorrections corrections = adam_corrections(updates);
   correction1.set(corrections.first), correction2.set(corrections.second);

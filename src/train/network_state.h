@@ -51,6 +51,8 @@ struct Network::State {
   void require_memory(std::int64_t passing_bytes) const;
   void allocate_lasting();
   training::NetworkArrays arrays() const;
+  bool is_scaled() const { return loss_scale != 1 || options.clips_norm; }  // updates multiply gradients
+  void add_norms();
   void add_updates();
   void set_rates(const Rates& rates);
   Recording recorded(const training::Steps& of) const;
@@ -78,9 +80,9 @@ struct Network::State {
   std::vector<Parts> parts;     // of each layer
   std::int64_t running_elements = 0, folded_elements = 0, memory_bytes = 0, updates = 0;
   bool is_stale = true;  // what follow_parameters() makes
-  Buffer images, labels, losses, stop, factor, running, folded, passing, workspace;
+  Buffer images, labels, losses, stop, factor, squares, running, folded, passing, workspace;
   Scalar rate = Scalar::changing(0), momentum = Scalar::changing(0), l1 = Scalar::changing(0), l2 = Scalar::changing(0),
-         clip = Scalar::changing(0), correction1 = Scalar::changing(1), correction2 = Scalar::changing(1),
+         clip = Scalar::changing(0), clip_norm = Scalar::changing(0), correction1 = Scalar::changing(1), correction2 = Scalar::changing(1),
          number = Scalar::changing(1);  // of the step, from 1
   training::Steps training;
   training::Evaluating evaluating;
