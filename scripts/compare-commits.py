@@ -29,7 +29,7 @@ import tempfile
 import time
 
 root = pathlib.Path(__file__).resolve().parent.parent
-LISTS = ["filters", "anchors", "tails", "gradients", "gemm", "pooling", "activations", "biases", "adds", "batch_norms", "dropouts", "losses", "updates",
+LISTS = ["filters", "anchors", "tails", "gradients", "gemm", "pooling", "activations", "biases", "adds", "batch_norms", "dropouts", "losses", "norms", "updates",
          "batches"]  # those that take longest first
 PROBLEMS_AT_A_TIME = 12  # of a list, by one process
 NO_DEVICE = 77

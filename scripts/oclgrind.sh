@@ -147,6 +147,9 @@ loss bwd n3c21
 loss bwd bf16 n2c4097
 loss mse n5c513
 loss mse bwd f16 n7c31
+norm n1200
+norm acc f16 n8195
+norm bf16 n16384
 update n1200
 update nesterov bf16 guarded n1100
 update adam f16 scaled guarded n1300
@@ -203,7 +206,7 @@ verify_all "Convolutions: Fourier transforms" --allow conv2d/fft --pass all --la
 verify_all "Convolutions: Fourier transforms of one channel a group" --allow conv2d/fft "bias relu acc n1c2h5w6k2r3s3p1g2" "bwd_data nhwc n1c2h5w6k2r3s3p1g2"
 verify_all "Matrix products: sums of few terms" --allow gemm/short "gemm f32 tn m9n132k3" "gemm bf16 nt m6n37k5batch2"
 layer_problems >"$work/layers"
-verify_all "Poolings, activations, biases, shortcuts, normalisations, dropout, losses, updates and batches" --problems "$work/layers"
+verify_all "Poolings, activations, biases, shortcuts, normalisations, dropout, losses, norms, updates and batches" --problems "$work/layers"
 # Of each of these the naive rung has been run above.
 rungs() { # OPERATION PROBLEM...
   local operation=$1 tuning

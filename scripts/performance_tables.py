@@ -48,7 +48,7 @@ def significant(value):
 
 def operations(results):
     kinds = {"filter2d": "filters", "gemm": "matrix products", "pool2d": "pooling", "activation": "activations",
-             "bias_add": "biases", "add": "shortcuts", "batch_norm": "batch normalisations", "dropout": "dropout", "loss": "losses", "update": "updates", "batch": "batches"}
+             "bias_add": "biases", "add": "shortcuts", "batch_norm": "batch normalisations", "dropout": "dropout", "loss": "losses", "norm": "norms", "update": "updates", "batch": "batches"}
     return " and ".join(dict.fromkeys(kinds.get(result["problem"].split()[0], "convolutions") for result in results))
 
 

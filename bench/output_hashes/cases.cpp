@@ -101,6 +101,11 @@ double multiply_adds(const LossProblem& p) {
   return static_cast<double>(p.n) * static_cast<double>(p.c);
 }
 #endif
+#if HAS_NORM
+double multiply_adds(const NormProblem& p) {
+  return static_cast<double>(p.n);
+}
+#endif
 #if HAS_UPDATE
 double multiply_adds(const UpdateProblem& p) {
   return static_cast<double>(p.n);
@@ -192,6 +197,12 @@ BatchNormProblem shrunk(BatchNormProblem problem, bool odd) {
 #if HAS_LOSS
 LossProblem shrunk(LossProblem problem, bool odd) {
   shrink({{&problem.n, 1}, {&problem.c, 1}}, odd, [&] { return multiply_adds(problem) <= most_pixels; });
+  return problem;
+}
+#endif
+#if HAS_NORM
+NormProblem shrunk(NormProblem problem, bool odd) {
+  shrink({{&problem.n, 1}}, odd, [&] { return multiply_adds(problem) <= most_pixels; });
   return problem;
 }
 #endif
@@ -371,6 +382,11 @@ std::vector<LossProblem> cases_of(const LossProblem& problem, std::size_t place,
 #endif
 #if HAS_DROPOUT
 std::vector<DropoutProblem> cases_of(const DropoutProblem& problem, std::size_t place, bool thorough) {
+  return types_of(problem, place, thorough);
+}
+#endif
+#if HAS_NORM
+std::vector<NormProblem> cases_of(const NormProblem& problem, std::size_t place, bool thorough) {
   return types_of(problem, place, thorough);
 }
 #endif

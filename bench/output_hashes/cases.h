@@ -53,6 +53,12 @@
 #else
 #define HAS_LOSS 0  // or losses
 #endif
+#if __has_include(<omniconv/norm.h>)
+#include <omniconv/norm.h>
+#define HAS_NORM 1
+#else
+#define HAS_NORM 0  // or norms
+#endif
 #if __has_include(<omniconv/update.h>)
 #include <omniconv/update.h>
 #define HAS_UPDATE 1
@@ -98,6 +104,9 @@ double multiply_adds(const BatchNormProblem& problem);  // elements
 #if HAS_LOSS
 double multiply_adds(const LossProblem& problem);  // elements
 #endif
+#if HAS_NORM
+double multiply_adds(const NormProblem& problem);  // elements
+#endif
 #if HAS_UPDATE
 double multiply_adds(const UpdateProblem& problem);  // elements
 #endif
@@ -107,9 +116,9 @@ double multiply_adds(const BatchProblem& problem);  // elements of the batch
 
 // Shrunk: the largest extent (h and w of images; n, h, w, and c and k of a group, of convolutions, or groups; m, n and
 // k of products; n, c, h and w of poolings, activations, biases and batch normalisations; n, c, h, w and what k has
-// beyond c of shortcuts; n and c of losses; n of dropout and updates; m, n, c, h and w of batches) is halved, again and
-// again, until the problem is small enough; h and w never below the filter's. Then the extents that were halved are
-// made odd (`odd`: no tile is whole), or not.
+// beyond c of shortcuts; n and c of losses; n of dropout, norms and updates; m, n, c, h and w of batches) is halved,
+// again and again, until the problem is small enough; h and w never below the filter's. Then the extents that were
+// halved are made odd (`odd`: no tile is whole), or not.
 Filter2dProblem shrunk(Filter2dProblem problem, bool odd);
 Conv2dProblem shrunk(Conv2dProblem problem, bool odd);
 GemmProblem shrunk(GemmProblem problem, bool odd);
@@ -134,6 +143,9 @@ BatchNormProblem shrunk(BatchNormProblem problem, bool odd);
 #if HAS_LOSS
 LossProblem shrunk(LossProblem problem, bool odd);
 #endif
+#if HAS_NORM
+NormProblem shrunk(NormProblem problem, bool odd);
+#endif
 #if HAS_UPDATE
 UpdateProblem shrunk(UpdateProblem problem, bool odd);
 #endif
@@ -152,7 +164,7 @@ BatchProblem shrunk(BatchProblem problem, bool odd);
 // there
 //   are any;
 // - a batch normalisation: as written, in all types and both layouts;
-// - dropout, an update: as written, and in all types;
+// - dropout, a norm, an update: as written, and in all types;
 // - a batch: in all types and both layouts.
 // Else shrunk one way or the other, by turns, since each program costs a second of compilation:
 // - a filter: one kind of weights, where its text asks for random ones; another with alpha, and with another type;
@@ -160,7 +172,7 @@ BatchProblem shrunk(BatchProblem problem, bool odd);
 // - a product: types changing by turns;
 // - a pooling, an activation, a bias, a shortcut, a loss: forward and backward, types and layouts changing by turns;
 // - a batch normalisation: types and layouts changing by turns;
-// - dropout, an update: types changing by turns;
+// - dropout, a norm, an update: types changing by turns;
 // - a batch: types and layouts changing by turns.
 // And of the problems of a list that shrink to the same one, the first stands for all.
 // `place` of the problem in its list: where the turns begin.
@@ -187,6 +199,9 @@ std::vector<BatchNormProblem> cases_of(const BatchNormProblem& problem, std::siz
 #endif
 #if HAS_LOSS
 std::vector<LossProblem> cases_of(const LossProblem& problem, std::size_t place, bool thorough);
+#endif
+#if HAS_NORM
+std::vector<NormProblem> cases_of(const NormProblem& problem, std::size_t place, bool thorough);
 #endif
 #if HAS_UPDATE
 std::vector<UpdateProblem> cases_of(const UpdateProblem& problem, std::size_t place, bool thorough);

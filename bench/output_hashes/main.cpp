@@ -96,6 +96,9 @@ class Program {
 #if HAS_LOSS
     if (const auto* loss = get_if<LossProblem>(problem)) return add_cases(*loss, place);
 #endif
+#if HAS_NORM
+    if (const auto* clipped = get_if<NormProblem>(problem)) return add_cases(*clipped, place);
+#endif
 #if HAS_UPDATE
     if (const auto* update = get_if<UpdateProblem>(problem)) return add_cases(*update, place);
 #endif
@@ -104,7 +107,7 @@ class Program {
 #endif
     throw std::runtime_error(to_text(problem) +
                              ": no filter, convolution, product, pooling, activation, bias, shortcut, batch "
-                             "normalisation, dropout, loss, update "
+                             "normalisation, dropout, loss, norm, update "
                              "or batch");
   }
 
@@ -303,6 +306,24 @@ class Program {
     (problem.backward ? run.dx : run.y) =
         problem.backward ? operand(elements, problem.type, 2) : operand(problem.n, of_loss, 2);
     run_matrix<LossPlan>(problem, false, run, problem.backward ? run.dx : run.y);
+  }
+#endif
+#if HAS_NORM
+  // The hash is of the factor, which is less than 1 of all but the shortest, and of the sum.
+  void run_case(const NormProblem& problem) {
+    const DataType type = problem.type == DataType::f64 ? DataType::f64 : DataType::f32;
+    for (const std::string& id : applicable(explain(context_, problem), multiply_adds(problem)))
+      report(to_text(problem), id, [&] {
+        const NormPlan plan(context_, problem, {.solver = id});
+        NormRun run;
+        run.g = operand(problem.n, problem.type, 0);
+        run.factor = {poisoned(size_of(type))};
+        run.sum = {put(std::vector<std::byte>(size(size_of(type))))};
+        run.workspace = poisoned(plan.workspace_bytes());
+        run.most = 1.5, run.scale = 0.3;
+        for (int i = 0; i < options_.runs; ++i) plan.run(queue_, run).wait();
+        return hash(download(run.sum.buffer), hash_of(run.factor.buffer));
+      });
   }
 #endif
 #if HAS_UPDATE

@@ -82,7 +82,8 @@ struct Network::State {
   bool is_stale = true;  // what follow_parameters() makes
   Buffer images, labels, losses, stop, factor, squares, running, folded, passing, workspace;
   Scalar rate = Scalar::changing(0), momentum = Scalar::changing(0), l1 = Scalar::changing(0), l2 = Scalar::changing(0),
-         clip = Scalar::changing(0), clip_norm = Scalar::changing(0), correction1 = Scalar::changing(1), correction2 = Scalar::changing(1),
+         clip = Scalar::changing(0), clip_norm = Scalar::changing(0), correction1 = Scalar::changing(1),
+         correction2 = Scalar::changing(1),
          number = Scalar::changing(1);  // of the step, from 1
   training::Steps training;
   training::Evaluating evaluating;

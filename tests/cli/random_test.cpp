@@ -38,8 +38,9 @@ TEST_F(Random, RunsEverySolverOnEveryOperation) {
   EXPECT_EQ(random["unserved"], 0);
   EXPECT_FALSE(random["given_up"].get<bool>());
   EXPECT_FALSE(random.contains("under_way"));
-  EXPECT_EQ(operations(random), (std::set<std::string>{"activation", "add", "batch", "batch_norm", "bias_add", "conv2d",
-                                                       "dropout", "filter2d", "gemm", "loss", "pool2d", "update"}));
+  EXPECT_EQ(operations(random),
+            (std::set<std::string>{"activation", "add", "batch", "batch_norm", "bias_add", "conv2d", "dropout",
+                                   "filter2d", "gemm", "loss", "norm", "pool2d", "update"}));
   int passed = 0, refused = 0;
   double largest = 0;
   for (const json& one : random["solvers"]) {

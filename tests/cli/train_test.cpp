@@ -213,6 +213,33 @@ TEST_F(TrainCommand, ResumesToTheSameBits) {
 }
 
 // Images come in parts, and everything else is as without.
+// What is no longer than it may be stays as it is; a resumed training may be clipped otherwise.
+TEST_F(TrainCommand, ClipsByTheNorm) {
+  put_set("", 100, 20);
+  put_model();
+  for (const std::string& device : devices_here()) {
+    const std::string all = "train net.txt --data . --epochs 2 --batch 10 --deterministic --quiet --device " + device;
+    ASSERT_EQ(run(all + " --checkpoint none-" + device + " --json none.json").status, 0);
+    ASSERT_EQ(run(all + " --clip-norm 1e9 --checkpoint long-" + device).status, 0);
+    ASSERT_EQ(run(all + " --clip-norm 0.25 --checkpoint short-" + device + " --json short.json").status, 0);
+    const std::string last = device + "/step-00000020.safetensors";
+    EXPECT_EQ(read_here("long-" + last), read_here("none-" + last));
+    EXPECT_NE(read_here("short-" + last), read_here("none-" + last));
+    const json none = json::parse(read_here("none.json")), found = json::parse(read_here("short.json"));
+    EXPECT_EQ(none["options"]["clip_norm"], 0);
+    EXPECT_EQ(found["options"]["clip_norm"], 0.25);
+    const json &steps = found["steps"], &unclipped = none["steps"];
+    ASSERT_EQ(steps.size(), unclipped.size() + 1);
+    EXPECT_EQ(unclipped.back()["problem"], "update guarded n832");
+    EXPECT_EQ(steps[steps.size() - 2]["problem"], "norm n832");
+    EXPECT_EQ(steps.back()["problem"], "update scaled guarded n832");
+    EXPECT_EQ(run(all + " --clip-norm 0.5 --resume --checkpoint short-" + device).status, 0);
+  }
+  for (const char* const number : {"-1", "nan", "inf", "much"})
+    refuses(fmt::format("train net.txt --data . --clip-norm {}", number),
+            {"--clip-norm", "must be a finite decimal number, at least 0"});
+}
+
 TEST_F(TrainCommand, ChunksChangeNothing) {
   leave_kernels_unoptimized();
   put_set("", 207, 33);

@@ -24,8 +24,8 @@ TEST(Draws, ASeedGivesTheSameProblemsEverywhere) {
   const std::vector<std::string> few = texts(20, 7), many = texts(60, 7);
   EXPECT_EQ(few, std::vector<std::string>(many.begin(), many.begin() + 20));
   EXPECT_NE(few, texts(20, 8));
-  EXPECT_EQ(few.front(), "activation tanh bwd f64 n1c32h131w64");
-  EXPECT_EQ(few.back(), "batch bf16 gathered m2n1c1h28w112s1");
+  EXPECT_EQ(few.front(), "f64 nhwc flip relu n2c96h32w97k224r1s1g32");
+  EXPECT_EQ(few.back(), "bias_add bf16 n2c31h4w16");
 }
 
 TEST(Draws, EveryWordAppears) {
@@ -44,6 +44,7 @@ TEST(Draws, EveryWordAppears) {
       {"bias_add", {"bwd", "f64", "f16", "bf16", "nhwc", "relu"}},
       {"batch_norm", {"inference", "bwd", "f64", "f16", "bf16", "nhwc", "relu"}},
       {"loss", {"mse", "bwd", "f64", "f16", "bf16"}},
+      {"norm", {"acc", "f64", "f16", "bf16"}},
       {"update", {"nesterov", "adam", "scaled", "guarded", "f64", "f16", "bf16"}},
       {"pool2d", {"avg", "avg_inside", "bwd", "f64", "f16", "bf16", "nhwc"}},
       {"filter2d",

@@ -32,6 +32,7 @@
 #include "operations/gemm/gemm.h"
 #include "operations/gemm/tiled/tiles.h"
 #include "operations/loss/loss.h"
+#include "operations/norm/norm.h"
 #include "operations/pool2d/pool2d.h"
 #include "operations/update/update.h"
 #include "recording_device.h"
@@ -604,6 +605,29 @@ TEST_F(CudaCompile, LossesReadAndWriteVectors) {
           EXPECT_GE(count(text, "ld.global.v4") + count(text, "ld.global.nc.v4"), quads) << problem;
           EXPECT_GE(count(text, "st.global.v4"), std::string_view(pass) == "bwd" ? quads : 0) << problem;
         }
+}
+
+// norm: every type, eight times 16 bytes of f32 at a time, and no sum, root or quotient but those that are written.
+TEST_F(CudaCompile, NormsReadVectors) {
+  for (const char* const words : {"", "acc"})
+    for (const char* const type : {"f32", "f16", "bf16"}) {
+      const std::string problem = fmt::format("norm {} {} n50000", words, type);
+      const auto device = std::make_shared<devices::RecordingDevice>(devices::DeviceKind::cuda);
+      offer_by(operations::norm_direct_gpu(), get<NormProblem>(parse_problem(problem)),
+               operations::DevicePointer(device))
+          .plan();
+      ASSERT_EQ(device->built.size(), 1u) << problem;
+      const auto& built = device->built.back();
+      EXPECT_FALSE(nvrtc->compile(built.text, built.definitions, 90).image.empty()) << problem;
+      const std::string text = nvrtc->compile(built.text, built.definitions, 81).image;
+      EXPECT_EQ(count(text, ".f64"), 0) << problem;
+      EXPECT_EQ(count(text, "ld.local"), 0) << problem;
+      EXPECT_EQ(count(text, ".ftz"), 0) << problem;
+      EXPECT_EQ(count(text, ".approx"), 0) << problem;
+      EXPECT_EQ(count(text, "fma."), 0) << problem;
+      if (std::string_view(type) != "f32") continue;
+      EXPECT_GE(count(text, "ld.global.v4") + count(text, "ld.global.nc.v4"), 8) << problem;
+    }
 }
 
 // update: every rule and type, with all that may go with them and without; 16 bytes of f32 at a time, no register

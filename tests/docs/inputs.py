@@ -86,6 +86,8 @@ def shapes(problem):
         return {"--x": [e["h"], e["w"], e["c"]]}
     if words[0] == "update":
         return {**dict.fromkeys(("--g", "--w", "--m", "--v", "--copy"), [e["n"]]), "--factor": [1], "--stop": [1]}
+    if words[0] == "norm":
+        return {"--g": [e["n"]], "--sum": [1]}
     if words[0] == "batch":
         return {"--images": [e["m"], e["c"], e["h"], e["w"]], "--labels": [e["m"]], "--order": [e["m"]], "--table": [e["c"], 256]}
     if words[0] == "dropout":
@@ -133,6 +135,8 @@ def put_array(path, option, problem):
         kinds_of_options = {"--images": "|u1", "--labels": "|u1", "--order": "<i4", "--table": "<f4"}
     if words[0] == "update" and "f64" not in words:
         kinds_of_options |= dict.fromkeys(("--w", "--m", "--v", "--factor"), "<f4")
+    if words[0] == "norm" and "f64" not in words:
+        kinds_of_options["--sum"] = "<f4"
     if words[0] == "batch_norm" and "f64" not in words and option not in ("--x", "--dy"):
         kinds_of_options[option] = "<f4"
     kind = kinds_of_options.get(option) or next((KINDS[word] for word in words if word in KINDS), "<f4")

@@ -46,6 +46,7 @@ expect 'pool2d' bench poo
 expect 'dropout' bench dro
 expect 'batch_norm batch' bench bat
 expect 'loss' bench los
+expect 'norm' bench nor
 expect 'update' bench upd
 expect 'fashion-mnist fashion-mnist-sample' train --dataset f
 expect 'shapes' evaluate --dataset s

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Compares `omniconv train` with the same training in PyTorch: all that ten steps have changed.
 
-    compare_training.py OMNICONV [--device DEVICE] [--batch N] [--models NAME,...] [--optimizers NAME,...] [--json FILE] [--tensors]
+    compare_training.py OMNICONV [--device DEVICE] [--batch N] [--models NAME,...] [--optimizers NAME,...] [--clip-norm N] [--json FILE] [--tensors]
     compare_training.py OMNICONV --faults ...
 
 training_oracle.py draws the first weights, orders and augmentations by itself, and trains in float64 and in float32. omniconv may
@@ -24,7 +24,7 @@ import tempfile
 import numpy as np
 import torch
 
-from training_oracle import FAULTS, Images, Trained
+from training_oracle import FAULTS, FAULTS_OF_CLIPPING, Images, Trained
 
 # Every kind of layer but dropout, and every word of theirs.
 SMALL = """input 3 32 32
@@ -61,6 +61,7 @@ class Case:
     model: str
     optimizer: str
     batch: int
+    clip_norm: float = 0  # 0: none
     seed: int = 5
     momentum: float = 0.9
     l2: float = 0.005
@@ -130,6 +131,7 @@ def train(arguments, model, case, folder, more):
                "--seed", str(case.seed), "--deterministic", "--device", arguments.device, "--json", "-", *more]
     command += [] if case.optimizer == "adam" else ["--momentum", str(case.momentum)]
     command += ["--augment", case.augment] if case.augment else []
+    command += ["--clip-norm", str(case.clip_norm)] if case.clip_norm else []
     with tempfile.TemporaryDirectory() as kept:
         report = run(command + ["--checkpoint", kept])
         return read_tensors(sorted(pathlib.Path(kept).glob("*.safetensors"))[-1]), report
@@ -260,6 +262,8 @@ class Comparison:
     def rows(self, fault=None):
         images = Images(*self.train_set, fault)
         oracle = Oracle(self.text, self.case, images, fault)
+        if self.case.clip_norm and not fault and not 0 < oracle.reference.clipped < len(oracle.reference.losses):
+            sys.exit(f"{self.case.model} {self.case.optimizer}: of {len(oracle.reference.losses)} gradients {oracle.reference.clipped} are longer than {self.case.clip_norm}")
         found = []
         for solver, tensors, report, growth in self.trainings:
             rows = rows_of_tensors(oracle, tensors, growth)
@@ -290,7 +294,7 @@ def show(rows, with_tensors):
 def unseen_faults(comparison):
     """Those of which the comparison does not tell."""
     unseen = []
-    for fault, optimizers in FAULTS.items():
+    for fault, optimizers in (FAULTS_OF_CLIPPING if comparison.case.clip_norm else FAULTS).items():
         if comparison.case.optimizer in optimizers:
             worst = max(comparison.rows(fault), key=lambda row: row["share"])
             about = f"{comparison.case.model} {comparison.case.optimizer}: {fault}"
@@ -306,6 +310,7 @@ def main():
     parser.add_argument("--batch", type=int, default=8, help="images of a step")
     parser.add_argument("--models", default=",".join(MODELS))
     parser.add_argument("--optimizers", default=",".join(OPTIMIZERS))
+    parser.add_argument("--clip-norm", type=float, default=0, help="gradients are clipped to this norm, which some must be longer than and some not")
     parser.add_argument("--json", help="a file for the table, and for each tensor by itself")
     parser.add_argument("--tensors", action="store_true", help="show each tensor by itself")
     parser.add_argument("--faults", action="store_true", help="make the oracle wrong, too")
@@ -315,7 +320,7 @@ def main():
     print(FORMAT.format(*HEADINGS))
     for model in arguments.models.split(","):
         for optimizer in arguments.optimizers.split(","):
-            comparison = Comparison(arguments, Case(model, optimizer, arguments.batch))
+            comparison = Comparison(arguments, Case(model, optimizer, arguments.batch, arguments.clip_norm))
             rows += (own := comparison.rows())
             show(own, arguments.tensors)
             unseen += unseen_faults(comparison) if arguments.faults else []

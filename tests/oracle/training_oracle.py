@@ -29,6 +29,13 @@ FAULTS = {
     "no l2 of biases": ["sgd", "nesterov", "adam"],
     "a divisor's epsilon of 1e-7": ["adam"],
 }
+# And of a training whose gradients are clipped by their norm.
+FAULTS_OF_CLIPPING = {
+    "no clipping": ["sgd", "nesterov", "adam"],
+    "a norm of 1.0001": ["sgd", "nesterov", "adam"],
+    "a norm of each tensor": ["sgd", "nesterov", "adam"],
+    "a norm with l2": ["sgd", "nesterov", "adam"],
+}
 
 
 def philox(counter, key):
@@ -261,6 +268,7 @@ class Trained:
 
     def __init__(self, text, dtype, case, fault=None):
         self.network = Network(text, dtype, case.seed, fault)
+        self.case, self.fault, self.clipped = case, fault, 0
         self.optimizer = optimizer_of(self.network, case, fault)
         self.losses = []
 
@@ -272,7 +280,23 @@ class Trained:
     def update(self):
         self.optimizer.zero_grad()
         self.loss.mean().backward()
+        if self.case.clip_norm and self.fault != "no clipping":
+            self.clip(list(self.network.parameters.values()), self.case.clip_norm)
         self.optimizer.step()
+
+    def clip(self, parameters, most):
+        if self.fault == "a norm with l2":
+            for one in parameters:
+                one.grad += self.case.l2 * one.detach()
+        if self.fault == "a norm of each tensor":
+            for one in parameters:
+                torch.nn.utils.clip_grad_norm_([one], most)
+            return
+        norm = torch.nn.utils.clip_grad_norm_(parameters, most * (1.0001 if self.fault == "a norm of 1.0001" else 1))
+        self.clipped += bool(norm > most)
+        if self.fault == "a norm with l2":
+            for one in parameters:
+                one.grad -= self.case.l2 * one.detach()
 
     def test_losses(self, images, labels):
         with torch.no_grad():

@@ -12,17 +12,11 @@
 
 #include "../error_testing.h"
 #include "core/philox.h"
+#include "devices_testing.h"
 #include "omniconv/training.h"
 
 namespace omniconv::chunks_tests {
 namespace {
-
-std::vector<std::string> devices_here() {
-  std::vector<std::string> ids = {"cpu"};
-  for (const DeviceInfo& info : list_devices().found)
-    if (info.id != "cpu") ids.push_back(info.id);
-  return ids;
-}
 
 Dataset noise(std::int64_t train, std::int64_t test) {
   Dataset set{.name = "noise", .channels = 2, .height = 6, .width = 6, .classes = {"a", "b", "c"}};

@@ -15,6 +15,7 @@
 
 #include "../error_testing.h"
 #include "core/philox.h"
+#include "devices_testing.h"
 #include "omniconv/training.h"
 #include "operations/gpu_limits.h"
 
@@ -150,13 +151,6 @@ class Oracle {
   std::int64_t batch_;
   std::vector<std::vector<double>> values_;
 };
-
-std::vector<std::string> devices_here() {
-  std::vector<std::string> ids = {"cpu"};
-  for (const DeviceInfo& info : list_devices().found)
-    if (info.id != "cpu") ids.push_back(info.id);
-  return ids;
-}
 
 struct Batch {
   std::vector<float> images;

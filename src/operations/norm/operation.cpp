@@ -173,8 +173,7 @@ auto with_named(const NormRun& run, const With& with) {
 }  // namespace
 
 Event NormPlan::run(Queue& queue, const NormRun& run) const {
-  return with_named(run,
-                    [&](auto arrays, auto scalars) { return plan_.run(queue, arrays, run.workspace, scalars); });
+  return with_named(run, [&](auto arrays, auto scalars) { return plan_.run(queue, arrays, run.workspace, scalars); });
 }
 
 void NormPlan::append(Sequence& sequence, const NormRun& run) const {

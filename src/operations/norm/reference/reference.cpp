@@ -12,9 +12,9 @@ class Plan final : public NormPlanBody {
 
   void append(devices::Sequence& sequence, const NormArrays& run) const override {
     const std::array<Scalar, 2> scalars = {run.most, run.scale};
-    sequence.call(
-        devices::HostTask([self = shared_from_this(), this, run](std::span<const double> values) { execute(run, values); }),
-        scalars);
+    sequence.call(devices::HostTask(
+                      [self = shared_from_this(), this, run](std::span<const double> values) { execute(run, values); }),
+                  scalars);
   }
 
  private:
