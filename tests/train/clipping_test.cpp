@@ -223,6 +223,20 @@ TEST(ClippedNetworks, StopAsAWhole) {
     }
 }
 
+// Of logits of 0 and images of 2^80 all numbers are finite, and the squares of gradients not.
+TEST(ClippedNetworks, StopWhereTheNormLeavesTheRange) {
+  const Model model = parse_model("input 2 3 3\ndense 3\n", "flat");
+  Batch data(model);
+  std::fill(data.images.begin(), data.images.end(), 0x1p80f);
+  for (const std::string& id : devices_here())
+    for (const bool clips : {false, true}) {
+      Network network(Context({.device = id, .threads = 2}), model, {.batch = batch, .clips_norm = clips});
+      EXPECT_EQ(step(network, data, {.rate = 1, .momentum = 0}), clips ? 1 : 0) << id;
+      for (const float g : network.gradients(0)) EXPECT_TRUE(std::isfinite(g)) << id;
+      for (const float w : network.parameters(0)) EXPECT_TRUE(clips ? w == 0 : std::isfinite(w)) << id;
+    }
+}
+
 TEST(ClippedNetworks, RefuseWhatIsNoNorm) {
   const Model model = parse_model("input 2 3 3\ndense 3\n", "flat");
   const Batch data(model);
