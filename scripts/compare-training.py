@@ -4,11 +4,14 @@
   scripts/compare-training.py --omniconv build/release/bin/omniconv --data ~/data [--models mnist-big cifar10-vgg3] [--batches 64 1024]
                               [--device cpu --threads 2] [--json FILE]
   scripts/compare-training.py --omniconv … --data ~/data --accuracy [--models resnet20] [--json FILE]
+  scripts/compare-training.py --omniconv … --data ~/data --devices cuda opencl [--models cifar10-vgg3] [--precisions f32 f16] [--json FILE]
 
 PyTorch (fp32, TF32 off, cuDNN's own choice by measurement) gets its whole step as one CUDA graph: the batch gathered from standardised
 images that lie on the device, forward, loss, backward, SGD with momentum. Both memory formats are tried and the faster one counts.
 omniconv's is that of its command, data and all. Both are the median of several epochs' speeds, and run one after the other for each model and
 batch. On the CPU PyTorch has no graphs: its steps are submitted one by one.
+
+--devices trains omniconv's models on each of these devices, in turns: images a second, without PyTorch.
 
 --accuracy trains omniconv's models alone, to their end, with three seeds each, and prints what they find in the images for the test.
 """
@@ -31,6 +34,7 @@ TRAININGS = [("mnist-big", "mnist", []), ("mnist-conv", "fashion-mnist", []), ("
              ("resnet20", "cifar-10", ["--epochs", "60", "--batch", "128", "--optimizer", "nesterov", "--rate", "0.1", "--schedule", "warm-up:5,cosine",
                                        "--l2", "5e-4", "--augment", "flip,crop4"])]
 SEEDS = (1, 2, 3)
+TURNS = 3  # of devices beside each other
 
 
 def input_of(model):
@@ -209,6 +213,25 @@ def own_speed(arguments, model, batch, precision):
     return statistics.median(epoch["images_per_second"] for epoch in found["epochs"][1:]), found
 
 
+def by_device(arguments):
+    """Images a second on each device, medians of several turns."""
+    rows = []
+    for model in arguments.models or ["mnist-big", "cifar10-vgg3"]:
+        for batch in arguments.batches:
+            for precision in arguments.precisions:
+                speeds = {device: [] for device in arguments.devices}
+                for _ in range(TURNS):
+                    for arguments.device in arguments.devices:
+                        speed, report = own_speed(arguments, model, batch, precision)
+                        speeds[arguments.device].append(speed)
+                medians = {device: statistics.median(found) for device, found in speeds.items()}
+                rows.append({"model": model, "batch": batch, "precision": precision, "speeds": medians, "turns": speeds})
+                print(f"{model:14} {batch:5} {precision:4} " + " ".join(f"{device} {speed:.0f}" for device, speed in medians.items()), flush=True)
+                keep(arguments.json, json.dumps({"schema": "omniconv-training-devices/1", "commit": report["commit"], "date": report["date"],
+                                                 "device": report["device"], "devices": arguments.devices, "rows": rows}, indent=1))
+    return 0
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__.split("\n", maxsplit=1)[0])
     parser.add_argument("--omniconv", default="build/release/bin/omniconv")
@@ -216,6 +239,7 @@ def main():
     parser.add_argument("--device", default="cuda")
     parser.add_argument("--models", nargs="+")
     parser.add_argument("--accuracy", action="store_true", help="train to the end, and say what is found")
+    parser.add_argument("--devices", nargs="+", help="omniconv's alone, beside each other")
     parser.add_argument("--batches", nargs="+", type=int, default=[64, 1024])
     parser.add_argument("--precisions", nargs="+", default=["f32"])
     parser.add_argument("--epochs", type=int, default=3)
@@ -226,6 +250,8 @@ def main():
     arguments = parser.parse_args()
     if arguments.accuracy:
         return accuracies(arguments)
+    if arguments.devices:
+        return by_device(arguments)
     import torch  # pylint: disable=import-outside-toplevel
     if arguments.threads:
         torch.set_num_threads(arguments.threads)
