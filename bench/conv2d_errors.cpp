@@ -103,7 +103,7 @@ Errors errors_of(const Conv2dProblem& problem, const std::vector<float>& first, 
     for (std::int64_t& element : elements)
       element = static_cast<std::int64_t>(generator() % static_cast<std::uint64_t>(count));
   std::vector<Errors> each(elements.size());
-  const auto errors_of = [&](std::int64_t element) {
+  const auto errors_at = [&](std::int64_t element) {
     double exact = 0, norm = 0;
     float chain = 0;
     for_each_term(problem, element, [&](std::int64_t a, std::int64_t b) {
@@ -119,7 +119,7 @@ Errors errors_of(const Conv2dProblem& problem, const std::vector<float>& first, 
     return Errors{error(result[static_cast<std::size_t>(element)]), error(chain)};
   };
   const auto at = [&](std::int64_t i) {
-    each[static_cast<std::size_t>(i)] = errors_of(elements[static_cast<std::size_t>(i)]);
+    each[static_cast<std::size_t>(i)] = errors_at(elements[static_cast<std::size_t>(i)]);
   };
   devices::Crew crew(devices::usable_cores());
   crew.run(

@@ -193,7 +193,7 @@ std::map<std::string, std::string> parse_solvers(const std::vector<std::string>&
   for (const std::string& one : given) {
     const std::size_t at = one.find('=');
     if (at == std::string::npos || at == 0 || at + 1 == one.size())
-      throw bad_input(fmt::format("--solver '{}': it is OPERATION=ID, as in conv2d=conv2d/winograd", one));
+      throw bad_input(fmt::format("--solver '{}': it is OPERATION=ID, as in conv2d=conv2d/im2col_gemm", one));
     solvers[one.substr(0, at)] = one.substr(at + 1);
   }
   return solvers;

@@ -228,10 +228,21 @@ def accuracies(report):
     yield "\n![losses of three seeds by epoch](training-curves.svg)\n\nThe losses by epoch, drawn by `scripts/training-plots.py`.\n"
 
 
+def on_devices(report):
+    first, *others = report["devices"]
+    yield (f"## Training on {report['device']['name']} through {', '.join(report['devices'])}\n\n`scripts/compare-training.py --devices`, commit {report['commit']}, {report['date'][:10]}. Images a second, data and "
+           "all, medians of three trainings in turns.\n\n"
+           f"| model | batch | type | {' | '.join(report['devices'])} | {' | '.join(f'{other} ÷ {first}' for other in others)} |\n{'| --- ' * (3 + len(report['devices']) + len(others))}|\n")
+    for row in report["rows"]:
+        speeds = row["speeds"]
+        yield (f"| `{row['model']}` | {row['batch']} | {row['precision']} | {' | '.join(f'{speeds[device]:.0f}' for device in report['devices'])} | "
+               f"{' | '.join(f'{speeds[other] / speeds[first]:.2f}' for other in others)} |\n")
+
+
 def predicting(report):
     device = report["device"]
     threads = f", {report['threads']} threads" if device["id"] == "cpu" else ""
-    yield (f"## One image on {device['name']}{threads}, beside {report['rows'][0]['library']}\n\n`scripts/compare-predict.py`, commit {report['commit']}, {report['date'][:10]}. From the image's "
+    yield (f"## One image on {device['name']}{threads}, beside {report['rows'][0]['library']}, at {report['date'][11:16]}\n\n`scripts/compare-predict.py`, commit {report['commit']}, {report['date'][:10]}. From the image's "
            f"numbers on the host to the classes' logits there, f32{'; the peer runs a CUDA graph' if device['gpu'] else ''}: medians of many runs, in turns.\n\n"
            "| model | omniconv, µs | peer, µs | ratio |\n| --- | --- | --- | --- |\n")
     for row in report["rows"]:
@@ -273,8 +284,10 @@ def ladder(report):
 
 def step_operations(report):
     every = report["operations_seconds"]
+    epochs = sorted(epoch["images_per_second"] for epoch in report["epochs"])
     options = report["options"]
-    yield (f"## A step's operations on {device_of(report)}: `{report['model']}`, {options['batch']} images, {options['precision']}\n\n{heading(report)}`--operations`: each operation timed by itself, again and "
+    whole = f"Whole steps make {epochs[len(epochs) // 2]:.0f} images a second, data and all. "
+    yield (f"## A step's operations on {device_of(report)}: `{report['model']}`, {options['batch']} images, {options['precision']}\n\n{heading(report)}{whole}`--operations`: each operation timed by itself, again and "
            f"again, its arrays in caches where they fit; floors by its bytes at {report['device']['peak_gbps']:.0f} GB/s. All of them {every * 1e3:.3f} ms, {report['launches']} launches; floors "
            f"{report['floor_seconds'] * 1e3:.3f} ms.\n\n"
            "| operation | problem | µs | share | floor, µs | TFLOP/s | GB/s | launches | solver |\n| --- | --- | --- | --- | --- | --- | --- | --- | --- |\n")
@@ -283,7 +296,7 @@ def step_operations(report):
                f"{significant(step['operations'] / step['seconds'] / 1e12)} | {step['bytes'] / step['seconds'] / 1e9:.0f} | {step['launches']} | `{step['solver']}` |\n")
 
 
-MAKERS = {"omniconv-predict-peers/1": predicting, "omniconv-train/1": trained, "omniconv-training-peers/1": training, "omniconv-accuracies/1": accuracies, "omniconv-compare/1": compared, "omniconv-compare-conv2d/1": compared_layers, "omniconv-compare-gemm/1": compared_products,
+MAKERS = {"omniconv-training-devices/1": on_devices, "omniconv-predict-peers/1": predicting, "omniconv-train/1": trained, "omniconv-training-peers/1": training, "omniconv-accuracies/1": accuracies, "omniconv-compare/1": compared, "omniconv-compare-conv2d/1": compared_layers, "omniconv-compare-gemm/1": compared_products,
           "omniconv-bench/1": benched, "omniconv-files/1": files, "omniconv-huge/1": huge,
           "omniconv-peers/1": peers, "omniconv-end-to-end/1": end_to_end, "omniconv-huge-gpu/1": huge_gpu, "omniconv-gpu-check/1": gpu_check, "omniconv-random/1": random_problems,
           "omniconv-before-after/1": before_after, "omniconv-convolutions/1": layers, "omniconv-errors/1": errors}

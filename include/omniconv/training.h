@@ -46,7 +46,8 @@ struct RungOptions {
 
 struct NetworkOptions {
   std::int64_t batch = 64;  // images of a step
-  bool trains = true;       // else it has no gradients
+  // Else it has no gradients, filters in their solvers' own forms and, of f32, batch_norms in the filters before them.
+  bool trains = true;
   UpdateProblem::Rule rule = UpdateProblem::Rule::sgd;
   bool clips_norm = false;     // steps clip the gradient of all parameters by its norm: Network::Rates::clip_norm
   bool deterministic = false;  // the same bits in every run

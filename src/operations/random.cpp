@@ -15,6 +15,11 @@ namespace {
 // A prime number: rows of no shape begin alike, and gigabytes are made by copying.
 constexpr std::int64_t period = 1'048'583;
 
+devices::CpuDevice& all_cores() {
+  static const std::shared_ptr<devices::Device> device = devices::cpu_backend().open({}, {});
+  return dynamic_cast<devices::CpuDevice&>(*device);
+}
+
 // Copies the first `bytes` again and again. Large arrays are filled by all cores: one alone takes longer to touch new
 // memory than to copy.
 void repeat(std::span<std::byte> data, std::int64_t bytes) {
@@ -26,7 +31,7 @@ void repeat(std::span<std::byte> data, std::int64_t bytes) {
   if (copies < 4)
     for (std::int64_t i = 0; i < copies; ++i) copy(i);
   else
-    dynamic_cast<devices::CpuDevice&>(*devices::cpu_backend().open({}, {})).parallel_for(copies, copy);
+    all_cores().parallel_for(copies, copy);
 }
 
 double whole_number(std::uint64_t bits, int most) {

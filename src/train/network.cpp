@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <cmath>
 #include <exception>
+#include <set>
+#include <string>
 #include <utility>
 
 #include "core/checked.h"
@@ -17,9 +19,6 @@
 
 namespace omniconv {
 namespace {
-
-// Elements of an array of all parameters between the begins of two layers' arrays: 256 bytes.
-constexpr std::int64_t alignment = 64;
 
 DataType type_of(Precision precision) {
   return precision == Precision::bf16 ? DataType::bf16 : precision == Precision::f16 ? DataType::f16 : DataType::f32;
@@ -96,6 +95,7 @@ Network::State::State(const Context& of, Model given, const NetworkOptions& aske
   if (options.trains) most = std::max(most, training.plan(context, of_plans, options.solvers, options.rungs));
   workspace = allocate(std::max<std::int64_t>(most, 1));
   evaluate_recording = recorded(evaluating.steps);
+  require_solvers_fit();
   if (options.trains) train_recording = recorded(training);
   if (evaluating.steps.has_prepared()) {
     Sequence sequence = context.make_sequence();
@@ -107,6 +107,22 @@ Network::State::State(const Context& of, Model given, const NetworkOptions& aske
     const training::StepOperation& operation = listed.operations()[i];
     steps.push_back({operation.layer, operation.what, to_text(operation.problem), listed.plans()[i].solver()});
   }
+}
+
+// A solver that is named for what no step has would be named in vain.
+void Network::State::require_solvers_fit() const {
+  std::set<std::string> operations, problems;
+  for (const training::Steps* const some : {&training, static_cast<const training::Steps*>(&evaluating.steps)})
+    for (const training::StepOperation& operation : some->operations()) {
+      operations.insert(std::string(operation.problem.operation_name()));
+      problems.insert(to_text(operation.problem));
+    }
+  for (const auto& [name, solver] : options.solvers)
+    if (!operations.contains(name) && !problems.contains(name))
+      throw bad_input(
+          fmt::format("solver {} is named for '{}', which {} does not compute: name one of its operations ({}) or of "
+                      "their problems",
+                      solver, name, model.name, fmt::join(operations, ", ")));
 }
 
 Buffer Network::State::allocate(std::int64_t bytes) {
@@ -126,17 +142,17 @@ void Network::State::place_parameters(bool folds) {
     const bool is_norm = layer.kind == ModelLayer::Kind::batch_norm;
     Parts own{.group = is_norm && type != DataType::f32 ? 1u : 0u};
     std::int64_t& end = groups[own.group].elements;
-    own.weights = end, own.biases = end + round_up(layer.weights(), alignment);
+    own.weights = end, own.biases = end + round_up(layer.weights(), parameter_alignment);
     if (layer.has_parameters())
-      end = checked_add(own.biases, round_up(layer.biases(), alignment), "the model's parameters");
+      end = checked_add(own.biases, round_up(layer.biases(), parameter_alignment), "the model's parameters");
     if (is_norm) {
       own.running = running_elements;
-      running_elements += 2 * round_up(layer.outputs, alignment);
+      running_elements += 2 * round_up(layer.outputs, parameter_alignment);
     }
     all = checked_add(all, layer.parameters(), "the model's parameters");
     if (folds && training::can_fold(model, parts.size() + 1)) {
       own.folded = folded_elements;
-      folded_elements += round_up(layer.weights(), alignment) + round_up(layer.outputs, alignment);
+      folded_elements += round_up(layer.weights(), parameter_alignment) + round_up(layer.outputs, parameter_alignment);
     }
     parts.push_back(own);
   }
@@ -159,8 +175,9 @@ void Network::State::require_memory(std::int64_t passing_bytes) const {
   const auto of_image = static_cast<double>(batch_bytes) / static_cast<double>(options.batch);
   const auto fits = static_cast<std::int64_t>(static_cast<double>(has - fixed) / of_image);
   throw out_of_memory(fmt::format(
-      "{} in batches of {} images takes {} bytes and a workspace, and {} has {}: {}", model.name, options.batch, needed,
-      context.device().id, has, fits < 1 ? "not even one image fits" : fmt::format("a batch of {} images fits", fits)));
+      "{} in batches of {} images takes {} bytes and a workspace{}, and {} has {}: {}", model.name, options.batch,
+      needed, options.trains ? "" : " and its filters in their solvers' forms", context.device().id, has,
+      fits < 1 ? "not even one image fits" : fmt::format("a batch of {} images fits", fits)));
 }
 
 void Network::State::allocate_lasting() {
@@ -192,12 +209,12 @@ training::NetworkArrays Network::State::arrays() const {
     own.weights = group.read(at.weights), own.biases = group.read(at.biases);
     if (at.folded >= 0) {
       own.weights = {folded, at.folded * 4};
-      own.biases = {folded, (at.folded + round_up(layer.weights(), alignment)) * 4};
+      own.biases = {folded, (at.folded + round_up(layer.weights(), parameter_alignment)) * 4};
     }
     own.weight_gradients = group.gradient(at.weights), own.bias_gradients = group.gradient(at.biases);
     if (at.running < 0) continue;
     own.running_mean = {running, at.running * 4};
-    own.running_variance = {running, (at.running + round_up(layer.outputs, alignment)) * 4};
+    own.running_variance = {running, (at.running + round_up(layer.outputs, parameter_alignment)) * 4};
   }
   return made;
 }
@@ -319,7 +336,8 @@ void Network::State::write_running(std::size_t layer, std::span<const float> mea
   is_stale = true;
   const std::int64_t at = parts[layer].running, bytes = layer_at(layer).outputs * 4;
   queue.upload(running, at * 4, means.data(), bytes).wait();
-  queue.upload(running, (at + round_up(layer_at(layer).outputs, alignment)) * 4, variances.data(), bytes).wait();
+  queue.upload(running, (at + round_up(layer_at(layer).outputs, parameter_alignment)) * 4, variances.data(), bytes)
+      .wait();
 }
 
 void Network::State::upload_images(const float* from) {
@@ -330,38 +348,6 @@ void Network::State::upload_images(const float* from) {
   const std::vector<std::byte> stored =
       stored_as(type, {from, static_cast<std::size_t>(options.batch * model.input.elements())});
   queue.upload(images, 0, stored.data(), images.bytes()).wait();
-}
-
-// w' = w gamma / sqrt(variance + epsilon), b' = (b - mean) gamma / sqrt(variance + epsilon) + beta, in double precision
-// and rounded once.
-void Network::State::fold(std::size_t layer) {
-  const ModelLayer &own = model.layers[layer], &norm = model.layers[layer + 1];
-  std::vector<float> values = part_of(layer, &Group::w), of_norm = part_of(layer + 1, &Group::w);
-  const auto outputs = static_cast<std::size_t>(own.outputs),
-             inputs = static_cast<std::size_t>(own.weights()) / outputs;
-  std::vector<float> means(outputs), variances(outputs);
-  const std::int64_t at = parts[layer + 1].running, bytes = own.outputs * 4;
-  queue.download(means.data(), running, at * 4, bytes).wait();
-  queue.download(variances.data(), running, (at + round_up(own.outputs, alignment)) * 4, bytes).wait();
-  std::vector<float> biases(outputs);
-  for (std::size_t k = 0; k < outputs; ++k) {
-    const double scale = of_norm[k] / std::sqrt(static_cast<double>(variances[k]) + norm.epsilon),
-                 bias = own.has_bias ? values[static_cast<std::size_t>(own.weights()) + k] : 0;
-    for (std::size_t i = 0; i < inputs; ++i)
-      values[k * inputs + i] = static_cast<float>(values[k * inputs + i] * scale);
-    biases[k] = static_cast<float>((bias - means[k]) * scale + of_norm[outputs + k]);
-  }
-  const std::int64_t to = parts[layer].folded;
-  queue.upload(folded, to * 4, values.data(), own.weights() * 4).wait();
-  queue.upload(folded, (to + round_up(own.weights(), alignment)) * 4, biases.data(), bytes).wait();
-}
-
-void Network::State::follow_parameters() {
-  if (options.trains || !is_stale) return;
-  for (std::size_t i = 0; i < parts.size(); ++i)
-    if (parts[i].folded >= 0) fold(i);
-  if (prepare_recording) prepare_recording->replay(queue);
-  is_stale = false;
 }
 
 Network::Network(const Context& context, Model model, const NetworkOptions& options)
@@ -466,7 +452,8 @@ std::vector<Network::State::Tensor> Network::State::tensors() const {
     }
     if (!is_norm) continue;
     add(own + "running_mean", {layer.outputs}, running, at.running, false);
-    add(own + "running_var", {layer.outputs}, running, at.running + round_up(layer.outputs, alignment), false);
+    add(own + "running_var", {layer.outputs}, running, at.running + round_up(layer.outputs, parameter_alignment),
+        false);
   }
   return all;
 }
@@ -514,6 +501,8 @@ void Network::set_tensors(const std::vector<NamedTensor>& tensors) {
 std::vector<double> Network::measure(int at_once) {
   State& s = *state_;
   const training::Steps& steps = s.options.trains ? s.training : s.evaluating.steps;
+  s.follow_parameters();
+  s.queue.finish();
   Queue timed = s.context.make_queue({.begins_at_wait = true});
   // Classes that the model has: where an image has none, its gradients are NaN, which some solvers take long for.
   std::vector<std::int32_t> labels(static_cast<std::size_t>(s.options.batch));

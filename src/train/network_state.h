@@ -14,6 +14,9 @@
 
 namespace omniconv {
 
+// Elements of an array of all parameters between the begins of two layers' arrays: 256 bytes.
+inline constexpr std::int64_t parameter_alignment = 64;
+
 struct Network::State {
   State(const Context& of, Model given, const NetworkOptions& asked);
 
@@ -49,6 +52,7 @@ struct Network::State {
   Buffer allocate(std::int64_t bytes);
   void place_parameters(bool folds);
   void require_memory(std::int64_t passing_bytes) const;
+  void require_solvers_fit() const;
   void allocate_lasting();
   training::NetworkArrays arrays() const;
   bool is_scaled() const { return loss_scale != 1 || options.clips_norm; }  // updates multiply gradients

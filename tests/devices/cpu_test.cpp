@@ -98,6 +98,22 @@ TEST(CpuQueue, WhoWaitsRunsWhatHasNotBegun) {
   EXPECT_GT(by_this_thread, 0);  // which of them is first is the system's choice
 }
 
+// Whatever the thread that makes the queue, or lets it go, has set for itself.
+TEST(CpuQueue, WorkThatNobodyWaitsForRoundsToNearest) {
+  const Context context({.device = "cpu", .threads = 1});
+  for (const bool begins_at_wait : {false, true}) {
+    int rounding = -1;
+    std::fesetround(FE_UPWARD);
+    {
+      omniconv::Queue queue = context.make_queue({.begins_at_wait = begins_at_wait});
+      submit(*queue.impl(), HostTask([&rounding] { rounding = std::fegetround(); }));
+    }
+    EXPECT_EQ(std::fegetround(), FE_UPWARD);
+    std::fesetround(FE_TONEAREST);
+    EXPECT_EQ(rounding, FE_TONEAREST) << begins_at_wait;
+  }
+}
+
 // Where work begins when somebody waits, it is the thread's that waits, in order; what nobody waits for is done when
 // the queue goes, or when the ring has no room.
 TEST(CpuQueue, BeginsWhenSomebodyWaits) {

@@ -2,6 +2,7 @@
 #include "devices/cpu/crew.h"
 
 #include <gtest/gtest.h>
+#include <sched.h>
 
 #include <atomic>
 #include <cfenv>
@@ -91,6 +92,40 @@ TEST(Crew, TheFirstErrorArrivesAndTheCrewGoesOn) {
       EXPECT_EQ(done, 10);
     }
   }
+}
+
+TEST(Crew, EndsWhileOthersLook) {
+  for (int again = 0; again < 1000; ++again) {
+    Crew crew(3);
+    std::atomic<int> done = 0;
+    run(crew, 3, [&](std::int64_t, int) { ++done; });
+    ASSERT_EQ(done, 3);
+  }
+}
+
+// Those of the crew's maker, whatever the first caller has left himself.
+TEST(Crew, OthersHaveTheirMakersCores) {
+  cpu_set_t cores;
+  ASSERT_EQ(sched_getaffinity(0, sizeof cores, &cores), 0);
+  if (CPU_COUNT(&cores) < 2) GTEST_SKIP() << "one core is all that there is";
+  Crew crew(2);
+  std::atomic<int> there = 0, others = 0;
+  std::thread caller([&] {
+    cpu_set_t one;
+    CPU_ZERO(&one);
+    for (int core = 0; CPU_COUNT(&one) == 0; ++core)
+      if (CPU_ISSET(core, &cores)) CPU_SET(core, &one);
+    ASSERT_EQ(sched_setaffinity(0, sizeof one, &one), 0);
+    const std::thread::id here = std::this_thread::get_id();
+    run(crew, 2, [&](std::int64_t, int) {
+      ++there;
+      while (there < 2) std::this_thread::yield();
+      cpu_set_t own;
+      if (std::this_thread::get_id() != here && sched_getaffinity(0, sizeof own, &own) == 0) others = CPU_COUNT(&own);
+    });
+  });
+  caller.join();
+  EXPECT_EQ(others, CPU_COUNT(&cores));
 }
 
 TEST(Crew, ManyCallers) {

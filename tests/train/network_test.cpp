@@ -201,6 +201,26 @@ const Slopes& slopes_of(const char* text, const Model& model, const Batch& data,
   return made;
 }
 
+TEST(Networks, SolversForWhatNoStepIsAreRefused) {
+  const Model model = parse_model("input 1 4 4\ndense 2\n", "one");
+  const auto refusal = [&](const std::string& name, bool trains) {
+    return error_of(
+        [&] {
+          Network(Context({.device = "cpu", .threads = 1}), model,
+                  {.batch = 2, .trains = trains, .solvers = {{name, "conv2d/im2col_gemm"}}});
+        },
+        ErrorKind::bad_input);
+  };
+  EXPECT_EQ(refusal("conv3d", true),
+            "solver conv2d/im2col_gemm is named for 'conv3d', which one does not compute: name one of its operations "
+            "(bias_add, conv2d, loss, update) or of their problems");
+  EXPECT_NE(refusal("update", false).find("its operations (conv2d)"), std::string::npos);
+  EXPECT_NE(refusal("bias n2c1h4w4k3r4s4", false).find("which one does not compute"), std::string::npos);
+  const Network named(Context({.device = "cpu", .threads = 1}), model,
+                      {.batch = 2, .trains = false, .solvers = {{"bias n2c1h4w4k2r4s4", "conv2d/direct"}}});
+  EXPECT_EQ(named.steps().at(0).solver, "conv2d/direct/cpu.1");
+}
+
 // Rungs are kernels of GPUs, and their tiles are refused by devices that are not trusted with barriers in loops.
 bool has_rungs(const std::string& id) {
   return id != "cpu" && operations::local_memory_refusal(*Context({.device = id}).impl(), 0).empty();

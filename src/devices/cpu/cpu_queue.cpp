@@ -119,6 +119,7 @@ void CpuQueue::run_next(std::unique_lock<std::mutex>& lock) {
 }
 
 void CpuQueue::work() {
+  const DefaultArithmetic arithmetic;
   std::unique_lock lock(mutex_);
   for (;;) {
     changed_.wait(lock, [this] { return can_run_next() || (stopping_ && begun_ == pushed_); });

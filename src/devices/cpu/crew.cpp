@@ -1,7 +1,5 @@
 #include "devices/cpu/crew.h"
 
-#include <sched.h>
-
 #include <algorithm>
 #include <cfenv>
 #include <system_error>
@@ -28,6 +26,11 @@ int usable_cores() {
   cpu_set_t cores;
   if (sched_getaffinity(0, sizeof cores, &cores) == 0) return std::max(CPU_COUNT(&cores), 1);
   return std::max(static_cast<int>(std::thread::hardware_concurrency()), 1);
+}
+
+Crew::Crew(int threads) : most_(threads), shares_(static_cast<std::size_t>(threads)) {
+  CPU_ZERO(&cores_);
+  sched_getaffinity(0, sizeof cores_, &cores_);  // none where it fails, and then none is asked for
 }
 
 // What this thread is at, and within what.
@@ -124,11 +127,10 @@ void Crew::wait_for_others() const {
 }
 
 std::uint32_t Crew::next_state(std::uint32_t seen) {
-  // With more threads than cores one that looks keeps another from working.
-  static const int cores = usable_cores();
   std::uint32_t now = seen;
   const auto has_changed = [&] { return (now = state_.load(std::memory_order_acquire)) != seen; };
-  if (most_ <= cores) {
+  // With more threads than cores one that looks keeps another from working.
+  if (most_ <= std::max(CPU_COUNT(&cores_), 1)) {
     for (int i = 0; i < looks; ++i, pause())
       if (has_changed()) return now;
     for (int i = 0; i < yields; ++i, std::this_thread::yield())
@@ -141,7 +143,9 @@ std::uint32_t Crew::next_state(std::uint32_t seen) {
 }
 
 void Crew::wait_for_calls(int slot) {
-  std::fesetenv(FE_DFL_ENV);  // not that of whoever called first
+  // Not what whoever called first has.
+  std::fesetenv(FE_DFL_ENV);
+  if (CPU_COUNT(&cores_) > 0) sched_setaffinity(0, sizeof cores_, &cores_);
   const Item item(this, slot);
   for (std::uint32_t state = 0;;) {
     state = next_state(state);

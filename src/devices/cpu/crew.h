@@ -1,6 +1,8 @@
 // Threads that share out items: those of one call after the other.
 #pragma once
 
+#include <sched.h>
+
 #include <atomic>
 #include <cstdint>
 #include <exception>
@@ -17,8 +19,9 @@ class Crew {
  public:
   using Body = void(const void* context, std::int64_t item, int slot);
 
-  // So many threads, of which the caller's is one; the others begin with the first call that has items for them.
-  explicit Crew(int threads) : most_(threads), shares_(static_cast<std::size_t>(threads)) {}
+  // So many threads, of which the caller's is one; the others begin with the first call that has items for them, on the
+  // cores that are the maker's.
+  explicit Crew(int threads);
   ~Crew();
   Crew(const Crew&) = delete;
   Crew& operator=(const Crew&) = delete;
@@ -27,7 +30,7 @@ class Crew {
   // [0, threads). Each thread has neighbouring items, the same ones in each call of so many, since its caches have what
   // it read and wrote of them before; then it takes what others have left. Returns when all are done; the first
   // exception is rethrown, and what has not begun by then never does. Several callers go one after the other; an item's
-  // own calls are done by its thread alone.
+  // own calls are done by its thread alone. Items of two crews that call each other's crew may wait for ever.
   void run(std::int64_t count, Body* body, const void* context);
 
  private:
@@ -49,6 +52,7 @@ class Crew {
   void wait_for_others() const;
 
   const int most_;
+  cpu_set_t cores_;
   std::mutex calls_;  // held by the caller whose items are shared out
   std::vector<std::thread> threads_;
 

@@ -34,7 +34,7 @@ class Plan final : public GemmPlanBody {
                  all_bytes = static_cast<double>(p.batch) * static_cast<double>(rows_) * row_bytes,
                  part_bytes = std::clamp<double>(all_bytes / cpu_.threads(), fewest_bytes, most_bytes);
     part_ = round_up(static_cast<std::int64_t>(std::clamp(part_bytes / row_bytes, 1.0, static_cast<double>(rows_))),
-                     together);
+                     at_once);
   }
 
   void append(devices::Sequence& sequence, const GemmArrays& arrays) const override {
@@ -45,7 +45,8 @@ class Plan final : public GemmPlanBody {
   }
 
  private:
-  static constexpr std::int64_t together = 64;  // rows whose sums are kept before they are stored
+  // Rows that go by side by side, or fewer; rows whose sums are kept before they are stored.
+  static constexpr std::int64_t at_once = 8, together = 64;
 
   void execute(const GemmArrays& arrays, double alpha) const {
     const GemmProblem& p = task().problem;
