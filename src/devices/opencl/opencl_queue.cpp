@@ -126,23 +126,14 @@ Event OpenClQueue::copy(std::shared_ptr<Buffer> to, std::int64_t to_offset_bytes
   return submit(sequence);
 }
 
-void OpenClQueue::enqueue_recording(const Recording& recording, OpenClTimes& times) {
-  enqueue(*recording.sequence(), times, replayed_of(recording.sequence()));
-}
-
-void OpenClQueue::enqueue(const Sequence& sequence, OpenClTimes& times, Replayed* replayed) {
+void OpenClQueue::enqueue(const Sequence& sequence, OpenClTimes& times) {
   const std::span<const Sequence::Step> steps = sequence.steps();
-  std::size_t launches = 0;
   for (std::size_t i = 0; i < steps.size(); ++i) {
     const bool is_first = i == 0 && is_timed_, is_last = i + 1 == steps.size();
     cl_event event = nullptr;
     cl_event* const wanted = is_first || is_last ? &event : nullptr;
     if (const auto* const launch = std::get_if<Sequence::Launch>(&steps[i])) {
-      if (!launch->is_empty())
-        enqueue(*launch,
-                replayed != nullptr ? with_arguments(sequence, *launch, *replayed, launches++)
-                                    : with_arguments(sequence, *launch),
-                wanted);
+      enqueue(sequence, *launch, wanted);
     } else if (const auto* const copy = std::get_if<Sequence::Copy>(&steps[i])) {
       enqueue(*copy, wanted);
     } else if (const auto* const fill = std::get_if<Sequence::Fill>(&steps[i])) {
@@ -157,43 +148,12 @@ void OpenClQueue::enqueue(const Sequence& sequence, OpenClTimes& times, Replayed
   }
 }
 
-cl_kernel OpenClQueue::with_arguments(const Sequence& sequence, const Sequence::Launch& launch) {
+void OpenClQueue::enqueue(const Sequence& sequence, const Sequence::Launch& launch, cl_event* event) {
+  if (launch.is_empty()) return;
   const cl_kernel kernel = kernel_of(launch.program, launch.kernel);
   cl_uint index = 0;
   for (const Sequence::Argument& argument : sequence.arguments_of(launch))
     set_argument(kernel, index++, sequence, argument, launch.kernel);
-  return kernel;
-}
-
-// Of launch `number` of a recording: at its first replay all arguments are set, then what may have changed.
-cl_kernel OpenClQueue::with_arguments(const Sequence& sequence, const Sequence::Launch& launch, Replayed& replayed,
-                                      std::size_t number) {
-  const bool is_new = number == replayed.kernels.size();
-  Owned<cl_kernel> made;
-  if (is_new) made = static_cast<const OpenClProgram&>(*launch.program).make_kernel(launch.kernel);
-  const cl_kernel kernel = is_new ? made.get() : replayed.kernels[number].get();
-  cl_uint index = 0;
-  for (const Sequence::Argument& argument : sequence.arguments_of(launch)) {
-    const auto* const scalar = std::get_if<Scalar>(&argument.value);
-    if (is_new || (scalar != nullptr && scalar->is_changing()))
-      set_argument(kernel, index, sequence, argument, launch.kernel);
-    ++index;
-  }
-  if (is_new) replayed.kernels.push_back(std::move(made));
-  return kernel;
-}
-
-// Null of a recording so long that its kernel objects would fill the memory.
-OpenClQueue::Replayed* OpenClQueue::replayed_of(const std::shared_ptr<const Sequence>& sequence) {
-  constexpr std::size_t most_steps = 1 << 12;
-  if (sequence->steps().size() > most_steps) return nullptr;
-  for (Replayed& one : replayed_)
-    if (!sequence.owner_before(one.sequence) && !one.sequence.owner_before(sequence)) return &one;
-  std::erase_if(replayed_, [](const Replayed& one) { return one.sequence.expired(); });
-  return &replayed_.emplace_back(Replayed{sequence, {}});
-}
-
-void OpenClQueue::enqueue(const Sequence::Launch& launch, cl_kernel kernel, cl_event* event) {
   std::size_t global[3], local[3];
   for (std::size_t d = 0; d < 3; ++d) {
     global[d] = static_cast<std::size_t>(launch.grid.global[d]);

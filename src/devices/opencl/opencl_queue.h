@@ -28,18 +28,10 @@ class OpenClQueue final : public RingQueue<OpenClTimes> {
     Owned<cl_kernel> kernel;
   };
 
-  // Of a recording that was replayed: a kernel object for each of its launches, in their order, whose arguments are set
-  // but for changing scalars.
-  struct Replayed {
-    std::weak_ptr<const Sequence> sequence;
-    std::vector<Owned<cl_kernel>> kernels;
-  };
-
   const void* context() const override { return device_->context(); }
   void prepare(const Sequence& sequence) const override;
   void begin(OpenClTimes&) override {}
-  void enqueue(const Sequence& sequence, OpenClTimes& times) override { enqueue(sequence, times, nullptr); }
-  void enqueue_recording(const Recording& recording, OpenClTimes& times) override;
+  void enqueue(const Sequence& sequence, OpenClTimes& times) override;
   void end(OpenClTimes& times) override;
   bool is_done(const OpenClTimes& times) const override;
   void await(const OpenClTimes& times) override;
@@ -48,15 +40,10 @@ class OpenClQueue final : public RingQueue<OpenClTimes> {
   double seconds_between_ends(const OpenClTimes& earlier, const OpenClTimes& later) const override;
   bool shares_clock(const RingQueue& other) const override;
 
-  void enqueue(const Sequence& sequence, OpenClTimes& times, Replayed* replayed);
   // Each returns its command's event where one is asked for and there is a command.
-  void enqueue(const Sequence::Launch& launch, cl_kernel kernel, cl_event* event);
+  void enqueue(const Sequence& sequence, const Sequence::Launch& launch, cl_event* event);
   void enqueue(const Sequence::Copy& copy, cl_event* event);
   void enqueue(const Sequence::Fill& fill, cl_event* event);
-  cl_kernel with_arguments(const Sequence& sequence, const Sequence::Launch& launch);
-  cl_kernel with_arguments(const Sequence& sequence, const Sequence::Launch& launch, Replayed& replayed,
-                           std::size_t number);
-  Replayed* replayed_of(const std::shared_ptr<const Sequence>& sequence);
   void set_argument(cl_kernel kernel, cl_uint index, const Sequence& sequence, const Sequence::Argument& argument,
                     const char* name);
   cl_kernel kernel_of(const std::shared_ptr<const Program>& program, const char* name);
@@ -66,7 +53,6 @@ class OpenClQueue final : public RingQueue<OpenClTimes> {
   const std::shared_ptr<OpenClDevice> device_;
   const Owned<cl_command_queue> queue_;
   std::vector<CachedKernel> kernels_;
-  std::vector<Replayed> replayed_;
 };
 
 }  // namespace omniconv::devices::opencl
