@@ -19,6 +19,7 @@
 #include "embedded/stored_elements.kernel.h"
 #include "embedded/tensor_tiles.kernel.h"
 #include "embedded/tensor_units.kernel.h"
+#include "embedded/tf32_units.kernel.h"
 #include "embedded/tile_boxes.kernel.h"
 #include "embedded/tile_products.kernel.h"
 #include "embedded/warp_tiles.kernel.h"
@@ -92,6 +93,10 @@ std::string_view scales() {
 
 std::string_view warp_units() {
   return warp_units_kernel;
+}
+
+std::string_view tf32_units() {
+  return tf32_units_kernel;
 }
 
 std::string_view warp_tiles() {

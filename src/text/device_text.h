@@ -63,7 +63,10 @@ std::string_view scales();
 // Matrix units that warps' instructions feed, by name; follows gemm_elements.
 std::string_view warp_units();
 
-// Tiles of a product on them, through local memory; follows scales and warp_units.
+// Those that multiply numbers of 11 bits, and copies in several stages, by name.
+std::string_view tf32_units();
+
+// Tiles of a product on warp_units, through local memory; follows scales and warp_units.
 std::string_view warp_tiles();
 
 // fp32 numbers as parts of 16 bits; follows scales and tensor_units.

@@ -352,6 +352,11 @@ std::vector<devices::RecordingDevice::Text> gemm_texts() {
         offer_by(*solver, task, operations::DevicePointer(device)).plan();
       }
     }
+  for (const char* const type : {"f32", "tf32"})
+    for (const char* const transposition : transpositions) {
+      const operations::GemmTask task = task_of(fmt::format("gemm {} {} m70n90k33", type, transposition), ++number);
+      offer_by(operations::gemm_mma_gpu(), task, operations::DevicePointer(device)).plan();
+    }
   return device->built;
 }
 
@@ -858,7 +863,8 @@ TEST_F(CudaCompileFor90, LaunchesThatOverlapWaitFirst) {
       ASSERT_NE(answer.offer(), nullptr) << solver->id() << ' ' << problem << ": " << answer.refusal();
       answer.offer()->plan();
     }
-  for (const operations::GemmSolver* const solver : {&operations::gemm_tiled_gpu(), &operations::gemm_short_gpu()})
+  for (const operations::GemmSolver* const solver :
+       {&operations::gemm_mma_gpu(), &operations::gemm_tiled_gpu(), &operations::gemm_short_gpu()})
     for (const char* const problem : {"gemm f32 nn m200n300k16", "gemm bf16 tt m64n64k12", "gemm f16 nt m32n32k15"}) {
       const operations::GemmTask task = operations::task_for(get<GemmProblem>(parse_problem(problem)));
       const operations::Answer answer = solver->offer(task, device, {});

@@ -345,13 +345,94 @@ TEST_F(GpuGemm, PlainIsExactInBothShapes) {
     }
 }
 
+// Rows, columns and products that end in a tile, chunks of four and single words, every transposition and ending; and
+// tiles whose warps and slices are others.
+constexpr Case mma_cases[] = {
+    {.problem = "gemm f32 nn m37n70k33", .pad = 3, .bias = columns, .relu = true},
+    {.problem = "gemm f32 nt m70n40k64 batch2", .pad = 4, .bias = rows, .accumulate = true},
+    {.problem = "gemm f32 tn m33n68k97", .pad = 1, .share_a = true},
+    {.problem = "gemm f32 tt m68n36k100", .accumulate = true, .relu = true},
+    {.problem = "gemm tf32 tn m40n36k36", .bias = columns},
+    {.problem = "gemm f32 nn m1n1k1"},
+};
+
+TEST_F(GpuGemm, MmaIsExactOnIntegers) {
+  if (const std::string reason = refusal(operations::gemm_mma_gpu()); !reason.empty()) GTEST_SKIP() << reason;
+  for (const Case& one : mma_cases) expect_exact(operations::gemm_mma_gpu(), one);
+}
+
+TEST_F(GpuGemm, MmaIsExactWithAnyTiles) {
+  if (const std::string reason = refusal(operations::gemm_mma_gpu()); !reason.empty()) GTEST_SKIP() << reason;
+  int number = 0;
+  for (const char* const tuning : {"tile_m=64 tile_n=64 tile_k=32 warp_m=32 warp_n=32 slices=2 stages=2 resident=1",
+                                   "tile_m=32 tile_n=64 tile_k=16 warp_m=16 warp_n=16 slices=1 stages=4 resident=2",
+                                   "tile_m=32 tile_n=32 tile_k=32 warp_m=32 warp_n=8 slices=4 stages=4 resident=1",
+                                   "tile_m=64 tile_n=32 tile_k=16 warp_m=64 warp_n=32 slices=2 stages=3 resident=1"})
+    for (const char* const transposition : {"nn", "tt"}) {
+      const std::string problem = fmt::format("gemm f32 {} m{}n70k83", transposition, 35 + number++);
+      const GemmTask task = task_of({.problem = problem.c_str(), .bias = columns});
+      const operations::Answer answer = operations::gemm_mma_gpu().offer(task, device, {.tuning = tuning});
+      ASSERT_NE(answer.offer(), nullptr) << answer.refusal();
+      EXPECT_EQ(answer.offer()->tuning.to_text(), tuning);
+      expect_exact(*operations::plan_of(*answer.offer()), 0, task, 0, fmt::format("{}, {}", problem, tuning));
+    }
+}
+
+TEST_F(GpuGemm, MmaRefusesByName) {
+  const auto refused = [&](const char* problem, const char* tuning) {
+    return operations::gemm_mma_gpu().offer(task_of({.problem = problem}), device, {.tuning = tuning}).refusal();
+  };
+  if (const std::string reason = refusal(operations::gemm_mma_gpu()); !reason.empty()) GTEST_SKIP() << reason;
+  EXPECT_HAS(refused("gemm bf16 nn m8n8k8", ""), "multiplies f32 and tf32, not bf16");
+  EXPECT_HAS(
+      refused("gemm f32 nn m8n8k8", "tile_m=64 tile_n=64 tile_k=16 warp_m=32 warp_n=32 slices=4 stages=2 resident=1"),
+      "tuning slices=4: at most 2 of 16 products, 8 at least each");
+  EXPECT_HAS(
+      refused("gemm f32 nn m8n8k8", "tile_m=64 tile_n=64 tile_k=32 warp_m=32 warp_n=32 slices=4 stages=2 resident=1"),
+      "tuning slices=4: their sums must find room in the 32768 bytes of the stages");
+  EXPECT_HAS(
+      refused("gemm f32 nn m8n8k8", "tile_m=32 tile_n=64 tile_k=16 warp_m=64 warp_n=32 slices=1 stages=2 resident=1"),
+      "tuning tile_m=32: must be a multiple of warp_m, 64");
+}
+
+// What the parts of a number would lose is summed up by the definition: numbers so small that low parts vanish, sums
+// that leave fp32's range on their way, infinities and NaN; and zeros beside them stay zeros.
+TEST_F(GpuGemm, MmaKeepsNumbersOfAnySize) {
+  if (const std::string reason = refusal(operations::gemm_mma_gpu()); !reason.empty()) GTEST_SKIP() << reason;
+  const GemmTask task = task_of({.problem = "gemm f32 nn m40n40k70"});
+  const auto result_of = [&](float in_a, float in_b) {
+    Trial trial(task, false, 3);
+    for (const auto& [data, value] : {std::pair{&trial.data.a, in_a}, std::pair{&trial.data.b, in_b}})
+      for (std::size_t at = 0; at < data->size(); at += 4) store_element(DataType::f32, value, data->data() + at);
+    const operations::Offer offer = offer_by(operations::gemm_mma_gpu(), task, device);
+    const Bytes found = run(*operations::plan_of(offer), offer.workspace_bytes, trial, 256);
+    const double first = trial.result(found, 0, 0, 0);
+    trial.c.for_each([&](std::int64_t matrix, std::int64_t i, std::int64_t j) {
+      const double other = trial.result(found, matrix, i, j);
+      ASSERT_TRUE(other == first || (std::isnan(other) && std::isnan(first))) << i << " " << j;
+    });
+    return first;
+  };
+  const float odd = 1.0f + 0x1p-20f + 0x1p-23f;  // 24 bits
+  EXPECT_EQ(result_of(odd * 0x1p-110f, 0x1p100f), static_cast<double>(70 * odd) * 0x1p-10);
+  EXPECT_EQ(result_of(0x1p100f, odd * 0x1p-110f), static_cast<double>(70 * odd) * 0x1p-10);
+  EXPECT_EQ(result_of(0, 0x1p-120f), 0);
+  EXPECT_EQ(result_of(0x1p-120f, 0), 0);
+  EXPECT_EQ(result_of(0x1.fffffep127f, 0x1p-20f), static_cast<double>(0x1.fffffep127f * 0x1p-20f * 70));
+  EXPECT_EQ(result_of(INFINITY, 2), INFINITY);
+  EXPECT_TRUE(std::isnan(result_of(INFINITY, 0)));
+  EXPECT_TRUE(std::isnan(result_of(NAN, 1)));
+  EXPECT_EQ(result_of(0x1p100f, 0x1p100f), INFINITY);
+}
+
 // Buffers that end with the matrices, for checkers of memory: one byte beside them is outside.
 TEST_F(GpuGemm, StaysInsideBuffersThatFit) {
   for (const Case& one : {Case{.problem = "gemm f32 nt m33n34k9", .pad = 1},
                           Case{.problem = "gemm f16 nn m36n36k12 batch2", .accumulate = true}}) {
     const GemmTask task = task_of(one);
-    for (const operations::GemmSolver* const solver : {&operations::gemm_split_gpu(), &operations::gemm_tiled_gpu(),
-                                                       &operations::gemm_short_gpu(), &operations::gemm_plain_gpu()})
+    for (const operations::GemmSolver* const solver :
+         {&operations::gemm_split_gpu(), &operations::gemm_mma_gpu(), &operations::gemm_tiled_gpu(),
+          &operations::gemm_short_gpu(), &operations::gemm_plain_gpu()})
       if (refusal_of(*solver, task, device).empty()) {
         const operations::Offer offer = offer_by(*solver, task, device);
         expect_exact(*operations::plan_of(offer), offer.workspace_bytes, task, 0, one.problem);
@@ -366,8 +447,8 @@ TEST_F(GpuGemm, StaysInsideBuffersThatFit) {
 
 TEST_F(GpuGemm, RandomDataKeepsTheBound) {
   const GemmTask task = task_of({.problem = "gemm f32 nt m70n90k333", .bias = columns, .accumulate = true});
-  for (const operations::GemmSolver* const solver :
-       {&operations::gemm_split_gpu(), &operations::gemm_tiled_gpu(), &operations::gemm_plain_gpu()}) {
+  for (const operations::GemmSolver* const solver : {&operations::gemm_split_gpu(), &operations::gemm_mma_gpu(),
+                                                     &operations::gemm_tiled_gpu(), &operations::gemm_plain_gpu()}) {
     if (!refusal_of(*solver, task, device).empty()) continue;
     const operations::Offer offer = offer_by(*solver, task, device);
     const Trial trial(task, true, 7);
@@ -388,8 +469,9 @@ TEST_F(GpuGemm, RandomDataKeepsTheBound) {
 // A product of zero and infinity is no number: what lies beyond k must not be multiplied, whatever stands in for it.
 TEST_F(GpuGemm, InfinitiesStayWhereTheyAre) {
   const GemmTask task = task_of({.problem = "gemm f32 nt m33n34k9", .pad = 1});
-  for (const operations::GemmSolver* const solver : {&operations::gemm_split_gpu(), &operations::gemm_tiled_gpu(),
-                                                     &operations::gemm_short_gpu(), &operations::gemm_plain_gpu()}) {
+  for (const operations::GemmSolver* const solver :
+       {&operations::gemm_split_gpu(), &operations::gemm_mma_gpu(), &operations::gemm_tiled_gpu(),
+        &operations::gemm_short_gpu(), &operations::gemm_plain_gpu()}) {
     if (!refusal_of(*solver, task, device).empty()) continue;
     const operations::Offer offer = offer_by(*solver, task, device);
     Trial trial(task, false, 3);

@@ -57,6 +57,9 @@ struct Engine {
   void (*store_matrices)(void* row, const std::uint32_t (&parts)[4], int turns);
   void (*multiply_by_warp)(float* upper, float* lower, const std::uint32_t* rows, const std::uint32_t* columns,
                            int begins, int is_bf16);
+  // Eight products likewise, of numbers of 11 bits in words.
+  void (*multiply_tf32_by_warp)(float* upper, float* lower, const std::uint32_t* rows, const std::uint32_t* columns,
+                                int begins);
   // Of the warpgroup.
   void (*multiply)(const Product& product);
   void (*commit_products)();

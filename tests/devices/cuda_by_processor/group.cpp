@@ -401,6 +401,26 @@ void multiply_by_warp(float* upper, float* lower, const std::uint32_t* rows, con
   });
 }
 
+void multiply_tf32_by_warp(float* upper, float* lower, const std::uint32_t* rows, const std::uint32_t* columns,
+                           int begins) {
+  const std::size_t lane = group().running % warp_items;
+  Held held;
+  std::copy_n(rows, held.rows.size(), held.rows.begin());
+  std::copy_n(columns, held.columns.size(), held.columns.begin());
+  exchange(held, [&](const Fibre* lanes) {
+    for (std::size_t i = 0; i < 4; ++i) {
+      const std::size_t row = lane / 4 + i / 2 * 8, column = lane % 4 * 2 + i % 2;
+      std::array<std::uint32_t, 8> a, b;
+      for (std::size_t term = 0; term < 8; ++term) {
+        a[term] = lanes[row % 8 * 4 + term % 4].held.rows[row / 8 + term / 4 * 2];
+        b[term] = lanes[column * 4 + term % 4].held.columns[term / 4];
+      }
+      float& sum = (i / 2 == 0 ? upper : lower)[i % 2];
+      sum = sum_of_tf32_products(a, b, begins ? 0.0f : sum);
+    }
+  });
+}
+
 void multiply(const Product& product) {
   group().own().products.push_back(product);
 }
@@ -537,6 +557,7 @@ const Engine& engine() {
                                .load_matrices = load_matrices,
                                .store_matrices = store_matrices,
                                .multiply_by_warp = multiply_by_warp,
+                               .multiply_tf32_by_warp = multiply_tf32_by_warp,
                                .multiply = multiply,
                                .commit_products = commit_products,
                                .await_products = await_products};

@@ -82,6 +82,16 @@ float sum_of_products(const std::array<std::uint16_t, 16>& a, const std::array<s
   return are_finite ? added(x, y, before) : added_plainly(x, y, before);
 }
 
+float sum_of_tf32_products(const std::array<std::uint32_t, 8>& a, const std::array<std::uint32_t, 8>& b, float before) {
+  float x[terms] = {}, y[terms] = {};
+  bool are_finite = std::isfinite(before);
+  for (std::size_t k = 0; k < a.size(); ++k) {
+    x[k] = std::bit_cast<float>(a[k] & 0xffffe000), y[k] = std::bit_cast<float>(b[k] & 0xffffe000);
+    are_finite = are_finite && std::isfinite(x[k]) && std::isfinite(y[k]);
+  }
+  return are_finite ? added(x, y, before) : added_plainly(x, y, before);
+}
+
 bool are_alike(const Product& a, const Product& b) {
   return a.columns == b.columns && a.is_bf16 == b.is_bf16 && a.adds == b.adds &&
          a.rows_in_registers == b.rows_in_registers && a.rows_turned == b.rows_turned &&
