@@ -147,6 +147,9 @@ loss bwd n3c21
 loss bwd bf16 n2c4097
 loss mse n5c513
 loss mse bwd f16 n7c31
+loss bwd sums n300c3
+loss bwd sums bf16 n2c4097
+loss mse bwd sums f16 n5c513
 norm n1200
 norm acc f16 n8195
 norm bf16 n16384

@@ -306,8 +306,12 @@ std::vector<T> passes_of(const T& problem, std::size_t place, bool thorough) {
       constexpr bool has_layouts = requires {
         one.layout;
       };
+      constexpr bool has_sums = requires {
+        one.sums;
+      };
       for (std::size_t i = 0; i < (thorough ? (has_layouts ? 2 : 1) * count : 1); ++i, ++turn) {
         one.type = types[turn % count];
+        if constexpr (has_sums) one.sums = one.sums && backward;
         if constexpr (has_layouts) one.layout = turn / count % 2 == 0 ? Layout::nhwc : Layout::nchw;
         cases.push_back(one);
       }

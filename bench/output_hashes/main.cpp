@@ -303,8 +303,8 @@ class Program {
       run.labels.buffer = put(classes);
     }
     const DataType of_loss = problem.type == DataType::f64 ? DataType::f64 : DataType::f32;
-    (problem.backward ? run.dx : run.y) =
-        problem.backward ? operand(elements, problem.type, 2) : operand(problem.n, of_loss, 2);
+    run.y = operand(problem.n, of_loss, 2);  // backward of sums
+    if (problem.backward) run.dx = operand(elements, problem.type, 2);
     run_matrix<LossPlan>(problem, false, run, problem.backward ? run.dx : run.y);
   }
 #endif

@@ -6,11 +6,13 @@
 //   mse       y[i] = (sum over j of (x[i, j] - t[i, j])^2) / c
 //             dx[i, j] = scale * 2 / c * (x[i, j] - t[i, j])
 //
+// With `sums` a backward pass adds y[i] to what is there, too: the gradient and the sum of losses over many steps by
+// one reading of x.
+//
 // Exponentials are of differences from the row's maximum, so that none overflows. The mean over a batch is the sum of y
 // by n, and its gradient that of scale 1 / n. docs/notation.md has the text, and what NaN and infinities give.
 #pragma once
 
-#include <array>
 #include <cstdint>
 #include <string>
 
@@ -25,10 +27,10 @@ enum class Loss : std::uint8_t { softmax, mse };
 
 struct LossProblem {
   Loss loss = Loss::softmax;
-  bool backward = false;
-  DataType type = DataType::f32;  // f32, f64, f16 or bf16
-  std::int64_t n = 0, c = 0;      // rows, and the length of a row: of softmax its classes
-  std::string name;               // no part of equality
+  bool backward = false, sums = false;  // sums: of backward alone
+  DataType type = DataType::f32;        // f32, f64, f16 or bf16
+  std::int64_t n = 0, c = 0;            // rows, and the length of a row: of softmax its classes
+  std::string name;                     // no part of equality
 
   bool operator==(const LossProblem& other) const;
 };
@@ -37,10 +39,11 @@ const operations::Operation& operation_of(const LossProblem*);
 // Packed. Both passes read x, n x c of the problem's type, and
 //   softmax   labels, n of s32; one outside [0, c) makes its row's y NaN, or all of the row's dx
 //   mse       t, as x
-// Forward y is written, n of f32 (f64 of f64), and backward dx, as x. What is written may not overlap what is read.
+// Forward y is written, n of f32 (f64 of f64), and backward dx, as x; with sums forward's y is added to y as well, by
+// one addition in its type. What is written may not overlap what is read.
 struct LossRun {
   Operand x = {}, labels = {}, t = {}, y = {}, dx = {};
-  Scalar scale = 1;  // of bwd, rounded to the type of sums: 1 / n for the mean, times the scale of a loss in f16
+  Scalar scale = 1;  // of dx, rounded to the type of sums: 1 / n for the mean, times the scale of a loss in f16
   // At least workspace_bytes(), for this run alone; at a multiple of 64 bytes, as what Context::allocate gives.
   Buffer workspace = {};
 };
@@ -63,8 +66,6 @@ class LossPlan {
   const Plan& plan() const { return plan_; }
 
  private:
-  std::array<NamedOperand, 3> arrays(const LossRun& run) const;
-
   Plan plan_;
 };
 

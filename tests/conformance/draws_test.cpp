@@ -43,7 +43,7 @@ TEST(Draws, EveryWordAppears) {
       {"batch", {"f64", "f16", "bf16", "nhwc", "flip", "gathered"}},
       {"bias_add", {"bwd", "f64", "f16", "bf16", "nhwc", "relu"}},
       {"batch_norm", {"inference", "bwd", "f64", "f16", "bf16", "nhwc", "relu"}},
-      {"loss", {"mse", "bwd", "f64", "f16", "bf16"}},
+      {"loss", {"mse", "bwd", "f64", "f16", "bf16", "sums"}},
       {"norm", {"acc", "f64", "f16", "bf16"}},
       {"update", {"nesterov", "adam", "scaled", "guarded", "f64", "f16", "bf16"}},
       {"pool2d", {"avg", "avg_inside", "bwd", "f64", "f16", "bf16", "nhwc"}},

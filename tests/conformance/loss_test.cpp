@@ -44,25 +44,38 @@ std::vector<double> numbers(DataType type, const Bytes& bytes) {
   return values;
 }
 
-// y, or dx, as bytes.
-Bytes result_of(const Context& context, const LossProblem& problem, const std::string& solver, const Bytes& x,
-                const Bytes& target, const Scalar& scale = 1) {
+struct Results {
+  Bytes y, dx;
+};
+// With `sums` y is added to that.
+Results results_of(const Context& context, const LossProblem& problem, const std::string& solver, const Bytes& x,
+                   const Bytes& target, const Scalar& scale = 1, const Bytes& sums = {}) {
   Queue queue = context.make_queue();
   const auto operand = [&](const Bytes& bytes) {
     const Buffer buffer = context.allocate(static_cast<std::int64_t>(bytes.size()));
     queue.upload(buffer, 0, bytes.data(), static_cast<std::int64_t>(bytes.size())).wait();
     return Operand{buffer};
   };
-  Bytes result(
-      problem.backward ? x.size() : static_cast<std::size_t>(problem.n * size_of(operations::loss_type(problem))),
-      std::byte{0x5A});
-  const Operand to = operand(result);
+  Results results;
+  if (operations::has_losses(problem))
+    results.y.resize(static_cast<std::size_t>(problem.n * size_of(operations::loss_type(problem))), std::byte{0x5A});
+  if (problem.sums) results.y = sums;
+  if (problem.backward) results.dx.resize(x.size(), std::byte{0x5A});
   LossRun run{.x = operand(x), .scale = scale};
   (problem.loss == Loss::softmax ? run.labels : run.t) = operand(target);
-  (problem.backward ? run.dx : run.y) = to;
+  if (!results.y.empty()) run.y = operand(results.y);
+  if (!results.dx.empty()) run.dx = operand(results.dx);
   LossPlan(context, problem, {.solver = solver}).run(queue, run).wait();
-  queue.download(result.data(), to.buffer, 0, static_cast<std::int64_t>(result.size())).wait();
-  return result;
+  for (auto [bytes, from] : {std::pair(&results.y, &run.y), std::pair(&results.dx, &run.dx)})
+    if (!bytes->empty())
+      queue.download(bytes->data(), from->buffer, 0, static_cast<std::int64_t>(bytes->size())).wait();
+  return results;
+}
+// y, or dx.
+Bytes result_of(const Context& context, const LossProblem& problem, const std::string& solver, const Bytes& x,
+                const Bytes& target, const Scalar& scale = 1) {
+  const Results results = results_of(context, problem, solver, x, target, scale);
+  return problem.backward ? results.dx : results.y;
 }
 std::vector<double> softmax(const Context& context, LossProblem problem, const std::string& solver,
                             const std::vector<double>& x, const std::vector<double>& labels, double scale = 1) {
@@ -87,7 +100,7 @@ TEST(Loss, EveryLossPassAndTypeAtAnyInstructionSet) {
   for_instruction_sets([] {
     const Context context({.device = "cpu", .threads = 2});
     for (const char* const kind : {"softmax", "mse"})
-      for (const char* const pass : {"fwd", "bwd"})
+      for (const char* const pass : {"fwd", "bwd", "bwd sums"})
         for (const char* const type : {"f32", "f64", "f16", "bf16"})
           for (const char* const extents : {"n1c1", "n3c2", "n5c3", "n40c5", "n33c10", "n17c24", "n7c25", "n7c33",
                                             "n3c127", "n3c129", "n2c1000", "n2c9001"})
@@ -233,6 +246,46 @@ TEST(Loss, BitsDependOnTheRowAlone) {
     }
 }
 
+// With sums dx has the bits of the gradient alone, whatever the losses' own scale, and y those of the forward pass and
+// one addition.
+TEST(Loss, SumsAreForwardAndAnAddition) {
+  const Context context({.device = "cpu", .threads = 2});
+  constexpr std::size_t n = 37;
+  const auto as_sum = [](DataType type, double value) {
+    return type == DataType::f64 ? value : static_cast<float>(value);
+  };
+  for_instruction_sets([&] {
+    for (const char* const solver : solvers)
+      for (const char* const kind : {"softmax", "mse"})
+        for (const DataType type : types)
+          for (const std::size_t c : {1u, 10u, 24u, 25u, 700u, 5000u}) {
+            LossProblem forward = loss(fmt::format("{} n{}c{}", kind, n, c));
+            forward.type = type;
+            LossProblem backward = forward, both = forward;
+            backward.backward = both.backward = both.sums = true;
+            std::vector<double> x(n * c), t(forward.loss == Loss::mse ? n * c : n), before(n);
+            for (std::size_t i = 0; i < x.size(); ++i) x[i] = static_cast<double>(i * 7919 % 1000) / 64 - 8;
+            for (std::size_t i = 0; i < t.size(); ++i) t[i] = static_cast<double>(i * 31 % c);
+            if (forward.loss == Loss::softmax) t[5] = -1;  // its loss is NaN
+            const DataType of_sums = operations::loss_type(forward);
+            for (std::size_t i = 0; i < n; ++i) before[i] = as_sum(of_sums, std::exp(static_cast<double>(i) - 20));
+            const Bytes of_x = stored(type, x), target = stored(forward.loss == Loss::mse ? type : DataType::s32, t);
+            const std::vector<double> y = numbers(of_sums, result_of(context, forward, solver, of_x, target));
+            const Results found =
+                results_of(context, both, solver, of_x, target, Scalar(0.375), stored(of_sums, before));
+            const std::string what = fmt::format("{} {} {} {}", solver, kind, name(type), c);
+            EXPECT_EQ(found.dx, result_of(context, backward, solver, of_x, target, Scalar(0.375))) << what;
+            const std::vector<double> sums = numbers(of_sums, found.y);
+            for (std::size_t i = 0; i < n; ++i) {
+              if (std::isnan(y[i]))
+                EXPECT_TRUE(std::isnan(sums[i]) && forward.loss == Loss::softmax && i == 5) << what << ' ' << i;
+              else
+                EXPECT_EQ(sums[i], as_sum(of_sums, before[i] + y[i])) << what << ' ' << i;
+            }
+          }
+  });
+}
+
 // (y(x + h) - y(x - h)) / 2h is off by h^2 / 6 times the third derivative, which is at most 1 of softmax and 0 of mse,
 // and by the errors of y.
 TEST(Loss, GradientsAreThoseOfTheLosses) {
@@ -293,7 +346,7 @@ TEST(Loss, TheListByEverySolver) {
   for (LossProblem problem : listed_problems<LossProblem>("losses.txt")) {
     problem.n = std::min<std::int64_t>(problem.n, 300);
     problem.c = std::min<std::int64_t>(problem.c, problem.n > 10 ? 100 : 9000);
-    problem.backward = turn++ % 2 == 1;
+    if (!problem.sums) problem.backward = turn++ % 2 == 1;
     EXPECT_EQ(expect_exact_and_bounded(context, problem,
                                        {.solver = {.solver = "all"}, .sampled = instrumented, .samples = 256}),
               2);
@@ -313,10 +366,16 @@ TEST(Loss, RefusesWhatIsNone) {
       {"n1c4h2", "h2"},
       {"n4294967296c4294967296", "x"},
       {"n2305843009213693952c1 f16", "y"},
+      {"sums n1c4", "column 6: found 'sums'"},
+      {"fwd n1c4 sums", "sums is of the backward pass, and the pass is fwd: say bwd, or leave it out"},
+      {"bwd sums sums n1c4", "sums"},
+      {"bwd sum n1c4", "did you mean sums?"},
   };
   for (const auto& [text, part] : refused) EXPECT_NE(refusal(text).find(part), std::string::npos) << refusal(text);
   EXPECT_EQ(to_text(parse_problem("loss fwd softmax f32 n2c3 \"the last\"")), "loss n2c3 \"the last\"");
   EXPECT_EQ(to_text(parse_problem("loss bwd bf16 c3n2 mse")), "loss mse bwd bf16 n2c3");
+  EXPECT_EQ(to_text(parse_problem("loss sums bf16 c3n2 bwd mse")), "loss mse bwd bf16 sums n2c3");
+  EXPECT_NE(loss("bwd sums n2c3"), loss("bwd n2c3"));
   LossProblem problem = loss("n1c4");
   problem.loss = static_cast<Loss>(2);
   const Context context({.device = "cpu", .threads = 1});

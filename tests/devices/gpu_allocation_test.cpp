@@ -101,8 +101,8 @@ TEST_F(GpuAllocation, OtherOperationsAllocateNothingEither) {
     for (const char* text :
          {"gemm f32 nn m70n90k200", "bwd_filter n2c8h12w12k8r3s3p1", "pool2d bwd nhwc n2c8h16w16r3s3p1u2",
           "activation tanh bwd n2c3h17w19", "bias_add bwd n3c2h200w200", "add relu n3c4h17w19k9u2", "dropout n3000",
-          "batch_norm relu n3c2h64w65", "batch_norm bwd nhwc n3c8h64w65", "loss bwd n9c130", "norm acc n30000",
-          "update adam scaled guarded n3000", "batch flip m40n9c3h17w19s4", "pool2d n30c9h7w7r7s7",
+          "batch_norm relu n3c2h64w65", "batch_norm bwd nhwc n3c8h64w65", "loss bwd n9c130", "loss bwd sums n9c130",
+          "norm acc n30000", "update adam scaled guarded n3000", "batch flip m40n9c3h17w19s4", "pool2d n30c9h7w7r7s7",
           "pool2d n2c3h17w19r5s3p1u2"}) {
       const Context context({.device = id, .quick_start = false});
       const Plan plan(context, parse_problem(text));

@@ -19,7 +19,7 @@ TEST_F(GpuLoss, EveryLossPassTypeAndTeam) {
   constexpr const char* types[] = {"f32", "f16", "bf16"};
   std::size_t turn = 0;
   for (const char* const kind : {"softmax", "mse"})
-    for (const char* const pass : {"fwd", "bwd"})
+    for (const char* const pass : {"fwd", "bwd", "bwd sums"})
       for (const char* const extents : {"n1c1", "n600c3", "n300c8", "n70c10", "n40c21", "n18c64", "n9c127", "n5c129",
                                         "n7c380", "n5c1000", "n3c1025", "n2c4096", "n2c4097", "n3c9004"})
         EXPECT_EQ(expect_exact_and_bounded(
@@ -30,9 +30,9 @@ TEST_F(GpuLoss, EveryLossPassTypeAndTeam) {
 
 // Elements of the arrays' buffers before the arrays.
 struct Before {
-  std::int64_t x = 0, target = 0, result = 0;
+  std::int64_t x = 0, target = 0, result = 0, sums = 0;
 };
-// y, or dx, of f32.
+// y, or dx, of f32, behind which is y of sums: 3 and the loss.
 template <typename Target>
 std::vector<float> results(const Context& context, LossProblem problem, const std::vector<float>& x,
                            const std::vector<Target>& target, const Before& places = {},
@@ -45,12 +45,17 @@ std::vector<float> results(const Context& context, LossProblem problem, const st
     return Operand{buffer, before * 4};
   };
   std::vector<float> result(problem.backward ? x.size() : static_cast<std::size_t>(problem.n), -7);
+  std::vector<float> sums(static_cast<std::size_t>(problem.sums ? problem.n : 0), 3);
   const Operand to = placed(result, places.result);
   LossRun run{.x = placed(x, places.x), .scale = 0.75};
+  if (problem.sums) run.y = placed(sums, places.sums);
   (problem.loss == Loss::softmax ? run.labels : run.t) = placed(target, places.target);
   (problem.backward ? run.dx : run.y) = to;
   LossPlan(context, problem, options).run(queue, run).wait();
   queue.download(result.data(), to.buffer, to.offset_bytes, static_cast<std::int64_t>(result.size() * 4)).wait();
+  if (!problem.sums) return result;
+  queue.download(sums.data(), run.y.buffer, run.y.offset_bytes, static_cast<std::int64_t>(sums.size() * 4)).wait();
+  result.insert(result.end(), sums.begin(), sums.end());
   return result;
 }
 LossProblem problem_of(const std::string& text) {
@@ -149,24 +154,52 @@ TEST_F(GpuLoss, SmallLossesKeepTheirDigits) {
 // To the bit.
 TEST_F(GpuLoss, ArraysBeginAnywhere) {
   const Context context(device);
-  for (const char* const text : {"n7c40", "bwd n7c40", "bwd n7c10", "n3c4100", "bwd n3c4100", "n2c1000"}) {
+  for (const char* const text :
+       {"n7c40", "bwd n7c40", "bwd n7c10", "n3c4100", "bwd n3c4100", "n2c1000", "bwd sums n7c10", "bwd sums n3c4100"}) {
     const LossProblem problem = problem_of(text);
     std::vector<float> x(static_cast<std::size_t>(problem.n * problem.c));
     for (std::size_t i = 0; i < x.size(); ++i) x[i] = static_cast<float>(i * 7919 % 1000) / 64 - 8;
     std::vector<std::int32_t> labels(static_cast<std::size_t>(problem.n), 3);
     const std::vector<float> expected = results(context, problem, x, labels);
-    for (const Before& places : {Before{1, 0, 0}, Before{0, 3, 0}, Before{0, 0, 2}, Before{4, 8, 12}, Before{1, 2, 3}})
+    for (const Before& places :
+         {Before{1, 0, 0, 0}, Before{0, 3, 0, 1}, Before{0, 0, 2, 0}, Before{4, 8, 12, 4}, Before{1, 2, 3, 5}})
       EXPECT_EQ(results(context, problem, x, labels, places), expected) << text << places.x << places.result;
   }
-  for (const char* const text : {"mse n7c40", "mse bwd n7c41", "mse n3c4100", "mse bwd n3c4100"}) {
+  for (const char* const text :
+       {"mse n7c40", "mse bwd n7c41", "mse n3c4100", "mse bwd n3c4100", "mse bwd sums n7c41", "mse bwd sums n3c4100"}) {
     const LossProblem problem = problem_of(text);
     std::vector<float> x(static_cast<std::size_t>(problem.n * problem.c)), t = x;
     for (std::size_t i = 0; i < x.size(); ++i)
       x[i] = static_cast<float>(i * 7919 % 1000) / 64 - 8, t[i] = static_cast<float>(i % 11) / 3;
     const std::vector<float> expected = results(context, problem, x, t);
-    for (const Before& places : {Before{1, 0, 0}, Before{0, 3, 0}, Before{0, 0, 2}, Before{4, 8, 12}, Before{1, 2, 3}})
+    for (const Before& places :
+         {Before{1, 0, 0, 0}, Before{0, 3, 0, 1}, Before{0, 0, 2, 0}, Before{4, 8, 12, 4}, Before{1, 2, 3, 5}})
       EXPECT_EQ(results(context, problem, x, t, places), expected) << text << places.x << places.result;
   }
+}
+
+// The bits of the gradient alone, and of the forward pass and an addition.
+TEST_F(GpuLoss, SumsAreForwardAndAnAddition) {
+  const Context context(device);
+  for (const char* const kind : {"softmax", "mse"})
+    for (const std::size_t c : {1u, 3u, 10u, 130u, 1000u, 4096u, 4100u, 9001u}) {
+      constexpr std::size_t n = 19;
+      LossProblem problem = problem_of(fmt::format("{} n{}c{}", kind, n, c));
+      std::vector<float> x(n * c), t = x;
+      std::vector<std::int32_t> labels(n);
+      for (std::size_t i = 0; i < x.size(); ++i)
+        x[i] = static_cast<float>(i * 7919 % 1000) / 64 - 8, t[i] = static_cast<float>(i % 11) / 3;
+      for (std::size_t i = 0; i < n; ++i) labels[i] = static_cast<std::int32_t>(i * 31 % c);
+      const auto all = [&] {
+        return problem.loss == Loss::mse ? results(context, problem, x, t) : results(context, problem, x, labels);
+      };
+      const std::vector<float> y = all();
+      problem.backward = true;
+      std::vector<float> expected = all();
+      for (const float one : y) expected.push_back(3 + one);
+      problem.sums = true;
+      EXPECT_EQ(all(), expected) << kind << c;
+    }
 }
 
 // Of a recording too; quarters are exact.

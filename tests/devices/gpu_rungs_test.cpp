@@ -176,6 +176,7 @@ TEST_F(GpuRungs, WhatTheyDoNotServeIsSaid) {
        {"f16 n1c2h4w4k2r3s3", "gemm bf16 nn m4n4k4", "bias_add f16 n1c2h4w4", "loss softmax bf16 n4c4",
         "activation f16 relu n1c2h4w4", "update sgd f16 n4", "add bf16 n1c2h4w4k2"})
     EXPECT_HAS(refusal(text), "the study's kernels are of f32");
+  EXPECT_HAS(refusal("loss bwd sums n4c4"), "a launch computes one function: leave out sums");
   const char* const product = "gemm f32 nn m64n64k64";
   EXPECT_HAS(refusal(product, "rung=1 tile_m=16 tile_n=16 work=2"),
              "work=2: results of a work item are 1 but of rung 3");

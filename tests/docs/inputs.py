@@ -114,7 +114,7 @@ def shapes(problem):
         return {**dict.fromkeys(("--x", "--dy"), x), **dict.fromkeys(numbers, [e["c"]])}
     if words[0] == "loss":
         x = [e["n"], e["c"]]
-        return {"--x": x, "--t": x, "--labels": [e["n"]]}
+        return {"--x": x, "--t": x, "--labels": [e["n"]], "--y": [e["n"]]}
     output = [outputs_along(e, "h", "h", "r"), outputs_along(e, "w", "w", "s")]
     x = image(e["n"], e["c"], e["h"], e["w"])
     if words[0] == "pool2d":

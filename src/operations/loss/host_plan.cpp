@@ -27,11 +27,12 @@ class Plan final : public LossPlanBody {
     constexpr std::int64_t piece_bytes = 1 << 16;  // of x: some microseconds
     const std::int64_t of_x = p.c * size_of(p.type), piece = std::max<std::int64_t>(piece_bytes / of_x, 1);
     const std::int64_t of_target = p.loss == Loss::softmax ? size_of(DataType::s32) : of_x,
-                       of_result = p.backward ? of_x : size_of(loss_type(p));
+                       of_y = has_losses(p) ? size_of(loss_type(p)) : 0, of_dx = p.backward ? of_x : 0;
     cpu_.parallel_for(divide_up(p.n, piece), [&](std::int64_t i, int) {
       const std::int64_t first = i * piece;
-      compute_(p, {host(arrays.x) + first * of_x, host(arrays.target) + first * of_target,
-                   host(arrays.result) + first * of_result, std::min(piece, p.n - first), scale});
+      compute_(p,
+               {host(arrays.x) + first * of_x, host(arrays.target) + first * of_target, host(arrays.y) + first * of_y,
+                host(arrays.dx) + first * of_dx, std::min(piece, p.n - first), scale});
     });
   }
 

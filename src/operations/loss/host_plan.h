@@ -5,11 +5,12 @@
 
 namespace omniconv {
 
-// So many rows of every array, from one on. `target`: labels, or t; `result`: y, or dx.
+// So many rows of every array, from one on. `target`: labels, or t. y or dx is null where there is none.
 struct LossRows {
   const std::byte* x = nullptr;
   const std::byte* target = nullptr;
-  std::byte* result = nullptr;
+  std::byte* y = nullptr;
+  std::byte* dx = nullptr;
   std::int64_t rows = 0;
   double scale = 1;
 };

@@ -6,9 +6,10 @@
 
 namespace omniconv::operations {
 
-// Of one run. `target` is what x should have been: labels of softmax, t of mse. `result` is y, or dx.
+// Of one run. `target` is what x should have been: labels of softmax, t of mse. y is empty where no losses are asked
+// for, dx forward.
 struct LossArrays {
-  Operand x, target, result;
+  Operand x = {}, target = {}, y = {}, dx = {};
   Scalar scale = 1;
 };
 
@@ -29,6 +30,10 @@ using LossSolver = SolverOf<LossProblem>;
 
 inline std::int64_t elements_of(const LossProblem& problem) {
   return problem.n * problem.c;
+}
+// Whether a run finds losses: all but backward ones without sums.
+inline bool has_losses(const LossProblem& problem) {
+  return !problem.backward || problem.sums;
 }
 // Of y.
 inline DataType loss_type(const LossProblem& problem) {

@@ -50,6 +50,7 @@ class RungSolver : public SolverOf<Task> {
   std::span<const Tunable> tunables() const final { return rung_tunables(); }
   Answer offer(const Task& task, const DevicePointer& device, const SolverOptions& request) const final {
     if (std::string reason = rung_type_refusal(task.type); !reason.empty()) return reason;
+    if (std::string reason = task_refusal(task); !reason.empty()) return reason;
     const RungTile tile = rung_tile_of(request);
     if (std::string reason = rung_refusal(*device, tile, local_bytes(task, tile)); !reason.empty()) return reason;
     Offer made = offer_on(task, device, tile);
@@ -58,6 +59,8 @@ class RungSolver : public SolverOf<Task> {
   }
 
  private:
+  // Why the study has no kernel for it, but for its type; empty where it has one.
+  virtual std::string task_refusal(const Task&) const { return {}; }
   virtual std::int64_t local_bytes(const Task& task, const RungTile& tile) const = 0;  // of a group
   virtual Offer offer_on(const Task& task, const DevicePointer& device, const RungTile& tile) const = 0;
 };

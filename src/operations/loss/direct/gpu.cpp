@@ -23,12 +23,12 @@ struct Rows {
   bool is_short() const { return length <= step(); }
 };
 
-// A work item has one quad of a row of up to 32 of them, and else as many as it can keep. A gradient whose elements
-// depend on nothing beside them has no rows but what a group makes.
+// A work item has one quad of a row of up to 32 of them, and else as many as it can keep. A gradient alone whose
+// elements depend on nothing beside them has no rows but what a group makes.
 Rows rows_for(const LossProblem& problem) {
   constexpr std::int64_t warp = 32;
   Rows rows{problem.c, problem.n};
-  if (problem.loss == Loss::mse && problem.backward) {
+  if (problem.loss == Loss::mse && !has_losses(problem)) {
     rows.length = rows.step(), rows.count = divide_up(elements_of(problem), rows.length);
     return rows;
   }
@@ -45,6 +45,7 @@ std::vector<devices::Definition> definitions_of(const LossProblem& problem, cons
           {"OUTPUT", type},
           {"LOSS", problem.loss == Loss::softmax ? "LOSS_softmax" : "LOSS_mse"},
           {"BACKWARD", problem.backward ? "1" : "0"},
+          {"SUMS", problem.sums ? "1" : "0"},
           {"TEAM", std::to_string(rows.team)},
           {"IS_SHORT", rows.is_short() ? "1" : "0"},
           {"GROUP", std::to_string(group)},
@@ -64,14 +65,17 @@ class Plan final : public LossPlanBody {
   void append(devices::Sequence& sequence, const LossArrays& arrays) const override {
     const LossProblem& p = problem();
     const std::int64_t size = size_of(p.type), of_target = p.loss == Loss::softmax ? size_of(DataType::s32) : size,
-                       of_result = p.backward ? size : size_of(DataType::f32), of_group = group / rows_.team;
+                       of_group = group / rows_.team;
+    const Operand &y = has_losses(p) ? arrays.y : arrays.dx, &dx = p.backward ? arrays.dx : arrays.y;  // else not used
     launch_groups(divide_up(rows_.count, of_group), [&](std::int64_t first, std::int64_t groups) {
-      const std::array<devices::KernelArgument, 11> arguments = {arrays.x.buffer.impl().get(),
+      const std::array<devices::KernelArgument, 13> arguments = {arrays.x.buffer.impl().get(),
                                                                  arrays.x.offset_bytes / size,
                                                                  arrays.target.buffer.impl().get(),
                                                                  arrays.target.offset_bytes / of_target,
-                                                                 arrays.result.buffer.impl().get(),
-                                                                 arrays.result.offset_bytes / of_result,
+                                                                 y.buffer.impl().get(),
+                                                                 y.offset_bytes / size_of(DataType::f32),
+                                                                 dx.buffer.impl().get(),
+                                                                 dx.offset_bytes / size,
                                                                  elements_of(p),
                                                                  static_cast<std::int32_t>(rows_.length),
                                                                  first * of_group,

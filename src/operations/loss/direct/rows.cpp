@@ -19,6 +19,7 @@
 HWY_BEFORE_NAMESPACE();
 namespace omniconv::kernels::HWY_NAMESPACE {
 namespace hn = hwy::HWY_NAMESPACE;
+using operations::has_losses;
 
 // What rows of a stored type are computed with.
 template <DataType type>
@@ -130,13 +131,28 @@ HWY_INLINE Row row_of(const std::byte* array, const LossProblem& problem, const 
   return {array + i * problem.c * size, array + rows.rows * problem.c * size, problem.c};
 }
 
-// y of rows that follow each other, log1p(others) + gap, to `to`.
+// Losses of up to 16 rows that follow each other, to y of the first one on, or in sums with it.
+template <typename Real>
+HWY_INLINE void store_losses(const LossProblem& problem, const LossRows& rows, std::int64_t first, std::int64_t count,
+                             Real* losses) {
+  const std::size_t bytes = static_cast<std::size_t>(count) * sizeof(Real);
+  std::byte* const y = rows.y + first * static_cast<std::int64_t>(sizeof(Real));
+  if (problem.sums) {
+    Real before[loss_sums];
+    std::memcpy(before, y, bytes);
+    for (std::int64_t i = 0; i < count; ++i) losses[i] += before[i];
+  }
+  std::memcpy(y, losses, bytes);
+}
+
+// log1p(others) + gap of each row.
 template <class D, class Real = hn::TFromD<D>>
-HWY_INLINE void store_losses(D d, const Real* others, const Real* gaps, std::int64_t count, std::byte* to) {
+HWY_INLINE void store_softmax_losses(D d, const LossProblem& problem, const LossRows& rows, std::int64_t first,
+                                     std::int64_t count, const Real* others, const Real* gaps) {
   HWY_ALIGN Real losses[loss_sums];
   for (std::size_t i = 0; i < static_cast<std::size_t>(loss_sums); i += hn::Lanes(d))
     hn::Store(hn::Add(hn::Log1p(d, hn::Load(d, others + i)), hn::Load(d, gaps + i)), d, losses + i);
-  std::memcpy(to, losses, static_cast<std::size_t>(count) * sizeof(Real));
+  store_losses(problem, rows, first, count, losses);
 }
 
 // What exponentials of a row are multiplied by for its gradient.
@@ -153,9 +169,28 @@ HWY_INLINE Real label_gradient(Real below, Real others, Real share) {
   return -(below == 0 ? others : 1 + others - std::exp(below)) * share;
 }
 
+// The gradient of row i.
+template <DataType type, typename Real = typename Of<type>::Real>
+HWY_INLINE void differentiate(const LossProblem& problem, const LossRows& rows, std::int64_t i, Real maximum,
+                              Real others, Real gap) {
+  const typename Of<type>::D d;
+  const auto lanes = static_cast<std::int64_t>(hn::Lanes(d));
+  const Row row = row_of(rows.x, problem, rows, i, Of<type>::size);
+  std::byte* const to = rows.dx + i * problem.c * Of<type>::size;
+  const std::int64_t label = label_of(rows, i);
+  const Real share = share_of(problem, rows, label, others);
+  const auto most = hn::Set(d, maximum), factor = hn::Set(d, share);
+  for (std::int64_t at = 0; at < problem.c; at += lanes) {
+    const auto e = hn::Exp(d, hn::Sub(load_of_row<type>(d, row, at, most), most));
+    store_stored<type>(d, hn::Mul(e, factor), to + at * Of<type>::size, problem.c - at);
+  }
+  if (label >= 0 && label < problem.c)
+    store_element(type, label_gradient(-gap, others, share), to + label * Of<type>::size);
+}
+
 // Logarithms of 16 rows at a time.
 template <DataType type>
-HWY_INLINE void softmax_losses(const LossProblem& problem, const LossRows& rows) {
+HWY_INLINE void long_softmax(const LossProblem& problem, const LossRows& rows) {
   using Real = typename Of<type>::Real;
   for (std::int64_t first = 0; first < rows.rows; first += loss_sums) {
     const std::int64_t count = std::min(loss_sums, rows.rows - first);
@@ -165,30 +200,9 @@ HWY_INLINE void softmax_losses(const LossProblem& problem, const LossRows& rows)
       const auto softmax = softmax_of<type>(row);
       others[i] = softmax.others;
       gaps[i] = softmax.maximum - labelled<type>(row, label_of(rows, first + i));
+      if (problem.backward) differentiate<type>(problem, rows, first + i, softmax.maximum, others[i], gaps[i]);
     }
-    store_losses(typename Of<type>::D(), others, gaps, count,
-                 rows.result + first * static_cast<std::int64_t>(sizeof(Real)));
-  }
-}
-
-template <DataType type>
-HWY_INLINE void softmax_gradients(const LossProblem& problem, const LossRows& rows) {
-  const typename Of<type>::D d;
-  const auto lanes = static_cast<std::int64_t>(hn::Lanes(d));
-  for (std::int64_t i = 0; i < rows.rows; ++i) {
-    const Row row = row_of(rows.x, problem, rows, i, Of<type>::size);
-    std::byte* const to = rows.result + i * problem.c * Of<type>::size;
-    const auto [maximum, others] = softmax_of<type>(row);
-    const std::int64_t label = label_of(rows, i);
-    const auto share = share_of(problem, rows, label, others);
-    const auto most = hn::Set(d, maximum), factor = hn::Set(d, share);
-    for (std::int64_t at = 0; at < problem.c; at += lanes) {
-      const auto e = hn::Exp(d, hn::Sub(load_of_row<type>(d, row, at, most), most));
-      store_stored<type>(d, hn::Mul(e, factor), to + at * Of<type>::size, problem.c - at);
-    }
-    if (label >= 0 && label < problem.c)
-      store_element(type, label_gradient(labelled<type>(row, label) - maximum, others, share),
-                    to + label * Of<type>::size);
+    if (has_losses(problem)) store_softmax_losses(typename Of<type>::D(), problem, rows, first, count, others, gaps);
   }
 }
 
@@ -267,15 +281,13 @@ HWY_INLINE void short_softmax(const LossProblem& problem, const LossRows& rows) 
       block.gaps[i] = block.maxima[i] - labelled<type>(row, label);
       block.shares[i] = share_of(problem, rows, label, block.others[i]);
     }
-    if (!problem.backward) {
-      store_losses(d, block.others, block.gaps, count, rows.result + first * static_cast<std::int64_t>(sizeof(Real)));
-      continue;
-    }
+    if (has_losses(problem)) store_softmax_losses(d, problem, rows, first, count, block.others, block.gaps);
+    if (!problem.backward) continue;
     block.differentiate(problem, count);
     for (std::int64_t i = 0; i < count; ++i)
       if (const std::int64_t label = label_of(rows, first + i); label >= 0 && label < problem.c)
         block.numbers[i * problem.c + label] = label_gradient(-block.gaps[i], block.others[i], block.shares[i]);
-    std::byte* const to = rows.result + first * problem.c * Of<type>::size;
+    std::byte* const to = rows.dx + first * problem.c * Of<type>::size;
     block.for_vectors(problem, count, [&](std::int64_t left, std::int64_t place, const Real* from) HWY_ATTR {
       store_stored<type>(d, hn::Load(d, from), to + place, left);
     });
@@ -294,8 +306,8 @@ HWY_INLINE void squared_losses(const LossProblem& problem, const LossRows& rows)
       const auto difference = hn::Sub(load_of_row<type>(d, x, at, zero), load_of_row<type>(d, t, at, zero));
       return hn::MulAdd(difference, difference, before);
     });
-    const Real loss = sum / static_cast<Real>(problem.c);
-    std::memcpy(rows.result + i * static_cast<std::int64_t>(sizeof loss), &loss, sizeof loss);
+    Real loss = sum / static_cast<Real>(problem.c);
+    store_losses(problem, rows, i, 1, &loss);
   }
 }
 
@@ -311,18 +323,16 @@ HWY_INLINE void squared_gradients(const LossProblem& problem, const LossRows& ro
   for (std::int64_t at = 0; at < elements; at += lanes) {
     const std::int64_t byte = at * Of<type>::size, left = elements - at;
     const auto x = load_stored<type>(d, rows.x + byte, left), t = load_stored<type>(d, rows.target + byte, left);
-    store_stored<type>(d, hn::Mul(factor, hn::Sub(x, t)), rows.result + byte, left);
+    store_stored<type>(d, hn::Mul(factor, hn::Sub(x, t)), rows.dx + byte, left);
   }
 }
 
 template <DataType type>
 HWY_INLINE void compute_type(const LossProblem& problem, const LossRows& rows) {
-  if (problem.loss == Loss::softmax && problem.c <= loss_short)
-    short_softmax<type>(problem, rows);
-  else if (problem.loss == Loss::softmax)
-    problem.backward ? softmax_gradients<type>(problem, rows) : softmax_losses<type>(problem, rows);
-  else
-    problem.backward ? squared_gradients<type>(problem, rows) : squared_losses<type>(problem, rows);
+  if (problem.loss == Loss::softmax)
+    return problem.c <= loss_short ? short_softmax<type>(problem, rows) : long_softmax<type>(problem, rows);
+  if (problem.backward) squared_gradients<type>(problem, rows);
+  if (has_losses(problem)) squared_losses<type>(problem, rows);
 }
 
 void compute_any(const LossProblem& problem, const LossRows& rows) {

@@ -9,32 +9,37 @@
 namespace omniconv::operations {
 namespace {
 
+// The loss is rounded to its type before it is added to what is there.
+void store_loss(const LossProblem& problem, const LossRows& rows, std::int64_t i, double loss) {
+  const DataType type = loss_type(problem);
+  std::byte* const y = rows.y + i * size_of(type);
+  const double before = problem.sums ? load_element(type, y) : 0;
+  store_element(type, loss, y);
+  if (problem.sums) store_element(type, before + load_element(type, y), y);
+}
+
 void softmax(const LossProblem& problem, const LossRows& rows, std::int64_t i) {
   const DataType type = problem.type;
   const std::byte* const x = rows.x + i * problem.c * size_of(type);
   std::int32_t label = 0;
   std::memcpy(&label, rows.target + i * size_of(DataType::s32), sizeof label);
   const reference::SoftmaxRow row = reference::softmax_row(type, x, problem.c);
-  if (!problem.backward)
-    return store_element(loss_type(problem), reference::softmax_loss(row, type, x, problem.c, label).value,
-                         rows.result + i * size_of(loss_type(problem)));
-  for (std::int64_t j = 0; j < problem.c; ++j)
+  if (has_losses(problem)) store_loss(problem, rows, i, reference::softmax_loss(row, type, x, problem.c, label).value);
+  for (std::int64_t j = 0; problem.backward && j < problem.c; ++j)
     store_element(type, reference::softmax_gradient(row, type, x, problem.c, label, j, rows.scale).value,
-                  rows.result + (i * problem.c + j) * size_of(type));
+                  rows.dx + (i * problem.c + j) * size_of(type));
 }
 
 void squared(const LossProblem& problem, const LossRows& rows, std::int64_t i) {
   const DataType type = problem.type;
   const std::int64_t begin = i * problem.c * size_of(type), end = begin + problem.c * size_of(type);
-  if (!problem.backward)
-    return store_element(loss_type(problem),
-                         reference::squared_loss(type, rows.x + begin, rows.target + begin, problem.c),
-                         rows.result + i * size_of(loss_type(problem)));
-  for (std::int64_t at = begin; at < end; at += size_of(type))
+  if (has_losses(problem))
+    store_loss(problem, rows, i, reference::squared_loss(type, rows.x + begin, rows.target + begin, problem.c));
+  for (std::int64_t at = begin; problem.backward && at < end; at += size_of(type))
     store_element(type,
                   reference::squared_gradient(load_element(type, rows.x + at), load_element(type, rows.target + at),
                                               problem.c, rows.scale),
-                  rows.result + at);
+                  rows.dx + at);
 }
 
 void compute(const LossProblem& problem, const LossRows& rows) {

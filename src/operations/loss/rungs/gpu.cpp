@@ -28,13 +28,14 @@ class Plan final : public LossPlanBody {
   void append(devices::Sequence& sequence, const LossArrays& arrays) const override {
     const LossProblem& p = problem();
     const std::int64_t of_group = tile_.is_naive() ? tile_.group() : tile_.m;
+    const Operand& result = p.backward ? arrays.dx : arrays.y;
     launch_groups(divide_up(p.n, of_group), [&](std::int64_t first, std::int64_t groups) {
       const std::array<devices::KernelArgument, 11> arguments = {arrays.x.buffer.impl().get(),
                                                                  arrays.x.offset_bytes / 4,
                                                                  arrays.target.buffer.impl().get(),
                                                                  arrays.target.offset_bytes / 4,
-                                                                 arrays.result.buffer.impl().get(),
-                                                                 arrays.result.offset_bytes / 4,
+                                                                 result.buffer.impl().get(),
+                                                                 result.offset_bytes / 4,
                                                                  p.n,
                                                                  p.c,
                                                                  first,
@@ -60,6 +61,9 @@ class RungsGpu final : public RungSolver<LossProblem> {
   std::string_view id() const override { return "loss/rungs/gpu.1"; }
 
  private:
+  std::string task_refusal(const LossProblem& problem) const override {
+    return problem.sums ? "a launch computes one function: leave out sums" : "";
+  }
   std::int64_t local_bytes(const LossProblem&, const RungTile& tile) const override {
     return tile.is_naive() ? 0 : tile.m * tile.n * 4;
   }
