@@ -122,7 +122,8 @@ class Network {
   };
   // A step on a batch of images, standardised (Standard), and their classes, of which one that the model has not makes
   // the step's gradients NaN. The losses of its images go to `losses`, and what stops the training (UpdateRun::stop) to
-  // `stop`, when the event is over; all arrays must stay until then. Where it throws, nothing of it is under way.
+  // `stop`, when the event is over; all arrays must stay until then. Where it throws, nothing of it is under way. Not
+  // from hooks of train(), whose sums of losses are lost by it.
   Event step(const float* images, const std::int32_t* labels, const Rates& rates, float* losses, std::int32_t* stop);
   // The last layer's outputs of a batch, batch x classes.
   std::vector<float> outputs(const float* images);

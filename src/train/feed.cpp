@@ -58,8 +58,10 @@ Feed::Feed(Network::State& network, const DeviceExamples& examples, std::int64_t
   }
   Steps sum;
   if (trains) {
-    sums_ = network.context.allocate(batch * 4);
+    sums_ = network.sums_losses() ? network.losses : network.context.allocate(batch * 4);
     network.zero(sums_);
+  }
+  if (trains && !network.sums_losses()) {
     AddProblem adding;
     adding.n = 1, adding.c = adding.k = batch, adding.h = adding.w = 1;
     sum.add({0, "losses", adding, {{"x", lasting(sums_)}, {"s", lasting(network.losses)}, {"y", lasting(sums_)}}});
@@ -131,6 +133,7 @@ void Feed::set_losses(const std::vector<float>& sums) {
 }
 
 NotFinite Feed::first_not_finite(std::int64_t first, std::int64_t epoch) {
+  network_.zero(sums_);  // an earlier or a later step's may be in them
   const Context& context = network_.context;
   const auto submit = [&](const Steps& steps, std::size_t i, const Buffer& workspace) {
     Sequence sequence = context.make_sequence();

@@ -229,12 +229,16 @@ class Layers {
     problem.type = options_.type;
     problem.n = options_.batch, problem.c = model_.classes();
     const std::size_t behind = model_.layers.size();
-    const NamedPlace x = {"x", outputs_.back()}, labels = {"labels", lasting(arrays_.labels)};
-    add(behind, "loss", problem, {x, labels, {"y", lasting(arrays_.losses)}});
-    problem.backward = true;
-    gradients_.back() = array(layer(behind - 1).out);
-    add(behind, "loss, backward", problem, {x, labels, {"dx", gradients_.back()}},
-        {{"scale", options_.loss_scale / static_cast<double>(options_.batch)}});
+    const NamedPlace x = {"x", outputs_.back()}, labels = {"labels", lasting(arrays_.labels)},
+                     losses = {"y", lasting(arrays_.losses)};
+    const NamedScalar scale = {"scale", options_.loss_scale / static_cast<double>(options_.batch)};
+    if (options_.is_unfused) add(behind, "loss", problem, {x, labels, losses});
+    problem.backward = true, problem.sums = !options_.is_unfused;
+    const NamedPlace dx = {"dx", gradients_.back() = array(layer(behind - 1).out)};
+    if (problem.sums)
+      add(behind, "loss", problem, {x, labels, dx, losses}, {scale});
+    else
+      add(behind, "loss, backward", problem, {x, labels, dx}, {scale});
   }
 
   // What layers further on add of this one's output, by its gradient.

@@ -17,7 +17,7 @@ struct LayerArrays {
 };
 
 struct NetworkArrays {
-  Operand images = {}, labels = {}, losses = {};
+  Operand images = {}, labels = {}, losses = {};  // losses: those of a step, or to which a step's are added
   std::vector<LayerArrays> layers = {};
 };
 
@@ -28,7 +28,9 @@ struct LayerOptions {
   double loss_scale = 1;              // gradients are of so many times the loss
   std::uint64_t seed = 0;             // of dropout
   Scalar step = 0;                    // which step it is: of dropout
-  bool is_unfused = false;            // biases and relus are operations of their own
+  // Biases and relus are operations of their own, and the losses, which then are those of a step. Else the operation
+  // that makes the loss's gradient adds the losses to what is there.
+  bool is_unfused = false;
   // Forward alone: filters and biases of a layer before a batch_norm have that in them, and what adds a shortcut that
   // nobody else reads adds it to that.
   bool is_folded = false;

@@ -83,7 +83,7 @@ Network::State::State(const Context& of, Model given, const NetworkOptions& aske
   allocate_lasting();
   for (const Group& group : groups)
     for (const Buffer& buffer : {group.w, group.g, group.m, group.v, group.copy}) zero(buffer);
-  zero(running), zero(stop);
+  zero(running), zero(stop), zero(no_losses);
   if (factor) {
     const float of_gradients = 1 / loss_scale;
     queue.upload(factor, 0, &of_gradients, sizeof of_gradients).wait();
@@ -194,8 +194,13 @@ void Network::State::allocate_lasting() {
   }
   labels = allocate(options.batch * 4);
   if (options.trains) losses = allocate(options.batch * 4), stop = allocate(4);
+  if (options.trains && sums_losses()) no_losses = allocate(options.batch * 4);
   if (options.trains && is_scaled()) factor = allocate(4);
   if (options.trains && options.clips_norm) squares = allocate(4);
+}
+
+bool Network::State::sums_losses() const {
+  return !training::is_unfused(options.rungs);
 }
 
 training::NetworkArrays Network::State::arrays() const {
@@ -538,6 +543,7 @@ Event Network::step(const float* images, const std::int32_t* labels, const Rates
   return settled(s.queue, [&] {
     s.upload_images(images);
     s.queue.upload(s.labels, 0, labels, s.labels.bytes());
+    if (s.sums_losses()) s.queue.copy(s.losses, 0, s.no_losses, 0, s.losses.bytes());
     s.train_recording.replay(s.queue);
     s.queue.download(losses, s.losses, 0, s.losses.bytes());
     return s.queue.download(stop, s.stop, 0, 4);

@@ -55,6 +55,7 @@ struct Network::State {
   void require_solvers_fit() const;
   void allocate_lasting();
   training::NetworkArrays arrays() const;
+  bool sums_losses() const;                                                 // steps add theirs to what `losses` has
   bool is_scaled() const { return loss_scale != 1 || options.clips_norm; }  // updates multiply gradients
   void add_norms();
   void add_updates();
@@ -85,6 +86,7 @@ struct Network::State {
   std::int64_t running_elements = 0, folded_elements = 0, memory_bytes = 0, updates = 0;
   bool is_stale = true;  // what follow_parameters() makes
   Buffer images, labels, losses, stop, factor, squares, running, folded, passing, workspace;
+  Buffer no_losses;  // zeros for `losses`, where steps add theirs
   Scalar rate = Scalar::changing(0), momentum = Scalar::changing(0), l1 = Scalar::changing(0), l2 = Scalar::changing(0),
          clip = Scalar::changing(0), clip_norm = Scalar::changing(0), correction1 = Scalar::changing(1),
          correction2 = Scalar::changing(1),

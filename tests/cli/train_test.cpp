@@ -62,8 +62,9 @@ TEST_F(TrainCommand, TrainsAndReports) {
     EXPECT_LT(report["epochs"][3]["loss"], report["epochs"][0]["loss"]);
     EXPECT_EQ(report["test"]["right"], 100);
     EXPECT_EQ(report["test"]["confusion"][11], 10);
-    // conv, pool, dense; two of the loss; three, one and two backward; the update.
-    EXPECT_EQ(report["steps"].size(), 3u + 2 + 3 + 1 + 2 + 1);
+    // conv, pool, dense; the loss and its gradient; three, one and two backward; the update.
+    EXPECT_EQ(report["steps"].size(), 3u + 1 + 3 + 1 + 2 + 1);
+    EXPECT_EQ(report["steps"][3]["problem"], "loss bwd sums n10c10");
     EXPECT_EQ(report["steps"].back()["problem"], "update guarded n" + std::to_string(64 + 64 + 640 + 64));
   }
 }
@@ -90,6 +91,7 @@ TEST_F(TrainCommand, ClimbsTheLadder) {
                        ladder[0]["seconds_an_epoch"].get<double>() / ladder[i]["seconds_an_epoch"].get<double>());
       EXPECT_EQ(ladder[i]["operations"].contains("bias_add forward-bias"), i < 3);
       EXPECT_EQ(ladder[i]["operations"].contains("activation backward-data"), i < 3);  // own has it with the bias's
+      EXPECT_EQ(ladder[i]["operations"].contains("loss, backward"), i < 3);            // own has it with the loss
       for (const char* const kind : {"conv2d forward", "conv2d backward-filter", "loss", "update"})
         EXPECT_TRUE(ladder[i]["operations"].contains(kind)) << kind;
     }

@@ -18,6 +18,7 @@
 #include "devices_testing.h"
 #include "omniconv/training.h"
 #include "operations/gpu_limits.h"
+#include "train/network_state.h"
 
 namespace omniconv::network_tests {
 namespace {
@@ -483,6 +484,29 @@ TEST(Networks, StepsKeepMomentaAndDecay) {
   for (std::size_t k = 0; k < w.size(); ++k) EXPECT_EQ(after[k], std::fma(-0.25f, g[k], w[k])) << k;
 }
 
+// Of that step alone, whatever steps were before.
+TEST(Networks, LossesAreThoseOfAStep) {
+  const Model model = parse_model("input 2 3 3\ndense 3\n", "flat");
+  const Batch data = batch_for(model, 4);
+  for (const std::string& id : devices_here()) {
+    Network network(Context({.device = id, .threads = 1}), model, {.batch = 4});
+    network.initialise(3);
+    std::vector<float> first(4), losses(4);
+    std::int32_t stop = -1;
+    const auto step = [&](std::vector<float>& to, double rate) {
+      network.step(data.images.data(), data.labels.data(), {.rate = rate, .momentum = 0}, to.data(), &stop).wait();
+    };
+    step(first, 0);
+    for (const float one : first) EXPECT_GT(one, 0) << id;
+    step(losses, 0);
+    EXPECT_EQ(losses, first) << id;
+    step(losses, 0.25);
+    EXPECT_EQ(losses, first) << id;
+    step(losses, 0);
+    EXPECT_NE(losses, first) << id;
+  }
+}
+
 // Parameters that are set and not drawn: nothing else is left to chance.
 TEST(Networks, BeginsWithZeros) {
   const Model model = parse_model("input 2 3 3\ndense 3\n", "flat");
@@ -667,6 +691,29 @@ TEST(Training, StopsAtWhatIsNotFinite) {
   network.set_parameters(2, std::vector<float>(static_cast<std::size_t>(model.layers[2].parameters()), 3e38f));
   const std::string found = error_of([&] { evaluate(network, set, set.test); }, ErrorKind::environment);
   EXPECT_NE(found.find("image 0: an output is not finite"), std::string::npos) << found;
+}
+
+// The step's own losses are looked at, and not the sums over the epoch: f16 gradients of 128 times the loss, by weights
+// of 30000, leave the range behind a loss that is finite.
+TEST(Training, SumsThatAreNotFiniteHideNoLayer) {
+  const Dataset set = stripes(100, 9);
+  const Model model = parse_model("input 1 12 12\nconv 1 3x3 pad 1\ntanh\ndense 3\n", "stripes");
+  for (const std::string& id : devices_here()) {
+    Network network(Context({.device = id, .threads = 1}), model, {.batch = 4, .precision = Precision::f16});
+    std::vector<float> weights(static_cast<std::size_t>(model.layers[2].parameters()), 30000);
+    std::fill(weights.begin() + 144, weights.begin() + 288, -30000.0f);
+    network.set_parameters(2, weights);
+    const std::vector<float> endless(4, std::numeric_limits<float>::infinity());
+    const auto spoil = [&](std::int64_t, std::int64_t) {
+      network.state().queue.upload(network.state().losses, 0, endless.data(), 16).wait();
+      return true;
+    };
+    const std::string error =
+        error_of([&] { train(network, set, {.epochs = 9}, {.progress = spoil}); }, ErrorKind::environment);
+    EXPECT_NE(error.find("epoch 1, step 1: a number is not finite, first in layer 3 (dense 3), backward-data"),
+              std::string::npos)
+        << id << ": " << error;
+  }
 }
 
 TEST(Training, HooksStopIt) {
