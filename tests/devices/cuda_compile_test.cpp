@@ -352,12 +352,37 @@ std::vector<devices::RecordingDevice::Text> gemm_texts() {
         offer_by(*solver, task, operations::DevicePointer(device)).plan();
       }
     }
-  for (const char* const type : {"f32", "tf32"})
-    for (const char* const transposition : transpositions) {
-      const operations::GemmTask task = task_of(fmt::format("gemm {} {} m70n90k33", type, transposition), ++number);
-      offer_by(operations::gemm_mma_gpu(), task, operations::DevicePointer(device)).plan();
-    }
   return device->built;
+}
+
+// Every type, transposition and ending; whole chunks and single words; warps that share sums.
+TEST_F(CudaCompile, GemmOnUnitsOfElevenBitsInEveryForm) {
+  const auto device = std::make_shared<devices::RecordingDevice>(devices::DeviceKind::cuda);
+  device->set_capability(80);
+  int number = 0;
+  for (const char* const type : {"f32", "tf32"})
+    for (const char* const transposition : {"nn", "nt", "tn", "tt"}) {
+      operations::GemmTask task = operations::task_for(get<GemmProblem>(
+          parse_problem(fmt::format("gemm {} {} m70n90k{}", type, transposition, number % 2 == 0 ? 33 : 64))));
+      task.bias = static_cast<operations::BiasAlong>(number % 3);
+      task.accumulate = number % 2 == 0, task.relu = number % 4 < 2;
+      const std::string tuning =
+          number % 3 == 0 ? "tile_m=64 tile_n=64 tile_k=32 warp_m=32 warp_n=32 slices=2 stages=3 resident=1" : "";
+      const operations::Answer answer = operations::gemm_mma_gpu().offer(task, device, {.tuning = tuning});
+      ASSERT_NE(answer.offer(), nullptr) << answer.refusal();
+      answer.offer()->plan();
+      const int capability = number++ % 2 == 0 ? 80 : 90;
+      const auto& built = device->built.back();
+      try {
+        const std::string text = nvrtc->compile(built.text, built.definitions, capability + 1).image;  // as PTX
+        EXPECT_EQ(count(text, "mma.sync.aligned.m16n8k8") > 0, true) << transposition;
+        EXPECT_EQ(count(text, ".f64"), 0);
+        EXPECT_EQ(count(text, ".ftz"), 0);
+        EXPECT_FALSE(nvrtc->compile(built.text, built.definitions, capability).image.empty());
+      } catch (const Error& error) {
+        ADD_FAILURE() << type << ' ' << transposition << " for " << capability << ": " << error.what();
+      }
+    }
 }
 
 TEST_F(CudaCompile, GemmInEveryForm) {
@@ -866,6 +891,7 @@ TEST_F(CudaCompileFor90, LaunchesThatOverlapWaitFirst) {
   for (const operations::GemmSolver* const solver :
        {&operations::gemm_mma_gpu(), &operations::gemm_tiled_gpu(), &operations::gemm_short_gpu()})
     for (const char* const problem : {"gemm f32 nn m200n300k16", "gemm bf16 tt m64n64k12", "gemm f16 nt m32n32k15"}) {
+      if (solver == &operations::gemm_mma_gpu() && !std::string_view(problem).starts_with("gemm f32")) continue;
       const operations::GemmTask task = operations::task_for(get<GemmProblem>(parse_problem(problem)));
       const operations::Answer answer = solver->offer(task, device, {});
       ASSERT_NE(answer.offer(), nullptr) << solver->id() << ' ' << problem << ": " << answer.refusal();

@@ -15,11 +15,6 @@
 
 namespace omniconv::operations {
 
-// A launch in multiply-adds, on CPU cores 50 microseconds of two.
-inline double launch_cost(const devices::Device& device) {
-  return device.info().is_gpu ? gpu_launch_cost : 4e6;
-}
-
 // What ends of sums move: c, and what it held where it is added to.
 inline double stored_bytes(const GemmTask& task) {
   const GemmProblem& problem = task.problem;

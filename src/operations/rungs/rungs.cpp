@@ -40,7 +40,7 @@ std::string rung_refusal(const devices::Device& device, const RungTile& tile, st
 }
 
 Cost rung_cost(const devices::Device& device, double bytes, double multiply_adds, double launches) {
-  return {.multiply_adds = launches * gpu_launch_cost + multiply_adds + byte_cost(device) * bytes};
+  return {.multiply_adds = launches * launch_cost(device) + multiply_adds + byte_cost(device) * bytes};
 }
 
 }  // namespace omniconv::operations

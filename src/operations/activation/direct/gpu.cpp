@@ -64,7 +64,7 @@ class DirectGpu final : public ActivationSolver {
     if (std::string reason = group_refusal(*device, group); !reason.empty()) return reason;
     const double element = problem.function == Activation::relu || problem.backward ? 4 : 30;
     return Offer{
-        .cost = {gpu_launch_cost + byte_cost(*device) * least_bytes(problem) +
+        .cost = {launch_cost(*device) + byte_cost(*device) * least_bytes(problem) +
                  element * static_cast<double>(elements_of(problem))},
         .bound = activation_bound(problem),
         .plan = [=] { return std::make_shared<Plan>(problem, *device); },

@@ -79,7 +79,7 @@ class DirectGpu final : public AddSolver {
     if (std::string reason = group_refusal(*device, group); !reason.empty()) return reason;
     const double element = AddShape(problem).is_plain() ? 4 : 30;
     return Offer{
-        .cost = {gpu_launch_cost + byte_cost(*device) * least_bytes(problem) +
+        .cost = {launch_cost(*device) + byte_cost(*device) * least_bytes(problem) +
                  element * static_cast<double>(elements_of_result(problem))},
         .bound = add_bound(problem),
         .plan = [=] { return std::make_shared<Plan>(problem, *device); },

@@ -122,7 +122,7 @@ class DirectGpu final : public BatchSolver {
       return fmt::format("an image has {} elements, and {} are the most here", elements, largest_image);
     if (std::string reason = group_refusal(*device, group); !reason.empty()) return reason;
     return Offer{
-        .cost = {gpu_launch_cost + byte_cost(*device) * least_bytes(problem)},
+        .cost = {launch_cost(*device) + byte_cost(*device) * least_bytes(problem)},
         .bound = {.exact = true},
         .plan = [=] { return std::make_shared<Plan>(problem, *device); },
     };

@@ -234,7 +234,7 @@ class DirectGpu final : public BatchNormSolver {
       return fmt::format("sums are rounded {} times: {} are the most, and a workspace cuts them", roundings,
                          most_roundings);
     return Offer{
-        .cost = {(problem.pass == Pass::inference ? 1 : 2) * gpu_launch_cost +
+        .cost = {(problem.pass == Pass::inference ? 1 : 2) * launch_cost(*device) +
                  byte_cost(*device) * moved_bytes(problem)},
         .bound = batch_norm_bound(problem, roundings),
         .workspace_bytes = cut.workspace_bytes(problem),

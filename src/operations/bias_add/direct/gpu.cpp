@@ -19,14 +19,19 @@ struct Cut {
   std::int64_t parts = 1;
 
   Cut(const BiasAddProblem& p, const devices::Device& device, std::int64_t workspace_limit) {
-    // A group reads so much while a second launch begins and ends.
-    constexpr std::int64_t bytes_of_group = 48 << 10, groups_of_unit = 8, most_parts = 256, most_lanes = 32;
+    // A group reads so much while a second launch begins and ends: through OpenCL more.
+    const bool waits_long = device.kind() == devices::DeviceKind::opencl && device.info().is_gpu;
+    const std::int64_t bytes_of_group = waits_long ? 128 << 10 : 48 << 10, least_lanes = waits_long ? 8 : 32;
+    constexpr std::int64_t groups_of_unit = 8, most_parts = 256, most_lanes = 32;
     const ChannelPlanes planes(p);
     std::int64_t groups = p.c, columns = 1;
     if (planes.inner == 1) {
       const auto quads_of_row = static_cast<std::uint64_t>(divide_up(p.c, 4));
       lanes = std::min(static_cast<std::int64_t>(std::bit_ceil(quads_of_row)), most_lanes);
       columns = p.c % 4 == 0 ? 4 * lanes : lanes;
+      // Rows of fewer columns are more groups, rather than parts.
+      for (; lanes > least_lanes && planes.positions() * columns * size_of(p.type) > bytes_of_group; lanes /= 2)
+        columns /= 2;
       groups = divide_up(p.c, columns);
     }
     const std::int64_t bytes = divide_up(planes.positions() * columns * size_of(p.type), bytes_of_group),
@@ -147,7 +152,7 @@ class DirectGpu final : public BiasAddSolver {
     const Cut cut(problem, *device, request.max_workspace_bytes);
     if (std::string reason = long_chain_refusal(cut.chain(problem)); problem.backward && !reason.empty()) return reason;
     return Offer{
-        .cost = {(problem.backward && cut.parts > 1 ? 2 : 1) * gpu_launch_cost +
+        .cost = {(problem.backward && cut.parts > 1 ? 2 : 1) * launch_cost(*device) +
                  byte_cost(*device) * least_bytes(problem)},
         .bound = bias_add_bound(problem, cut.chain(problem)),
         .workspace_bytes = problem.backward ? cut.workspace_bytes(problem) : 0,

@@ -438,7 +438,7 @@ double depthwise_chain(const Conv2dProblem& problem, const DepthwiseTiling& t) {
 double depthwise_cost(const Conv2dProblem& problem, const DepthwiseTiling& t, const devices::Device& device) {
   double launches = 1, bytes = least_bytes(problem);
   if (t.parts > 1) launches = 2, bytes += 2 * static_cast<double>(t.parts * depthwise_part_bytes(problem));
-  return launches * gpu_launch_cost + std::max(byte_cost(device) * bytes, total_work(problem, t, device));
+  return launches * launch_cost(device) + std::max(byte_cost(device) * bytes, total_work(problem, t, device));
 }
 
 }  // namespace omniconv::operations

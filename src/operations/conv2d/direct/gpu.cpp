@@ -111,9 +111,9 @@ class DirectGpu final : public Conv2dSolver {
     constexpr double of_loop = 1.18;  // as on an H200
     const double of_step = of_loop * (steps + loads) / steps + place / static_cast<double>(shared);
     const double compute = idle * multiply_adds(problem) * of_step;
-    if (!is_gpu) return gpu_launch_cost + compute;
-    return gpu_launch_cost + std::max({byte_cost(device) * least_bytes(problem), compute + storing_cost(problem),
-                                       waiting_cost(problem, tiling, device)});
+    if (!is_gpu) return launch_cost(device) + compute;
+    return launch_cost(device) + std::max({byte_cost(device) * least_bytes(problem), compute + storing_cost(problem),
+                                           waiting_cost(problem, tiling, device)});
   }
 
   // Neighbouring work items read neighbouring pixels: under nhwc these lie apart, in so many lines of memory.

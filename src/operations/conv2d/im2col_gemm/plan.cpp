@@ -373,12 +373,13 @@ static double gather_cost(const Conv2dProblem& problem, const devices::Device& d
 }
 
 // Of nchw's products on an H200 to the data; and where rows of pixels, or under nhwc of columns, begin anywhere.
-static double unaligned_cost(const Conv2dProblem& problem, bool has_columns, bool overlaps) {
+static double unaligned_cost(const Conv2dProblem& problem, const devices::Device& device, bool has_columns) {
   const Conv2dShape g(problem);
+  const double launch = launch_cost(device);
   if (problem.pass == Pass::backward_filter || (g.nhwc && problem.pass == Pass::backward_data)) return 0;
-  if (g.nhwc) return has_columns && g.r * g.s * g.c_group % 4 != 0 ? 0.4 * gpu_launch_cost : 0;
-  if (problem.pass == Pass::backward_data) return (has_columns && overlaps ? 1 : 2) * gpu_launch_cost;
-  return has_columns || g.p * g.q % 4 == 0 ? 0 : 1.5 * gpu_launch_cost;
+  if (g.nhwc) return has_columns && g.r * g.s * g.c_group % 4 != 0 ? 0.4 * launch : 0;
+  if (problem.pass == Pass::backward_data) return (has_columns && device.facts().has_overlap ? 1 : 2) * launch;
+  return has_columns || g.p * g.q % 4 == 0 ? 0 : 1.5 * launch;
 }
 
 // Instructions of adding up columns on a GPU: of an element of x, and of each tap that it tries.
@@ -429,15 +430,15 @@ Answer im2col_offer(const Conv2dProblem& problem, const DevicePointer& device, P
         static_cast<double>(parts[i].images) * static_cast<double>(image_bytes(problem, parting, parts[i].rows));
     cost += is_gpu && problem.pass != Pass::backward_data ? gather_cost(problem, *device, bytes)
                                                           : 2 * byte_cost(*device) * bytes;
-    if (is_gpu) cost += (overlaps && problem.pass == Pass::forward ? 0.2 : 1) * gpu_launch_cost;
+    if (is_gpu) cost += (overlaps && problem.pass == Pass::forward ? 0.2 : 1) * launch_cost(*device);
   }
   // On the CPU elements look for the taps that meet them one by one where strides part them.
   const bool is_parted = problem.stride_h > 1 || problem.stride_w > 1;
   if (!is_gpu && problem.pass == Pass::backward_data && parting.has_columns && is_parted)
     cost += 250 * static_cast<double>(elements_of(problem).x);
-  if (is_gpu) cost += unaligned_cost(problem, parting.has_columns, overlaps);
+  if (is_gpu) cost += unaligned_cost(problem, *device, parting.has_columns);
   // And what launches wait.
-  if (is_gpu && problem.pass == Pass::backward_filter) cost += (overlaps ? 0.5 : 2) * gpu_launch_cost;
+  if (is_gpu && problem.pass == Pass::backward_filter) cost += (overlaps ? 0.5 : 2) * launch_cost(*device);
   if (is_gpu && problem.pass == Pass::backward_data && parting.has_columns) cost += scatter_cost(problem);
   const Offer& first = products.at(key_of(problem, parts, 0));
   const bool tuned_alike = std::all_of(products.begin(), products.end(),

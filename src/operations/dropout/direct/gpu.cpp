@@ -60,7 +60,7 @@ class DirectGpu final : public DropoutSolver {
     if (std::string reason = group_refusal(*device, group); !reason.empty()) return reason;
     constexpr double element = 25;  // a quarter of ten rounds, beside memory's traffic
     return Offer{
-        .cost = {gpu_launch_cost + byte_cost(*device) * least_bytes(problem) +
+        .cost = {launch_cost(*device) + byte_cost(*device) * least_bytes(problem) +
                  element * static_cast<double>(problem.n)},
         .bound = dropout_bound(problem),
         .plan = [=] { return std::make_shared<Plan>(problem, *device); },

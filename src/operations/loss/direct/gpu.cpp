@@ -112,7 +112,7 @@ class DirectGpu final : public LossSolver {
                              : 0;
     const double element = problem.loss == Loss::mse ? 4 : problem.backward ? 40 : 25;
     return Offer{
-        .cost = {gpu_launch_cost + byte_cost(*device) * (least_bytes(problem) + again) +
+        .cost = {launch_cost(*device) + byte_cost(*device) * (least_bytes(problem) + again) +
                  element * static_cast<double>(elements_of(problem))},
         .bound = loss_bound(problem, chain_of(rows), static_cast<double>(divide_up(rows.length, rows.step()))),
         .plan = [=] { return std::make_shared<Plan>(problem, *device); },

@@ -65,7 +65,7 @@ class DirectGpu final : public NormSolver {
     if (std::string reason = group_refusal(*device, group); !reason.empty()) return reason;
     if (std::string reason = long_norm_refusal(problem); !reason.empty()) return reason;
     return Offer{
-        .cost = {2 * gpu_launch_cost + byte_cost(*device) * least_bytes(problem)},
+        .cost = {2 * launch_cost(*device) + byte_cost(*device) * least_bytes(problem)},
         .bound = norm_bound(problem, norm_chain(problem)),
         .workspace_bytes = pieces_of(problem) * 4,
         .plan = [=] { return std::make_shared<Plan>(problem, *device); },

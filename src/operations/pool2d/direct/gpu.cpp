@@ -337,7 +337,7 @@ class DirectGpu final : public Pool2dSolver {
     // An element of a window takes a load, its widening and four instructions more; by itself, its address, too.
     const double element = tiling.form == Form::any ? 24 : 6;
     return Offer{
-        .cost = {gpu_launch_cost + byte_cost(*device) * least_bytes(problem) + element * window_elements(problem)},
+        .cost = {launch_cost(*device) + byte_cost(*device) * least_bytes(problem) + element * window_elements(problem)},
         .bound = pool2d_bound(problem),
         .plan = [=] { return std::make_shared<Plan>(problem, *device, tiling); },
     };

@@ -89,7 +89,7 @@ class DirectGpu final : public UpdateSolver {
     if (std::string reason = group_refusal(*device, group); !reason.empty()) return reason;
     const double element = problem.rule == UpdateProblem::Rule::adam ? 40 : 10;
     return Offer{
-        .cost = {(problem.guarded ? 2 : 1) * gpu_launch_cost + byte_cost(*device) * least_bytes(problem) +
+        .cost = {(problem.guarded ? 2 : 1) * launch_cost(*device) + byte_cost(*device) * least_bytes(problem) +
                  element * static_cast<double>(problem.n)},
         .bound = update_bound(problem),
         .plan = [=] { return std::make_shared<Plan>(problem, *device); },
