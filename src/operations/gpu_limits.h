@@ -44,11 +44,11 @@ void launch_groups(std::int64_t groups, const Launch& launch) {
     launch(first, std::min(most_groups, groups - first));
 }
 
-// A launch in multiply-adds: of an H200's peak 3 microseconds through CUDA, and 7 through NVIDIA's OpenCL, whose host
+// A launch in multiply-adds: of an H200's peak 3 microseconds through CUDA, and 8 through NVIDIA's OpenCL, whose host
 // takes 5 to 9 for each; on CPU cores 50 microseconds of two.
 inline double launch_cost(const devices::Device& device) {
   if (!device.info().is_gpu) return 4e6;
-  return device.kind() == devices::DeviceKind::opencl ? 2.1e8 : 9e7;
+  return device.kind() == devices::DeviceKind::opencl ? 2.4e8 : 9e7;
 }
 
 }  // namespace omniconv::operations

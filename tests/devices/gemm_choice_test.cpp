@@ -24,6 +24,22 @@ class GemmChoices : public testing::TestWithParam<devices::DeviceKind> {
   std::shared_ptr<devices::RecordingDevice> device;
 };
 
+// Through OpenCL two launches cost more than a product of few rows takes on matrix units; where launches overlap they
+// do not.
+TEST_P(GemmChoices, FewRowsTakeOneLaunchThroughOpenCl) {
+  const bool is_cuda = GetParam() == devices::DeviceKind::cuda;
+  if (is_cuda)
+    device->be_of_capability_90();
+  else
+    device->set_capability(90);
+  for (const char* const extents : {"m64n1000k1000", "m64n1000k784", "m64n10k1000", "m1024n10k1000"}) {
+    const auto cost = [&](const operations::GemmSolver& solver) {
+      return offer_by(solver, task_of(extents, "nt"), device).cost.multiply_adds;
+    };
+    EXPECT_EQ(cost(operations::gemm_mma_gpu()) < cost(operations::gemm_tiled_gpu()), !is_cuda) << extents;
+  }
+}
+
 TEST_P(GemmChoices, LargeSquaresAreNotSplit) {
   // 5000 makes 6.1 rounds of the largest tiles, 23.9 of smaller ones. Compilers that cannot be told how many registers
   // to use are not asked for the largest.
