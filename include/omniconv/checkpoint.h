@@ -29,6 +29,10 @@ struct Checkpoint {
   std::vector<NamedTensor> tensors = {};
 };
 
+// Makes the folder where it is missing: true if it was. Throws bad_input where no checkpoint can be written there, so
+// that a training finds that out before it begins.
+bool make_checkpoint_folder(const std::string& folder);
+
 // Makes the folder where it is missing, and removes all checkpoints there but the last `kept`, this one among them.
 // Returns the path of its JSON.
 std::string save_checkpoint(const std::string& folder, const Checkpoint& checkpoint, int kept = 2);
@@ -36,8 +40,8 @@ std::string save_checkpoint(const std::string& folder, const Checkpoint& checkpo
 // The paths of a folder's checkpoints (their JSON), the last one first; none where there is no such folder.
 std::vector<std::string> find_checkpoints(const std::string& folder);
 
-// From a checkpoint's JSON, or from the last one of a folder. Throws bad_input for one that is damaged, and names the
-// one before it, if there is one.
+// From a checkpoint's JSON, or from the last one of a folder. Throws bad_input for one that is damaged, or of which a
+// file is missing, and names the one before it, if there is one.
 Checkpoint load_checkpoint(const std::string& path);
 
 // A network of a checkpoint's model and parameters: of batches for outputs alone, or, with options.trains, as its

@@ -64,6 +64,30 @@ std::string tensors_beside(const std::string& json_path) {
   return json_path.substr(0, json_path.size() - ending.size()) + std::string(of_tensors);
 }
 
+bool is_missing(const std::string& path) {
+  std::error_code failed;
+  return std::filesystem::status(path, failed).type() == std::filesystem::file_type::not_found;
+}
+
+// The numbers of steps by their digits: of more digits, or greater ones.
+bool is_later(const std::string& a, const std::string& b) {
+  return a.size() != b.size() ? a.size() > b.size() : a > b;
+}
+
+std::string folder_of(const std::string& path) {
+  const std::filesystem::path folder = std::filesystem::path(path).parent_path();
+  return folder.empty() ? "." : folder.string();
+}
+
+// What to do without the checkpoint: the last one of its folder before it.
+std::string older_than(const std::string& path) {
+  const std::string name = std::filesystem::path(path).filename();
+  for (const std::string& other : find_checkpoints(folder_of(path)))
+    if (is_later(name, std::filesystem::path(other).filename()))
+      return fmt::format("; {} is older: name that one", other);
+  return "";
+}
+
 // What is wrong is thrown, as bad_input or by the JSON library.
 Checkpoint read(const std::string& path) {
   const image::InputFile file(path);
@@ -102,11 +126,24 @@ Checkpoint read(const std::string& path) {
 
 }  // namespace
 
-std::string save_checkpoint(const std::string& folder, const Checkpoint& checkpoint, int kept) {
+bool make_checkpoint_folder(const std::string& folder) {
   std::error_code failed;
-  std::filesystem::create_directories(folder, failed);
+  const bool is_new = std::filesystem::create_directories(folder, failed);
   if (failed)
-    throw bad_input(fmt::format("{}: the folder of checkpoints cannot be made: {}", folder, failed.message()));
+    throw bad_input(
+        fmt::format("{}: the folder of checkpoints cannot be made: {}; name another one", folder, failed.message()));
+  try {
+    const image::AtomicFile file(fmt::format("{}/{}{}", folder, beginning, ending));  // never put in its place
+  } catch (const Error& error) {
+    if (is_new) std::filesystem::remove(folder, failed);
+    throw bad_input(fmt::format("{}: no checkpoint can be kept there: {}; name another folder", folder, error.what()));
+  }
+  return is_new;
+}
+
+std::string save_checkpoint(const std::string& folder, const Checkpoint& checkpoint, int kept) {
+  make_checkpoint_folder(folder);
+  std::error_code failed;
   const std::string path = fmt::format("{}/{}{:08}{}", folder, beginning, checkpoint.progress.updates, ending);
   std::vector<NamedTensor> tensors = checkpoint.tensors;
   tensors.push_back({std::string(of_losses), {std::ssize(checkpoint.progress.losses)}, checkpoint.progress.losses});
@@ -151,9 +188,7 @@ std::vector<std::string> find_checkpoints(const std::string& folder) {
                                         [](char c) { return c >= '0' && c <= '9'; });
     if (name.starts_with(beginning) && name.ends_with(ending) && has_digits) found.push_back(entry.path());
   }
-  std::sort(found.begin(), found.end(), [](const std::string& a, const std::string& b) {
-    return a.size() != b.size() ? a.size() > b.size() : a > b;
-  });
+  std::sort(found.begin(), found.end(), is_later);
   return found;
 }
 
@@ -179,12 +214,14 @@ Network network_of(const Context& context, const Checkpoint& checkpoint, const N
 Checkpoint load_checkpoint(const std::string& path) {
   std::error_code ignored;
   const bool is_folder = std::filesystem::is_directory(path, ignored);
-  const std::vector<std::string> all =
-      find_checkpoints(is_folder ? path : std::filesystem::path(path).parent_path().string());
-  if (is_folder && all.empty()) throw bad_input(fmt::format("{}: no checkpoint lies there", path));
-  const std::string named = is_folder ? all.front() : path;
+  const std::vector<std::string> all = is_folder ? find_checkpoints(path) : std::vector<std::string>{path};
+  if (all.empty()) throw bad_input(fmt::format("{}: no checkpoint lies there", path));
+  const std::string& named = all.front();
   if (!named.ends_with(ending))
     throw bad_input(fmt::format("{}: a checkpoint is named by its file step-NUMBER.json, or by its folder", named));
+  for (const std::string& file : {named, tensors_beside(named)})
+    if (is_missing(file))
+      throw bad_input(fmt::format("{}: the checkpoint is not whole: {} is missing{}", named, file, older_than(named)));
   std::string damage;
   try {
     return read(named);
@@ -194,10 +231,7 @@ Checkpoint load_checkpoint(const std::string& path) {
   } catch (const Json::exception& error) {
     damage = error.what();
   }
-  const auto own = std::find(all.begin(), all.end(), named);
-  const std::string older =
-      own == all.end() || own + 1 == all.end() ? "" : fmt::format("; {} is older: name that one", *(own + 1));
-  throw bad_input(fmt::format("{}: the checkpoint is damaged: {}{}", named, damage, older));
+  throw bad_input(fmt::format("{}: the checkpoint is damaged: {}{}", named, damage, older_than(named)));
 }
 
 }  // namespace omniconv

@@ -191,9 +191,9 @@ TEST_F(Checkpoints, DamageIsSaidAndAnOlderOneOffered) {
   Network network(context, parse_model(text, "small"), {.batch = 2});
   for (const std::int64_t updates : {1, 2})
     save_checkpoint(path("run"), checkpoint_of(network, dataset, {.updates = updates}, tensors_of(network)));
-  const auto expect = [&](const std::string& part) {
+  const auto expect = [&](const std::string& part, const std::string& what = "the checkpoint is damaged: ") {
     const std::string error = error_of([&] { load_checkpoint(path("run")); }, ErrorKind::bad_input);
-    EXPECT_NE(error.find("run/step-00000002.json: the checkpoint is damaged: "), std::string::npos) << error;
+    EXPECT_NE(error.find("run/step-00000002.json: " + what), std::string::npos) << error;
     EXPECT_NE(error.find(part), std::string::npos) << error;
     EXPECT_NE(error.find("run/step-00000001.json is older: name that one"), std::string::npos) << error;
   };
@@ -204,7 +204,7 @@ TEST_F(Checkpoints, DamageIsSaidAndAnOlderOneOffered) {
   write(tensors, changed);
   expect("step-00000002.safetensors does not match its checksum");
   std::filesystem::remove(tensors);
-  expect("step-00000002.safetensors");
+  expect("run/step-00000002.safetensors is missing; ", "the checkpoint is not whole: ");
   write(tensors, whole);
   for (const auto& [from, to] : {std::pair<std::string, std::string>{"\"updates\": 2", "\"updates\": \"x\""},
                                  {"\"epoch\": 1", "\"epoch\": -1"},
@@ -222,6 +222,38 @@ TEST_F(Checkpoints, DamageIsSaidAndAnOlderOneOffered) {
   EXPECT_EQ(load_checkpoint(path("run/step-00000001.json")).progress.updates, 1);
   EXPECT_NE(error_of([&] { load_checkpoint(path("none")); }, ErrorKind::bad_input).find("step-NUMBER.json"),
             std::string::npos);
+}
+
+TEST_F(Checkpoints, OneThatIsMissingIsSaidAndAnOlderOneOffered) {
+  const Context context({.device = "cpu", .threads = 1});
+  const Dataset dataset = noise(6);
+  Network network(context, parse_model(text, "small"), {.batch = 2});
+  for (const std::int64_t updates : {3, 5})
+    save_checkpoint(path("run"), checkpoint_of(network, dataset, {.updates = updates}, tensors_of(network)));
+  const auto error_at = [&](const char* name) {
+    return error_of([&] { load_checkpoint(path(name)); }, ErrorKind::bad_input);
+  };
+  for (const auto& [missing, older] : {std::pair("run/step-00000004.json", "run/step-00000003.json"),
+                                       {"run/step-00000009.json", "run/step-00000005.json"},
+                                       {"run/step-100000000.json", "run/step-00000005.json"}})
+    EXPECT_EQ(error_at(missing), path(missing) + ": the checkpoint is not whole: " + path(missing) + " is missing; " +
+                                     path(older) + " is older: name that one");
+  EXPECT_EQ(error_at("run/step-00000002.json"), path("run/step-00000002.json") + ": the checkpoint is not whole: " +
+                                                    path("run/step-00000002.json") + " is missing");
+}
+
+TEST_F(Checkpoints, WhereNoneCanBeKept) {
+  EXPECT_TRUE(make_checkpoint_folder(path("a/new")));
+  EXPECT_FALSE(make_checkpoint_folder(path("a/new")));
+  EXPECT_TRUE(std::filesystem::is_empty(path("a/new")));
+  write(path("file"), "");
+  for (const char* const name : {"file", "file/run"}) {
+    const std::string error = error_of([&] { make_checkpoint_folder(path(name)); }, ErrorKind::bad_input);
+    EXPECT_EQ(error.find(path(name) + ": the folder of checkpoints cannot be made: "), 0u) << error;
+  }
+  // Nobody may make files there.
+  const std::string error = error_of([&] { make_checkpoint_folder("/proc"); }, ErrorKind::bad_input);
+  EXPECT_EQ(error.find("/proc: no checkpoint can be kept there: cannot write /proc/step-.json: "), 0u) << error;
 }
 
 TEST_F(Checkpoints, OfAnotherModel) {
