@@ -18,8 +18,10 @@ std::optional<SolverOptions> prepared(const Context& context, const Problem& pro
   SolverOptions made = options;
   made.prepared = {std::string(filters)};
   const auto cost = [](const Candidate& best) { return best.cost * best.counted; };
-  const Candidate with = explain(context, problem, made).front(), without = explain(context, problem, options).front();
-  if (!with.applicable || (without.applicable && cost(without) <= cost(with))) return std::nullopt;
+  const Candidate with = explain(context, problem, made).front();
+  if (!with.applicable) return std::nullopt;
+  const Candidate without = explain(context, problem, options).front();
+  if (without.applicable && cost(without) <= cost(with)) return std::nullopt;
   return made;
 }
 
