@@ -259,7 +259,7 @@ class Benching {
     if (!result.memory_binds && !result.uses_only_fma) return;
     const Device::Peaks again = context_.impl()->measure_peaks(checks_.peak_seconds());
     if (again.tflops <= peaks_.tflops && again.gbps <= peaks_.gbps) --looks_left_;
-    peaks_ = {std::max(peaks_.tflops, again.tflops), std::max(peaks_.gbps, again.gbps)};
+    peaks_.tflops = std::max(peaks_.tflops, again.tflops), peaks_.gbps = std::max(peaks_.gbps, again.gbps);
     json_["device"]["peak_tflops"] = peaks_.tflops;
     json_["device"]["peak_gbps"] = peaks_.gbps;
     set_floor(result, peaks_);

@@ -149,10 +149,11 @@ class Device : public std::enable_shared_from_this<Device> {
     do_builds(builds);
     return programs;
   }
-  // Measured fp32 multiply-add rate (TFLOP/s, two operations each) and copy bandwidth (GB/s, read + write), within
+  // Measured fp32 multiply-add rate (TFLOP/s, two operations each), copy bandwidth (GB/s, read + write), and the time
+  // from one step of a recording to the next that depends on it, where they do next to nothing (0: not known), within
   // `seconds` in all.
   struct Peaks {
-    double tflops = 0, gbps = 0;
+    double tflops = 0, gbps = 0, launch_seconds = 0;
   };
   virtual Peaks measure_peaks(double seconds) = 0;
   // Work of so many seconds, or up to twice as many, that leaves most of the device idle: what is submitted behind it

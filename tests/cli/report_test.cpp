@@ -19,6 +19,7 @@ TEST_F(Report, Devices) {
   for (const json& device : report["devices"]) {
     EXPECT_GT(device["peak_tflops"], 0.0) << device;
     EXPECT_GT(device["peak_gbps"], 0.0) << device;
+    EXPECT_GT(device["launch_seconds"], 0.0) << device;
     EXPECT_TRUE(device["gpu"].is_boolean()) << device;
     EXPECT_FALSE(device["id"] == "cpu" && device["gpu"].get<bool>()) << device;
     const bool is_cuda = device["id"].get<std::string>().starts_with("cuda");

@@ -217,6 +217,26 @@ TEST(CpuDevice, CopiesFromBufferToBuffer) {
   EXPECT_THROW(queue.copy(to, 0, from, 0, bytes + 1), Error);
 }
 
+TEST(CpuDevice, MeasuresPeaks) {
+  const auto device = std::make_shared<CpuDevice>(2);
+  const Device::Peaks peaks = device->measure_peaks(0.3);
+  EXPECT_GT(peaks.tflops, 0);
+  EXPECT_GT(peaks.gbps, 0);
+  // By the wall clock steps take no less, and not many times as long: a factor for what else the machine does.
+  constexpr int steps = 1000;
+  int number = 0;
+  const auto sequence = std::make_shared<Sequence>();
+  for (int i = 0; i < steps; ++i) sequence->call(HostTask([&number] { ++number; }));
+  const std::shared_ptr<Queue> queue = device->make_queue({.begins_at_wait = true});
+  const double rate = best_rate(0.05, [&] {
+    const auto start = std::chrono::steady_clock::now();
+    queue->submit(sequence).wait();
+    return Done{steps, seconds_since(start)};
+  });
+  EXPECT_LT(peaks.launch_seconds, 4 / rate);
+  EXPECT_GT(peaks.launch_seconds, 0.05 / rate);
+}
+
 TEST(BestRate, LeavesOutTheFirstAndTakesTheBest) {
   int calls = 0;
   EXPECT_EQ(best_rate(-1, [&] { return Done{++calls == 1 ? 100.0 : 8.0, 2.0}; }), 4);

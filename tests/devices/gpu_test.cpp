@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include <bit>
+#include <chrono>
 #include <cmath>
 #include <cstring>
 #include <limits>
@@ -10,6 +11,7 @@
 #include <thread>
 
 #include "core/convert.h"
+#include "devices/best_rate.h"
 #include "gpu_testing.h"
 
 namespace omniconv {
@@ -337,6 +339,22 @@ TEST_F(Gpu, MeasuresPeaks) {
   const devices::Device::Peaks peaks = device->measure_peaks(0.5);
   EXPECT_GT(peaks.tflops, 0);
   EXPECT_GT(peaks.gbps, 0);
+  // By the wall clock launches take no less, and not many times as long: a factor for what else the machine does.
+  constexpr int launches = 200;
+  const auto program = device->build(add_text, {});
+  const auto values = filled({0});
+  const auto sequence = std::make_shared<devices::Sequence>();
+  const KernelArgument arguments[] = {values.get(), 1.0f};
+  for (int i = 0; i < launches; ++i) sequence->launch(program, "add", {{1, 1}, {1, 1}}, arguments);
+  const auto recording = device->record(sequence);
+  const auto queue = device->make_queue();
+  const double rate = devices::best_rate(0.1, [&] {
+    const auto start = std::chrono::steady_clock::now();
+    queue->replay(recording).wait();
+    return devices::Done{launches, devices::seconds_since(start)};
+  });
+  EXPECT_LT(peaks.launch_seconds, 4 / rate);
+  EXPECT_GT(peaks.launch_seconds, 0.05 / rate);
 }
 
 // The words of the prelude, against the same of core, on random bit patterns and the values around every edge.

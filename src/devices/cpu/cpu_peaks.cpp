@@ -1,4 +1,5 @@
-// What this CPU reaches: independent fp32 multiply-adds in registers, and a copy from memory to memory.
+// What this CPU reaches: independent fp32 multiply-adds in registers, a copy from memory to memory, and steps of a
+// sequence.
 #include <unistd.h>
 
 #include <algorithm>
@@ -63,6 +64,23 @@ std::int64_t bytes_past_caches(std::int64_t memory_bytes) {
   return std::max(least, std::min(last_cache, memory_bytes / 16));
 }
 
+// Of host tasks that add 1 to a number. What it costs to share a task out to the crew's threads is no part of it: small
+// tasks are done without.
+double seconds_of_step(CpuDevice& device, double budget) {
+  constexpr int steps = 1000;
+  std::int64_t number = 0;
+  const auto sequence = std::make_shared<Sequence>();
+  for (int i = 0; i < steps; ++i) sequence->call(HostTask([&number] { ++number; }));
+  const std::shared_ptr<Queue> queue = device.make_queue({.begins_at_wait = true});
+  const std::shared_ptr<const Recording> recording = device.record(sequence);
+  const double rate = best_rate(budget, [&] {
+    Event event = queue->replay(recording);
+    event.wait();
+    return Done{steps, event.seconds()};
+  });
+  return rate > 0 ? 1 / rate : 0;
+}
+
 }  // namespace
 
 Device::Peaks CpuDevice::measure_peaks(double seconds) {
@@ -94,7 +112,7 @@ Device::Peaks CpuDevice::measure_peaks(double seconds) {
     return 2.0 * static_cast<double>(bytes);
   };
   const double bandwidth = best_rate(0.3 * seconds, [&] { return timed(copy); });
-  return {2 * rate / 1e12, bandwidth / 1e9};
+  return {.tflops = 2 * rate / 1e12, .gbps = bandwidth / 1e9, .launch_seconds = seconds_of_step(*this, 0.02 * seconds)};
 }
 
 }  // namespace omniconv::devices
