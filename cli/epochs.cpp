@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cstdio>
 #include <iterator>
 
@@ -18,6 +19,10 @@ TrainingHooks hooks_of(ProgressBar& bar) {
   return hooks;
 }
 
+void require_log(const std::string& path) {
+  if (!path.empty()) const image::AtomicFile file(path);  // never put in its place
+}
+
 void write_log(const std::string& path, const std::vector<EpochReport>& epochs) {
   if (path.empty()) return;
   std::string text = "epoch,steps,loss,rate,seconds,images_per_second,validation_loss,validation_accuracy\n";
@@ -30,6 +35,15 @@ void write_log(const std::string& path, const std::vector<EpochReport>& epochs) 
   image::AtomicFile file(path);
   file.write_at(0, text.data(), std::ssize(text));
   file.commit();
+}
+
+double seconds_of_step(const std::vector<EpochReport>& epochs, std::int64_t batch) {
+  std::vector<double> seconds;
+  for (const EpochReport& epoch : epochs)
+    if (epoch.images_a_second > 0) seconds.push_back(static_cast<double>(batch) / epoch.images_a_second);
+  if (seconds.empty()) return 0;
+  std::sort(seconds.begin(), seconds.end());
+  return seconds[seconds.size() / 2];
 }
 
 Json epoch_json(const EpochReport& report) {

@@ -64,11 +64,13 @@ int run(const PredictOptions& options, Json& json) {
   json["device"] = describe(context.device());
   json["model"] = checkpoint.model.name;
   json["images"] = Json::array();
+  double step_seconds = 0;  // of the last image
   std::vector<std::vector<std::string>> table = {{"image", "class", "share"}};
   for (const std::string& path : options.images) {
     if (interrupted()) throw Error(ErrorKind::interrupted, "interrupted");
     const std::vector<std::uint8_t> pixels = training::read_picture(path, checkpoint.model.input);
     const auto [outputs, seconds] = found_by(network, standardised(pixels, checkpoint.standard), options.repeat);
+    step_seconds = seconds;
     const double most = *std::max_element(outputs.begin(), outputs.end());
     std::vector<double> shares;
     for (const float one : outputs) shares.push_back(std::exp(static_cast<double>(one) - most));
@@ -88,7 +90,7 @@ int run(const PredictOptions& options, Json& json) {
       fmt::print("{}: {:.1f} us, the median of {} runs\n", path, seconds * 1e6, options.repeat);
   }
   if (prints) print_table(table);
-  if (options.operations) report_operations(network, prints, json);
+  if (options.operations) report_operations(network, step_seconds, prints, json);
   return 0;
 }
 

@@ -15,6 +15,7 @@
 #include <utility>
 #include <vector>
 
+#include "checkpoint_folder.h"
 #include "common.h"
 #include "core/suggest.h"
 #include "epochs.h"
@@ -270,6 +271,8 @@ int run(const TrainOptions& options, Json& json) {
   require_fit(model, dataset, options.batch, options.validation);
   dataset.standard = standard_of(dataset);  // once, and not for each checkpoint
   std::optional<Checkpoint> begin = checkpoint_to_resume(options, model, dataset);
+  const CheckpointFolder folder(options.checkpoint);
+  require_log(options.log);
   std::optional<training::EventFile> events;
   if (!options.tensorboard.empty()) events.emplace(options.tensorboard, begin ? begin->progress.updates : 0);
   const Context context(context_options(options.common));
@@ -341,7 +344,7 @@ int run(const TrainOptions& options, Json& json) {
   if (prints) print_evaluation(dataset, result);
   plot.write(picture_of(model, dataset, epochs, result));
   if (prints && !options.plot.empty()) fmt::print("plot: {}\n", options.plot);
-  if (options.operations) report_operations(network, prints, json);
+  if (options.operations) report_operations(network, seconds_of_step(epochs, options.batch), prints, json);
   return 0;
 }
 

@@ -176,6 +176,45 @@ TEST_F(TrainCommand, KeepsApartLogsAndTimes) {
   EXPECT_EQ(std::count(log.begin(), log.end(), '\n'), 4);
 }
 
+// Of each operation the largest of three floors, of all of them each one's sum.
+TEST_F(TrainCommand, ShowsOperationsBesideTheirFloors) {
+  put_set("", 60, 20);
+  put_model();
+  for (const std::string& device : devices_here()) {
+    const Outcome outcome =
+        run("train net.txt --data . --epochs 3 --batch 10 --operations --json r.json --device " + device);
+    ASSERT_EQ(outcome.status, 0) << outcome.error;
+    const json report = json::parse(read_here("r.json"));
+    const double launch = report["device"]["launch_seconds"], gbps = report["device"]["peak_gbps"];
+    EXPECT_GT(launch, 0);
+    double floors = 0, bytes = 0, arithmetic = 0;
+    std::int64_t launches = 0;
+    for (const json& step : report["steps"]) {
+      const double of_launches = step["launches"].get<double>() * launch,
+                   of_bytes = step["bytes"].get<double>() / (gbps * 1e9), floor = step["floor_seconds"];
+      EXPECT_GE(step["launches"], 1) << step;
+      EXPECT_GE(floor, std::max(of_launches, of_bytes) * (1 - 1e-12)) << step;
+      if (step["floor_by"] != "arithmetic")
+        EXPECT_DOUBLE_EQ(floor, step["floor_by"] == "launches" ? of_launches : of_bytes) << step;
+      else
+        arithmetic += floor;
+      launches += step["launches"].get<std::int64_t>(), floors += floor, bytes += of_bytes;
+    }
+    EXPECT_EQ(report["launches"], launches);
+    EXPECT_NEAR(report["floor_seconds"], floors, 1e-9 * floors);
+    EXPECT_NEAR(report["floors"]["launches"], static_cast<double>(launches) * launch, 1e-9 * floors);
+    EXPECT_NEAR(report["floors"]["bytes"], bytes, 1e-9 * floors);
+    EXPECT_GE(report["floors"]["arithmetic"].get<double>() * (1 + 1e-12), arithmetic);
+    EXPECT_GT(report["floors"]["arithmetic"], 0);
+    EXPECT_GT(report["step_seconds"], 0);
+    EXPECT_NE(line_of(outcome.out, "floors: ").find(fmt::format(" ms of launches ({} at ", launches)),
+              std::string::npos)
+        << outcome.out;
+    EXPECT_NE(line_of(outcome.out, "floors: ").find(" GB/s), "), std::string::npos) << outcome.out;
+    EXPECT_NE(line_of(outcome.out, "a step, all in all: "), "") << outcome.out;
+  }
+}
+
 TEST_F(TrainCommand, StopsWhereValidationGetsNoBetter) {
   put_set("", 60, 20);
   put_model();
@@ -323,6 +362,24 @@ TEST_F(TrainCommand, EvaluatesAndPredicts) {
   refuses("predict run none.png --device cpu", {"none.png"});
   refuses("predict none line.pnm", {"none: a checkpoint is named by its file step-NUMBER.json, or by its folder"});
   refuses("evaluate . --data .", {".: no checkpoint lies there"});
+}
+
+// What cannot be written is refused before the training, which prints nothing then; of what is new nothing is left.
+TEST_F(TrainCommand, LooksFirstWhereItWrites) {
+  put_set("", 40, 20);
+  put_model();
+  write("file", "");
+  const std::string all = "train net.txt --data . --device cpu --epochs 1 --batch 10 ";
+  refuses(all + "--checkpoint file", {"file: the folder of checkpoints cannot be made: ", "; name another one"});
+  refuses(all + "--checkpoint file/run", {"file/run: the folder of checkpoints cannot be made: "});
+  refuses(all + "--checkpoint /proc", {"/proc: no checkpoint can be kept there: ", "; name another folder"});
+  refuses(all + "--log none/l.csv", {"cannot write none/l.csv: there is no folder none; make it first"});
+  refuses(all + "--log file/l.csv", {"cannot write file/l.csv: "});
+  refuses(all + "--json none/r.json", {"cannot write none/r.json: there is no folder none; make it first"});
+  refuses(all + "--tensorboard file", {"file: the folder of events cannot be made: "});
+  refuses(all + "--checkpoint new --log none/l.csv", {"cannot write none/l.csv: "});
+  EXPECT_EQ(run(all + "--checkpoint new/run --log l.csv").status, 0);
+  EXPECT_TRUE(std::filesystem::exists(folder_ / "new/run/step-00000004.json"));
 }
 
 TEST_F(TrainCommand, BadInput) {
