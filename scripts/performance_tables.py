@@ -283,16 +283,22 @@ def ladder(report):
 
 
 def step_operations(report):
-    every = report["operations_seconds"]
+    every, device = report["operations_seconds"], report["device"]
     epochs = sorted(epoch["images_per_second"] for epoch in report["epochs"])
     options = report["options"]
-    whole = f"Whole steps make {epochs[len(epochs) // 2]:.0f} images a second, data and all. "
+    knows_launches = "launch_seconds" in device  # reports of before have floors of bytes alone
+    step = f", a step in {report['step_seconds'] * 1e3:.3f} ms" if "step_seconds" in report else ""
+    whole = f"Whole steps make {epochs[len(epochs) // 2]:.0f} images a second, data and all{step}. "
+    by = (f"the floor is the largest of its launches at {significant(device['launch_seconds'] * 1e6)} µs, its bytes at {device['peak_gbps']:.0f} GB/s and, where multiply-adds do it, its arithmetic at "
+          f"{significant(device['peak_tflops'])} TFLOP/s" if knows_launches else f"floors by its bytes at {device['peak_gbps']:.0f} GB/s")
+    floors = (f"floors {report['floor_seconds'] * 1e3:.3f} ms; by launches alone {report['floors']['launches'] * 1e3:.3f} ms, by bytes {report['floors']['bytes'] * 1e3:.3f} ms, by arithmetic "
+              f"{report['floors']['arithmetic'] * 1e3:.3f} ms" if knows_launches else f"floors {report['floor_seconds'] * 1e3:.3f} ms")
     yield (f"## A step's operations on {device_of(report)}: `{report['model']}`, {options['batch']} images, {options['precision']}\n\n{heading(report)}{whole}`--operations`: each operation timed by itself, again and "
-           f"again, its arrays in caches where they fit; floors by its bytes at {report['device']['peak_gbps']:.0f} GB/s. All of them {every * 1e3:.3f} ms, {report['launches']} launches; floors "
-           f"{report['floor_seconds'] * 1e3:.3f} ms.\n\n"
-           "| operation | problem | µs | share | floor, µs | TFLOP/s | GB/s | launches | solver |\n| --- | --- | --- | --- | --- | --- | --- | --- | --- |\n")
+           f"again, its arrays in caches where they fit; {by}. All of them {every * 1e3:.3f} ms, {report['launches']} launches; {floors}.\n\n"
+           f"| operation | problem | µs | share | floor, µs |{' by |' if knows_launches else ''} TFLOP/s | GB/s | launches | solver |\n{'| --- ' * (10 if knows_launches else 9)}|\n")
     for step in report["steps"]:
-        yield (f"| {step['what']} | `{step['problem']}` | {step['seconds'] * 1e6:.1f} | {100 * step['seconds'] / every:.1f} % | {step['floor_seconds'] * 1e6:.1f} | "
+        by = f" {step['floor_by']} |" if knows_launches else ""
+        yield (f"| {step['what']} | `{step['problem']}` | {step['seconds'] * 1e6:.1f} | {100 * step['seconds'] / every:.1f} % | {step['floor_seconds'] * 1e6:.1f} |{by} "
                f"{significant(step['operations'] / step['seconds'] / 1e12)} | {step['bytes'] / step['seconds'] / 1e9:.0f} | {step['launches']} | `{step['solver']}` |\n")
 
 
