@@ -121,9 +121,10 @@ class Network {
     double clip_norm = std::numeric_limits<double>::infinity();
   };
   // A step on a batch of images, standardised (Standard), and their classes, of which one that the model has not makes
-  // the step's gradients NaN. The losses of its images go to `losses`, and what stops the training (UpdateRun::stop) to
-  // `stop`, when the event is over; all arrays must stay until then. Where it throws, nothing of it is under way. Not
-  // from hooks of train(), whose sums of losses are lost by it.
+  // the step's gradients NaN. Parameters whose gradient is not finite keep their values. The losses of its images go to
+  // `losses`, and what stops the training (UpdateRun::stop) to `stop`, when the event is over; all arrays must stay
+  // until then. Where it throws, nothing of it is under way. Not from hooks of train(), whose sums of losses are lost
+  // by it.
   Event step(const float* images, const std::int32_t* labels, const Rates& rates, float* losses, std::int32_t* stop);
   // The last layer's outputs of a batch, batch x classes.
   std::vector<float> outputs(const float* images);
@@ -210,7 +211,9 @@ std::int64_t chunk_images(const Network& network, const Examples& examples, std:
 
 // Images of an incomplete last batch are left out of an epoch, others in each one. Their order is of the seed and the
 // epoch (Philox, Fisher and Yates). Throws environment_error at the first number that is not finite, with its step and
-// layer. `begin` is what a checkpoint had; the network has its tensors and updates then.
+// layer; parameters whose gradient was finite in that step are those behind it then, the others those before it, so
+// that they are of no use: no hook saw them, and the last checkpoint has those of an earlier step. `begin` is what a
+// checkpoint had; the network has its tensors and updates then.
 void train(Network& network, const Dataset& dataset, const TrainingOptions& options, const TrainingHooks& hooks,
            const TrainingProgress& begin = {});
 

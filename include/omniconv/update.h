@@ -26,7 +26,7 @@ struct UpdateProblem {
 
   Rule rule = Rule::sgd;
   bool scaled = false;            // g is multiplied by `factor`, which lies in the device's memory
-  bool guarded = false;           // a gradient that is not finite stops this step and, by `stop`, all later ones
+  bool guarded = false;           // an element whose gradient is not finite keeps its values and stops later steps
   DataType type = DataType::f32;  // of g: f32, f64, f16 or bf16
   std::int64_t n = 0;             // elements
   std::string name = {};          // no part of equality
@@ -43,8 +43,11 @@ struct UpdateRun {
   Operand v = {};     // of adam: the second moment, changed. 0 before the first step
   Operand copy = {};  // of f16 and bf16: w rounded to the problem's type, written
   Operand factor = {};  // of `scaled`: one number like w, read
-  // Of `guarded`: one s32. Where it is not 0, w, m and v keep their bits. Where some g * factor is not finite, they do,
-  // too, and it becomes `number`. `copy` is written all the same.
+  // Of `guarded`: one s32, 0 before the first step. An element whose g * factor is not finite keeps w, m and v, and
+  // stop, if it is 0, becomes `number`; the others are updated (none of a factor that is not finite). Where stop is
+  // another number all keep them: so no later step changes anything until stop is set to 0. `copy` is w rounded in any
+  // case. Runs of one number are parts of one step, of which none stops another: a later step that repeats the number
+  // of the one that was stopped changes what is finite. Let each step have a larger number than those before.
   Operand stop = {};
 
   Scalar number = 1;  // of `guarded`: a whole number from 1 to 2^24, such as the step's

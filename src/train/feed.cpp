@@ -144,6 +144,7 @@ NotFinite Feed::first_not_finite(std::int64_t first, std::int64_t epoch) {
   const Steps& steps = network_.training;
   for (std::size_t i = 0; i < steps.operations().size(); ++i) {
     const StepOperation& operation = steps.operations()[i];
+    if (operation.problem.get_if<UpdateProblem>() != nullptr) continue;
     submit(steps, i, network_.workspace);
     for (const ArraySpec& spec : steps.plans()[i].arrays()) {
       if (spec.role == ArrayRole::in || spec.type == DataType::s32) continue;
@@ -157,7 +158,7 @@ NotFinite Feed::first_not_finite(std::int64_t first, std::int64_t epoch) {
         if (!std::isfinite(load_element(spec.type, bytes.data() + at))) return {operation.layer, operation.what};
     }
   }
-  return {network_.model.layers.size(), "nothing that could be found again"};
+  return {network_.model.layers.size(), "gradient, which is finite when the step is made again"};
 }
 
 Event Feed::read_outputs(std::byte* to, std::int64_t images) {

@@ -50,7 +50,8 @@ class Feed {
   // Sums of losses by an image's place in its batch, of all steps since they were zero.
   Event read_losses(std::vector<float>& to);
   void set_losses(const std::vector<float>& sums);
-  // Makes the step again, an operation at a time, without the updates. Sums of losses are those of that step then.
+  // Makes the step again, an operation at a time, without the updates. Sums of losses are those of that step then. Of a
+  // step that was updated it has the parameters as they are now: all whose gradient was finite are others.
   NotFinite first_not_finite(std::int64_t first, std::int64_t epoch);
   // The last layer's outputs of a batch's first images, in the network's type.
   Event read_outputs(std::byte* to, std::int64_t images);

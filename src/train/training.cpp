@@ -206,7 +206,10 @@ class Training {
     progress_ = begin;
     if (!begin.losses.empty()) feed_.set_losses(begin.losses);
     while (progress_.epoch <= options_.epochs) {
-      if (!run_epoch()) return checkpoint();
+      if (!run_epoch()) {
+        require_finite();
+        return checkpoint();
+      }
       const EpochReport report = end_epoch();
       // Kept before it is told: who is told may fail.
       const bool is_last = progress_.epoch > options_.epochs || is_over();
@@ -264,11 +267,9 @@ class Training {
 
   EpochReport end_epoch() {
     for (std::size_t i = 0; i < polls_.size(); ++i) polls_[(polled_ + i) % polls_.size()].settle(*this);
-    std::int32_t stop = 0;
     std::vector<float> losses;
     feed_.read_losses(losses);
-    state_.queue.download(&stop, state_.stop, 0, 4).wait();
-    if (stop != 0) refuse(stop);
+    require_finite();
     const double seconds = std::chrono::duration<double>(Clock::now() - begin_).count();
     const auto images = static_cast<double>(steps_ * network_.options().batch);
     EpochReport report{.epoch = progress_.epoch, .steps = steps_, .rate = rate_, .seconds = seconds};
@@ -283,6 +284,13 @@ class Training {
     ++progress_.epoch, progress_.step = 0;
     progress_.epochs.push_back(report);
     return report;
+  }
+
+  // Of every step so far. What one that is not finite leaves of the parameters is of no use: nobody is to see them.
+  void require_finite() {
+    std::int32_t stop = 0;
+    state_.queue.download(&stop, state_.stop, 0, 4).wait();
+    if (stop != 0) refuse(stop);
   }
 
   // Whether the validation has not become better for long enough.
@@ -306,8 +314,8 @@ class Training {
     hooks_.checkpoint(progress, std::move(tensors));
   }
 
-  // The step that was the first with a gradient that is not finite changed no parameter, and nor did those behind it:
-  // it is made once more, an operation at a time.
+  // The step that was the first with a gradient that is not finite changed parameters whose own was, and those behind
+  // it none: it is made once more, an operation at a time.
   [[noreturn]] void refuse(std::int32_t update) {
     state_.queue.finish();
     const std::int64_t done = update - 1 - (network_.updates() - progress_.updates), epoch = done / steps_,
@@ -321,7 +329,8 @@ class Training {
             ? fmt::format("layer {} ({}), {}", found.layer + 1, network_.model().layers[found.layer].text(), found.what)
             : "the " + found.what;
     throw environment_error(fmt::format(
-        "epoch {}, step {}: a number is not finite, first in {}; no parameter was changed any more: try a "
+        "epoch {}, step {}: a number is not finite, first in {}; no later step changed a parameter, and nothing is "
+        "kept of this one: try a "
         "smaller rate, momentum or l2{}",
         epoch + 1, step + 1, where,
         state_.type == DataType::f16 ? ", or bf16: f16 ends at 65504, and gradients are of 128 times the loss" : ""));

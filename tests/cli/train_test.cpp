@@ -319,6 +319,28 @@ TEST_F(TrainCommand, ChunksChangeNothing) {
   refuses("evaluate whole-cpu --data . --chunk 9", {"--chunk 9 beside --batch 64: a chunk holds a batch at least"});
 }
 
+// What an epoch left stays as it was where a later step is not finite.
+TEST_F(TrainCommand, KeepsTheLastCheckpointThatIsFinite) {
+  put_set("", 200, 20);
+  put_model();
+  for (const std::string& device : devices_here()) {
+    const std::string all =
+        "train net.txt --data . --batch 10 --quiet --device " + device + " --checkpoint run-" + device;
+    ASSERT_EQ(run(all + " --epochs 1").status, 0);
+    const std::string progress = "run-" + device + "/step-00000020.json",
+                      tensors = "run-" + device + "/step-00000020.safetensors";
+    const std::string before = read_here(progress), before_tensors = read_here(tensors);
+    const Outcome outcome = run(all + " --epochs 3 --resume --rate 1e30");
+    EXPECT_EQ(outcome.status, 3) << outcome.error;
+    EXPECT_NE(outcome.error.find("epoch 2, step "), std::string::npos) << outcome.error;
+    EXPECT_NE(outcome.error.find(": a number is not finite, first in "), std::string::npos) << outcome.error;
+    EXPECT_EQ(read_here(progress), before);
+    EXPECT_EQ(read_here(tensors), before_tensors);
+    EXPECT_EQ(run("evaluate run-" + device + " --data . --device " + device).status, 0);
+    std::filesystem::remove_all(folder_ / ("run-" + device));
+  }
+}
+
 TEST_F(TrainCommand, EvaluatesAndPredicts) {
   put_set("", 400, 100);
   put_model();

@@ -25,12 +25,16 @@ TEST_F(UpdateCommand, WhatIsChangedIsWrittenBack) {
     EXPECT_EQ(values_of(read_here("c.npy"), DataType::f16, n), w);
     EXPECT_EQ(values_of(read_here("w.npy"), DataType::f32, n), (std::vector<double>{1, 1, 1, 0}));
 
-    write("f.npy", array(DataType::f32, one, {0x1p127}));  // 4 times that is infinite
-    const Outcome stopped = run(arguments + "--scalar momentum=0.5 -o w3.npy --device " + device);
+    write("f.npy", array(DataType::f32, one, {0x1p127}));  // 4 and 2 times that are infinite
+    const std::string again = arguments + "--scalar rate=0.25 --scalar momentum=0.5 --device " + device + " -o ";
+    const Outcome stopped = run(again + "w3.npy");
     EXPECT_EQ(stopped.status, 0) << stopped.error;
     EXPECT_EQ(values_of(read_here("s.npy"), DataType::s32, one), (std::vector<double>{1}));
-    EXPECT_EQ(values_of(read_here("w3.npy"), DataType::f32, n), (std::vector<double>{1, 1, 1, 0}));
-    EXPECT_EQ(values_of(read_here("m.npy"), DataType::f32, n), (std::vector<double>{-1, 1, 2, 1.5}));
+    EXPECT_EQ(values_of(read_here("w3.npy"), DataType::f32, n), (std::vector<double>{1, 0.875, 1, -0x1p125}));
+    EXPECT_EQ(values_of(read_here("m.npy"), DataType::f32, n), (std::vector<double>{-1, 0.5, 2, 0x1p127}));
+    EXPECT_EQ(run(again + "w4.npy --scalar number=2").status, 0);
+    EXPECT_EQ(values_of(read_here("w4.npy"), DataType::f32, n), (std::vector<double>{1, 1, 1, 0}));
+    EXPECT_EQ(values_of(read_here("m.npy"), DataType::f32, n), (std::vector<double>{-1, 0.5, 2, 0x1p127}));
   }
 }
 

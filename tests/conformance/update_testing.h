@@ -83,19 +83,17 @@ inline bool writes_copy(const UpdateProblem& problem) {
 
 // One step by the definition.
 inline UpdateValues defined(const UpdateProblem& problem, const UpdateScalars& scalars, UpdateValues values) {
-  bool is_stopped = false;
-  if (problem.guarded) {
-    for (const double g : values.g) {
-      const double scaled = problem.scaled ? rounded(type_of_w(problem), g * values.factor) : g;
-      if (!std::isfinite(scaled) && values.stop == 0) values.stop = static_cast<std::int32_t>(scalars.step);
-    }
-    is_stopped = values.stop != 0;
-  }
-  for (std::size_t i = 0; i < values.w.size() && !is_stopped; ++i)
-    if (problem.type == DataType::f64)
+  const auto number = static_cast<std::int32_t>(scalars.step);
+  const bool is_stopped = problem.guarded && values.stop != 0 && values.stop != number;
+  for (std::size_t i = 0; i < values.w.size() && !is_stopped; ++i) {
+    const double scaled = problem.scaled ? rounded(type_of_w(problem), values.g[i] * values.factor) : values.g[i];
+    if (problem.guarded && !std::isfinite(scaled))
+      values.stop = number;
+    else if (problem.type == DataType::f64)
       update_element<double>(problem, scalars, values.factor, values.g[i], values.w[i], values.m[i], values.v[i]);
     else
       update_element<float>(problem, scalars, values.factor, values.g[i], values.w[i], values.m[i], values.v[i]);
+  }
   if (writes_copy(problem))
     for (std::size_t i = 0; i < values.w.size(); ++i) values.copy[i] = rounded(problem.type, values.w[i]);
   return values;
@@ -224,7 +222,7 @@ inline UpdateValues stepped(const Context& context, const UpdateProblem& problem
   return on_device.values();
 }
 
-// NaN and infinities in the gradient: what they become, and that they stop what is guarded.
+// NaN and infinities in the gradient: what they become, and that they stop what is guarded, of which all others change.
 inline void expect_strange_gradients(const Context& context, const std::string& solver, DataType type) {
   const double infinity = std::numeric_limits<double>::infinity(), nan = std::numeric_limits<double>::quiet_NaN();
   for (const char* const rule : {"sgd", "nesterov", "adam"})
@@ -247,23 +245,76 @@ inline void expect_strange_gradients(const Context& context, const std::string& 
             on_device.step(plan, {});
             expect_same(on_device.values(), expected, what);
             if (!guarded || problem.scaled) continue;
-            EXPECT_EQ(on_device.values().w, values.w) << what;
-            // Sticky: a finite gradient changes nothing either, until it is set to 0.
+            // Sticky: a finite gradient changes nothing later, until it is set to 0.
             on_device.put_gradient(values.g);
-            on_device.step(plan, {});
+            on_device.step(plan, {.step = 4});
             expect_same(on_device.values(), expected, what + ", later");
             on_device.put_stop(0);
-            on_device.step(plan, {});
-            expect_same(on_device.values(), defined(problem, {}, values), what + ", again");
+            on_device.step(plan, {.step = 4});
+            UpdateValues again = expected;
+            again.g = values.g, again.stop = 0;
+            again = defined(problem, {.step = 4}, again);
+            expect_same(on_device.values(), again, what + ", again");
             for (const std::int32_t earlier : {2, 5}) {
               on_device.put_stop(earlier);
               on_device.put_gradient(before.g);
               on_device.step(plan, {});
-              EXPECT_EQ(on_device.values().stop, earlier) << what;
+              again.stop = earlier;
+              expect_same(on_device.values(), again, what + ", after another");
             }
-            EXPECT_EQ(on_device.values().w, defined(problem, {}, values).w) << what;
           }
         }
+}
+
+// Of a guarded step: elements of a gradient that is not finite keep their values, all others are those of the plan
+// without a guard, to the bit; then nothing changes.
+inline void expect_others_change(const Context& context, const SolverOptions& options, DataType type) {
+  const double infinity = std::numeric_limits<double>::infinity(), nan = std::numeric_limits<double>::quiet_NaN();
+  constexpr std::size_t of_nan = 1500, of_infinity = 5000;  // among the vectors, and behind them
+  for (const char* const rule : {"sgd", "nesterov", "adam"})
+    for (const bool scaled : {false, true}) {
+      UpdateProblem free = update(fmt::format("{} {} n5001", rule, name(type))), guarded = free;
+      free.scaled = guarded.scaled = scaled, guarded.guarded = true;
+      const std::string what = to_text(guarded);
+      UpdateValues values = some_values(guarded);
+      values.g[of_nan] = nan, values.g[of_infinity] = -infinity;
+      const UpdatePlan plan(context, guarded, options);
+      UpdateValues kept = values;  // all but the copy, which is of w in any case
+      if (writes_copy(guarded))
+        for (std::size_t i = 0; i < kept.w.size(); ++i) kept.copy[i] = rounded(type, kept.w[i]);
+
+      UpdateOnDevice without(context, free, values), with(context, guarded, values);
+      without.step(UpdatePlan(context, free, options), {});
+      with.step(plan, {});
+      UpdateValues expected = without.values();
+      for (const std::size_t i : {of_nan, of_infinity})
+        expected.w[i] = kept.w[i], expected.m[i] = kept.m[i], expected.v[i] = kept.v[i],
+        expected.copy[i] = kept.copy[i];
+      ASSERT_NE(expected.w, values.w) << what;
+      expected.stop = 3;
+      expect_same(with.values(), expected, what);
+      with.step(plan, {.step = 4});
+      expect_same(with.values(), expected, what + ", the next step");
+
+      // What another array of the same step raised stops none of this one.
+      UpdateOnDevice other(context, guarded, values), stopped(context, guarded, values);
+      other.put_stop(3);
+      other.step(plan, {});
+      expect_same(other.values(), expected, what + ", another array");
+      stopped.put_stop(2);
+      stopped.step(plan, {});
+      kept.stop = 2;
+      expect_same(stopped.values(), kept, what + ", an earlier stop");
+
+      if (!scaled) continue;
+      for (const double factor : {nan, infinity}) {
+        kept.g[of_nan] = kept.g[of_infinity] = 0, kept.factor = factor, kept.stop = 0;
+        UpdateOnDevice by_none(context, guarded, kept);
+        by_none.step(plan, {});
+        kept.stop = 3;
+        expect_same(by_none.values(), kept, what + ", by a factor that is not finite");
+      }
+    }
 }
 
 // A recorded step whose scalars change between replays is as many steps of their own.

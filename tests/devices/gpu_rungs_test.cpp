@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "../conformance/update_testing.h"
 #include "checking/verify.h"
 #include "gpu_testing.h"
 #include "omniconv/plan.h"
@@ -116,6 +117,15 @@ TEST_F(GpuRungs, TheDomainIsRight) {
     constexpr std::size_t looked_at = 3;
     for (std::size_t i = 0; i < looked_at; ++i)
       expect_right(context, problem, {.solver = id_of(problem), .tuning = all[(i * 7919 + 1) % all.size()].to_text()});
+  }
+}
+
+TEST_F(GpuRungs, UpdatesKeepWhatIsNotFinite) {
+  const Context context(device);
+  for (const char* const tuning : {"rung=1 tile_m=16 tile_n=16 work=1", "rung=2 tile_m=16 tile_n=16 work=1",
+                                   "rung=3 tile_m=16 tile_n=16 work=4"}) {
+    expect_others_change(context, {.solver = "update/rungs/gpu.1", .tuning = tuning}, DataType::f32);
+    if (!has_tiles(context)) break;
   }
 }
 

@@ -2,6 +2,7 @@
 // recorded steps.
 #include "../conformance/matrix_testing.h"
 #include "../conformance/update_testing.h"
+#include "devices/sequence.h"
 #include "gpu_testing.h"
 
 namespace omniconv {
@@ -72,10 +73,27 @@ TEST_F(GpuUpdate, StrangeGradients) {
     expect_strange_gradients(context, direct, type);
 }
 
+TEST_F(GpuUpdate, GradientsThatAreNotFiniteStopNoOthersOfTheirStep) {
+  const Context context(device);
+  for (const DataType type : {DataType::f32, DataType::f16, DataType::bf16})
+    expect_others_change(context, {.solver = direct}, type);
+}
+
 TEST_F(GpuUpdate, RecordedStepsReadChangingScalars) {
   const Context context(device);
   for (const char* const text : {"n1500", "nesterov f16 n1500", "adam n1500", "adam bf16 scaled guarded n1500"})
     expect_recorded_steps(context, update(text));
+}
+
+TEST_F(GpuUpdate, AStepIsOneLaunch) {
+  const Context context(device);
+  for (const char* const text : {"n1500", "guarded n1500", "adam bf16 scaled guarded n1500"}) {
+    const UpdateProblem problem = update(text);
+    Sequence sequence = context.make_sequence();
+    UpdatePlan(context, problem, {.solver = direct})
+        .append(sequence, UpdateOnDevice(context, problem, some_values(problem)).run({}));
+    EXPECT_EQ(sequence.impl()->steps().size(), 1u) << text;
+  }
 }
 
 TEST_F(GpuUpdate, RefusesF64) {

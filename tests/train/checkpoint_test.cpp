@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstring>
 #include <filesystem>
 #include <fstream>
@@ -12,6 +13,7 @@
 
 #include "../error_testing.h"
 #include "core/philox.h"
+#include "devices_testing.h"
 
 namespace omniconv::checkpoint_tests {
 namespace {
@@ -170,6 +172,48 @@ TEST_F(Checkpoints, TrainingGoesOnToTheSameBits) {
       std::filesystem::remove_all(path("run"));
     }
   }
+}
+
+// f16 gradients of 128 times the loss leave the range behind weights of 30000, whose own are 0: the step changes these
+// by l2, and nobody is shown them.
+TEST_F(Checkpoints, NoneIsOfAStepThatIsNotFinite) {
+  const Dataset dataset = noise(23);
+  const Model model = parse_model("input 2 6 6\nconv 1 3x3 pad 1\ntanh\ndense 3\n", "small");
+  std::vector<float> weights(static_cast<std::size_t>(model.layers[2].parameters()), 30000);
+  std::fill(weights.begin() + 36, weights.begin() + 72, -30000.0f);
+  const std::vector<float> none(static_cast<std::size_t>(model.layers[0].parameters()), 0);
+  for (const std::string& id : devices_here())
+    for (const std::int64_t every : {1, 2}) {
+      Network network(Context({.device = id, .threads = 2}), model, {.batch = 5, .precision = Precision::f16});
+      network.initialise(7);
+      std::string json, tensors;
+      TrainingHooks hooks;
+      hooks.checkpoint = [&](const TrainingProgress& progress, std::vector<NamedTensor>&& state) {
+        ASSERT_LE(progress.updates, 2);
+        save_checkpoint(path("run"), checkpoint_of(network, dataset, progress, std::move(state)));
+        if (progress.updates < 2) return;
+        json = read(path("run/step-00000002.json")), tensors = read(path("run/step-00000002.safetensors"));
+        network.set_parameters(0, none), network.set_parameters(2, weights);
+      };
+      hooks.epoch = [&](const EpochReport&) { return ADD_FAILURE() << id << ": an epoch is over", true; };
+      const TrainingOptions options{.epochs = 2, .rates = {.l2 = 0.01}, .validation = 3, .checkpoint_every = every};
+      const std::string error = error_of([&] { train(network, dataset, options, hooks); }, ErrorKind::environment);
+      EXPECT_NE(error.find("epoch 1, step 3: a number is not finite"), std::string::npos) << id << ": " << error;
+      EXPECT_NE(network.parameters(2), weights) << id;
+      ASSERT_FALSE(tensors.empty()) << id;
+      EXPECT_EQ(find_checkpoints(path("run")).front(), path("run/step-00000002.json")) << id;
+      EXPECT_EQ(read(path("run/step-00000002.json")), json) << id;
+      EXPECT_EQ(read(path("run/step-00000002.safetensors")), tensors) << id;
+
+      // Nor do those who stop it go on as if nothing were.
+      network.initialise(7);
+      network.set_parameters(0, none), network.set_parameters(2, weights);
+      const std::string stopped =
+          error_of([&] { train(network, dataset, {}, {.progress = [](std::int64_t, std::int64_t) { return false; }}); },
+                   ErrorKind::environment);
+      EXPECT_NE(stopped.find("epoch 1, step 1: a number is not finite"), std::string::npos) << id << ": " << stopped;
+      std::filesystem::remove_all(path("run"));
+    }
 }
 
 TEST_F(Checkpoints, TheLastTwoAreKept) {

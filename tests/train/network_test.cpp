@@ -716,6 +716,25 @@ TEST(Training, SumsThatAreNotFiniteHideNoLayer) {
   }
 }
 
+// Gradients of the dense layer are finite, and leave nothing of its weights: made again, the step stays in range.
+TEST(Training, AStepThatIsFiniteWhenMadeAgainIsSaid) {
+  const Dataset set = stripes(100, 9);
+  const Model model = parse_model("input 1 12 12\nconv 1 3x3 pad 1\ntanh\ndense 3\n", "stripes");
+  for (const std::string& id : devices_here()) {
+    Network network(Context({.device = id, .threads = 1}), model, {.batch = 4, .precision = Precision::f16});
+    std::vector<float> weights(static_cast<std::size_t>(model.layers[2].parameters()), 1500);
+    std::fill(weights.begin() + 144, weights.begin() + 288, -1500.0f);
+    network.set_parameters(2, weights);
+    TrainingOptions options{.epochs = 1};
+    options.rates = {.rate = 1, .momentum = 0, .l2 = 1};
+    const std::string error = error_of([&] { train(network, set, options, {}); }, ErrorKind::environment);
+    EXPECT_NE(error.find("epoch 1, step 1: a number is not finite, first in the gradient, which is finite when the "
+                         "step is made again; no later step changed a parameter"),
+              std::string::npos)
+        << id << ": " << error;
+  }
+}
+
 TEST(Training, HooksStopIt) {
   const Dataset set = stripes(100, 9);
   const Model model = parse_model("input 1 12 12\ndense 3\n", "stripes");

@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <array>
 #include <atomic>
-#include <cstring>
 
 #include "core/checked.h"
 #include "core/convert.h"
@@ -37,25 +36,23 @@ class Plan final : public UpdatePlanBody {
   // `values`: the numbers, and behind them what stop becomes.
   void execute(const UpdateArrays& run, std::span<const double> values) const {
     const std::span<const double> numbers = values.first(values.size() - 1);
-    if (!is_stopped(run, values.back()))
-      for_pieces(run, [&](const UpdatePiece& piece) { by_pieces_.update(problem(), piece, numbers); });
-    else if (run.copy.buffer)
-      for_pieces(run, [&](const UpdatePiece& piece) { by_pieces_.copy(problem(), piece); });
-  }
-
-  // By an earlier step, or by this one's gradient, which is looked through before anything is changed.
-  bool is_stopped(const UpdateArrays& run, double number) const {
-    if (!problem().guarded) return false;
-    std::int32_t stop = 0;
-    std::memcpy(&stop, host(run.stop), sizeof stop);
-    if (stop != 0) return true;
+    const double number = values.back();
+    if (is_stopped(run, number)) {
+      if (run.copy.buffer) for_pieces(run, [&](const UpdatePiece& piece) { by_pieces_.copy(problem(), piece); });
+      return;
+    }
     std::atomic<bool> is_finite = true;
     for_pieces(run, [&](const UpdatePiece& piece) {
-      if (!by_pieces_.is_finite(problem(), piece)) is_finite.store(false, std::memory_order_relaxed);
+      if (!by_pieces_.update(problem(), piece, numbers)) is_finite.store(false, std::memory_order_relaxed);
     });
-    if (is_finite) return false;
-    store_element(DataType::s32, number, host(run.stop));
-    return true;
+    if (problem().guarded && !is_finite) store_element(DataType::s32, number, host(run.stop));
+  }
+
+  // By an earlier step.
+  bool is_stopped(const UpdateArrays& run, double number) const {
+    if (!problem().guarded) return false;
+    const double stop = load_element(DataType::s32, host(run.stop));
+    return stop != 0 && stop != number;
   }
 
   template <typename Call>

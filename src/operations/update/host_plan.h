@@ -20,10 +20,9 @@ struct UpdatePiece {
 
 namespace operations {
 
-// How a solver changes a piece; whether all g * factor of it are finite; and `copy` from w.
+// How a solver changes a piece, of guarded whether all g * factor of it are finite; and `copy` from w.
 struct UpdateByPieces {
-  void (*update)(const UpdateProblem& problem, const UpdatePiece& piece, std::span<const double> numbers);
-  bool (*is_finite)(const UpdateProblem& problem, const UpdatePiece& piece);
+  bool (*update)(const UpdateProblem& problem, const UpdatePiece& piece, std::span<const double> numbers);
   void (*copy)(const UpdateProblem& problem, const UpdatePiece& piece);
 };
 std::shared_ptr<UpdatePlanBody> update_on_host(const UpdateProblem& problem, const DevicePointer& device,

@@ -68,7 +68,7 @@ class UpdateOperation final : public OperationOf<UpdateProblem> {
             {"v", "of adam the second moment, changed"},
             {"copy", "of f16 and bf16 the new parameters in that type"},
             {"factor", "of scaled what g is multiplied by, one number"},
-            {"stop", "of guarded whether nothing is to be changed, one s32, changed"}};
+            {"stop", "of guarded the number of the step that stopped all later ones, or 0, one s32, changed"}};
   }
 
   // In checks sgd and nesterov are exact of small integers.
@@ -201,7 +201,7 @@ double operations_of_element(const UpdateProblem& problem) {
 
 double least_bytes(const UpdateProblem& problem) {
   const std::int64_t states = problem.rule == Rule::adam ? 3 : 2, size = size_of(problem.type),
-                     gradients = (problem.guarded ? 2 : 1) + (has_copy(problem) ? 1 : 0);
+                     gradients = 1 + (has_copy(problem) ? 1 : 0);
   return static_cast<double>(problem.n) *
          static_cast<double>(2 * states * size_of(state_type(problem)) + gradients * size);
 }

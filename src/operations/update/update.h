@@ -41,7 +41,7 @@ inline bool has_copy(const UpdateProblem& problem) {
 }
 // Operations of an element by definition, comparisons, roots and divisions among them.
 double operations_of_element(const UpdateProblem& problem);
-// Of every array once, and twice of those that are changed; of `guarded` the gradient's once more.
+// Of every array once, and twice of those that are changed.
 double least_bytes(const UpdateProblem& problem);
 
 // README.md of update/direct derives it.

@@ -19,8 +19,7 @@ class DirectCpu final : public UpdateSolver {
         .bound = update_bound(problem),
         .plan =
             [=] {
-              return update_on_host(problem, device,
-                                    {kernels::update, kernels::is_finite_gradient, kernels::copy_parameters});
+              return update_on_host(problem, device, {kernels::update, kernels::copy_parameters});
             },
     };
   }

@@ -109,58 +109,53 @@ HWY_INLINE void store(D d, hn::Vec<D> value, std::byte* to, std::int64_t first, 
     store_stored<type>(d, value, to, count);
 }
 
-template <DataType type, Rule rule>
-HWY_INLINE void update_piece(const UpdatePiece& piece, std::span<const double> numbers) {
+// Lanes behind the last element have a gradient of 0 times the factor: finite where the others are, or not.
+template <DataType type, Rule rule, bool guarded>
+HWY_INLINE bool update_piece(const UpdatePiece& piece, std::span<const double> numbers) {
   using Real = RealOf<type>;
   constexpr DataType state = stored_as<Real>;
   const hn::ScalableTag<Real> d;
   const Step<decltype(d), rule> step(d, numbers, piece.factor);
+  auto all = hn::Zero(d);  // times 0 what is finite is 0, and else NaN
   for_vectors(d, piece.elements, [&](std::int64_t first, std::int64_t count) HWY_ATTR {
     auto w = load<state>(d, piece.w, first, count), m = load<state>(d, piece.m, first, count), v = m;
     if constexpr (rule == Rule::adam) v = load<state>(d, piece.v, first, count);
-    step(d, step.scaled(load<type>(d, piece.g, first, count)), w, m, v);
+    const auto g = step.scaled(load<type>(d, piece.g, first, count)), old_w = w, old_m = m, old_v = v;
+    step(d, g, w, m, v);
+    if constexpr (guarded) {
+      const auto is_finite = hn::IsFinite(g);
+      w = hn::IfThenElse(is_finite, w, old_w), m = hn::IfThenElse(is_finite, m, old_m);
+      v = hn::IfThenElse(is_finite, v, old_v);
+      all = hn::Add(all, hn::Mul(hn::Zero(d), g));
+    }
     store<state>(d, w, piece.w, first, count);
     store<state>(d, m, piece.m, first, count);
     if constexpr (rule == Rule::adam) store<state>(d, v, piece.v, first, count);
     if constexpr (type != state) store<type>(d, w, piece.copy, first, count);
   });
-}
-
-template <DataType type>
-HWY_INLINE void update_type(Rule rule, const UpdatePiece& piece, std::span<const double> numbers) {
-  switch (rule) {
-    case Rule::sgd: return update_piece<type, Rule::sgd>(piece, numbers);
-    case Rule::nesterov: return update_piece<type, Rule::nesterov>(piece, numbers);
-    case Rule::adam: return update_piece<type, Rule::adam>(piece, numbers);
-  }
-}
-
-void update_any(const UpdateProblem& problem, const UpdatePiece& piece, std::span<const double> numbers) {
-  switch (problem.type) {
-    case DataType::f64: return update_type<DataType::f64>(problem.rule, piece, numbers);
-    case DataType::f16: return update_type<DataType::f16>(problem.rule, piece, numbers);
-    case DataType::bf16: return update_type<DataType::bf16>(problem.rule, piece, numbers);
-    default: return update_type<DataType::f32>(problem.rule, piece, numbers);
-  }
-}
-
-template <DataType type>
-HWY_INLINE bool is_finite_type(const UpdatePiece& piece) {
-  const hn::ScalableTag<RealOf<type>> d;
-  const auto factor = hn::Set(d, static_cast<RealOf<type>>(piece.factor));
-  auto all = hn::Zero(d);  // times 0 what is finite is 0, and else NaN
-  for_vectors(d, piece.elements, [&](std::int64_t first, std::int64_t count) HWY_ATTR {
-    all = hn::Add(all, hn::Mul(hn::Zero(d), hn::Mul(load<type>(d, piece.g, first, count), factor)));
-  });
   return hn::AllTrue(d, hn::Eq(all, hn::Zero(d)));
 }
 
-bool is_finite_any(const UpdateProblem& problem, const UpdatePiece& piece) {
+template <DataType type, Rule rule>
+HWY_INLINE bool update_rule(bool guarded, const UpdatePiece& piece, std::span<const double> numbers) {
+  return guarded ? update_piece<type, rule, true>(piece, numbers) : update_piece<type, rule, false>(piece, numbers);
+}
+
+template <DataType type>
+HWY_INLINE bool update_type(const UpdateProblem& problem, const UpdatePiece& piece, std::span<const double> numbers) {
+  switch (problem.rule) {
+    case Rule::nesterov: return update_rule<type, Rule::nesterov>(problem.guarded, piece, numbers);
+    case Rule::adam: return update_rule<type, Rule::adam>(problem.guarded, piece, numbers);
+    default: return update_rule<type, Rule::sgd>(problem.guarded, piece, numbers);
+  }
+}
+
+bool update_any(const UpdateProblem& problem, const UpdatePiece& piece, std::span<const double> numbers) {
   switch (problem.type) {
-    case DataType::f64: return is_finite_type<DataType::f64>(piece);
-    case DataType::f16: return is_finite_type<DataType::f16>(piece);
-    case DataType::bf16: return is_finite_type<DataType::bf16>(piece);
-    default: return is_finite_type<DataType::f32>(piece);
+    case DataType::f64: return update_type<DataType::f64>(problem, piece, numbers);
+    case DataType::f16: return update_type<DataType::f16>(problem, piece, numbers);
+    case DataType::bf16: return update_type<DataType::bf16>(problem, piece, numbers);
+    default: return update_type<DataType::f32>(problem, piece, numbers);
   }
 }
 
@@ -184,15 +179,10 @@ HWY_AFTER_NAMESPACE();
 namespace omniconv::kernels {
 
 HWY_EXPORT(update_any);
-HWY_EXPORT(is_finite_any);
 HWY_EXPORT(copy_any);
 
-void update(const UpdateProblem& problem, const UpdatePiece& piece, std::span<const double> numbers) {
-  HWY_DYNAMIC_DISPATCH(update_any)(problem, piece, numbers);
-}
-
-bool is_finite_gradient(const UpdateProblem& problem, const UpdatePiece& piece) {
-  return HWY_DYNAMIC_DISPATCH(is_finite_any)(problem, piece);
+bool update(const UpdateProblem& problem, const UpdatePiece& piece, std::span<const double> numbers) {
+  return HWY_DYNAMIC_DISPATCH(update_any)(problem, piece, numbers);
 }
 
 void copy_parameters(const UpdateProblem& problem, const UpdatePiece& piece) {

@@ -7,8 +7,8 @@
 
 namespace omniconv::kernels {
 
-void update(const UpdateProblem& problem, const UpdatePiece& piece, std::span<const double> numbers);
-bool is_finite_gradient(const UpdateProblem& problem, const UpdatePiece& piece);
+// Of guarded whether all g * factor are finite.
+bool update(const UpdateProblem& problem, const UpdatePiece& piece, std::span<const double> numbers);
 void copy_parameters(const UpdateProblem& problem, const UpdatePiece& piece);
 
 }  // namespace omniconv::kernels

@@ -40,43 +40,33 @@ class Plan final : public UpdatePlanBody {
 
   void append(devices::Sequence& sequence, const UpdateArrays& run, std::span<const Scalar> numbers,
               const Scalar& number) const override {
-    if (problem().guarded) append_check(sequence, run, number);
     const std::int64_t size = size_of(problem().type), elements = problem().n;
     const Operand &v = run.v.buffer ? run.v : run.m, &copy = run.copy.buffer ? run.copy : run.g,
-                  &factor = factor_of(run), &stop = run.stop.buffer ? run.stop : run.m;
+                  &factor = run.factor.buffer ? run.factor : run.w, &stop = run.stop.buffer ? run.stop : run.m;
     launch_groups(divide_up(elements, of_group), [&](std::int64_t first, std::int64_t groups) {
-      std::array<devices::KernelArgument, 16 + most_update_numbers> arguments = {
-          run.g.buffer.impl().get(), run.g.offset_bytes / size,  run.w.buffer.impl().get(),
-          run.w.offset_bytes / 4,    run.m.buffer.impl().get(),  run.m.offset_bytes / 4,
-          v.buffer.impl().get(),     v.offset_bytes / 4,         copy.buffer.impl().get(),
-          copy.offset_bytes / size,  factor.buffer.impl().get(), factor.offset_bytes / 4,
-          stop.buffer.impl().get(),  stop.offset_bytes / 4,      elements,
-          first * of_group};
-      for (std::size_t i = 0; i < numbers.size(); ++i) arguments[16 + i] = numbers[i];
-      sequence.launch(program_, "update", {{groups * group}, {group}}, std::span(arguments).first(16 + numbers.size()));
+      std::array<devices::KernelArgument, 17 + most_update_numbers> arguments = {run.g.buffer.impl().get(),
+                                                                                 run.g.offset_bytes / size,
+                                                                                 run.w.buffer.impl().get(),
+                                                                                 run.w.offset_bytes / 4,
+                                                                                 run.m.buffer.impl().get(),
+                                                                                 run.m.offset_bytes / 4,
+                                                                                 v.buffer.impl().get(),
+                                                                                 v.offset_bytes / 4,
+                                                                                 copy.buffer.impl().get(),
+                                                                                 copy.offset_bytes / size,
+                                                                                 factor.buffer.impl().get(),
+                                                                                 factor.offset_bytes / 4,
+                                                                                 stop.buffer.impl().get(),
+                                                                                 stop.offset_bytes / 4,
+                                                                                 elements,
+                                                                                 first * of_group,
+                                                                                 number};
+      for (std::size_t i = 0; i < numbers.size(); ++i) arguments[17 + i] = numbers[i];
+      sequence.launch(program_, "update", {{groups * group}, {group}}, std::span(arguments).first(17 + numbers.size()));
     });
   }
 
  private:
-  static const Operand& factor_of(const UpdateArrays& run) { return run.factor.buffer ? run.factor : run.w; }
-
-  void append_check(devices::Sequence& sequence, const UpdateArrays& run, const Scalar& number) const {
-    const std::int64_t size = size_of(problem().type), elements = problem().n;
-    const Operand& factor = factor_of(run);
-    launch_groups(divide_up(elements, of_group), [&](std::int64_t first, std::int64_t groups) {
-      const std::array<devices::KernelArgument, 9> arguments = {run.g.buffer.impl().get(),
-                                                                run.g.offset_bytes / size,
-                                                                factor.buffer.impl().get(),
-                                                                factor.offset_bytes / 4,
-                                                                run.stop.buffer.impl().get(),
-                                                                run.stop.offset_bytes / 4,
-                                                                elements,
-                                                                first * of_group,
-                                                                number};
-      sequence.launch(program_, "gradient_check", {{groups * group}, {group}}, arguments);
-    });
-  }
-
   std::shared_ptr<devices::Program> program_;
 };
 
@@ -89,7 +79,7 @@ class DirectGpu final : public UpdateSolver {
     if (std::string reason = group_refusal(*device, group); !reason.empty()) return reason;
     const double element = problem.rule == UpdateProblem::Rule::adam ? 40 : 10;
     return Offer{
-        .cost = {(problem.guarded ? 2 : 1) * launch_cost(*device) + byte_cost(*device) * least_bytes(problem) +
+        .cost = {launch_cost(*device) + byte_cost(*device) * least_bytes(problem) +
                  element * static_cast<double>(problem.n)},
         .bound = update_bound(problem),
         .plan = [=] { return std::make_shared<Plan>(problem, *device); },

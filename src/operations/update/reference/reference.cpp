@@ -19,30 +19,32 @@ void copy(const UpdateProblem& problem, const UpdatePiece& piece) {
     store_element(problem.type, load_element(state_type(problem), piece.w + i * from), piece.copy + i * to);
 }
 
-void update(const UpdateProblem& problem, const UpdatePiece& piece, std::span<const double> numbers) {
+// In the type of w, whose range a product may leave.
+bool is_finite(const UpdateProblem& problem, double g) {
+  return std::isfinite(problem.type == DataType::f64 ? g : static_cast<double>(static_cast<float>(g)));
+}
+
+bool update(const UpdateProblem& problem, const UpdatePiece& piece, std::span<const double> numbers) {
   const reference::UpdateNumbers rounded = reference::update_numbers(problem, numbers);
   const DataType type = state_type(problem);
+  bool all_finite = true;
   for (std::int64_t i = 0; i < piece.elements; ++i) {
+    const double g = scaled_gradient(problem, piece, i);
+    if (problem.guarded && !is_finite(problem, g)) {
+      all_finite = false;
+      continue;
+    }
     const std::int64_t at = i * size_of(type);
     const reference::UpdateState before{.w = load_element(type, piece.w + at),
                                         .m = load_element(type, piece.m + at),
                                         .v = piece.v == nullptr ? 0 : load_element(type, piece.v + at)};
-    const reference::UpdateState after =
-        reference::updated(problem.rule, rounded, scaled_gradient(problem, piece, i), before);
+    const reference::UpdateState after = reference::updated(problem.rule, rounded, g, before);
     store_element(type, after.w, piece.w + at);
     store_element(type, after.m, piece.m + at);
     if (piece.v != nullptr) store_element(type, after.v, piece.v + at);
   }
   if (piece.copy != nullptr) copy(problem, piece);
-}
-
-// In the type of w, whose range the product may leave.
-bool is_finite(const UpdateProblem& problem, const UpdatePiece& piece) {
-  for (std::int64_t i = 0; i < piece.elements; ++i) {
-    const double g = scaled_gradient(problem, piece, i);
-    if (!std::isfinite(problem.type == DataType::f64 ? g : static_cast<double>(static_cast<float>(g)))) return false;
-  }
-  return true;
+  return all_finite;
 }
 
 class UpdateReference final : public UpdateSolver {
@@ -57,7 +59,7 @@ class UpdateReference final : public UpdateSolver {
         .bound = update_bound(problem),
         .plan =
             [=] {
-              return update_on_host(problem, device, {update, is_finite, copy});
+              return update_on_host(problem, device, {update, copy});
             },
     };
   }

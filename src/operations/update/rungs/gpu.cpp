@@ -36,11 +36,10 @@ class Plan final : public UpdatePlanBody {
 
   void append(devices::Sequence& sequence, const UpdateArrays& run, std::span<const Scalar> numbers,
               const Scalar& number) const override {
-    if (problem().guarded) append_check(sequence, run, number);
-    const Operand &v = run.v.buffer ? run.v : run.m, &factor = factor_of(run),
+    const Operand &v = run.v.buffer ? run.v : run.m, &factor = run.factor.buffer ? run.factor : run.w,
                   &stop = run.stop.buffer ? run.stop : run.m;
     launch_groups(tiles(), [&](std::int64_t first, std::int64_t groups) {
-      std::array<devices::KernelArgument, 14 + most_update_numbers> arguments = {run.g.buffer.impl().get(),
+      std::array<devices::KernelArgument, 15 + most_update_numbers> arguments = {run.g.buffer.impl().get(),
                                                                                  run.g.offset_bytes / 4,
                                                                                  run.w.buffer.impl().get(),
                                                                                  run.w.offset_bytes / 4,
@@ -53,32 +52,16 @@ class Plan final : public UpdatePlanBody {
                                                                                  stop.buffer.impl().get(),
                                                                                  stop.offset_bytes / 4,
                                                                                  problem().n,
-                                                                                 first};
-      for (std::size_t i = 0; i < numbers.size(); ++i) arguments[14 + i] = numbers[i];
+                                                                                 first,
+                                                                                 number};
+      for (std::size_t i = 0; i < numbers.size(); ++i) arguments[15 + i] = numbers[i];
       sequence.launch(program_, "rung_update", {{groups * tile_.group()}, {tile_.group()}},
-                      std::span(arguments).first(14 + numbers.size()));
+                      std::span(arguments).first(15 + numbers.size()));
     });
   }
 
  private:
-  static const Operand& factor_of(const UpdateArrays& run) { return run.factor.buffer ? run.factor : run.w; }
   std::int64_t tiles() const { return divide_up(problem().n, tile_.m * tile_.n); }
-
-  void append_check(devices::Sequence& sequence, const UpdateArrays& run, const Scalar& number) const {
-    const Operand& factor = factor_of(run);
-    launch_groups(tiles(), [&](std::int64_t first, std::int64_t groups) {
-      const std::array<devices::KernelArgument, 9> arguments = {run.g.buffer.impl().get(),
-                                                                run.g.offset_bytes / 4,
-                                                                factor.buffer.impl().get(),
-                                                                factor.offset_bytes / 4,
-                                                                run.stop.buffer.impl().get(),
-                                                                run.stop.offset_bytes / 4,
-                                                                problem().n,
-                                                                first,
-                                                                number};
-      sequence.launch(program_, "rung_gradient_check", {{groups * tile_.group()}, {tile_.group()}}, arguments);
-    });
-  }
 
   RungTile tile_;
   std::shared_ptr<devices::Program> program_;
@@ -93,9 +76,9 @@ class RungsGpu final : public RungSolver<UpdateProblem> {
     return tile.rung == RungTile::tiled ? 4 * tile.m * tile.n * 4 : 0;
   }
   Offer offer_on(const UpdateProblem& problem, const DevicePointer& device, const RungTile& tile) const override {
-    const double element = problem.rule == UpdateProblem::Rule::adam ? 40 : 10, launches = problem.guarded ? 2 : 1;
+    const double element = problem.rule == UpdateProblem::Rule::adam ? 40 : 10;
     return {
-        .cost = rung_cost(*device, least_bytes(problem), element * static_cast<double>(problem.n), launches),
+        .cost = rung_cost(*device, least_bytes(problem), element * static_cast<double>(problem.n)),
         .bound = update_bound(problem),
         .plan = [=] { return std::make_shared<Plan>(problem, *device, tile); },
     };
