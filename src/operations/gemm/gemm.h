@@ -106,6 +106,7 @@ std::shared_ptr<const GemmPlanBody> plan_of(const Offer& gemm);
 const GemmSolver& gemm_packed_cpu();
 const GemmSolver& gemm_vector_cpu();
 const GemmSolver& gemm_split_gpu();
+const GemmSolver& gemm_planes_gpu();
 const GemmSolver& gemm_mma_gpu();
 const GemmSolver& gemm_tiled_gpu();
 const GemmSolver& gemm_short_gpu();

@@ -11,10 +11,11 @@
 namespace omniconv::operations {
 
 std::span<const Solver* const> gemm_solvers() {
-  static const std::array<const Solver*, 9> solvers = {
+  static const std::array<const Solver*, 10> solvers = {
       &gemm_packed_cpu(),  //
       &gemm_vector_cpu(),  //
       &gemm_split_gpu(),   //
+      &gemm_planes_gpu(),  //
       &gemm_mma_gpu(),     //
       &gemm_tiled_gpu(),   //
       &gemm_short_gpu(),   //
