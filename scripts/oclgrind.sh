@@ -207,7 +207,7 @@ verify_all "Convolutions: what is fused" "bias relu acc f16 n1c2h4w3k3r2s2p1" "b
 verify_all "Convolutions: small images" --allow conv2d/few_pixels --pass bwd_filter --layout nchw,nhwc "acc n2c33h3w4k9r3s3p1" "f16 n1c32h4w3k8r2s2"
 verify_all "Convolutions: Fourier transforms" --allow conv2d/fft --pass all --layout nchw,nhwc "n1c2h5w4k3r3s2p1"
 verify_all "Convolutions: Fourier transforms of one channel a group" --allow conv2d/fft "bias relu acc n1c2h5w6k2r3s3p1g2" "bwd_data nhwc n1c2h5w6k2r3s3p1g2"
-verify_all "Matrix products: matrix units" --allow gemm/mma "gemm f32 tn m9n33k35" "gemm tf32 nt m6n37k5batch2"
+verify_all "Matrix products: matrix units" --allow gemm/mma,gemm/planes "gemm f32 tn m9n33k35" "gemm tf32 nt m6n37k5batch2"
 verify_all "Matrix products: sums of few terms" --allow gemm/short "gemm f32 tn m9n132k3" "gemm bf16 nt m6n37k5batch2"
 layer_problems >"$work/layers"
 verify_all "Poolings, activations, biases, shortcuts, normalisations, dropout, losses, norms, updates and batches" --problems "$work/layers"

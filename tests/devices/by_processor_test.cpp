@@ -430,6 +430,12 @@ TEST_F(OtherSolversByProcessor, ProductsOfElevenBits) {
     expect_right("gemm/mma/gpu.1", problem);
 }
 
+TEST_F(OtherSolversByProcessor, ProductsOfPlanes) {
+  for (const char* problem :
+       {"gemm f32 nn m70n90k33", "gemm f32 nt m40n36k68 batch2", "gemm f32 tn m132n72k96", "gemm f32 tt m33n34k9"})
+    expect_right("gemm/planes/gpu.1", problem);
+}
+
 // A group's turns of rows come as boxes: of one part of a row and several, of 16 bits, of kernels of many rows. Those
 // of 32 bits do not, nor those that lie an odd number of bytes apart.
 using FiltersOnOneUnit = SolversOnUnits<1>;

@@ -355,6 +355,31 @@ std::vector<devices::RecordingDevice::Text> gemm_texts() {
   return device->built;
 }
 
+// Every transposition and ending, matrices of a batch and shared ones, whole chunks and others.
+TEST_F(CudaCompile, GemmOfPlanesInEveryForm) {
+  const auto device = std::make_shared<devices::RecordingDevice>(devices::DeviceKind::cuda);
+  device->set_capability(80);
+  int number = 0;
+  for (const char* const transposition : {"nn", "nt", "tn", "tt"}) {
+    operations::GemmTask task = operations::task_for(get<GemmProblem>(parse_problem(
+        fmt::format("gemm f32 {} m70n90k{} batch{}", transposition, number % 2 == 0 ? 33 : 64, 1 + number % 3))));
+    task.bias = static_cast<operations::BiasAlong>(number % 3);
+    task.accumulate = number % 2 == 0, task.relu = number % 4 < 2;
+    if (number == 1) task.batch_b = 0;
+    offer_by(operations::gemm_planes_gpu(), task, operations::DevicePointer(device)).plan();
+    const int capability = number++ % 2 == 0 ? 80 : 90;
+    const auto& built = device->built.back();
+    try {
+      const std::string text = nvrtc->compile(built.text, built.definitions, capability + 1).image;  // as PTX
+      EXPECT_GT(count(text, "mma.sync.aligned.m16n8k16"), 0) << transposition;
+      EXPECT_EQ(count(text, ".f64"), 0);
+      EXPECT_FALSE(nvrtc->compile(built.text, built.definitions, capability).image.empty());
+    } catch (const Error& error) {
+      ADD_FAILURE() << transposition << " for " << capability << ": " << error.what();
+    }
+  }
+}
+
 // Every type, transposition and ending; whole chunks and single words; warps that share sums.
 TEST_F(CudaCompile, GemmOnUnitsOfElevenBitsInEveryForm) {
   const auto device = std::make_shared<devices::RecordingDevice>(devices::DeviceKind::cuda);
@@ -888,10 +913,12 @@ TEST_F(CudaCompileFor90, LaunchesThatOverlapWaitFirst) {
       ASSERT_NE(answer.offer(), nullptr) << solver->id() << ' ' << problem << ": " << answer.refusal();
       answer.offer()->plan();
     }
-  for (const operations::GemmSolver* const solver :
-       {&operations::gemm_mma_gpu(), &operations::gemm_tiled_gpu(), &operations::gemm_short_gpu()})
+  for (const operations::GemmSolver* const solver : {&operations::gemm_planes_gpu(), &operations::gemm_mma_gpu(),
+                                                     &operations::gemm_tiled_gpu(), &operations::gemm_short_gpu()})
     for (const char* const problem : {"gemm f32 nn m200n300k16", "gemm bf16 tt m64n64k12", "gemm f16 nt m32n32k15"}) {
-      if (solver == &operations::gemm_mma_gpu() && !std::string_view(problem).starts_with("gemm f32")) continue;
+      if (solver->id().find("/tiled/") == std::string_view::npos &&
+          solver->id().find("/short/") == std::string_view::npos && !std::string_view(problem).starts_with("gemm f32"))
+        continue;
       const operations::GemmTask task = operations::task_for(get<GemmProblem>(parse_problem(problem)));
       const operations::Answer answer = solver->offer(task, device, {});
       ASSERT_NE(answer.offer(), nullptr) << solver->id() << ' ' << problem << ": " << answer.refusal();

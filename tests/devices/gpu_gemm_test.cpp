@@ -378,6 +378,21 @@ TEST_F(GpuGemm, MmaIsExactWithAnyTiles) {
     }
 }
 
+// Lines of whole chunks and of a rest, every transposition and ending, matrices of a batch and shared ones.
+TEST_F(GpuGemm, PlanesAreExactOnIntegers) {
+  if (const std::string reason = refusal(operations::gemm_planes_gpu()); !reason.empty()) GTEST_SKIP() << reason;
+  for (const Case& one :
+       {Case{.problem = "gemm f32 nn m37n70k33", .bias = columns, .relu = true},
+        Case{.problem = "gemm f32 nt m70n40k64 batch2", .bias = rows, .accumulate = true},
+        Case{.problem = "gemm f32 tn m33n68k97 batch3", .share_a = true}, Case{.problem = "gemm f32 nn m1n1k1"},
+        Case{.problem = "gemm f32 tt m130n36k100", .accumulate = true, .relu = true}})
+    expect_exact(operations::gemm_planes_gpu(), one);
+  EXPECT_HAS(refusal_of(operations::gemm_planes_gpu(), task_of({.problem = "gemm f32 nn m8n8k8", .pad = 1}), device),
+             "takes matrices without others' elements between their lines");
+  EXPECT_HAS(refusal_of(operations::gemm_planes_gpu(), task_of({.problem = "gemm tf32 nn m8n8k8"}), device),
+             "multiplies f32, not tf32");
+}
+
 TEST_F(GpuGemm, MmaRefusesByName) {
   const auto refused = [&](const char* problem, const char* tuning) {
     return operations::gemm_mma_gpu().offer(task_of({.problem = problem}), device, {.tuning = tuning}).refusal();
@@ -397,14 +412,15 @@ TEST_F(GpuGemm, MmaRefusesByName) {
 
 // What the parts of a number would lose is summed up by the definition: numbers so small that low parts vanish, sums
 // that leave fp32's range on their way, infinities and NaN; and zeros beside them stay zeros.
-TEST_F(GpuGemm, MmaKeepsNumbersOfAnySize) {
+TEST_F(GpuGemm, PartsKeepNumbersOfAnySize) {
   if (const std::string reason = refusal(operations::gemm_mma_gpu()); !reason.empty()) GTEST_SKIP() << reason;
   const GemmTask task = task_of({.problem = "gemm f32 nn m40n40k70"});
+  const operations::GemmSolver* solver = nullptr;
   const auto result_of = [&](float in_a, float in_b) {
     Trial trial(task, false, 3);
     for (const auto& [data, value] : {std::pair{&trial.data.a, in_a}, std::pair{&trial.data.b, in_b}})
       for (std::size_t at = 0; at < data->size(); at += 4) store_element(DataType::f32, value, data->data() + at);
-    const operations::Offer offer = offer_by(operations::gemm_mma_gpu(), task, device);
+    const operations::Offer offer = offer_by(*solver, task, device);
     const Bytes found = run(*operations::plan_of(offer), offer.workspace_bytes, trial, 256);
     const double first = trial.result(found, 0, 0, 0);
     trial.c.for_each([&](std::int64_t matrix, std::int64_t i, std::int64_t j) {
@@ -413,16 +429,19 @@ TEST_F(GpuGemm, MmaKeepsNumbersOfAnySize) {
     });
     return first;
   };
-  const float odd = 1.0f + 0x1p-20f + 0x1p-23f;  // 24 bits
-  EXPECT_EQ(result_of(odd * 0x1p-110f, 0x1p100f), static_cast<double>(70 * odd) * 0x1p-10);
-  EXPECT_EQ(result_of(0x1p100f, odd * 0x1p-110f), static_cast<double>(70 * odd) * 0x1p-10);
-  EXPECT_EQ(result_of(0, 0x1p-120f), 0);
-  EXPECT_EQ(result_of(0x1p-120f, 0), 0);
-  EXPECT_EQ(result_of(0x1.fffffep127f, 0x1p-20f), static_cast<double>(0x1.fffffep127f * 0x1p-20f * 70));
-  EXPECT_EQ(result_of(INFINITY, 2), INFINITY);
-  EXPECT_TRUE(std::isnan(result_of(INFINITY, 0)));
-  EXPECT_TRUE(std::isnan(result_of(NAN, 1)));
-  EXPECT_EQ(result_of(0x1p100f, 0x1p100f), INFINITY);
+  const float odd = 1.0f + 0x1p-20f;  // 21 bits, which parts of both kinds hold
+  for (const operations::GemmSolver* const each : {&operations::gemm_mma_gpu(), &operations::gemm_planes_gpu()}) {
+    solver = each;
+    EXPECT_EQ(result_of(odd * 0x1p-110f, 0x1p100f), static_cast<double>(70 * odd) * 0x1p-10);
+    EXPECT_EQ(result_of(0x1p100f, odd * 0x1p-110f), static_cast<double>(70 * odd) * 0x1p-10);
+    EXPECT_EQ(result_of(0, 0x1p-120f), 0);
+    EXPECT_EQ(result_of(0x1p-120f, 0), 0);
+    EXPECT_EQ(result_of(0x1.fffffep127f, 0x1p-20f), static_cast<double>(0x1.fffffep127f * 0x1p-20f * 70));
+    EXPECT_EQ(result_of(INFINITY, 2), INFINITY);
+    EXPECT_TRUE(std::isnan(result_of(INFINITY, 0)));
+    EXPECT_TRUE(std::isnan(result_of(NAN, 1)));
+    EXPECT_EQ(result_of(0x1p100f, 0x1p100f), INFINITY);
+  }
 }
 
 // Buffers that end with the matrices, for checkers of memory: one byte beside them is outside.
@@ -431,8 +450,8 @@ TEST_F(GpuGemm, StaysInsideBuffersThatFit) {
                           Case{.problem = "gemm f16 nn m36n36k12 batch2", .accumulate = true}}) {
     const GemmTask task = task_of(one);
     for (const operations::GemmSolver* const solver :
-         {&operations::gemm_split_gpu(), &operations::gemm_mma_gpu(), &operations::gemm_tiled_gpu(),
-          &operations::gemm_short_gpu(), &operations::gemm_plain_gpu()})
+         {&operations::gemm_split_gpu(), &operations::gemm_planes_gpu(), &operations::gemm_mma_gpu(),
+          &operations::gemm_tiled_gpu(), &operations::gemm_short_gpu(), &operations::gemm_plain_gpu()})
       if (refusal_of(*solver, task, device).empty()) {
         const operations::Offer offer = offer_by(*solver, task, device);
         expect_exact(*operations::plan_of(offer), offer.workspace_bytes, task, 0, one.problem);
@@ -447,8 +466,9 @@ TEST_F(GpuGemm, StaysInsideBuffersThatFit) {
 
 TEST_F(GpuGemm, RandomDataKeepsTheBound) {
   const GemmTask task = task_of({.problem = "gemm f32 nt m70n90k333", .bias = columns, .accumulate = true});
-  for (const operations::GemmSolver* const solver : {&operations::gemm_split_gpu(), &operations::gemm_mma_gpu(),
-                                                     &operations::gemm_tiled_gpu(), &operations::gemm_plain_gpu()}) {
+  for (const operations::GemmSolver* const solver :
+       {&operations::gemm_split_gpu(), &operations::gemm_planes_gpu(), &operations::gemm_mma_gpu(),
+        &operations::gemm_tiled_gpu(), &operations::gemm_plain_gpu()}) {
     if (!refusal_of(*solver, task, device).empty()) continue;
     const operations::Offer offer = offer_by(*solver, task, device);
     const Trial trial(task, true, 7);
@@ -470,8 +490,8 @@ TEST_F(GpuGemm, RandomDataKeepsTheBound) {
 TEST_F(GpuGemm, InfinitiesStayWhereTheyAre) {
   const GemmTask task = task_of({.problem = "gemm f32 nt m33n34k9", .pad = 1});
   for (const operations::GemmSolver* const solver :
-       {&operations::gemm_split_gpu(), &operations::gemm_mma_gpu(), &operations::gemm_tiled_gpu(),
-        &operations::gemm_short_gpu(), &operations::gemm_plain_gpu()}) {
+       {&operations::gemm_split_gpu(), &operations::gemm_planes_gpu(), &operations::gemm_mma_gpu(),
+        &operations::gemm_tiled_gpu(), &operations::gemm_short_gpu(), &operations::gemm_plain_gpu()}) {
     if (!refusal_of(*solver, task, device).empty()) continue;
     const operations::Offer offer = offer_by(*solver, task, device);
     Trial trial(task, false, 3);

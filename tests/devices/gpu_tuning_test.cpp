@@ -36,7 +36,8 @@ TEST_F(GpuTuning, TheDomainIsRight) {
   const Context context(device);
   for (const Tuned& one :
        {Tuned{"gemm/tiled/gpu.1", "gemm f32 nt m70n90k200"}, Tuned{"gemm/tiled/gpu.1", "gemm f16 tn m33n65k300batch2"},
-        Tuned{"gemm/mma/gpu.1", "gemm f32 tn m70n90k50"}, Tuned{"gemm/short/gpu.1", "gemm f32 tn m70n90k20"},
+        Tuned{"gemm/mma/gpu.1", "gemm f32 tn m70n90k50"}, Tuned{"gemm/planes/gpu.1", "gemm f32 nt m70n90k50"},
+        Tuned{"gemm/short/gpu.1", "gemm f32 tn m70n90k20"},
         Tuned{"filter2d/direct/gpu-strips.1", "filter2d u8 h40w200c3r3s3"},
         Tuned{"filter2d/gradient/gpu-strips.1", "filter2d u8 h40w200c1r3s3 kernel:sobel"},
         Tuned{"filter2d/integer_dot/gpu-strips.1", "filter2d u8 h40w200c1r5s5 kernel:integer"},

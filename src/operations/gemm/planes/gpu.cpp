@@ -109,10 +109,10 @@ std::string tile_refusal(const Tile& tile, const devices::Device& device) {
   return {};
 }
 
-// Cycles of a compute unit for all tiles: of a stage what its products take, or the instructions of four schedulers;
-// but no less than those of a warp wait for each other, and for other warps.
+// Cycles of a compute unit for all tiles: of a stage what its products take and the instructions of four schedulers,
+// neither of which hides the other; but no less than those of a warp wait for each other, and for other warps.
 double cycles_of(const GemmTask& task, const Tile& tile, const devices::Device& device) {
-  constexpr double of_instructions = 1.5, schedulers = 4, alone = 5, beside = 1.5, of_tile = 1000, of_output = 0.34,
+  constexpr double of_both = 1.5, schedulers = 4, alone = 5, beside = 1.5, of_tile = 1000, of_output = 0.34,
                    of_chunk = 6, rest = 50;
   const auto real = [](std::int64_t value) { return static_cast<double>(value); };
   const GemmProblem& problem = task.problem;
@@ -123,7 +123,7 @@ double cycles_of(const GemmTask& task, const Tile& tile, const devices::Device& 
   const double of_warp =
       sixteens * (3 * rows * columns + 2 * (rows + columns / 2)) + 4 * rows * columns + of_chunk * chunks + rest;
   const double warps = real(tile.group()) / 32 / schedulers;  // of a scheduler
-  const double of_stage = std::max(3 * real(tile.m * tile.n * tile.k) / rate, of_instructions * of_warp * warps);
+  const double of_stage = of_both * (3 * real(tile.m * tile.n * tile.k) / rate + of_warp * warps);
   const double stages = std::ceil(real(problem.k) / real(tile.k));
   const std::int64_t groups = tiles_of(problem, tile.m, tile.n) * problem.batch,
                      units = std::max(device.info().compute_units, 1), slots = units * tile.resident,
