@@ -34,7 +34,7 @@ TEST_F(GpuBiasAdd, EveryPassTypeAndLayout) {
 TEST_F(GpuBiasAdd, SumsInParts) {
   const Context context(device);
   for (const char* const text : {"bwd n3c1h200w200", "bwd n3c2h201w199", "bwd nhwc n3c132h50w51",
-                                 "bwd relu n3c2h201w199", "bwd relu nhwc n3c132h50w51", "bwd nhwc f16 n2c260h40w3",
+                                 "bwd relu n3c2h201w199", "bwd relu nhwc n3c132h50w51", "bwd nhwc f16 n6c260h40w20",
                                  "bwd nhwc n3c4h200w200", "bwd nhwc bf16 n3c3h200w200"}) {
     const Problem problem = bias_add(text);
     for (const std::int64_t limit : {-1, 0}) {
