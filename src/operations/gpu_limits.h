@@ -45,10 +45,11 @@ void launch_groups(std::int64_t groups, const Launch& launch) {
 }
 
 // A launch in multiply-adds: of an H200's peak 3 microseconds through CUDA, and 8 through NVIDIA's OpenCL, whose host
-// takes 5 to 9 for each; on CPU cores 50 microseconds of two.
+// takes 5 to 9 for each, and for one that others wait for, too; on CPU cores 50 microseconds of two.
 inline double launch_cost(const devices::Device& device) {
   if (!device.info().is_gpu) return 4e6;
-  return device.kind() == devices::DeviceKind::opencl ? 2.4e8 : 9e7;
+  const bool is_nvidias = device.facts().compute_capability > 0;
+  return device.kind() == devices::DeviceKind::opencl && is_nvidias ? 2.4e8 : 9e7;
 }
 
 }  // namespace omniconv::operations

@@ -330,8 +330,7 @@ class Training {
             : "the " + found.what;
     throw environment_error(fmt::format(
         "epoch {}, step {}: a number is not finite, first in {}; no later step changed a parameter, and nothing is "
-        "kept of this one: try a "
-        "smaller rate, momentum or l2{}",
+        "kept of this one: try a smaller rate, momentum or l2{}",
         epoch + 1, step + 1, where,
         state_.type == DataType::f16 ? ", or bf16: f16 ends at 65504, and gradients are of 128 times the loss" : ""));
   }

@@ -67,13 +67,21 @@ std::string tile_refusal(const Tile& tile, const devices::Device& device) {
   if ((tile.slices - 1) * tile.m * tile.n * 4 > tile.local_bytes())
     return fmt::format("tuning slices={}: their sums must find room in the {} bytes of the stages", tile.slices,
                        tile.local_bytes());
+  if (std::string reason = group_refusal(device, tile.group()); !reason.empty()) return "tuning: " + reason;
   if (tile.resident * tile.group() > most_items)
     return fmt::format("tuning resident={}: at most {} groups of {} work items share a compute unit", tile.resident,
                        most_items / tile.group(), tile.group());
-  if (std::string reason = group_refusal(device, tile.group()); !reason.empty()) return "tuning: " + reason;
   if (std::string reason = local_memory_refusal(device, tile.local_bytes()); !reason.empty())
     return "tuning: " + reason;
   return {};
+}
+
+// Groups that share a compute unit, by their registers and its local memory.
+std::int64_t resident_of(const devices::Device& device, const Tile& tile) {
+  constexpr std::int64_t of_group = 1024;  // that the device keeps for each
+  const std::int64_t bytes = device.facts().unit_local_memory_bytes;
+  if (bytes == 0) return tile.resident;
+  return std::clamp<std::int64_t>(bytes / (tile.local_bytes() + of_group), 1, tile.resident);
 }
 
 // Cycles of a compute unit for all tiles: of a stage what its products take, or the instructions of four schedulers,
@@ -96,14 +104,14 @@ double cycles_of(const GemmTask& task, const Tile& tile, const devices::Device& 
       std::max(of_products * real(tile.m * tile.n * tile.k) * products / rate, of_instructions * of_warp * warps);
   const double stages = std::ceil(real(problem.k) / real(tile.k));
   const std::int64_t groups = tiles_of(problem, tile.m, tile.n) * problem.batch,
-                     units = std::max(device.info().compute_units, 1), slots = units * tile.resident,
-                     left = groups % slots;
+                     units = std::max(device.info().compute_units, 1), resident = resident_of(device, tile),
+                     slots = units * resident, left = groups % slots;
   const auto of_round = [&](std::int64_t at_once) {
     const double sharing = real(at_once), others = std::max(sharing * warps - 1, 0.0);
     return stages * std::max(sharing * of_stage, of_warp * (alone + beside * others)) + of_tile +
            sharing * of_output * real(tile.m * tile.n);
   };
-  return real(groups / slots) * of_round(tile.resident) + (left > 0 ? of_round(divide_up(left, units)) : 0);
+  return real(groups / slots) * of_round(resident) + (left > 0 ? of_round(divide_up(left, units)) : 0);
 }
 
 double cost_of(const GemmTask& task, const Tile& tile, const devices::Device& device) {
@@ -111,7 +119,7 @@ double cost_of(const GemmTask& task, const Tile& tile, const devices::Device& de
     constexpr double of_multiply_add = 64;  // by loops, which small tiles let compile sooner
     return launch_cost(device) + of_multiply_add * multiply_adds(task.problem) + static_cast<double>(tile.m * tile.n);
   }
-  constexpr double multiply_adds_a_cycle = 128;
+  const double multiply_adds_a_cycle = device.facts().compute_capability == 80 ? 64 : 128;
   // Where launches overlap others take less than they say: `tiled` for few rows 9 microseconds of an H200, and not 15.
   const double beside_others = device.facts().has_overlap ? 1.5 : 1;
   return launch_cost(device) + beside_others * std::max(cycles_of(task, tile, device) * multiply_adds_a_cycle *
@@ -143,14 +151,14 @@ std::variant<Tile, std::string> choose_tile(const GemmTask& task, const devices:
 
 // README.md derives it. Eight products are cut no more than sixteen are.
 ErrorBound bound_of(const GemmTask& task, const Tile& tile, const devices::Device& device) {
-  const double of_instruction = has_units(device) ? devices::cut_of_sixteen(device.facts().matrix_units) : 8;
+  const double of_instruction = has_units(device) ? devices::cut_of_sixteen(device.facts().matrix_units) : 12;
   const auto eights = static_cast<double>(tile.k / 8 / tile.slices),
              stages = std::ceil(static_cast<double>(task.problem.k) / static_cast<double>(tile.k));
   const bool is_split = products_of(task.problem.type) == 3;
   const double instructions = is_split ? 3 * eights - 2 : eights, rest = is_split ? 12 : 2 + 0x1p13;
   return {.chain = stages + static_cast<double>(tile.slices),
           .constant = rest + of_instruction * instructions,
-          .absolute = static_cast<double>(task.problem.k) * 0x1p-36};
+          .absolute = static_cast<double>(task.problem.k) * 0x1p-38};
 }
 
 class Plan final : public GemmPlanBody {
@@ -195,6 +203,9 @@ class MmaGpu final : public GemmSolver {
     if (device->kind() == devices::DeviceKind::cuda && !has_units(*device))
       return "multiplies on the matrix units of NVIDIA's compute capability 8.0 and above";
     if (std::string reason = device->matrix_units_refusal(); !reason.empty()) return reason;
+    constexpr std::int64_t most = std::int64_t{1} << 30;  // places of 32 bits in the text
+    if (const std::int64_t longest = std::max({task.problem.m, task.problem.n, task.problem.k}); longest > most)
+      return fmt::format("has extents of {} at most, not {}", most, longest);
     const auto chosen = choose_tile(task, *device, request);
     if (const std::string* const reason = std::get_if<std::string>(&chosen)) return *reason;
     const Tile tile = std::get<Tile>(chosen);

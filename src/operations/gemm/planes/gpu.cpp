@@ -99,14 +99,22 @@ std::string tile_refusal(const Tile& tile, const devices::Device& device) {
   if (tile.warp_m * tile.warp_n > 32 * most_sums)
     return fmt::format("tuning warp_m={} warp_n={}: their product must be at most {}, since a work item holds {} sums",
                        tile.warp_m, tile.warp_n, 32 * most_sums, most_sums);
+  if (std::string reason = group_refusal(device, std::max(tile.group(), pass_items)); !reason.empty())
+    return "tuning: " + reason;
   if (tile.resident * tile.group() > most_items)
     return fmt::format("tuning resident={}: at most {} groups of {} work items share a compute unit", tile.resident,
                        most_items / tile.group(), tile.group());
-  if (std::string reason = group_refusal(device, std::max(tile.group(), pass_items)); !reason.empty())
-    return "tuning: " + reason;
   if (std::string reason = local_memory_refusal(device, tile.local_bytes()); !reason.empty())
     return "tuning: " + reason;
   return {};
+}
+
+// Groups that share a compute unit, by their registers and its local memory.
+std::int64_t resident_of(const devices::Device& device, const Tile& tile) {
+  constexpr std::int64_t of_group = 1024;  // that the device keeps for each
+  const std::int64_t bytes = device.facts().unit_local_memory_bytes;
+  if (bytes == 0) return tile.resident;
+  return std::clamp<std::int64_t>(bytes / (tile.local_bytes() + of_group), 1, tile.resident);
 }
 
 // Cycles of a compute unit for all tiles: of a stage what its products take and the instructions of four schedulers,
@@ -126,14 +134,14 @@ double cycles_of(const GemmTask& task, const Tile& tile, const devices::Device& 
   const double of_stage = of_both * (3 * real(tile.m * tile.n * tile.k) / rate + of_warp * warps);
   const double stages = std::ceil(real(problem.k) / real(tile.k));
   const std::int64_t groups = tiles_of(problem, tile.m, tile.n) * problem.batch,
-                     units = std::max(device.info().compute_units, 1), slots = units * tile.resident,
-                     left = groups % slots;
+                     units = std::max(device.info().compute_units, 1), resident = resident_of(device, tile),
+                     slots = units * resident, left = groups % slots;
   const auto of_round = [&](std::int64_t at_once) {
     const double sharing = real(at_once), others = std::max(sharing * warps - 1, 0.0);
     return stages * std::max(sharing * of_stage, of_warp * (alone + beside * others)) + of_tile +
            sharing * of_output * real(tile.m * tile.n);
   };
-  return real(groups / slots) * of_round(tile.resident) + (left > 0 ? of_round(divide_up(left, units)) : 0);
+  return real(groups / slots) * of_round(resident) + (left > 0 ? of_round(divide_up(left, units)) : 0);
 }
 
 double cost_of(const GemmTask& task, const Tile& tile, const devices::Device& device) {
@@ -143,7 +151,8 @@ double cost_of(const GemmTask& task, const Tile& tile, const devices::Device& de
     return launches * launch_cost(device) + of_multiply_add * multiply_adds(task.problem) +
            static_cast<double>(tile.m * tile.n);
   }
-  constexpr double multiply_adds_a_cycle = 128, wait = 0.5;  // of a launch, for the one before
+  constexpr double wait = 0.5;  // of a launch, for the one before
+  const double multiply_adds_a_cycle = device.facts().compute_capability == 80 ? 64 : 128;
   const auto elements = static_cast<double>(stored_a(task).elements() + stored_b(task).elements());
   const double products =
       cycles_of(task, tile, device) * multiply_adds_a_cycle * std::max(device.info().compute_units, 1);
