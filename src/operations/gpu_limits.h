@@ -44,12 +44,17 @@ void launch_groups(std::int64_t groups, const Launch& launch) {
     launch(first, std::min(most_groups, groups - first));
 }
 
-// A launch in multiply-adds: of an H200's peak 3 microseconds through CUDA, and 8 through NVIDIA's OpenCL, whose host
-// takes 5 to 9 for each, and for one that others wait for, too; on CPU cores 50 microseconds of two.
+// A launch in multiply-adds: 3 microseconds of an H200's peak, on CPU cores 50 of two.
 inline double launch_cost(const devices::Device& device) {
-  if (!device.info().is_gpu) return 4e6;
-  const bool is_nvidias = device.facts().compute_capability > 0;
-  return device.kind() == devices::DeviceKind::opencl && is_nvidias ? 2.4e8 : 9e7;
+  return device.info().is_gpu ? 9e7 : 4e6;
+}
+
+// What costs so much on the device, by so many launches: no less than the host takes for these, which is 5 to 9
+// microseconds for each through NVIDIA's OpenCL.
+inline double launched(const devices::Device& device, double launches, double cost) {
+  const bool is_nvidias = device.info().is_gpu && device.facts().compute_capability > 0;
+  constexpr double of_host = 2.4e8;
+  return device.kind() == devices::DeviceKind::opencl && is_nvidias ? std::max(cost, launches * of_host) : cost;
 }
 
 }  // namespace omniconv::operations

@@ -98,7 +98,10 @@ std::int64_t resident_of(const devices::Device& device, const WarpTile& tile, co
 // group by itself takes longer, since it waits for what it fetches.
 double cycles_of(const Conv2dProblem& problem, const devices::Device& device, const WarpTile& tile,
                  const Numbers& numbers, const UnitRates& rates) {
-  constexpr double alone = 800, of_own = 0.6, of_tile = 300, of_output = 0.34, schedulers = 4;
+  constexpr double of_own = 0.6, of_tile = 300, of_output = 0.34, schedulers = 4;
+  // Of fully connected layers through OpenCL a stage takes 2600 cycles (README.md).
+  const bool is_connected = problem.h == problem.r && problem.w == problem.s;
+  const double alone = device.kind() == devices::DeviceKind::opencl && is_connected ? 1900 : 800;
   const double stage = number(tile.m * tile.n * tile.k * numbers.products) / rates.matrix +
                        instructions_of(problem, tile, numbers) * number(tile.warps()) / schedulers;
   double stages = number(stages_of(problem, tile)) / number(tile.parts);

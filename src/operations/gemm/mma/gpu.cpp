@@ -100,6 +100,7 @@ double cycles_of(const GemmTask& task, const Tile& tile, const devices::Device& 
                           rows * (problem.transpose_a ? 2 : 1) + columns * (problem.transpose_b ? 1 : 2);
   const double of_warp = real(tile.k) / 8 / real(tile.slices) * of_eight + rows * columns * 2 + rest;
   const double warps = real(tile.group()) / 32 / schedulers;  // of a scheduler
+  const double across = problem.transpose_a ? 1.15 : 1;       // rows of a product that lie side by side
   const double of_stage =
       std::max(of_products * real(tile.m * tile.n * tile.k) * products / rate, of_instructions * of_warp * warps);
   const double stages = std::ceil(real(problem.k) / real(tile.k));
@@ -108,7 +109,7 @@ double cycles_of(const GemmTask& task, const Tile& tile, const devices::Device& 
                      slots = units * resident, left = groups % slots;
   const auto of_round = [&](std::int64_t at_once) {
     const double sharing = real(at_once), others = std::max(sharing * warps - 1, 0.0);
-    return stages * std::max(sharing * of_stage, of_warp * (alone + beside * others)) + of_tile +
+    return stages * across * std::max(sharing * of_stage, of_warp * (alone + beside * others)) + of_tile +
            sharing * of_output * real(tile.m * tile.n);
   };
   return real(groups / slots) * of_round(resident) + (left > 0 ? of_round(divide_up(left, units)) : 0);
@@ -122,9 +123,10 @@ double cost_of(const GemmTask& task, const Tile& tile, const devices::Device& de
   const double multiply_adds_a_cycle = device.facts().compute_capability == 80 ? 64 : 128;
   // Where launches overlap others take less than they say: `tiled` for few rows 9 microseconds of an H200, and not 15.
   const double beside_others = device.facts().has_overlap ? 1.5 : 1;
-  return launch_cost(device) + beside_others * std::max(cycles_of(task, tile, device) * multiply_adds_a_cycle *
-                                                            std::max(device.info().compute_units, 1),
-                                                        byte_cost(device) * least_bytes(task));
+  const double products =
+      cycles_of(task, tile, device) * multiply_adds_a_cycle * std::max(device.info().compute_units, 1);
+  return launched(device, 1,
+                  launch_cost(device) + beside_others * std::max(products, byte_cost(device) * least_bytes(task)));
 }
 
 std::variant<Tile, std::string> choose_tile(const GemmTask& task, const devices::Device& device,

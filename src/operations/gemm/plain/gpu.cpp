@@ -80,7 +80,8 @@ class PlainGpu final : public GemmSolver {
                                       byte_cost(*device) * stored_bytes(task)
                                 : 0;
     return Offer{
-        .cost = {launch_cost(*device) + std::max({compute, waits, byte_cost(*device) * least_bytes(task)})},
+        .cost = {launched(*device, 1,
+                          launch_cost(*device) + std::max({compute, waits, byte_cost(*device) * least_bytes(task)}))},
         .bound = gemm_bound(task, static_cast<double>(task.problem.k)),
         .plan = [=] { return plan_of_shape(task, *device, shape); },
     };

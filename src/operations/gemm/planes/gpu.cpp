@@ -26,10 +26,11 @@ struct Tile {
 };
 
 // Those that the choice is among.
-constexpr std::array<Tile, 4> tiles = {{{128, 64, 32, 32, 32, 2, 2},
+constexpr std::array<Tile, 5> tiles = {{{128, 64, 32, 32, 32, 2, 2},
                                         {64, 64, 32, 32, 32, 3, 3},
                                         {128, 128, 16, 64, 32, 3, 1},
-                                        {32, 64, 32, 32, 16, 3, 4}}};
+                                        {32, 64, 32, 32, 16, 3, 4},
+                                        {32, 32, 32, 16, 16, 2, 4}}};
 
 std::span<const Tunable> tile_tunables() {
   static const std::vector<Tunable> all = {
@@ -151,13 +152,14 @@ double cost_of(const GemmTask& task, const Tile& tile, const devices::Device& de
     return launches * launch_cost(device) + of_multiply_add * multiply_adds(task.problem) +
            static_cast<double>(tile.m * tile.n);
   }
-  constexpr double wait = 0.5;  // of a launch, for the one before
+  constexpr double wait = 2.5;  // launches, for those before
   const double multiply_adds_a_cycle = device.facts().compute_capability == 80 ? 64 : 128;
   const auto elements = static_cast<double>(stored_a(task).elements() + stored_b(task).elements());
   const double products =
       cycles_of(task, tile, device) * multiply_adds_a_cycle * std::max(device.info().compute_units, 1);
-  return (launches + wait) * launch_cost(device) + byte_cost(device) * (4 + 4 + 4) * elements +
-         std::max(products, byte_cost(device) * least_bytes(task));
+  return launched(device, launches,
+                  (launches + wait) * launch_cost(device) + byte_cost(device) * (4 + 4 + 4) * elements +
+                      std::max(products, byte_cost(device) * least_bytes(task)));
 }
 
 std::variant<Tile, std::string> choose_tile(const GemmTask& task, const devices::Device& device,

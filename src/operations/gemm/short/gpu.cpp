@@ -156,7 +156,7 @@ class ShortGpu final : public GemmSolver {
     constexpr double cpu_multiply_add = 15;  // PoCL: work items take turns at a barrier
     const double cost = device->info().is_gpu ? tile.cost : cpu_multiply_add * multiply_adds(task.problem);
     return Offer{
-        .cost = {launch_cost(*device) + cost},
+        .cost = {launched(*device, 1, launch_cost(*device) + cost)},
         .bound = gemm_bound(task, static_cast<double>(task.problem.k)),
         .tuning = tuning_of(tile),
         .plan = [=] { return std::make_shared<Plan>(task, *device, tile); },

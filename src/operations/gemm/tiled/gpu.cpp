@@ -77,7 +77,7 @@ class TiledGpu final : public GemmSolver {
       return fmt::format("a launch has at most {} tiles, not {}", most_groups / part_limit, tiles);
     const double cost = device->info().is_gpu ? choice.cost : cpu_multiply_add * multiply_adds(task.problem);
     return Offer{
-        .cost = {launch_cost(*device) + cost},
+        .cost = {launched(*device, choice.parts > 1 ? 2 : 1, launch_cost(*device) + cost)},
         // The whole chain; parts of it are shorter, and there are fewer of them than products of one.
         .bound = gemm_bound(task, static_cast<double>(task.problem.k)),
         .workspace_bytes = choice.workspace_bytes,
