@@ -10,6 +10,7 @@
 #include "embedded/mma_products.kernel.h"
 #include "operations/gemm/gpu_text.h"
 #include "operations/gpu_limits.h"
+#include "operations/warp_units.h"
 
 namespace omniconv::operations {
 namespace {
@@ -43,23 +44,13 @@ Tile tile_of(const Tuning& tuning) {
           tuning.at("warp_n"), tuning.at("slices"), tuning.at("stages"), tuning.at("resident")};
 }
 
-bool has_units(const devices::Device& device) {
-  return device.facts().compute_capability >= 80;
-}
 int products_of(DataType type) {
   return type == DataType::tf32 ? 1 : 3;
 }
 
 // Why there is no such tile; empty if there is.
 std::string tile_refusal(const Tile& tile, const devices::Device& device) {
-  if (tile.m % tile.warp_m != 0)
-    return fmt::format("tuning tile_m={}: must be a multiple of warp_m, {}", tile.m, tile.warp_m);
-  if (tile.n % tile.warp_n != 0)
-    return fmt::format("tuning tile_n={}: must be a multiple of warp_n, {}", tile.n, tile.warp_n);
-  constexpr std::int64_t most_sums = 64, most_items = 2048;
-  if (tile.warp_m * tile.warp_n > 32 * most_sums)
-    return fmt::format("tuning warp_m={} warp_n={}: their product must be at most {}, since a work item holds {} sums",
-                       tile.warp_m, tile.warp_n, 32 * most_sums, most_sums);
+  if (std::string reason = warps_refusal(tile); !reason.empty()) return reason;
   constexpr std::int64_t least_products = 8;
   if (tile.k / tile.slices < least_products)
     return fmt::format("tuning slices={}: at most {} of {} products, {} at least each", tile.slices,
@@ -68,20 +59,10 @@ std::string tile_refusal(const Tile& tile, const devices::Device& device) {
     return fmt::format("tuning slices={}: their sums must find room in the {} bytes of the stages", tile.slices,
                        tile.local_bytes());
   if (std::string reason = group_refusal(device, tile.group()); !reason.empty()) return "tuning: " + reason;
-  if (tile.resident * tile.group() > most_items)
-    return fmt::format("tuning resident={}: at most {} groups of {} work items share a compute unit", tile.resident,
-                       most_items / tile.group(), tile.group());
+  if (std::string reason = resident_refusal(tile); !reason.empty()) return reason;
   if (std::string reason = local_memory_refusal(device, tile.local_bytes()); !reason.empty())
     return "tuning: " + reason;
   return {};
-}
-
-// Groups that share a compute unit, by their registers and its local memory.
-std::int64_t resident_of(const devices::Device& device, const Tile& tile) {
-  constexpr std::int64_t of_group = 1024;  // that the device keeps for each
-  const std::int64_t bytes = device.facts().unit_local_memory_bytes;
-  if (bytes == 0) return tile.resident;
-  return std::clamp<std::int64_t>(bytes / (tile.local_bytes() + of_group), 1, tile.resident);
 }
 
 // Cycles of a compute unit for all tiles: of a stage what its products take, or the instructions of four schedulers,
@@ -105,26 +86,24 @@ double cycles_of(const GemmTask& task, const Tile& tile, const devices::Device& 
       std::max(of_products * real(tile.m * tile.n * tile.k) * products / rate, of_instructions * of_warp * warps);
   const double stages = std::ceil(real(problem.k) / real(tile.k));
   const std::int64_t groups = tiles_of(problem, tile.m, tile.n) * problem.batch,
-                     units = std::max(device.info().compute_units, 1), resident = resident_of(device, tile),
-                     slots = units * resident, left = groups % slots;
+                     resident = resident_groups(device, tile.resident, tile.local_bytes());
   const auto of_round = [&](std::int64_t at_once) {
     const double sharing = real(at_once), others = std::max(sharing * warps - 1, 0.0);
     return stages * across * std::max(sharing * of_stage, of_warp * (alone + beside * others)) + of_tile +
            sharing * of_output * real(tile.m * tile.n);
   };
-  return real(groups / slots) * of_round(resident) + (left > 0 ? of_round(divide_up(left, units)) : 0);
+  return cycles_of_rounds(device, groups, resident, of_round);
 }
 
 double cost_of(const GemmTask& task, const Tile& tile, const devices::Device& device) {
-  if (!has_units(device)) {
+  if (!has_warp_units(device)) {
     constexpr double of_multiply_add = 64;  // by loops, which small tiles let compile sooner
     return launch_cost(device) + of_multiply_add * multiply_adds(task.problem) + static_cast<double>(tile.m * tile.n);
   }
-  const double multiply_adds_a_cycle = device.facts().compute_capability == 80 ? 64 : 128;
   // Where launches overlap others take less than they say: `tiled` for few rows 9 microseconds of an H200, and not 15.
   const double beside_others = device.facts().has_overlap ? 1.5 : 1;
   const double products =
-      cycles_of(task, tile, device) * multiply_adds_a_cycle * std::max(device.info().compute_units, 1);
+      cycles_of(task, tile, device) * unit_rates(device).plain * std::max(device.info().compute_units, 1);
   return launched(device, 1,
                   launch_cost(device) + beside_others * std::max(products, byte_cost(device) * least_bytes(task)));
 }
@@ -136,24 +115,14 @@ std::variant<Tile, std::string> choose_tile(const GemmTask& task, const devices:
     if (std::string reason = tile_refusal(tile, device); !reason.empty()) return reason;
     return tile;
   }
-  std::optional<Tile> best;
-  double least = 0;
-  std::string refusal;
-  for (const Tile& tile : tiles) {
-    if (std::string reason = tile_refusal(tile, device); !reason.empty()) {
-      refusal = reason;
-      continue;
-    }
-    const double cost = cost_of(task, tile, device);
-    if (!best || cost < least) best = tile, least = cost;
-  }
-  if (!best) return refusal;
-  return *best;
+  return cheapest_tile(
+      std::span<const Tile>(tiles), [&](const Tile& tile) { return tile_refusal(tile, device); },
+      [&](const Tile& tile) { return cost_of(task, tile, device); });
 }
 
 // README.md derives it. Eight products are cut no more than sixteen are.
 ErrorBound bound_of(const GemmTask& task, const Tile& tile, const devices::Device& device) {
-  const double of_instruction = has_units(device) ? devices::cut_of_sixteen(device.facts().matrix_units) : 12;
+  const double of_instruction = has_warp_units(device) ? devices::cut_of_sixteen(device.facts().matrix_units) : 12;
   const auto eights = static_cast<double>(tile.k / 8 / tile.slices),
              stages = std::ceil(static_cast<double>(task.problem.k) / static_cast<double>(tile.k));
   const bool is_split = products_of(task.problem.type) == 3;
@@ -173,7 +142,7 @@ class Plan final : public GemmPlanBody {
     };
     add("TILE_M", tile.m), add("TILE_N", tile.n), add("TILE_K", tile.k), add("WARP_M", tile.warp_m);
     add("WARP_N", tile.warp_n), add("SLICES", tile.slices), add("STAGES", tile.stages), add("RESIDENT", tile.resident);
-    add("PRODUCTS", products_of(product.problem.type)), add("MATRIX_UNITS", has_units(device) ? 1 : 0);
+    add("PRODUCTS", products_of(product.problem.type)), add("MATRIX_UNITS", has_warp_units(device) ? 1 : 0);
     add("A_ALONG_K", product.problem.transpose_a ? 0 : 1), add("B_ALONG_K", product.problem.transpose_b ? 1 : 0);
     // Of its own accord OpenCL's compiler takes the registers that it likes.
     const bool limits = device.kind() == devices::DeviceKind::cuda;
@@ -202,9 +171,7 @@ class MmaGpu final : public GemmSolver {
     if (std::string reason = gemm_gpu_refusal(task, *device); !reason.empty()) return reason;
     if (task.problem.type != DataType::f32 && task.problem.type != DataType::tf32)
       return fmt::format("multiplies f32 and tf32, not {}", name(task.problem.type));
-    if (device->kind() == devices::DeviceKind::cuda && !has_units(*device))
-      return "multiplies on the matrix units of NVIDIA's compute capability 8.0 and above";
-    if (std::string reason = device->matrix_units_refusal(); !reason.empty()) return reason;
+    if (std::string reason = warp_units_refusal(*device); !reason.empty()) return reason;
     constexpr std::int64_t most = std::int64_t{1} << 30;  // places of 32 bits in the text
     if (const std::int64_t longest = std::max({task.problem.m, task.problem.n, task.problem.k}); longest > most)
       return fmt::format("has extents of {} at most, not {}", most, longest);

@@ -11,6 +11,7 @@
 #include "operations/gemm/gpu_text.h"
 #include "operations/gpu_limits.h"
 #include "operations/split/numbers.h"
+#include "operations/warp_units.h"
 
 namespace omniconv::operations {
 namespace {
@@ -45,10 +46,6 @@ Tuning tuning_of(const Tile& tile) {
 Tile tile_of(const Tuning& tuning) {
   return {tuning.at("tile_m"), tuning.at("tile_n"), tuning.at("tile_k"),  tuning.at("warp_m"),
           tuning.at("warp_n"), tuning.at("stages"), tuning.at("resident")};
-}
-
-bool has_units(const devices::Device& device) {
-  return device.facts().compute_capability >= 80;
 }
 
 // An operand as it is stored: lines of so many elements, of so many matrices.
@@ -92,30 +89,13 @@ struct Workspace : split_gemm::Sections {
 
 // Why there is no such tile; empty if there is.
 std::string tile_refusal(const Tile& tile, const devices::Device& device) {
-  if (tile.m % tile.warp_m != 0)
-    return fmt::format("tuning tile_m={}: must be a multiple of warp_m, {}", tile.m, tile.warp_m);
-  if (tile.n % tile.warp_n != 0)
-    return fmt::format("tuning tile_n={}: must be a multiple of warp_n, {}", tile.n, tile.warp_n);
-  constexpr std::int64_t most_sums = 64, most_items = 2048;
-  if (tile.warp_m * tile.warp_n > 32 * most_sums)
-    return fmt::format("tuning warp_m={} warp_n={}: their product must be at most {}, since a work item holds {} sums",
-                       tile.warp_m, tile.warp_n, 32 * most_sums, most_sums);
+  if (std::string reason = warps_refusal(tile); !reason.empty()) return reason;
   if (std::string reason = group_refusal(device, std::max(tile.group(), pass_items)); !reason.empty())
     return "tuning: " + reason;
-  if (tile.resident * tile.group() > most_items)
-    return fmt::format("tuning resident={}: at most {} groups of {} work items share a compute unit", tile.resident,
-                       most_items / tile.group(), tile.group());
+  if (std::string reason = resident_refusal(tile); !reason.empty()) return reason;
   if (std::string reason = local_memory_refusal(device, tile.local_bytes()); !reason.empty())
     return "tuning: " + reason;
   return {};
-}
-
-// Groups that share a compute unit, by their registers and its local memory.
-std::int64_t resident_of(const devices::Device& device, const Tile& tile) {
-  constexpr std::int64_t of_group = 1024;  // that the device keeps for each
-  const std::int64_t bytes = device.facts().unit_local_memory_bytes;
-  if (bytes == 0) return tile.resident;
-  return std::clamp<std::int64_t>(bytes / (tile.local_bytes() + of_group), 1, tile.resident);
 }
 
 // Cycles of a compute unit for all tiles: of a stage what its products take and the instructions of four schedulers,
@@ -125,8 +105,7 @@ double cycles_of(const GemmTask& task, const Tile& tile, const devices::Device& 
                    of_chunk = 6, rest = 50;
   const auto real = [](std::int64_t value) { return static_cast<double>(value); };
   const GemmProblem& problem = task.problem;
-  const int capability = device.facts().compute_capability;
-  const double rate = capability == 90 ? 1270 : capability == 80 ? 1024 : 256;  // as in conv2d/mma_gemm
+  const double rate = unit_rates(device).matrix;
   const double sixteens = real(tile.k) / 16, rows = real(tile.warp_m) / 16, columns = real(tile.warp_n) / 8;
   const double chunks = real((tile.m + tile.n) * tile.k) / 4 / real(tile.group());  // that a work item copies
   const double of_warp =
@@ -135,28 +114,26 @@ double cycles_of(const GemmTask& task, const Tile& tile, const devices::Device& 
   const double of_stage = of_both * (3 * real(tile.m * tile.n * tile.k) / rate + of_warp * warps);
   const double stages = std::ceil(real(problem.k) / real(tile.k));
   const std::int64_t groups = tiles_of(problem, tile.m, tile.n) * problem.batch,
-                     units = std::max(device.info().compute_units, 1), resident = resident_of(device, tile),
-                     slots = units * resident, left = groups % slots;
+                     resident = resident_groups(device, tile.resident, tile.local_bytes());
   const auto of_round = [&](std::int64_t at_once) {
     const double sharing = real(at_once), others = std::max(sharing * warps - 1, 0.0);
     return stages * std::max(sharing * of_stage, of_warp * (alone + beside * others)) + of_tile +
            sharing * of_output * real(tile.m * tile.n);
   };
-  return real(groups / slots) * of_round(resident) + (left > 0 ? of_round(divide_up(left, units)) : 0);
+  return cycles_of_rounds(device, groups, resident, of_round);
 }
 
 double cost_of(const GemmTask& task, const Tile& tile, const devices::Device& device) {
   constexpr double launches = 3;
-  if (!has_units(device)) {
+  if (!has_warp_units(device)) {
     constexpr double of_multiply_add = 64;  // by loops, which small tiles let compile sooner
     return launches * launch_cost(device) + of_multiply_add * multiply_adds(task.problem) +
            static_cast<double>(tile.m * tile.n);
   }
   constexpr double wait = 2.5;  // launches, for those before
-  const double multiply_adds_a_cycle = device.facts().compute_capability == 80 ? 64 : 128;
   const auto elements = static_cast<double>(stored_a(task).elements() + stored_b(task).elements());
   const double products =
-      cycles_of(task, tile, device) * multiply_adds_a_cycle * std::max(device.info().compute_units, 1);
+      cycles_of(task, tile, device) * unit_rates(device).plain * std::max(device.info().compute_units, 1);
   return launched(device, launches,
                   (launches + wait) * launch_cost(device) + byte_cost(device) * (4 + 4 + 4) * elements +
                       std::max(products, byte_cost(device) * least_bytes(task)));
@@ -169,19 +146,9 @@ std::variant<Tile, std::string> choose_tile(const GemmTask& task, const devices:
     if (std::string reason = tile_refusal(tile, device); !reason.empty()) return reason;
     return tile;
   }
-  std::optional<Tile> best;
-  double least = 0;
-  std::string refusal;
-  for (const Tile& tile : tiles) {
-    if (std::string reason = tile_refusal(tile, device); !reason.empty()) {
-      refusal = reason;
-      continue;
-    }
-    const double cost = cost_of(task, tile, device);
-    if (!best || cost < least) best = tile, least = cost;
-  }
-  if (!best) return refusal;
-  return *best;
+  return cheapest_tile(
+      std::span<const Tile>(tiles), [&](const Tile& tile) { return tile_refusal(tile, device); },
+      [&](const Tile& tile) { return cost_of(task, tile, device); });
 }
 
 class Plan final : public GemmPlanBody {
@@ -199,7 +166,7 @@ class Plan final : public GemmPlanBody {
     add("WARP_N", tile.warp_n), add("STAGES", tile.stages), add("RESIDENT", tile.resident);
     add("PRODUCTS", numbers.products), add("SCALED", 1), add("SAMPLED", 0);
     definitions.push_back({"PART", "TYPE_f16"});
-    add("MATRIX_UNITS", has_units(device) ? 1 : 0);
+    add("MATRIX_UNITS", has_warp_units(device) ? 1 : 0);
     add("A_ALONG_K", product.problem.transpose_a ? 0 : 1), add("B_ALONG_K", product.problem.transpose_b ? 1 : 0);
     add("GROUPS_A", workspace_.a.groups()), add("GROUPS_B", workspace_.b.groups());
     const auto add_long = [&](const char* symbol, std::int64_t value) {
@@ -249,9 +216,7 @@ class Plan final : public GemmPlanBody {
 std::string refusal_of(const GemmTask& task, const devices::Device& device) {
   if (std::string reason = gemm_gpu_refusal(task, device); !reason.empty()) return reason;
   if (task.problem.type != DataType::f32) return fmt::format("multiplies f32, not {}", name(task.problem.type));
-  if (device.kind() == devices::DeviceKind::cuda && !has_units(device))
-    return "multiplies on the matrix units of NVIDIA's compute capability 8.0 and above";
-  if (std::string reason = device.matrix_units_refusal(); !reason.empty()) return reason;
+  if (std::string reason = warp_units_refusal(device); !reason.empty()) return reason;
   if (!is_packed(stored_a(task), task.lda, task.batch_a) || !is_packed(stored_b(task), task.ldb, task.batch_b))
     return "takes matrices without others' elements between their lines";
   constexpr std::int64_t most = std::int64_t{1} << 30;  // places of 32 bits in the text
@@ -275,7 +240,7 @@ class PlanesGpu final : public GemmSolver {
       return fmt::format("takes {} bytes of workspace, and a buffer has {} at most", workspace_bytes, most_bytes);
     // Behind a stage's first high products stand those of its other sixteen, three each.
     const split_gemm::Cutting cutting{
-        .of_instruction = has_units(*device) ? devices::cut_of_sixteen(device->facts().matrix_units) : 8,
+        .of_instruction = has_warp_units(*device) ? devices::cut_of_sixteen(device->facts().matrix_units) : 8,
         .instructions = 3 * static_cast<double>(tile.k / 16) - 2};
     const auto stages = static_cast<double>(divide_up(task.problem.k, tile.k));
     return Offer{
