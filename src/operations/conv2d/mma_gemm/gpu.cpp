@@ -12,6 +12,7 @@
 #include "operations/conv2d/implicit_gemm/definitions.h"
 #include "operations/conv2d/mma_gemm/tiles.h"
 #include "operations/gemm/gpu_text.h"
+#include "operations/warp_units.h"
 
 namespace omniconv::operations {
 namespace {
@@ -21,7 +22,7 @@ using namespace mma_gemm;
 
 // Loops round each of 16 multiply-adds to the nearest.
 split_gemm::Cutting cutting_of(const devices::Device& device, const WarpTile& tile) {
-  const double of_instruction = has_units(device) ? devices::cut_of_sixteen(device.facts().matrix_units) : 8;
+  const double of_instruction = has_warp_units(device) ? devices::cut_of_sixteen(device.facts().matrix_units) : 8;
   const auto sixteens = static_cast<double>(tile.k / 16);
   // Behind the first high products stand those of the stage's other sixteens, three each.
   return {.of_instruction = of_instruction, .instructions = 3 * sixteens - 2};
@@ -40,7 +41,7 @@ std::vector<devices::Definition> definitions_of(const Conv2dProblem& problem, co
   add("SAMPLED", sampling_of(problem, device, Work(problem, tile)).bits());
   add("A_ALONG_K", filter && g.nhwc ? 0 : 1);
   add("B_ALONG_K", filter && implicit_gemm::reads_channels_at_once(g) ? 0 : 1);
-  add("MATRIX_UNITS", has_units(device) ? 1 : 0);
+  add("MATRIX_UNITS", has_warp_units(device) ? 1 : 0);
   all.push_back({"PART", fmt::format("TYPE_{}", name(numbers.part))});
   return all;
 }
@@ -195,9 +196,7 @@ class MmaGemmGpu final : public Conv2dSolver {
   std::string_view id() const override { return "conv2d/mma_gemm/gpu.1"; }
   Answer offer(const Conv2dProblem& problem, const DevicePointer& device, const SolverOptions& request) const override {
     if (std::string reason = conv2d_gpu_refusal(problem, *device, scan_group); !reason.empty()) return reason;
-    if (device->kind() == devices::DeviceKind::cuda && !has_units(*device))
-      return "multiplies on the matrix units of NVIDIA's compute capability 8.0 and above";
-    if (std::string reason = device->matrix_units_refusal(); !reason.empty()) return reason;
+    if (std::string reason = warp_units_refusal(*device); !reason.empty()) return reason;
     if (std::string reason = implicit_gemm::product_refusal(problem); !reason.empty()) return reason;
     if (std::string reason = local_memory_refusal(*device, least_local_bytes(numbers_of(problem.type)));
         !reason.empty())

@@ -11,6 +11,7 @@
 #include "core/checked.h"
 #include "operations/gemm/gpu_text.h"
 #include "operations/gpu_limits.h"
+#include "operations/warp_units.h"
 
 namespace omniconv::operations::mma_gemm {
 namespace {
@@ -39,18 +40,6 @@ WarpTile tile_of(const Tuning& tuning) {
 
 double number(std::int64_t value) {
   return static_cast<double>(value);
-}
-
-// Multiply-adds of 16-bit numbers that a compute unit's matrix units do in a cycle when a warp's instructions feed
-// them, and of fp32 numbers that its multiply-add units do. Of 9.0 as measured; of others as NVIDIA states them, with
-// the slower figure where boards of a capability differ.
-struct UnitRates {
-  double matrix, plain;
-};
-UnitRates rates_of(int capability) {
-  if (capability == 80) return {1024, 64};
-  if (capability == 90) return {1270, 128};
-  return {256, 128};
 }
 
 // Instructions of a warp in a stage: as compilers make them, within a tenth (README.md).
@@ -86,14 +75,6 @@ double instructions_of(const Conv2dProblem& problem, const WarpTile& tile, const
   return all + there * pixels * (of_element + of_own_tap);
 }
 
-// Groups that share a compute unit, by their registers and its local memory.
-std::int64_t resident_of(const devices::Device& device, const WarpTile& tile, const Numbers& numbers) {
-  constexpr std::int64_t of_group = 1024;  // that the device keeps for each
-  const std::int64_t bytes = device.facts().unit_local_memory_bytes;
-  if (bytes == 0) return tile.resident;
-  return std::clamp<std::int64_t>(bytes / (tile.local_bytes(numbers) + of_group), 1, tile.resident);
-}
-
 // Cycles of a compute unit for all tiles. Neither products nor the instructions of four schedulers hide the other. A
 // group by itself takes longer, since it waits for what it fetches.
 double cycles_of(const Conv2dProblem& problem, const devices::Device& device, const WarpTile& tile,
@@ -107,32 +88,22 @@ double cycles_of(const Conv2dProblem& problem, const devices::Device& device, co
   double stages = number(stages_of(problem, tile)) / number(tile.parts);
   if (problem.pass != Pass::backward_filter) stages /= number(pixels_of(problem, tile).classes());
   const Work work(problem, tile);
-  const std::int64_t groups = groups_of(problem, tile), units = device.info().compute_units,
-                     resident = resident_of(device, tile, numbers);
+  const std::int64_t groups = groups_of(problem, tile),
+                     resident = resident_groups(device, tile.resident, tile.local_bytes(numbers));
   // Rows and columns beyond the last are multiplied, but not stored.
   const double outputs = number(work.m) * number(work.n) * number(work.batch * tile.parts) / number(groups);
   const auto of_round = [&](std::int64_t at_once) {
     const double sharing = number(at_once);
     return stages * std::max(sharing * stage, alone + of_own * stage) + sharing * (of_tile + of_output * outputs);
   };
-  const std::int64_t slots = units * resident, left = groups % slots;
-  return number(groups / slots) * of_round(resident) + (left > 0 ? of_round(divide_up(left, units)) : 0);
+  return cycles_of_rounds(device, groups, resident, of_round);
 }
 
 // Why there is no such tile; empty if there is.
 std::string tile_refusal(const Conv2dProblem& problem, const devices::Device& device, const WarpTile& tile) {
   const Conv2dShape g(problem);
-  if (tile.m % tile.warp_m != 0)
-    return fmt::format("tuning tile_m={}: must be a multiple of warp_m, {}", tile.m, tile.warp_m);
-  if (tile.n % tile.warp_n != 0)
-    return fmt::format("tuning tile_n={}: must be a multiple of warp_n, {}", tile.n, tile.warp_n);
-  constexpr std::int64_t most_sums = 64, most_items = 2048;
-  if (tile.warp_m * tile.warp_n > 32 * most_sums)
-    return fmt::format("tuning warp_m={} warp_n={}: their product must be at most {}, since a work item holds {} sums",
-                       tile.warp_m, tile.warp_n, 32 * most_sums, most_sums);
-  if (tile.resident * tile.group() > most_items)
-    return fmt::format("tuning resident={}: at most {} groups of {} work items share a compute unit", tile.resident,
-                       most_items / tile.group(), tile.group());
+  if (std::string reason = warps_refusal(tile); !reason.empty()) return reason;
+  if (std::string reason = resident_refusal(tile); !reason.empty()) return reason;
   if (tile.merged != 0 && problem.pass != Pass::backward_data)
     return "tuning merged=1: classes of pixels are there backward of the data alone";
   // Under nchw a work item fetches four or a multiple of eight products of one pixel.
@@ -193,7 +164,7 @@ split_gemm::Sampling sampling_of(const Conv2dProblem& problem, const devices::De
   if (!numbers_of(problem.type).are_scaled || problem.accumulate) return {};
   // Filters are looked at as a whole.
   const std::int64_t second = problem.pass == Pass::backward_filter ? work.second : 0;
-  if (has_units(device)) return split_gemm::sampling_of(work.first, second);
+  if (has_warp_units(device)) return split_gemm::sampling_of(work.first, second);
   constexpr std::int64_t least = 1 << 13, every = 7;
   return {.a = work.first < least ? 1 : every, .b = second < least ? 1 : every};
 }
@@ -227,12 +198,12 @@ std::int64_t groups_of(const Conv2dProblem& problem, const WarpTile& tile) {
 }
 
 double cost_of(const Conv2dProblem& problem, const devices::Device& device, const WarpTile& tile) {
-  if (!has_units(device)) {
+  if (!has_warp_units(device)) {
     constexpr double of_multiply_add = 64;  // by loops, which small tiles let compile sooner
     return launch_cost(device) + of_multiply_add * multiply_adds(problem) + number(tile.m * tile.n);
   }
   const Numbers numbers = numbers_of(problem.type);
-  const UnitRates rates = rates_of(device.facts().compute_capability);
+  const UnitRates rates = unit_rates(device);
   const Workspace workspace(problem, tile);
   const Work work(problem, tile);
   const split_gemm::Sampling sampling = sampling_of(problem, device, work);

@@ -32,10 +32,6 @@ Tuning tuning_of(const WarpTile& tile);
 // Of those that the choice is among.
 std::int64_t least_local_bytes(const Numbers& numbers);
 
-inline bool has_units(const devices::Device& device) {
-  return device.facts().compute_capability >= 80;
-}
-
 // Groups that look for the largest of so many elements.
 inline std::int64_t scan_groups(std::int64_t elements) {
   constexpr std::int64_t of_item = 64, most = 264;
