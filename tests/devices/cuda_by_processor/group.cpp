@@ -380,45 +380,45 @@ void store_matrices(void* row, const std::uint32_t (&parts)[4], int turns) {
   });
 }
 
-void multiply_by_warp(float* upper, float* lower, const std::uint32_t* rows, const std::uint32_t* columns, int begins,
-                      int is_bf16) {
+// The sums of the running lane, of two rows by two columns: product_of(lanes, row, column, sum before).
+template <typename ProductOf>
+void multiply_lanes(float* upper, float* lower, const std::uint32_t* rows, const std::uint32_t* columns, int begins,
+                    const ProductOf& product_of) {
   const std::size_t lane = group().running % warp_items;
   Held held;
   std::copy_n(rows, held.rows.size(), held.rows.begin());
   std::copy_n(columns, held.columns.size(), held.columns.begin());
   exchange(held, [&](const Fibre* lanes) {
     for (std::size_t i = 0; i < 4; ++i) {
-      const std::size_t row = lane / 4 + i / 2 * 8, column = lane % 4 * 2 + i % 2;
-      std::array<std::uint16_t, 16> a, b;
-      for (std::size_t term = 0; term < 16; ++term) {
-        const std::size_t of_pair = term % 8 / 2, shift = term % 2 * 16;
-        a[term] = static_cast<std::uint16_t>(lanes[row % 8 * 4 + of_pair].held.rows[row / 8 + term / 8 * 2] >> shift);
-        b[term] = static_cast<std::uint16_t>(lanes[column * 4 + of_pair].held.columns[term / 8] >> shift);
-      }
       float& sum = (i / 2 == 0 ? upper : lower)[i % 2];
-      sum = sum_of_products(a, b, is_bf16 != 0, begins ? 0.0f : sum);
+      sum = product_of(lanes, lane / 4 + i / 2 * 8, lane % 4 * 2 + i % 2, begins ? 0.0f : sum);
     }
   });
 }
-
+void multiply_by_warp(float* upper, float* lower, const std::uint32_t* rows, const std::uint32_t* columns, int begins,
+                      int is_bf16) {
+  multiply_lanes(
+      upper, lower, rows, columns, begins, [&](const Fibre* lanes, std::size_t row, std::size_t column, float before) {
+        std::array<std::uint16_t, 16> a, b;
+        for (std::size_t term = 0; term < 16; ++term) {
+          const std::size_t of_pair = term % 8 / 2, shift = term % 2 * 16;
+          a[term] = static_cast<std::uint16_t>(lanes[row % 8 * 4 + of_pair].held.rows[row / 8 + term / 8 * 2] >> shift);
+          b[term] = static_cast<std::uint16_t>(lanes[column * 4 + of_pair].held.columns[term / 8] >> shift);
+        }
+        return sum_of_products(a, b, is_bf16 != 0, before);
+      });
+}
 void multiply_tf32_by_warp(float* upper, float* lower, const std::uint32_t* rows, const std::uint32_t* columns,
                            int begins) {
-  const std::size_t lane = group().running % warp_items;
-  Held held;
-  std::copy_n(rows, held.rows.size(), held.rows.begin());
-  std::copy_n(columns, held.columns.size(), held.columns.begin());
-  exchange(held, [&](const Fibre* lanes) {
-    for (std::size_t i = 0; i < 4; ++i) {
-      const std::size_t row = lane / 4 + i / 2 * 8, column = lane % 4 * 2 + i % 2;
-      std::array<std::uint32_t, 8> a, b;
-      for (std::size_t term = 0; term < 8; ++term) {
-        a[term] = lanes[row % 8 * 4 + term % 4].held.rows[row / 8 + term / 4 * 2];
-        b[term] = lanes[column * 4 + term % 4].held.columns[term / 4];
-      }
-      float& sum = (i / 2 == 0 ? upper : lower)[i % 2];
-      sum = sum_of_tf32_products(a, b, begins ? 0.0f : sum);
-    }
-  });
+  multiply_lanes(upper, lower, rows, columns, begins,
+                 [](const Fibre* lanes, std::size_t row, std::size_t column, float before) {
+                   std::array<std::uint32_t, 8> a, b;
+                   for (std::size_t term = 0; term < 8; ++term) {
+                     a[term] = lanes[row % 8 * 4 + term % 4].held.rows[row / 8 + term / 4 * 2];
+                     b[term] = lanes[column * 4 + term % 4].held.columns[term / 4];
+                   }
+                   return sum_of_tf32_products(a, b, before);
+                 });
 }
 
 void multiply(const Product& product) {
