@@ -124,25 +124,32 @@ Checkpoint read(const std::string& path) {
   return found;
 }
 
-}  // namespace
-
-bool make_checkpoint_folder(const std::string& folder) {
+// Whether it had to be made.
+bool make_folder(const std::string& folder) {
   std::error_code failed;
   const bool is_new = std::filesystem::create_directories(folder, failed);
   if (failed)
     throw bad_input(
         fmt::format("{}: the folder of checkpoints cannot be made: {}; name another one", folder, failed.message()));
+  return is_new;
+}
+
+}  // namespace
+
+bool make_checkpoint_folder(const std::string& folder) {
+  const bool is_new = make_folder(folder);
   try {
     const image::AtomicFile file(fmt::format("{}/{}{}", folder, beginning, ending));  // never put in its place
   } catch (const Error& error) {
-    if (is_new) std::filesystem::remove(folder, failed);
+    std::error_code ignored;
+    if (is_new) std::filesystem::remove(folder, ignored);
     throw bad_input(fmt::format("{}: no checkpoint can be kept there: {}; name another folder", folder, error.what()));
   }
   return is_new;
 }
 
 std::string save_checkpoint(const std::string& folder, const Checkpoint& checkpoint, int kept) {
-  make_checkpoint_folder(folder);
+  make_folder(folder);
   std::error_code failed;
   const std::string path = fmt::format("{}/{}{:08}{}", folder, beginning, checkpoint.progress.updates, ending);
   std::vector<NamedTensor> tensors = checkpoint.tensors;
